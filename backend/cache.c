@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+
+#include "keyed_hash.h"
+#include "proto/answer.h"
+#include "proto/fdio.h"
+
+enum kind { KIND_FILE, KIND_DIRECTORY, KIND_ABSENT, KINDS };
+
+struct entry {
+    UT_hash_handle hh;
+    TAILQ_ENTRY(entry) link;      /* in its kind's queue while it has no children */
+    struct entry *parent;         /* NULL for "/" */
+    size_t children;              /* entries whose parent this is, dead ones too */
+    uint64_t generation;          /* changes when this becomes another thing;
+                                     0: nothing is known */
+    uint64_t parent_generation;   /* the parent's, when this was seen */
+    uint64_t seen_ms;             /* when the walk that saw it began */
+    enum kind kind;
+    bool visited;
+    int fd;
+    fp_status status, target_status;
+    struct fp_meta self;
+    struct fp_meta *target;       /* only a link has one */
+    uint16_t len;
+    char path[];
+};
+
+TAILQ_HEAD(queue, entry);
+
+/*
+ * One SIEVE for each kind (Zhang et al., "SIEVE is Simpler than LRU", NSDI
+ * 2024): new entries at the head, a hand that moves from tail to head, clears
+ * the visited mark where it finds one and evicts where it finds none.  The
+ * kinds do not compete, so a scan of absent names evicts no file.  An entry
+ * with children is in no queue: it cannot go before them.
+ */
+struct sieve {
+    struct queue queue;
+    struct entry *hand;
+    size_t count;        /* entries of this kind, queued or not */
+    size_t limit;
+};
+
+struct fp_cache {
+    struct entry *table;
+    struct sieve sieves[KINDS];
+    uint32_t ttl_ms;
+    uint64_t last_generation;
+    struct fp_cache_counts counts;
+};
+
+FP_HASH_DIAGNOSTICS_OFF
+static struct entry *find(const struct fp_cache *c, const char *path, size_t len)
+{
+    struct entry *e;
+
+    HASH_FIND(hh, c->table, path, len, e);
+    return e;
+}
+
+static bool table_add(struct fp_cache *c, struct entry *e)
+{
+    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
+    return e->hh.tbl != NULL;
+}
+
+static void table_remove(struct fp_cache *c, struct entry *e)
+{
+    HASH_DEL(c->table, e);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+static void enqueue(struct fp_cache *c, struct entry *e)
+{
+    TAILQ_INSERT_HEAD(&c->sieves[e->kind].queue, e, link);
+}
+
+static void dequeue(struct fp_cache *c, struct entry *e)
+{
+    struct sieve *s = &c->sieves[e->kind];
+
+    if (s->hand == e)
+        s->hand = TAILQ_PREV(e, queue, link);
+    TAILQ_REMOVE(&s->queue, e, link);
+}
+
+static void set_kind(struct fp_cache *c, struct entry *e, enum kind kind)
+{
+    if (e->kind == kind)
+        return;
+    if (e->children == 0)
+        dequeue(c, e);
+    c->sieves[e->kind].count--;
+    e->kind = kind;
+    c->sieves[kind].count++;
+    if (e->children == 0)
+        enqueue(c, e);
+}
+
+static void adopt(struct fp_cache *c, struct entry *parent)
+{
+    if (parent != NULL && parent->children++ == 0)
+        dequeue(c, parent);
+}
+
+static void abandon(struct fp_cache *c, struct entry *parent)
+{
+    if (parent != NULL && --parent->children == 0)
+        enqueue(c, parent);
+}
+
+static void entry_free(struct entry *e)
+{
+    fp_close(&e->fd);
+    free(e->target);
+    free(e);
+}
+
+/* Only for an entry without children. */
+static void evict(struct fp_cache *c, struct entry *e)
+{
+    dequeue(c, e);
+    c->sieves[e->kind].count--;
+    table_remove(c, e);
+    abandon(c, e->parent);
+    entry_free(e);
+}
+
+static bool evict_from(struct fp_cache *c, enum kind kind)
+{
+    struct sieve *s = &c->sieves[kind];
+    struct entry *e = s->hand;
+
+    for (;;) {
+        if (e == NULL)
+            e = TAILQ_LAST(&s->queue, queue);
+        if (e == NULL)
+            return false;
+        if (!e->visited)
+            break;
+        e->visited = false;
+        e = TAILQ_PREV(e, queue, link);
+    }
+    s->hand = e;
+    evict(c, e);
+    c->counts.evictions++;
+    return true;
+}
+
+/* Directories above a file cannot go before it: then files have to. */
+static bool evict_for(struct fp_cache *c, enum kind kind)
+{
+    return evict_from(c, kind) || evict_from(c, KIND_ABSENT)
+        || evict_from(c, KIND_FILE) || evict_from(c, KIND_DIRECTORY);
+}
+
+static void trim(struct fp_cache *c)
+{
+    for (int k = 0; k < KINDS; k++) {
+        while (c->sieves[k].count > c->sieves[k].limit
+               && evict_for(c, (enum kind)k))
+            ;
+    }
+}
+
+void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
+{
+    c->sieves[KIND_FILE].limit = limits->files;
+    c->sieves[KIND_DIRECTORY].limit = limits->directories;
+    c->sieves[KIND_ABSENT].limit = limits->absent;
+    c->ttl_ms = limits->ttl_ms;
+    trim(c);
+}
+
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits)
+{
+    struct fp_cache *c = calloc(1, sizeof(*c));
+
+    if (c == NULL)
+        return NULL;
+    for (int k = 0; k < KINDS; k++)
+        TAILQ_INIT(&c->sieves[k].queue);
+    fp_cache_set_limits(c, limits);
+    return c;
+}
+
+void fp_cache_clear(struct fp_cache *c)
+{
+    while (evict_for(c, KIND_FILE))
+        ;
+}
+
+void fp_cache_destroy(struct fp_cache **c)
+{
+    if (*c == NULL)
+        return;
+    fp_cache_clear(*c);
+    free(*c);
+    *c = NULL;
+}
+
+/* A directory leads further down; at anything else every walk ends. */
+static bool leads_on(const struct entry *e)
+{
+    const struct fp_meta *m = e->target != NULL ? e->target : &e->self;
+
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(m->mode);
+}
+
+static void tell(const struct entry *e, struct fp_step *s)
+{
+    s->end = e->len;
+    s->status = e->status;
+    s->self = e->self;
+    s->target_status = e->target_status;
+    if (e->target != NULL)
+        s->target = *e->target;
+}
+
+/* How many steps from "/" to here; 0 unless every one is still believed. */
+static unsigned count_steps(const struct fp_cache *c, const struct entry *e,
+                            uint64_t now_ms)
+{
+    unsigned n = 0;
+
+    for (; e != NULL; e = e->parent) {
+        if (e->generation == 0 || now_ms >= e->seen_ms + c->ttl_ms
+            || ++n > FP_MAX_STEPS)
+            return 0;
+        if (e->parent != NULL && e->parent_generation != e->parent->generation)
+            return 0;
+    }
+    return n;
+}
+
+static size_t parent_len(const char *path, size_t len)
+{
+    while (path[--len] != '/')
+        ;
+    return len > 0 ? len : 1;
+}
+
+/*
+ * The believed entry at which a walk of path ends, its own or one above that
+ * leads no further, and in *n_r the steps to it; NULL if there is none.
+ */
+static struct entry *find_end(const struct fp_cache *c, const char *path,
+                              size_t len, uint64_t now_ms, unsigned *n_r)
+{
+    for (size_t n = len;; n = parent_len(path, n)) {
+        struct entry *e = find(c, path, n);
+
+        *n_r = count_steps(c, e, now_ms);
+        if (*n_r > 0)
+            return n == len || !leads_on(e) ? e : NULL;
+        if (n == 1)
+            return NULL;
+    }
+}
+
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
+                     uint64_t now_ms, struct fp_answer *a)
+{
+    unsigned n;
+    struct entry *end = find_end(c, path, len, now_ms, &n);
+
+    fp_answer_init(a, FP_OK);
+    if (end == NULL) {
+        c->counts.misses++;
+        return false;
+    }
+    c->counts.hits++;
+    end->visited = true;
+    a->source = FP_SOURCE_CACHE;
+    a->n_steps = n;
+    if (end->len == len)
+        a->fd = end->fd;
+    for (const struct entry *e = end; e != NULL; e = e->parent)
+        tell(e, &a->steps[--n]);
+    return true;
+}
+
+static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode
+        && a->uid == b->uid && a->gid == b->gid;
+}
+
+static bool same_moment(const struct fp_time *a, const struct fp_time *b)
+{
+    return a->sec == b->sec && a->nsec == b->nsec;
+}
+
+/* Would what was seen below this entry be seen below the step as well? */
+static bool same_thing(const struct entry *e, const struct fp_step *s)
+{
+    if (e->status != s->status || e->target_status != s->target_status)
+        return false;
+    if (s->status != FP_OK)
+        return true;
+    if (!same_object(&e->self, &s->self))
+        return false;
+    if (!S_ISLNK(s->self.mode))
+        return true;
+    /* An inode number is used again soon, a change time is not. */
+    return same_moment(&e->self.ctime, &s->self.ctime)
+        && (s->target_status != FP_OK
+            || (e->target != NULL && same_object(e->target, &s->target)));
+}
+
+static struct entry *entry_create(struct fp_cache *c, const char *path, size_t len,
+                                  struct entry *parent)
+{
+    struct entry *e = calloc(1, sizeof(*e) + len + 1);
+
+    if (e == NULL)
+        return NULL;
+    memcpy(e->path, path, len);
+    e->len = (uint16_t)len;
+    e->fd = -1;
+    e->kind = KIND_ABSENT;
+    e->status = FP_ABSENT;
+    e->parent = parent;
+    if (!table_add(c, e)) {
+        free(e);
+        return NULL;
+    }
+    c->sieves[e->kind].count++;
+    enqueue(c, e);
+    adopt(c, parent);
+    return e;
+}
+
+static bool set_target(struct entry *e, const struct fp_step *s)
+{
+    bool wanted = s->status == FP_OK && S_ISLNK(s->self.mode)
+        && s->target_status == FP_OK;
+
+    if (!wanted) {
+        free(e->target);
+        e->target = NULL;
+        return true;
+    }
+    if (e->target == NULL)
+        e->target = malloc(sizeof(*e->target));
+    if (e->target != NULL)
+        *e->target = s->target;
+    return e->target != NULL;
+}
+
+static enum kind kind_of(const struct entry *e)
+{
+    if (e->fd != -1)
+        return KIND_FILE;
+    return e->status == FP_OK ? KIND_DIRECTORY : KIND_ABSENT;
+}
+
+/* Brings an entry up to what a walk has just seen. */
+static void update(struct fp_cache *c, struct entry *e, const struct fp_step *s,
+                   uint64_t now_ms)
+{
+    bool same = e->generation != 0 && same_thing(e, s);
+
+    e->seen_ms = now_ms;
+    if (!same)
+        e->generation = ++c->last_generation;
+    if (!set_target(e, s))
+        e->generation = 0;
+    if (e->parent != NULL)
+        e->parent_generation = e->parent->generation;
+    e->status = s->status;
+    e->target_status = s->target_status;
+    e->self = s->self;
+    fp_close(&e->fd);
+}
+
+static struct entry *insert_step(struct fp_cache *c, const char *path,
+                                 struct entry *parent, const struct fp_step *s,
+                                 uint64_t now_ms, int *fd)
+{
+    struct entry *e = find(c, path, s->end);
+
+    if (e == NULL)
+        e = entry_create(c, path, s->end, parent);
+    /* Walks overlap: what an earlier one saw does not replace the later. */
+    if (e == NULL || e->seen_ms > now_ms)
+        return NULL;
+    update(c, e, s, now_ms);
+    e->fd = *fd;
+    *fd = -1;
+    set_kind(c, e, kind_of(e));
+    return e;
+}
+
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
+                     uint64_t now_ms, struct fp_answer *a)
+{
+    struct entry *parent = NULL;
+    int none = -1;
+
+    if (a->status == FP_OK && a->n_steps > 0 && a->steps[a->n_steps - 1].end <= len) {
+        c->counts.inserts++;
+        for (unsigned i = 0; i < a->n_steps; i++) {
+            bool last = i + 1 == a->n_steps;
+
+            parent = insert_step(c, path, parent, &a->steps[i], now_ms,
+                                 last ? &a->fd : &none);
+            if (parent == NULL)
+                break;
+        }
+    }
+    fp_close(&a->fd);
+    trim(c);
+}
+
+size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n && evict_from(c, KIND_FILE))
+        done++;
+    return done;
+}
+
+struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
+{
+    struct fp_cache_counts counts = c->counts;
+
+    counts.files = c->sieves[KIND_FILE].count;
+    counts.directories = c->sieves[KIND_DIRECTORY].count;
+    counts.absent = c->sieves[KIND_ABSENT].count;
+    return counts;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache: what is known of paths, with open descriptors.
+ *
+ * One entry for each path, its parent's entry above it up to "/": a directory
+ * is kept once for all that lies in it.  An entry remembers the generation
+ * under which it saw its parent; when a walk finds the parent to be another
+ * thing than before, the parent's generation changes and all below is dead at
+ * once, without being visited.
+ *
+ * Knows no sockets, no file system and no clock: callers say what time it is,
+ * in milliseconds of a monotonic clock.
+ *
+ * Not promised: an entry may be up to its time to live older than the file
+ * system.  Within one answer the last step's metadata and its descriptor come
+ * from one walk; a step above may have been seen again later, as the same
+ * thing (same inode, mode and owner; for a link also the same change time and
+ * target).
+ */
+#ifndef FP_CACHE_H
+#define FP_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fp_answer;
+struct fp_cache;
+
+/* Each at least 1. */
+struct fp_cache_limits {
+    size_t files;        /* entries that hold a descriptor */
+    size_t directories;  /* directories, links and what cannot be opened */
+    size_t absent;       /* names known to be absent or unreadable */
+    uint32_t ttl_ms;     /* how long an entry is believed */
+};
+
+struct fp_cache_counts {
+    uint64_t hits, misses, inserts, evictions;
+    size_t files, directories, absent;   /* entries now */
+};
+
+/* NULL when out of memory.  After fp_keyed_hash_init(). */
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits);
+/* Closes every descriptor. */
+void fp_cache_destroy(struct fp_cache **c);
+
+/* New limits hold at once; what is over them is evicted. */
+void fp_cache_set_limits(struct fp_cache *c,
+                         const struct fp_cache_limits *limits);
+
+/*
+ * Fills *a and returns true if the path is known at now_ms.  a->fd is lent:
+ * it stays the cache's and is good until the next call with this cache.
+ */
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
+                     uint64_t now_ms, struct fp_answer *a);
+
+/*
+ * Takes what a walk of path found, and its descriptor: a->fd is -1
+ * afterwards.  Only complete answers (status FP_OK) are kept.  now_ms is the
+ * time at which the walk began.
+ */
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
+                     uint64_t now_ms, struct fp_answer *a);
+
+/* Gives up to n descriptors back to the process; returns how many it was. */
+size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
+
+/* Forgets everything. */
+void fp_cache_clear(struct fp_cache *c);
+
+struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "conf.h"
+
+#include <confuse.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "proto/wire.h"
+
+/* The public part first, so that one pointer serves for both. */
+struct loaded {
+    struct fp_conf conf;
+    cfg_t *cfg;               /* owns the strings */
+    const char **roots;
+};
+
+static const struct { const char *key; long def, min, max; } numbers[] = {
+    { "helpers", 8, 1, 256 },
+    { "lookup_timeout_ms", 10000, 10, 600000 },
+    { "ttl_ms", 3000, 1, 86400000 },
+    { "max_entries", 200000, 16, 100000000 },
+    { "max_descriptors", 0, 0, 100000000 },
+    { "max_connections", 4096, 1, 1000000 },
+    { "max_queue", 4096, 1, 1000000 },
+};
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+#define STRINGS 7             /* the settings that are no numbers */
+
+static int check_number(cfg_t *cfg, cfg_opt_t *opt)
+{
+    long v = cfg_opt_getnint(opt, cfg_opt_size(opt) - 1);
+
+    for (size_t i = 0; i < NUMBERS; i++) {
+        if (strcmp(numbers[i].key, opt->name) != 0)
+            continue;
+        if (v >= numbers[i].min && v <= numbers[i].max)
+            return 0;
+        cfg_error(cfg, "%s = %ld is out of range: use %ld to %ld", opt->name, v,
+                  numbers[i].min, numbers[i].max);
+    }
+    return -1;
+}
+
+static int check_path(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *path = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
+
+    if (path != NULL && fp_path_is_normal(path, strlen(path)))
+        return 0;
+    cfg_error(cfg, "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+              "without a slash at its end", opt->name, path != NULL ? path : "");
+    return -1;
+}
+
+static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *path = cfg_opt_getnstr(opt, 0);
+    const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+
+    if (check_path(cfg, opt) == -1)
+        return -1;
+    if (strlen(path) <= room)
+        return 0;
+    cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
+              "may have %zu, choose a shorter one: %s", strlen(path), room, path);
+    return -1;
+}
+
+static int check_log(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
+        return 0;
+    return check_path(cfg, opt);
+}
+
+static int check_log_level(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (fp_log_level_parse(v) != -1)
+        return 0;
+    cfg_error(cfg, "log_level = \"%s\" is unknown: use error, warning, info or debug", v);
+    return -1;
+}
+
+static int check_user(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (getpwnam(v) != NULL)
+        return 0;
+    cfg_error(cfg, "user \"%s\" does not exist: name the user that Apache's children "
+              "run as", v);
+    return -1;
+}
+
+static int check_group(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (getgrnam(v) != NULL)
+        return 0;
+    cfg_error(cfg, "group \"%s\" does not exist: name the group that Apache's children "
+              "run as", v);
+    return -1;
+}
+
+static void complain(cfg_t *cfg, const char *format, va_list ap)
+{
+    fprintf(stderr, "flashpached: ");
+    if (cfg != NULL && cfg->filename != NULL)
+        fprintf(stderr, "%s:%d: ", cfg->filename, cfg->line);
+    vfprintf(stderr, format, ap);
+    fputc('\n', stderr);
+}
+
+static cfg_t *make_table(void)
+{
+    cfg_opt_t opts[NUMBERS + STRINGS + 1] = {
+        CFG_STR("socket", FP_DEFAULT_SOCKET, CFGF_NONE),
+        CFG_STR("user", "", CFGF_NONE),
+        CFG_STR("group", "", CFGF_NONE),
+        CFG_STR("pid_file", "", CFGF_NONE),
+        CFG_STR("log", "syslog", CFGF_NONE),
+        CFG_STR("log_level", "info", CFGF_NONE),
+        CFG_STR_LIST("roots", "{}", CFGF_NONE),
+    };
+    const cfg_opt_t end = CFG_END();
+    cfg_t *cfg;
+
+    for (size_t i = 0; i < NUMBERS; i++) {
+        const cfg_opt_t opt = CFG_INT(numbers[i].key, numbers[i].def, CFGF_NONE);
+
+        opts[STRINGS + i] = opt;
+    }
+    opts[STRINGS + NUMBERS] = end;
+    cfg = cfg_init(opts, CFGF_NONE);
+    if (cfg == NULL)
+        return NULL;
+    cfg_set_error_function(cfg, complain);
+    cfg_set_validate_func(cfg, "socket", check_socket);
+    cfg_set_validate_func(cfg, "user", check_user);
+    cfg_set_validate_func(cfg, "group", check_group);
+    cfg_set_validate_func(cfg, "pid_file", check_path);
+    cfg_set_validate_func(cfg, "log", check_log);
+    cfg_set_validate_func(cfg, "log_level", check_log_level);
+    cfg_set_validate_func(cfg, "roots", check_path);
+    for (size_t i = 0; i < NUMBERS; i++)
+        cfg_set_validate_func(cfg, numbers[i].key, check_number);
+    return cfg;
+}
+
+static int set_one(cfg_t *cfg, const char *setting)
+{
+    const char *eq = strchr(setting, '=');
+    char key[32];
+    cfg_opt_t *opt;
+
+    if (eq == NULL || (size_t)(eq - setting) >= sizeof(key)) {
+        fprintf(stderr, "flashpached: \"%s\": give a setting as KEY=VALUE\n", setting);
+        return -1;
+    }
+    snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
+    opt = cfg_getopt(cfg, key);
+    if (opt == NULL) {
+        fprintf(stderr, "flashpached: -o %s: no such setting: %s\n", setting, key);
+        return -1;
+    }
+    if (cfg_setopt(cfg, opt, eq + 1) == NULL)
+        return -1;
+    return opt->validcb != NULL ? opt->validcb(cfg, opt) : 0;
+}
+
+static int parse(cfg_t *cfg, const char *file, char *const *overrides, size_t n)
+{
+    if (file != NULL) {
+        int rc = cfg_parse(cfg, file);
+
+        if (rc == CFG_FILE_ERROR)
+            fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file,
+                    strerror(errno));
+        if (rc != CFG_SUCCESS)
+            return -1;
+    }
+    /* From here on there is no file and line to name. */
+    for (size_t i = 0; i < n; i++) {
+        free(cfg->filename);
+        cfg->filename = NULL;
+        if (set_one(cfg, overrides[i]) == -1)
+            return -1;
+    }
+    return 0;
+}
+
+static int take_user(struct fp_conf *c)
+{
+    const struct passwd *pw = getpwnam(c->user);
+
+    if (pw == NULL)
+        return -1;
+    if (c->uid != 0 && c->uid != pw->pw_uid) {
+        fprintf(stderr, "flashpached: started as uid %u, which is not %s, and is not root: "
+                "it cannot become that user\n", (unsigned)c->uid, c->user);
+        return -1;
+    }
+    if (pw->pw_uid == 0) {
+        fprintf(stderr, "flashpached: user = \"%s\" is root: it must be the unprivileged "
+                "user that Apache's children run as\n", c->user);
+        return -1;
+    }
+    c->uid = pw->pw_uid;
+    c->gid = pw->pw_gid;
+    return 0;
+}
+
+static int take_identity(struct fp_conf *c, const char *group)
+{
+    const struct group *gr;
+
+    c->uid = geteuid();
+    c->gid = getegid();
+    if (c->user[0] == '\0' && c->uid == 0) {
+        fprintf(stderr, "flashpached: started as root: set user = \"...\" to the user that "
+                "Apache's children run as (www-data, apache)\n");
+        return -1;
+    }
+    if (c->user[0] != '\0' && take_user(c) == -1)
+        return -1;
+    if (group[0] == '\0')
+        return 0;
+    gr = getgrnam(group);
+    if (gr == NULL)
+        return -1;
+    c->gid = gr->gr_gid;
+    return 0;
+}
+
+static int take_roots(struct loaded *l)
+{
+    unsigned n = cfg_size(l->cfg, "roots");
+
+    l->roots = calloc(n + 1, sizeof(*l->roots));
+    if (l->roots == NULL)
+        return -1;
+    for (unsigned i = 0; i < n; i++)
+        l->roots[i] = cfg_getnstr(l->cfg, "roots", i);
+    l->conf.roots = l->roots;
+    return 0;
+}
+
+static int take(struct loaded *l)
+{
+    struct fp_conf *c = &l->conf;
+    cfg_t *cfg = l->cfg;
+
+    c->socket = cfg_getstr(cfg, "socket");
+    c->user = cfg_getstr(cfg, "user");
+    c->pid_file = cfg_getstr(cfg, "pid_file");
+    c->log = cfg_getstr(cfg, "log");
+    c->log_level = fp_log_level_parse(cfg_getstr(cfg, "log_level"));
+    c->helpers = (unsigned)cfg_getint(cfg, "helpers");
+    c->lookup_timeout_ms = (uint32_t)cfg_getint(cfg, "lookup_timeout_ms");
+    c->ttl_ms = (uint32_t)cfg_getint(cfg, "ttl_ms");
+    c->max_entries = (size_t)cfg_getint(cfg, "max_entries");
+    c->max_descriptors = (size_t)cfg_getint(cfg, "max_descriptors");
+    c->max_connections = (size_t)cfg_getint(cfg, "max_connections");
+    c->max_queue = (size_t)cfg_getint(cfg, "max_queue");
+    return take_roots(l) == -1 ? -1 : take_identity(c, cfg_getstr(cfg, "group"));
+}
+
+struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
+{
+    struct loaded *l = calloc(1, sizeof(*l));
+    struct fp_conf *conf;
+
+    if (l == NULL)
+        return NULL;
+    conf = &l->conf;
+    l->cfg = make_table();
+    if (l->cfg == NULL || parse(l->cfg, file, overrides, n) == -1 || take(l) == -1)
+        fp_conf_destroy(&conf);
+    return conf;
+}
+
+void fp_conf_destroy(struct fp_conf **conf)
+{
+    struct loaded *l = (struct loaded *)*conf;
+
+    if (l == NULL)
+        return;
+    if (l->cfg != NULL)
+        cfg_free(l->cfg);
+    free(l->roots);
+    free(l);
+    *conf = NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One asker's connection: framing, the HELLO, one question at a time, and a
+ * peer that breaks the protocol or does not read is cut off.  All functions
+ * run on the loop.
+ */
+#ifndef FP_CONNECTION_H
+#define FP_CONNECTION_H
+
+#include <stdint.h>
+
+#include "proto/errors.h"
+
+struct ev_loop;
+struct fp_answer;
+struct fp_connection;
+struct fp_frame;
+
+/* What a connection tells its owner; ctx is the owner's. */
+struct fp_connection_ops {
+    /*
+     * A question arrived; the connection waits until it is answered with
+     * fp_connection_answer(), at once or later.  Anything but FP_OK ends the
+     * connection with that reason.
+     */
+    fp_status (*question)(void *ctx, struct fp_connection *conn,
+                          const struct fp_frame *frame);
+    /* The connection is about to be freed: forget it. */
+    void (*closed)(void *ctx, struct fp_connection *conn);
+};
+
+/* Takes the socket.  NULL when out of memory, the socket is closed then. */
+struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
+                                           const struct fp_connection_ops *ops,
+                                           void *ctx);
+
+/* Calls closed(), then frees. */
+void fp_connection_destroy(struct fp_connection **conn);
+
+/*
+ * Answers the question it waits on.  a->fd is only sent, and stays the
+ * caller's.  Afterwards the connection may be gone.
+ */
+void fp_connection_answer(struct fp_connection *conn, uint64_t id,
+                          const struct fp_answer *a);
+
+/* A place for the owner's data about this connection, NULL at first. */
+void **fp_connection_slot(struct fp_connection *conn);
+
+#endif

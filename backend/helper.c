@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "helper.h"
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "clock.h"
+#include "log.h"
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+#include "spawner.h"
+
+#define RESPAWN_SECONDS 1.0   /* after a helper could not be made */
+
+struct job {
+    TAILQ_ENTRY(job) link;
+    fp_helper_done *done;
+    void *ctx;
+    uint64_t began_ms;
+    size_t len;
+    char path[];
+};
+
+struct helper {
+    struct fp_helpers *pool;
+    pid_t pid;
+    int sock;                 /* -1: none at present */
+    struct job *job;          /* NULL: idle */
+    ev_io readable;
+    ev_timer deadline;
+};
+
+struct fp_helpers {
+    struct ev_loop *loop;
+    struct fp_helpers_settings settings;
+    struct fp_spawner spawner;
+    ev_io born;
+    ev_timer respawn;
+    unsigned missing;         /* to be asked for once the spawner can again */
+    TAILQ_HEAD(, job) queue;
+    struct fp_helpers_counts counts;
+    uint64_t last_id;
+    struct helper helpers[];
+};
+
+static void finish(struct job *j, struct fp_answer *a)
+{
+    j->done(j->ctx, a, j->began_ms);
+    fp_close(&a->fd);
+    free(j);
+}
+
+static void fail(struct job *j, fp_status why)
+{
+    struct fp_answer a;
+
+    fp_answer_init(&a, why);
+    finish(j, &a);
+}
+
+static void ask_for_one(struct fp_helpers *h)
+{
+    if (fp_spawner_ask(&h->spawner) == FP_OK)
+        return;
+    h->missing++;
+    ev_timer_again(h->loop, &h->respawn);
+}
+
+static void lose(struct helper *p, fp_status why)
+{
+    struct fp_helpers *h = p->pool;
+    struct job *j = p->job;
+
+    ev_io_stop(h->loop, &p->readable);
+    ev_timer_stop(h->loop, &p->deadline);
+    fp_spawner_kill(&h->spawner, p->pid);
+    fp_close(&p->sock);
+    p->job = NULL;
+    h->counts.alive--;
+    ask_for_one(h);
+    if (j != NULL) {
+        h->counts.running--;
+        fail(j, why);
+    }
+}
+
+static fp_status send_job(struct helper *p, const struct job *j)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    const struct fp_lookup l = { p->pool->settings.timeout_ms, j->path, j->len };
+    struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_lookup_encode(&w, ++p->pool->last_id, &l);
+    return st == FP_OK ? fp_send_packet(p->sock, buf, w.len, -1) : st;
+}
+
+static void start(struct helper *p, struct job *j)
+{
+    struct fp_helpers *h = p->pool;
+
+    p->job = j;
+    j->began_ms = fp_now_ms();
+    h->counts.running++;
+    h->counts.walks++;
+    ev_timer_set(&p->deadline, h->settings.timeout_ms / 1e3, 0.);
+    ev_timer_start(h->loop, &p->deadline);
+    if (send_job(p, j) == FP_OK)
+        return;
+    /* It is dead and we did not know: another one gets the job. */
+    p->job = NULL;
+    h->counts.running--;
+    h->counts.deaths++;
+    lose(p, FP_IOERROR);
+    TAILQ_INSERT_HEAD(&h->queue, j, link);
+    h->counts.queued++;
+}
+
+static struct helper *idle_helper(struct fp_helpers *h)
+{
+    for (unsigned i = 0; i < h->settings.helpers; i++) {
+        if (h->helpers[i].sock != -1 && h->helpers[i].job == NULL)
+            return &h->helpers[i];
+    }
+    return NULL;
+}
+
+static void run_queue(struct fp_helpers *h)
+{
+    struct helper *p;
+
+    while (!TAILQ_EMPTY(&h->queue) && (p = idle_helper(h)) != NULL) {
+        struct job *j = TAILQ_FIRST(&h->queue);
+
+        TAILQ_REMOVE(&h->queue, j, link);
+        h->counts.queued--;
+        start(p, j);
+    }
+}
+
+/* The answer to p's job.  FP_OK, or why this helper is of no more use. */
+static fp_status read_answer(struct helper *p, struct fp_answer *a)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+    size_t len = 0;
+    int fd = -1;
+    fp_status st = fp_recv_packet(p->sock, buf, sizeof(buf), &len, &fd);
+
+    if (st == FP_LOSTFD && p->job != NULL) {
+        fp_answer_init(a, FP_BUSY);
+        return FP_OK;
+    }
+    if (st != FP_OK)
+        return st;
+    if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
+        || f.type != FP_FRAME_ANSWER
+        || fp_answer_decode(&f.body, p->job->len, fd, a) != FP_OK) {
+        fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    return FP_OK;
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct helper *p = w->data;
+    struct fp_helpers *h = p->pool;
+    static struct fp_answer a;
+    fp_status st = read_answer(p, &a);
+    struct job *j = p->job;
+
+    (void)events;
+    if (st == FP_AGAIN)
+        return;
+    if (st != FP_OK) {
+        h->counts.deaths++;
+        fp_log(FP_LOG_WARNING, 20, "helper %d is gone (%s) while it looked at %s: "
+               "replacing it", (int)p->pid, fp_status_text(st),
+               j != NULL ? j->path : "nothing");
+        lose(p, FP_IOERROR);
+        return;
+    }
+    ev_timer_stop(loop, &p->deadline);
+    p->job = NULL;
+    h->counts.running--;
+    /* The helper goes on before the answer is passed out. */
+    run_queue(h);
+    finish(j, &a);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct helper *p = w->data;
+
+    (void)loop;
+    (void)events;
+    p->pool->counts.timeouts++;
+    fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %s within %u ms: "
+           "killing helper %d; is its mount dead?", p->job->path,
+           p->pool->settings.timeout_ms, (int)p->pid);
+    lose(p, FP_TIMEOUT);
+}
+
+static struct helper *vacant(struct fp_helpers *h)
+{
+    for (unsigned i = 0; i < h->settings.helpers; i++) {
+        if (h->helpers[i].sock == -1)
+            return &h->helpers[i];
+    }
+    return NULL;
+}
+
+static void enlist(struct fp_helpers *h, pid_t pid, int sock)
+{
+    struct helper *p = vacant(h);
+
+    if (p == NULL) {
+        fp_close(&sock);
+        fp_spawner_kill(&h->spawner, pid);
+        return;
+    }
+    p->pid = pid;
+    p->sock = sock;
+    p->job = NULL;
+    ev_io_set(&p->readable, sock, EV_READ);
+    ev_io_start(h->loop, &p->readable);
+    h->counts.alive++;
+    run_queue(h);
+}
+
+static void lose_all(struct fp_helpers *h, fp_status why)
+{
+    for (unsigned i = 0; i < h->settings.helpers; i++) {
+        if (h->helpers[i].sock != -1)
+            lose(&h->helpers[i], why);
+    }
+}
+
+static bool start_spawner(struct fp_helpers *h)
+{
+    if (fp_spawner_start(&h->spawner, h->settings.roots) == -1)
+        return false;
+    ev_io_set(&h->born, h->spawner.sock, EV_READ);
+    ev_io_start(h->loop, &h->born);
+    return true;
+}
+
+/* Without its parent every helper is dead as well. */
+static void restart_spawner(struct fp_helpers *h)
+{
+    fp_log(FP_LOG_ERROR, 22, "the process that makes helpers is gone: starting another");
+    ev_io_stop(h->loop, &h->born);
+    fp_spawner_stop(&h->spawner);
+    lose_all(h, FP_IOERROR);
+    h->missing = h->settings.helpers;
+    ev_timer_again(h->loop, &h->respawn);
+}
+
+static void on_born(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_helpers *h = w->data;
+    pid_t pid;
+    int sock;
+    fp_status st;
+
+    (void)events;
+    st = fp_spawner_read(&h->spawner, &pid, &sock);
+    if (st == FP_OK) {
+        enlist(h, pid, sock);
+    } else if (st == FP_BUSY || st == FP_LOSTFD) {
+        fp_log(FP_LOG_ERROR, 23, "a helper could not be started (%s): trying again; raise "
+               "the limits on processes and descriptors", fp_status_text(st));
+        h->missing++;
+        ev_timer_again(loop, &h->respawn);
+    } else if (st != FP_AGAIN) {
+        restart_spawner(h);
+    }
+}
+
+static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_helpers *h = w->data;
+    unsigned n = h->missing;
+
+    (void)events;
+    ev_timer_stop(loop, w);
+    h->missing = 0;
+    if (h->spawner.sock == -1 && !start_spawner(h)) {
+        h->missing = n;
+        ev_timer_again(loop, w);
+        return;
+    }
+    while (n-- > 0)
+        ask_for_one(h);
+}
+
+static void init_helper(struct fp_helpers *h, struct helper *p)
+{
+    p->pool = h;
+    p->sock = -1;
+    ev_init(&p->readable, on_readable);
+    ev_init(&p->deadline, on_deadline);
+    p->readable.data = p;
+    p->deadline.data = p;
+}
+
+struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
+                                     const struct fp_helpers_settings *settings)
+{
+    size_t n = settings->helpers;
+    struct fp_helpers *h = calloc(1, sizeof(*h) + n * sizeof(h->helpers[0]));
+
+    if (h == NULL)
+        return NULL;
+    h->loop = loop;
+    h->settings = *settings;
+    TAILQ_INIT(&h->queue);
+    ev_init(&h->born, on_born);
+    ev_init(&h->respawn, on_respawn);
+    h->respawn.repeat = RESPAWN_SECONDS;
+    h->born.data = h->respawn.data = h;
+    for (size_t i = 0; i < n; i++)
+        init_helper(h, &h->helpers[i]);
+    if (!start_spawner(h)) {
+        free(h);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        ask_for_one(h);
+    return h;
+}
+
+static void drop_helper(struct fp_helpers *h, struct helper *p)
+{
+    ev_io_stop(h->loop, &p->readable);
+    ev_timer_stop(h->loop, &p->deadline);
+    fp_close(&p->sock);
+    free(p->job);
+}
+
+void fp_helpers_destroy(struct fp_helpers **hp)
+{
+    struct fp_helpers *h = *hp;
+    struct job *j;
+
+    if (h == NULL)
+        return;
+    ev_io_stop(h->loop, &h->born);
+    ev_timer_stop(h->loop, &h->respawn);
+    fp_spawner_stop(&h->spawner);
+    for (unsigned i = 0; i < h->settings.helpers; i++)
+        drop_helper(h, &h->helpers[i]);
+    while ((j = TAILQ_FIRST(&h->queue)) != NULL) {
+        TAILQ_REMOVE(&h->queue, j, link);
+        free(j);
+    }
+    free(h);
+    *hp = NULL;
+}
+
+void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue)
+{
+    h->settings.timeout_ms = timeout_ms;
+    h->settings.max_queue = max_queue;
+}
+
+fp_status fp_helpers_submit(struct fp_helpers *h, const char *path, size_t len,
+                            fp_helper_done *done, void *ctx)
+{
+    struct job *j;
+
+    if (h->counts.queued >= h->settings.max_queue) {
+        h->counts.refused++;
+        return FP_BUSY;
+    }
+    j = malloc(sizeof(*j) + len + 1);
+    if (j == NULL)
+        return FP_NOMEM;
+    j->done = done;
+    j->ctx = ctx;
+    j->len = len;
+    memcpy(j->path, path, len);
+    j->path[len] = '\0';
+    TAILQ_INSERT_TAIL(&h->queue, j, link);
+    h->counts.queued++;
+    run_queue(h);
+    return FP_OK;
+}
+
+struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h)
+{
+    return h->counts;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uthash with SipHash under a secret key: paths come from URLs, URLs are
+ * chosen by strangers, and so they cannot choose the bucket as well.
+ * Include this instead of <uthash.h>; running out of memory leaves the item
+ * out of the table (its hh.tbl is NULL) instead of ending the process.
+ */
+#ifndef FP_KEYED_HASH_H
+#define FP_KEYED_HASH_H
+
+#include <stddef.h>
+
+/* Makes the key; once, before any table is used.  0, or -1: no randomness. */
+int fp_keyed_hash_init(void);
+unsigned fp_keyed_hash(const void *key, size_t len);
+
+#define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(key, len, hashv) ((hashv) = fp_keyed_hash((key), (len)))
+#include <uthash.h>
+
+/* uthash's macros convert signs freely: around functions that use them. */
+#define FP_HASH_DIAGNOSTICS_OFF \
+    _Pragma("GCC diagnostic push") \
+    _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"") \
+    _Pragma("GCC diagnostic ignored \"-Wconversion\"")
+#define FP_HASH_DIAGNOSTICS_ON _Pragma("GCC diagnostic pop")
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "listener.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "connection.h"
+#include "log.h"
+#include "proto/fdio.h"
+
+#define BACKLOG       1024
+#define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
+#define PATH_ROOM     (sizeof(((struct sockaddr_un *)NULL)->sun_path))
+
+/* So that a connection can be found again when all have to go. */
+struct member {
+    LIST_ENTRY(member) link;
+    struct fp_listener *listener;
+    struct fp_connection *conn;
+};
+
+struct fp_listener {
+    struct ev_loop *loop;
+    struct fp_listener_settings settings;
+    int sock, lock;
+    ev_io acceptable;
+    ev_timer pause;
+    LIST_HEAD(, member) members;
+    struct fp_listener_counts counts;
+};
+
+/* ---- connections and their owner ---- */
+
+static fp_status on_question(void *ctx, struct fp_connection *conn,
+                             const struct fp_frame *f)
+{
+    struct member *m = ctx;
+    const struct fp_listener_settings *s = &m->listener->settings;
+
+    return s->ops->question(s->ctx, conn, f);
+}
+
+static void on_closed(void *ctx, struct fp_connection *conn)
+{
+    struct member *m = ctx;
+    struct fp_listener *l = m->listener;
+
+    l->settings.ops->closed(l->settings.ctx, conn);
+    LIST_REMOVE(m, link);
+    l->counts.open--;
+    free(m);
+}
+
+static const struct fp_connection_ops member_ops = { on_question, on_closed };
+
+static void admit(struct fp_listener *l, int sock)
+{
+    struct member *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        fp_close(&sock);
+        return;
+    }
+    m->listener = l;
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m);
+    if (m->conn == NULL) {
+        free(m);
+        return;
+    }
+    LIST_INSERT_HEAD(&l->members, m, link);
+    l->counts.open++;
+    l->counts.accepted++;
+}
+
+/*
+ * Only the very identity that we have: for anybody else we would open files
+ * with rights that are not theirs.  Root could take it on anyway.
+ */
+static bool is_welcome(const struct fp_listener *l, int sock)
+{
+    const struct fp_listener_settings *s = &l->settings;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1)
+        return false;
+    if (peer.uid == 0 || (peer.uid == s->uid && peer.gid == s->gid))
+        return true;
+    fp_log(FP_LOG_WARNING, 10, "refusing process %d: it runs as uid %u gid %u, this daemon "
+           "answers uid %u gid %u only; set user and group to those of Apache's children",
+           (int)peer.pid, (unsigned)peer.uid, (unsigned)peer.gid, (unsigned)s->uid,
+           (unsigned)s->gid);
+    return false;
+}
+
+static void pause_accepting(struct fp_listener *l)
+{
+    ev_io_stop(l->loop, &l->acceptable);
+    ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
+    ev_timer_start(l->loop, &l->pause);
+}
+
+static void on_pause_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_listener *l = w->data;
+
+    (void)events;
+    ev_io_start(loop, &l->acceptable);
+}
+
+static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_listener *l = w->data;
+    int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)loop;
+    (void)events;
+    if (sock == -1) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            fp_log(FP_LOG_ERROR, 11, "cannot accept a connection: %m; raise the limit on "
+                   "descriptors or lower max_descriptors");
+            pause_accepting(l);
+        }
+        return;
+    }
+    if (l->counts.open >= l->settings.max_connections) {
+        fp_log(FP_LOG_WARNING, 12, "refusing a connection: there are max_connections = %zu "
+               "already", l->settings.max_connections);
+    } else if (is_welcome(l, sock)) {
+        admit(l, sock);
+        return;
+    }
+    l->counts.refused++;
+    fp_close(&sock);
+}
+
+/* ---- the socket's place ---- */
+
+/* Whoever can write in the directory can put another socket in our place. */
+static bool check_directory(const struct fp_listener_settings *s)
+{
+    char copy[PATH_ROOM];
+    const char *dir;
+    struct stat st;
+
+    snprintf(copy, sizeof(copy), "%s", s->path);
+    dir = dirname(copy);
+    if (stat(dir, &st) == -1) {
+        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s: %m; make it with: install -d -o %u "
+               "-g %u -m 0750 %s", dir, (unsigned)s->uid, (unsigned)s->gid, dir);
+        return false;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s is not a directory", dir);
+        return false;
+    }
+    if ((st.st_uid != 0 && st.st_uid != s->uid) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s (owner uid %u, mode %04o) must belong "
+               "to root or to uid %u and be writable by its owner only: chown %u %s; chmod "
+               "go-w %s", dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)s->uid,
+               (unsigned)s->uid, dir, dir);
+        return false;
+    }
+    return true;
+}
+
+static void name_holder(const char *lock_path)
+{
+    char pid[16] = "";
+    int fd = open(lock_path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd == -1 ? -1 : read(fd, pid, sizeof(pid) - 1);
+
+    fp_close(&fd);
+    if (n > 0)
+        pid[strcspn(pid, "\n")] = '\0';
+    fp_log(FP_LOG_ERROR, 3, "another flashpached (process %s) already serves this socket: it "
+           "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", lock_path);
+}
+
+/* Held as long as we live; also tells two daemons from a socket left behind. */
+static int take_lock(const char *path)
+{
+    char name[PATH_ROOM + 8], pid[16];
+    int fd, n;
+
+    snprintf(name, sizeof(name), "%s.lock", path);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd == -1) {
+        fp_log(FP_LOG_ERROR, 3, "cannot open the lock %s: %m", name);
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == -1) {
+        name_holder(name);
+        fp_close(&fd);
+        return -1;
+    }
+    n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+    if (ftruncate(fd, 0) == -1 || write(fd, pid, (size_t)n) != n)
+        fp_log(FP_LOG_WARNING, 3, "cannot write to the lock %s: %m", name);
+    return fd;
+}
+
+static bool clear_place(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == -1)
+        return errno == ENOENT;
+    if (!S_ISSOCK(st.st_mode)) {
+        fp_log(FP_LOG_ERROR, 4, "%s exists and is not a socket: remove it, or choose another "
+               "socket path", path);
+        return false;
+    }
+    return unlink(path) == 0;
+}
+
+static int listen_at(const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t mask;
+    int rc;
+
+    if (sock == -1)
+        return -1;
+    memcpy(addr.sun_path, path, strlen(path) + 1);   /* its length was checked */
+    mask = umask(0077);
+    rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
+    umask(mask);
+    if (rc == -1 || listen(sock, BACKLOG) == -1)
+        fp_close(&sock);
+    return sock;
+}
+
+static bool open_socket(struct fp_listener *l)
+{
+    const char *path = l->settings.path;
+
+    if (!check_directory(&l->settings))
+        return false;
+    l->lock = take_lock(path);
+    if (l->lock == -1 || !clear_place(path))
+        return false;
+    l->sock = listen_at(path);
+    if (l->sock == -1)
+        fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", path);
+    return l->sock != -1;
+}
+
+struct fp_listener *fp_listener_create(struct ev_loop *loop,
+                                       const struct fp_listener_settings *settings)
+{
+    struct fp_listener *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return NULL;
+    l->loop = loop;
+    l->settings = *settings;
+    l->sock = l->lock = -1;
+    LIST_INIT(&l->members);
+    ev_init(&l->acceptable, on_acceptable);
+    ev_init(&l->pause, on_pause_over);
+    l->acceptable.data = l->pause.data = l;
+    if (!open_socket(l)) {
+        fp_listener_destroy(&l);
+        return NULL;
+    }
+    ev_io_set(&l->acceptable, l->sock, EV_READ);
+    ev_io_start(loop, &l->acceptable);
+    return l;
+}
+
+void fp_listener_destroy(struct fp_listener **lp)
+{
+    struct fp_listener *l = *lp;
+    struct member *m;
+
+    if (l == NULL)
+        return;
+    ev_io_stop(l->loop, &l->acceptable);
+    ev_timer_stop(l->loop, &l->pause);
+    while ((m = LIST_FIRST(&l->members)) != NULL)
+        fp_connection_destroy(&m->conn);
+    if (l->sock != -1)
+        unlink(l->settings.path);
+    fp_close(&l->sock);
+    /* The lock's file stays: removing it would let two daemons lock two files. */
+    fp_close(&l->lock);
+    free(l);
+    *lp = NULL;
+}
+
+struct fp_listener_counts fp_listener_counts(const struct fp_listener *l)
+{
+    return l->counts;
+}

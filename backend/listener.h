@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listening socket: who may hold it, who may connect, how many.
+ * All functions run on the loop.
+ */
+#ifndef FP_LISTENER_H
+#define FP_LISTENER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ev_loop;
+struct fp_listener;
+struct fp_connection_ops;
+
+struct fp_listener_settings {
+    const char *path;             /* of the socket; must outlive the listener */
+    uid_t uid;                    /* whom we take connections from, beside root */
+    gid_t gid;
+    size_t max_connections;
+    const struct fp_connection_ops *ops;
+    void *ctx;                    /* for the ops */
+};
+
+struct fp_listener_counts {
+    uint64_t accepted, refused;
+    size_t open;
+};
+
+/*
+ * Checks the directory, takes the lock beside the socket, removes a socket
+ * left behind, listens.  NULL after logging what is wrong and the way out.
+ */
+struct fp_listener *fp_listener_create(struct ev_loop *loop,
+                                       const struct fp_listener_settings *settings);
+
+/* Closes all connections, removes the socket. */
+void fp_listener_destroy(struct fp_listener **l);
+
+struct fp_listener_counts fp_listener_counts(const struct fp_listener *l);
+
+#endif

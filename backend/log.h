@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's log: one line a message, with a stable id (FP0001) that the
+ * documentation explains.  A message that repeats is limited to a few in ten
+ * seconds; how many were left out is said afterwards.
+ */
+#ifndef FP_LOG_H
+#define FP_LOG_H
+
+enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
+
+/* -1 for a name that is none of error, warning, info, debug. */
+int fp_log_level_parse(const char *name);
+
+/*
+ * target: "stderr", "syslog" or an absolute path, opened for appending.
+ * 0, or -1 with errno; then the log stays where it was (at first: stderr).
+ * Opening the same path again follows a rotation.
+ */
+int fp_log_open(const char *target, enum fp_log_level level);
+
+/* id is the number behind "FP"; the text needs no line end. */
+void fp_log(enum fp_log_level level, int id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flashpached: the order in which things start, and how they are wired.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cache.h"
+#include "conf.h"
+#include "dispatch.h"
+#include "helper.h"
+#include "keyed_hash.h"
+#include "listener.h"
+#include "log.h"
+#include "priv.h"
+#include "proto/fdio.h"
+#include "stats.h"
+
+#define MAX_OVERRIDES 64
+/* Descriptors that are neither files nor connections: log, loop, lock,
+ * standard streams, answers on their way. */
+#define OWN_DESCRIPTORS 64
+
+struct arguments {
+    const char *file;
+    char *overrides[MAX_OVERRIDES];
+    size_t n_overrides;
+    bool check, foreground;
+};
+
+struct daemon {
+    struct arguments args;
+    struct fp_conf *conf;       /* as we started; parts of us point into it */
+    size_t descriptors;         /* the process may hold */
+    struct ev_loop *loop;
+    struct fp_cache *cache;
+    struct fp_helpers *helpers;
+    struct fp_dispatch *dispatch;
+    struct fp_listener *listener;
+    int ready_pipe;             /* to the process that was called; -1 */
+    int pid_file;
+    ev_signal sigterm, sigint, sighup, sigusr1;
+};
+
+/* ---- arguments ---- */
+
+static void usage(FILE *out)
+{
+    fputs("Usage: flashpached [-c FILE] [-o KEY=VALUE]... [-t] [-f]\n"
+          "Answers Apache httpd's questions about paths from a cache.\n\n"
+          "  -c, --config FILE     configuration (" FP_DEFAULT_CONF ")\n"
+          "  -o, --set KEY=VALUE   override one setting; repeatable\n"
+          "  -t, --check           check the configuration and exit\n"
+          "  -f, --foreground      stay in the foreground, log to standard error\n"
+          "  -V, --version         print the version and exit\n"
+          "  -h, --help            print this and exit\n\n"
+          "Signals: TERM ends, HUP rereads the configuration and reopens the log,\n"
+          "USR1 logs counters.\n", out);
+}
+
+static void add_override(struct arguments *a, char *setting)
+{
+    if (a->n_overrides == MAX_OVERRIDES) {
+        fprintf(stderr, "flashpached: more than %d settings with -o: use a file\n",
+                MAX_OVERRIDES);
+        exit(1);
+    }
+    a->overrides[a->n_overrides++] = setting;
+}
+
+static void parse_arguments(struct arguments *a, int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "config", required_argument, NULL, 'c' },
+        { "set", required_argument, NULL, 'o' },
+        { "check", no_argument, NULL, 't' },
+        { "foreground", no_argument, NULL, 'f' },
+        { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+    int c;
+
+    a->file = FP_DEFAULT_CONF;
+    while ((c = getopt_long(argc, argv, "c:o:tfVh", options, NULL)) != -1) {
+        switch (c) {
+        case 'c': a->file = optarg; break;
+        case 'o': add_override(a, optarg); break;
+        case 't': a->check = true; break;
+        case 'f': a->foreground = true; break;
+        case 'V': puts("flashpached " PACKAGE_VERSION); exit(0);
+        case 'h': usage(stdout); exit(0);
+        default: usage(stderr); exit(1);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "flashpached: unexpected argument: %s\n", argv[optind]);
+        exit(1);
+    }
+}
+
+/* ---- settings that may change while we run ---- */
+
+static void derive_limits(const struct daemon *d, const struct fp_conf *c,
+                          struct fp_cache_limits *l)
+{
+    size_t reserve = c->max_connections + 2 * c->helpers + OWN_DESCRIPTORS;
+    size_t room = d->descriptors > reserve ? d->descriptors - reserve : 16;
+
+    l->files = c->max_descriptors != 0 ? c->max_descriptors : room;
+    if (l->files > room) {
+        fp_log(FP_LOG_WARNING, 7, "the limit of %zu descriptors leaves %zu for open files: "
+               "raise it (LimitNOFILE=, ulimit -n) or lower max_descriptors and "
+               "max_connections", d->descriptors, room);
+        l->files = room;
+    }
+    l->directories = l->absent = c->max_entries;
+    l->ttl_ms = c->ttl_ms;
+}
+
+static const char *log_target(const struct daemon *d, const struct fp_conf *c)
+{
+    return d->args.foreground ? "stderr" : c->log;
+}
+
+static bool open_log(const struct daemon *d, const struct fp_conf *c)
+{
+    if (fp_log_open(log_target(d, c), (enum fp_log_level)c->log_level) == 0)
+        return true;
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", log_target(d, c));
+    return false;
+}
+
+/* What cannot change without a restart is said, not silently ignored. */
+static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
+{
+    bool same_roots = true;
+
+    for (size_t i = 0; same_roots; i++) {
+        if (old->roots[i] == NULL || new->roots[i] == NULL) {
+            same_roots = old->roots[i] == new->roots[i];
+            break;
+        }
+        same_roots = strcmp(old->roots[i], new->roots[i]) == 0;
+    }
+    if (!same_roots || strcmp(old->socket, new->socket) != 0 || old->uid != new->uid
+        || old->gid != new->gid || old->helpers != new->helpers
+        || old->max_connections != new->max_connections)
+        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots and max_connections "
+               "take effect after a restart only");
+}
+
+static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
+{
+    struct daemon *d = w->data;
+    struct fp_conf *c = fp_conf_load(d->args.file, d->args.overrides,
+                                     d->args.n_overrides);
+    struct fp_cache_limits limits;
+
+    (void)loop;
+    (void)events;
+    if (c == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "%s has mistakes: keeping the old settings; check it with "
+               "flashpached -t", d->args.file);
+        return;
+    }
+    open_log(d, c);
+    derive_limits(d, c, &limits);
+    fp_cache_set_limits(d->cache, &limits);
+    fp_helpers_set(d->helpers, c->lookup_timeout_ms, c->max_queue);
+    warn_of_fixed(d->conf, c);
+    fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
+    fp_conf_destroy(&c);
+}
+
+/* ---- signals ---- */
+
+static void on_stop(struct ev_loop *loop, ev_signal *w, int events)
+{
+    (void)events;
+    fp_log(FP_LOG_INFO, 1, "ending on signal %d", w->signum);
+    ev_break(loop, EVBREAK_ALL);
+}
+
+static void on_stats(struct ev_loop *loop, ev_signal *w, int events)
+{
+    const struct daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    fp_stats_log(d->cache, d->dispatch, d->helpers, d->listener);
+}
+
+static void watch_signal(struct daemon *d, ev_signal *w, int signum,
+                         void (*cb)(struct ev_loop *, ev_signal *, int))
+{
+    ev_signal_init(w, cb, signum);
+    w->data = d;
+    ev_signal_start(d->loop, w);
+}
+
+static void watch_signals(struct daemon *d)
+{
+    watch_signal(d, &d->sigterm, SIGTERM, on_stop);
+    watch_signal(d, &d->sigint, SIGINT, on_stop);
+    watch_signal(d, &d->sighup, SIGHUP, on_reload);
+    watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
+}
+
+/* ---- into the background ---- */
+
+/* Waits in the process that was called until the daemon is ready or failed. */
+static void wait_ready(int pipe_end, pid_t child)
+{
+    char c;
+    ssize_t n;
+    int status = 0;
+
+    do {
+        n = read(pipe_end, &c, 1);
+    } while (n == -1 && errno == EINTR);
+    if (n == 1)
+        _exit(0);
+    waitpid(child, &status, 0);
+    _exit(1);
+}
+
+static bool detach(struct daemon *d)
+{
+    int ends[2], null;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) == -1)
+        return false;
+    pid = fork();
+    if (pid == -1)
+        return false;
+    if (pid > 0) {
+        close(ends[1]);
+        wait_ready(ends[0], pid);
+    }
+    close(ends[0]);
+    d->ready_pipe = ends[1];
+    if (setsid() == -1 || chdir("/") == -1)
+        return false;
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null == -1)
+        return false;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    fp_close(&null);
+    return true;
+}
+
+static void say_ready(struct daemon *d)
+{
+    int null;
+
+    fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
+           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->helpers);
+    if (d->ready_pipe == -1)
+        return;
+    if (write(d->ready_pipe, "", 1) != 1)
+        fp_log(FP_LOG_WARNING, 1, "the process that started this daemon is gone");
+    fp_close(&d->ready_pipe);
+    if (strcmp(d->conf->log, "stderr") == 0)
+        return;
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null != -1)
+        dup2(null, STDERR_FILENO);
+    fp_close(&null);
+}
+
+static bool write_pid_file(struct daemon *d)
+{
+    const char *path = d->conf->pid_file;
+
+    if (path[0] == '\0')
+        return true;
+    d->pid_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (d->pid_file == -1 || dprintf(d->pid_file, "%d\n", (int)getpid()) < 0) {
+        fp_log(FP_LOG_ERROR, 8, "cannot write the pid file %s: %m", path);
+        return false;
+    }
+    return true;
+}
+
+/* ---- start and end ---- */
+
+/* As root if we are, and before anything is shared. */
+static bool prepare(struct daemon *d)
+{
+    if (!open_log(d, d->conf) || (!d->args.foreground && !detach(d))
+        || !write_pid_file(d))
+        return false;
+    d->descriptors = fp_priv_raise_descriptors();
+    if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
+        fp_log(FP_LOG_ERROR, 8, "cannot become user %s: %m", d->conf->user);
+        return false;
+    }
+    return fp_keyed_hash_init() == 0;
+}
+
+static bool start(struct daemon *d)
+{
+    const struct fp_conf *c = d->conf;
+    const struct fp_helpers_settings helpers = { c->helpers, c->lookup_timeout_ms,
+                                                 c->max_queue, c->roots };
+    struct fp_listener_settings listener = { c->socket, c->uid, c->gid,
+                                             c->max_connections, &fp_dispatch_ops, NULL };
+    struct fp_cache_limits limits;
+
+    d->loop = ev_default_loop(EVFLAG_NOENV);
+    if (d->loop == NULL)
+        return false;
+    d->helpers = fp_helpers_create(d->loop, &helpers);
+    derive_limits(d, c, &limits);
+    d->cache = fp_cache_create(&limits);
+    if (d->helpers == NULL || d->cache == NULL)
+        return false;
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers);
+    listener.ctx = d->dispatch;
+    d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
+    return d->listener != NULL;
+}
+
+static void stop(struct daemon *d)
+{
+    fp_listener_destroy(&d->listener);
+    fp_helpers_destroy(&d->helpers);
+    fp_dispatch_destroy(&d->dispatch);
+    fp_cache_destroy(&d->cache);
+    if (d->pid_file != -1 && unlink(d->conf->pid_file) == -1
+        && ftruncate(d->pid_file, 0) == -1)
+        fp_log(FP_LOG_WARNING, 8, "cannot remove the pid file %s: %m", d->conf->pid_file);
+    fp_close(&d->pid_file);
+    fp_conf_destroy(&d->conf);
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon d = { .ready_pipe = -1, .pid_file = -1 };
+    bool ok;
+
+    parse_arguments(&d.args, argc, argv);
+    d.conf = fp_conf_load(d.args.file, d.args.overrides, d.args.n_overrides);
+    if (d.conf == NULL)
+        return 1;
+    if (d.args.check) {
+        printf("flashpached: configuration %s is good\n", d.args.file);
+        fp_conf_destroy(&d.conf);
+        return 0;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    ok = prepare(&d) && start(&d);
+    if (ok) {
+        watch_signals(&d);
+        say_ready(&d);
+        ev_run(d.loop, 0);
+    }
+    stop(&d);
+    return ok ? 0 : 1;
+}

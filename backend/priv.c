@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "priv.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LEAST_DESCRIPTORS 256
+#define MOST_DESCRIPTORS  1048576
+
+int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+        return -1;
+    if (geteuid() != 0)
+        return 0;
+    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
+        || setresuid(uid, uid, uid) == -1)
+        return -1;
+    /* Belt and braces: a way back would be a way to every file. */
+    if (setuid(0) != -1) {
+        errno = EPERM;
+        return -1;
+    }
+    return 0;
+}
+
+size_t fp_priv_raise_descriptors(void)
+{
+    struct rlimit rl;
+
+    if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
+        return LEAST_DESCRIPTORS;
+    rl.rlim_cur = rl.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &rl);
+    getrlimit(RLIMIT_NOFILE, &rl);
+    return rl.rlim_cur < MOST_DESCRIPTORS ? (size_t)rl.rlim_cur : MOST_DESCRIPTORS;
+}

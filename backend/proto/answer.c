@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "answer.h"
+
+#include <sys/stat.h>
+
+#include "wire.h"
+
+const struct fp_meta *fp_step_target(const struct fp_step *s)
+{
+    if (s->status != FP_OK)
+        return NULL;
+    if (!S_ISLNK(s->self.mode))
+        return &s->self;
+    return s->target_status == FP_OK ? &s->target : NULL;
+}
+
+void fp_answer_init(struct fp_answer *a, fp_status status)
+{
+    a->status = status;
+    a->source = FP_SOURCE_HELPER;
+    a->n_steps = 0;
+    a->fd = -1;
+}
+
+static void put_time(struct fp_writer *w, const struct fp_time *t)
+{
+    fp_put_u64(w, (uint64_t)t->sec);
+    fp_put_u32(w, t->nsec);
+}
+
+static void put_meta(struct fp_writer *w, const struct fp_meta *m)
+{
+    fp_put_u32(w, m->mode);
+    fp_put_u32(w, m->uid);
+    fp_put_u32(w, m->gid);
+    fp_put_u64(w, m->dev);
+    fp_put_u64(w, m->ino);
+    fp_put_u64(w, m->nlink);
+    fp_put_u64(w, m->size);
+    fp_put_u64(w, m->blocks);
+    put_time(w, &m->atime);
+    put_time(w, &m->mtime);
+    put_time(w, &m->ctime);
+}
+
+static void put_step(struct fp_writer *w, const struct fp_step *s)
+{
+    fp_put_u16(w, s->end);
+    fp_put_u8(w, (uint8_t)s->status);
+    if (s->status != FP_OK)
+        return;
+    put_meta(w, &s->self);
+    if (!S_ISLNK(s->self.mode))
+        return;
+    fp_put_u8(w, (uint8_t)s->target_status);
+    if (s->target_status == FP_OK)
+        put_meta(w, &s->target);
+}
+
+fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_answer *a)
+{
+    fp_frame_begin(w, FP_FRAME_ANSWER, id);
+    fp_put_u8(w, (uint8_t)a->status);
+    fp_put_u8(w, (uint8_t)a->source);
+    fp_put_u8(w, a->fd != -1);
+    fp_put_u8(w, (uint8_t)a->n_steps);
+    for (unsigned i = 0; i < a->n_steps; i++)
+        put_step(w, &a->steps[i]);
+    return fp_frame_end(w);
+}
+
+static void get_time(struct fp_reader *r, struct fp_time *t)
+{
+    t->sec = (int64_t)fp_get_u64(r);
+    t->nsec = fp_get_u32(r);
+    if (t->nsec >= 1000000000)
+        r->bad = true;
+}
+
+static void get_meta(struct fp_reader *r, struct fp_meta *m)
+{
+    m->mode = fp_get_u32(r);
+    m->uid = fp_get_u32(r);
+    m->gid = fp_get_u32(r);
+    m->dev = fp_get_u64(r);
+    m->ino = fp_get_u64(r);
+    m->nlink = fp_get_u64(r);
+    m->size = fp_get_u64(r);
+    m->blocks = fp_get_u64(r);
+    get_time(r, &m->atime);
+    get_time(r, &m->mtime);
+    get_time(r, &m->ctime);
+    if (m->size > INT64_MAX)
+        r->bad = true;
+}
+
+/* A status that the file system may give, FP_OK included. */
+static fp_status get_status(struct fp_reader *r)
+{
+    uint8_t v = fp_get_u8(r);
+
+    if (v > FP_IOERROR)
+        r->bad = true;
+    return (fp_status)v;
+}
+
+static void get_step(struct fp_reader *r, struct fp_step *s)
+{
+    s->end = fp_get_u16(r);
+    s->status = get_status(r);
+    s->target_status = FP_OK;
+    if (s->status != FP_OK)
+        return;
+    get_meta(r, &s->self);
+    if (!S_ISLNK(s->self.mode))
+        return;
+    s->target_status = get_status(r);
+    if (s->target_status == FP_OK)
+        get_meta(r, &s->target);
+}
+
+/* Only a directory leads further down. */
+static bool leads_on(const struct fp_step *s)
+{
+    const struct fp_meta *m = fp_step_target(s);
+
+    return m != NULL && S_ISDIR(m->mode);
+}
+
+static bool steps_fit(const struct fp_answer *a, size_t path_len)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    if (a->steps[0].end != 1)
+        return false;
+    for (unsigned i = 1; i < a->n_steps; i++) {
+        if (a->steps[i].end <= a->steps[i - 1].end || !leads_on(&a->steps[i - 1]))
+            return false;
+    }
+    return last->end == path_len || (last->end < path_len && !leads_on(last));
+}
+
+static bool fd_fits(const struct fp_answer *a, size_t path_len)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+    const struct fp_meta *m = fp_step_target(last);
+
+    return m != NULL && S_ISREG(m->mode) && last->end == path_len;
+}
+
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
+                           struct fp_answer *a)
+{
+    bool has_fd;
+
+    a->status = (fp_status)fp_get_u8(r);
+    a->source = (enum fp_source)fp_get_u8(r);
+    has_fd = fp_get_u8(r) != 0;
+    a->n_steps = fp_get_u8(r);
+    a->fd = -1;
+    if (a->n_steps > FP_MAX_STEPS)
+        return FP_PROTOCOL;
+    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
+        get_step(r, &a->steps[i]);
+    if (!fp_reader_done(r) || has_fd != (fd != -1))
+        return FP_PROTOCOL;
+    if (a->source != FP_SOURCE_CACHE && a->source != FP_SOURCE_HELPER)
+        return FP_PROTOCOL;
+    if (a->status != FP_OK)
+        return a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
+    if (a->n_steps == 0 || !steps_fit(a, path_len)
+        || (fd != -1 && !fd_fits(a, path_len)))
+        return FP_PROTOCOL;
+    a->fd = fd;
+    return FP_OK;
+}

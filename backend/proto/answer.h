@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of a path: one step for each of its components, from "/"
+ * down to the last that could be examined.
+ */
+#ifndef FP_ANSWER_H
+#define FP_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "errors.h"
+
+struct fp_writer;
+struct fp_reader;
+
+#define FP_MAX_STEPS 64   /* components of a path, "/" included */
+
+struct fp_time {
+    int64_t sec;
+    uint32_t nsec;
+};
+
+/* What stat(2) tells, in its own units (blocks of 512 bytes). */
+struct fp_meta {
+    uint32_t mode, uid, gid;
+    uint64_t dev, ino, nlink, size, blocks;
+    struct fp_time atime, mtime, ctime;
+};
+
+/* One component of the path. */
+struct fp_step {
+    uint16_t end;             /* length of the path up to and with it */
+    fp_status status;         /* FP_OK, or what the file system said */
+    struct fp_meta self;      /* its lstat, when status is FP_OK */
+    fp_status target_status;  /* when self is a link: of what it leads to */
+    struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
+};
+
+enum fp_source {
+    FP_SOURCE_CACHE = 1,      /* the daemon knew it */
+    FP_SOURCE_HELPER = 2      /* a helper had to look */
+};
+
+/*
+ * status FP_OK: the steps tell all there is, the last one being the whole
+ * path, or the component at which every walk ends: absent, unreadable, or
+ * not a directory.  Any other status: no answer, no steps, and the reason.
+ * fd: the last step's file opened O_RDONLY, -1 where that is no regular file
+ * or may not be read or is not the whole path.  Whoever holds the struct owns
+ * it.
+ */
+struct fp_answer {
+    fp_status status;
+    enum fp_source source;
+    unsigned n_steps;
+    struct fp_step steps[FP_MAX_STEPS];
+    int fd;
+};
+
+/* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
+const struct fp_meta *fp_step_target(const struct fp_step *s);
+
+/* An answer without steps. */
+void fp_answer_init(struct fp_answer *a, fp_status status);
+
+/* Writes a whole frame; that a descriptor goes along is said, it is not sent. */
+fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_answer *a);
+/*
+ * Reads the body of an ANSWER frame about a path of path_len bytes.  fd is
+ * what came with the packet (-1: none): on FP_OK it is the answer's, else it
+ * stays the caller's.  Checks everything that can be checked: FP_OK or
+ * FP_PROTOCOL.
+ */
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
+                           struct fp_answer *a);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outcomes of Flashpache's own functions.  Numbers below 64 also travel
+ * on the wire (PROTOCOL.md, "Status"); errno never does.
+ */
+#ifndef FP_ERRORS_H
+#define FP_ERRORS_H
+
+typedef enum fp_status {
+    FP_OK = 0,
+
+    /* What the file system said of a path. */
+    FP_ABSENT = 1,       /* ENOENT: no such name */
+    FP_NOTDIR = 2,       /* ENOTDIR: a component is not a directory */
+    FP_DENIED = 3,       /* EACCES, EPERM: not permitted */
+    FP_LOOP = 4,         /* ELOOP: too many symbolic links */
+    FP_NAMETOOLONG = 5,  /* ENAMETOOLONG */
+    FP_IOERROR = 6,      /* anything else, EIO and ESTALE included */
+
+    /* Why there is no answer: the asker serves the request without one. */
+    FP_TIMEOUT = 16,     /* the deadline passed */
+    FP_BUSY = 17,        /* a queue or table is full */
+    FP_REFUSED = 18,     /* the path is not to be answered here */
+    FP_TOODEEP = 19,     /* more components than an answer can hold */
+    FP_SHUTDOWN = 20,    /* the daemon is ending */
+    FP_VERSION = 21,     /* no common protocol version */
+    FP_PROTOCOL = 22,    /* the peer broke the protocol */
+
+    /* Local only. */
+    FP_AGAIN = 64,       /* would block */
+    FP_CLOSED = 65,      /* the peer is gone */
+    FP_NOMEM = 66,
+    FP_SYSTEM = 67,      /* a system call failed: errno tells */
+    FP_LOSTFD = 68       /* a descriptor was sent but could not be received */
+} fp_status;
+
+/* One line of text, never NULL, static. */
+const char *fp_status_text(fp_status st);
+
+/* What an errno of a path operation means; 0 gives FP_OK. */
+fp_status fp_status_from_errno(int err);
+
+/*
+ * The errno that stands for a file system outcome (FP_OK gives 0, what has
+ * no errno of its own gives EIO).
+ */
+int fp_status_to_errno(fp_status st);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fdio.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+void fp_close(int *fd)
+{
+    int saved = errno;
+
+    if (*fd != -1)
+        close(*fd);
+    *fd = -1;
+    errno = saved;
+}
+
+static fp_status status_of_errno(void)
+{
+    switch (errno) {
+    case EAGAIN:
+        return FP_AGAIN;
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+        return FP_CLOSED;
+    default:
+        return FP_SYSTEM;
+    }
+}
+
+fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    ssize_t n;
+
+    if (fd != -1) {
+        struct cmsghdr *c;
+
+        memset(&control, 0, sizeof(control));
+        msg.msg_control = control.room;
+        msg.msg_controllen = sizeof(control.room);
+        c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    }
+    do {
+        n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+    } while (n == -1 && errno == EINTR);
+    if (n == -1)
+        return status_of_errno();
+    return (size_t)n == len ? FP_OK : FP_PROTOCOL;
+}
+
+/*
+ * Takes the descriptors out of a received message.  CMSG_SPACE of one int
+ * has room for two on 64-bit machines: whatever is more than one is closed.
+ * Returns how many came.
+ */
+static size_t take_fds(struct msghdr *msg, int *fd_r)
+{
+    size_t came = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL;
+         c = CMSG_NXTHDR(msg, c)) {
+        size_t n;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (came++ == 0)
+                *fd_r = fd;
+            else
+                close(fd);
+        }
+    }
+    return came;
+}
+
+fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
+                         int *fd_r)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = data, .iov_len = cap };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+                          .msg_control = control.room,
+                          .msg_controllen = sizeof(control.room) };
+    int fd = -1;
+    size_t came;
+    ssize_t n;
+
+    if (fd_r != NULL)
+        *fd_r = -1;
+    do {
+        n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+    } while (n == -1 && errno == EINTR);
+    if (n == -1)
+        return status_of_errno();
+    came = take_fds(&msg, &fd);
+    *len_r = (size_t)n;
+    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL)) {
+        fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    if (msg.msg_flags & MSG_CTRUNC) {
+        /* With none received the kernel found no free slot for one; with
+         * one received the peer sent more than fits. */
+        fp_close(&fd);
+        return came == 0 ? FP_LOSTFD : FP_PROTOCOL;
+    }
+    if (n == 0) {
+        /* SEQPACKET: an empty packet looks like the end, and neither is of
+         * use to us. */
+        fp_close(&fd);
+        return FP_CLOSED;
+    }
+    if (fd_r != NULL)
+        *fd_r = fd;
+    return FP_OK;
+}

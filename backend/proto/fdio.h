@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One frame, and at most one descriptor, over a SOCK_SEQPACKET socket.
+ */
+#ifndef FP_FDIO_H
+#define FP_FDIO_H
+
+#include <stddef.h>
+
+#include "errors.h"
+
+/*
+ * Sends one packet; fd, unless -1, goes along and stays the caller's.
+ * FP_OK, FP_AGAIN (non-blocking socket, nothing was sent), FP_CLOSED or
+ * FP_SYSTEM.  Never raises SIGPIPE.
+ */
+fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
+
+/*
+ * Receives one packet of at most cap bytes.  A descriptor that came along is
+ * the caller's in *fd_r (close-on-exec), else *fd_r is -1; fd_r NULL means
+ * that none may come.
+ * FP_OK, FP_AGAIN, FP_CLOSED (end of stream or reset), FP_PROTOCOL (longer
+ * than cap, or a descriptor too many: all that came was closed), FP_LOSTFD
+ * (the process had no descriptor free for the one that came; the data is
+ * good) or FP_SYSTEM.
+ */
+fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
+                         int *fd_r);
+
+/* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
+void fp_close(int *fd);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "wire.h"
+
+#include <string.h>
+
+void fp_writer_init(struct fp_writer *w, void *memory, size_t cap)
+{
+    w->data = memory;
+    w->len = 0;
+    w->cap = cap;
+    w->bad = false;
+}
+
+void fp_put_bytes(struct fp_writer *w, const void *p, size_t n)
+{
+    if (w->bad || n > w->cap - w->len) {
+        w->bad = true;
+        return;
+    }
+    if (n > 0)
+        memcpy(w->data + w->len, p, n);
+    w->len += n;
+}
+
+static void put_be(struct fp_writer *w, uint64_t v, size_t n)
+{
+    uint8_t b[8];
+
+    for (size_t i = 0; i < n; i++)
+        b[i] = (uint8_t)(v >> (8 * (n - 1 - i)));
+    fp_put_bytes(w, b, n);
+}
+
+void fp_put_u8(struct fp_writer *w, uint8_t v) { put_be(w, v, 1); }
+void fp_put_u16(struct fp_writer *w, uint16_t v) { put_be(w, v, 2); }
+void fp_put_u32(struct fp_writer *w, uint32_t v) { put_be(w, v, 4); }
+void fp_put_u64(struct fp_writer *w, uint64_t v) { put_be(w, v, 8); }
+
+void fp_reader_init(struct fp_reader *r, const void *p, size_t n)
+{
+    r->pos = p;
+    r->end = r->pos + n;
+    r->bad = false;
+}
+
+const uint8_t *fp_get_bytes(struct fp_reader *r, size_t n)
+{
+    const uint8_t *p = r->pos;
+
+    if (r->bad || n > (size_t)(r->end - r->pos)) {
+        r->bad = true;
+        return NULL;
+    }
+    r->pos += n;
+    return p;
+}
+
+static uint64_t get_be(struct fp_reader *r, size_t n)
+{
+    const uint8_t *p = fp_get_bytes(r, n);
+    uint64_t v = 0;
+
+    for (size_t i = 0; p != NULL && i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+uint8_t fp_get_u8(struct fp_reader *r) { return (uint8_t)get_be(r, 1); }
+uint16_t fp_get_u16(struct fp_reader *r) { return (uint16_t)get_be(r, 2); }
+uint32_t fp_get_u32(struct fp_reader *r) { return (uint32_t)get_be(r, 4); }
+uint64_t fp_get_u64(struct fp_reader *r) { return get_be(r, 8); }
+
+bool fp_reader_done(const struct fp_reader *r)
+{
+    return !r->bad && r->pos == r->end;
+}
+
+void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id)
+{
+    fp_put_u32(w, 0);          /* length, filled in by fp_frame_end() */
+    fp_put_u8(w, (uint8_t)type);
+    fp_put_u8(w, 0);
+    fp_put_u16(w, 0);
+    fp_put_u64(w, id);
+}
+
+fp_status fp_frame_end(struct fp_writer *w)
+{
+    struct fp_writer head;
+
+    if (w->bad || w->len < FP_FRAME_HEADER || w->len > FP_MAX_FRAME)
+        return FP_PROTOCOL;
+    fp_writer_init(&head, w->data, 4);
+    fp_put_u32(&head, (uint32_t)w->len);
+    return FP_OK;
+}
+
+fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n)
+{
+    struct fp_reader r;
+    uint32_t len;
+    uint8_t zero8;
+    uint16_t zero16;
+
+    fp_reader_init(&r, p, n);
+    len = fp_get_u32(&r);
+    f->type = fp_get_u8(&r);
+    zero8 = fp_get_u8(&r);
+    zero16 = fp_get_u16(&r);
+    f->id = fp_get_u64(&r);
+    if (r.bad || len != n || n > FP_MAX_FRAME || zero8 != 0 || zero16 != 0)
+        return FP_PROTOCOL;
+    f->body = r;
+    return FP_OK;
+}
+
+fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h)
+{
+    fp_frame_begin(w, FP_FRAME_HELLO, 0);
+    fp_put_u32(w, FP_WIRE_MAGIC);
+    fp_put_u16(w, h->version_min);
+    fp_put_u16(w, h->version_max);
+    return fp_frame_end(w);
+}
+
+fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
+{
+    uint32_t magic = fp_get_u32(r);
+
+    h->version_min = fp_get_u16(r);
+    h->version_max = fp_get_u16(r);
+    /* A later version may append fields to its HELLO: they are not ours. */
+    if (r->bad || magic != FP_WIRE_MAGIC || h->version_min > h->version_max)
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version)
+{
+    fp_frame_begin(w, FP_FRAME_WELCOME, 0);
+    fp_put_u32(w, FP_WIRE_MAGIC);
+    fp_put_u16(w, version);
+    return fp_frame_end(w);
+}
+
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
+{
+    uint32_t magic = fp_get_u32(r);
+
+    *version_r = fp_get_u16(r);
+    return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
+}
+
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_lookup *l)
+{
+    if (l->path_len > FP_MAX_PATH)
+        return FP_PROTOCOL;
+    fp_frame_begin(w, FP_FRAME_LOOKUP, id);
+    fp_put_u32(w, l->deadline_ms);
+    fp_put_u16(w, (uint16_t)l->path_len);
+    fp_put_bytes(w, l->path, l->path_len);
+    return fp_frame_end(w);
+}
+
+fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
+{
+    l->deadline_ms = fp_get_u32(r);
+    l->path_len = fp_get_u16(r);
+    l->path = (const char *)fp_get_bytes(r, l->path_len);
+    if (!fp_reader_done(r) || !fp_path_is_normal(l->path, l->path_len))
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+static bool is_name(const char *name, size_t len)
+{
+    if (len == 0 || memchr(name, '\0', len) != NULL)
+        return false;
+    return !(name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')));
+}
+
+bool fp_path_is_normal(const char *path, size_t len)
+{
+    const char *end = path + len, *p = path + 1;
+
+    if (len == 0 || len > FP_MAX_PATH || path[0] != '/')
+        return false;
+    while (len > 1) {
+        const char *slash = memchr(p, '/', (size_t)(end - p));
+        const char *stop = slash != NULL ? slash : end;
+
+        if (!is_name(p, (size_t)(stop - p)))
+            return false;
+        if (slash == NULL)
+            return true;
+        p = slash + 1;
+    }
+    return true;
+}
+
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
+                          const char *text)
+{
+    size_t n = strnlen(text, FP_MAX_TEXT);
+
+    fp_frame_begin(w, FP_FRAME_ERROR, id);
+    fp_put_u8(w, (uint8_t)st);
+    fp_put_u8(w, (uint8_t)n);
+    fp_put_bytes(w, text, n);
+    return fp_frame_end(w);
+}
+
+fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r)
+{
+    *st_r = (fp_status)fp_get_u8(r);
+    fp_get_bytes(r, fp_get_u8(r));
+    return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
+}

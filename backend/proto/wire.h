@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounded reading and writing of fields, and the frame header.  Integers are
+ * big-endian; PROTOCOL.md is normative.
+ *
+ * Both types remember the first failure ("bad"): a caller writes or reads all
+ * its fields and asks once at the end.  After a failure nothing is written
+ * and every read gives zero.
+ */
+#ifndef FP_WIRE_H
+#define FP_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "errors.h"
+
+#define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
+#define FP_WIRE_VERSION   1
+#define FP_MAX_FRAME      16384        /* bytes, header included */
+#define FP_FRAME_HEADER   16           /* bytes */
+#define FP_MAX_PATH       4095         /* bytes, without a terminator */
+#define FP_MAX_TEXT       255          /* bytes of an error's text */
+
+enum fp_frame_type {
+    FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
+    FP_FRAME_WELCOME = 2,  /* daemon -> asker */
+    FP_FRAME_LOOKUP = 3,   /* asker -> daemon -> helper */
+    FP_FRAME_ANSWER = 4,   /* helper -> daemon -> asker; may carry a descriptor */
+    FP_FRAME_ERROR = 5     /* daemon -> asker, last on a connection */
+};
+
+/* A buffer being filled.  The memory is the caller's. */
+struct fp_writer {
+    uint8_t *data;
+    size_t len, cap;
+    bool bad;
+};
+
+/* Bytes being read.  The memory is the caller's. */
+struct fp_reader {
+    const uint8_t *pos, *end;
+    bool bad;
+};
+
+struct fp_frame {
+    uint8_t type;          /* enum fp_frame_type */
+    uint64_t id;           /* the asker's number for this question */
+    struct fp_reader body;
+};
+
+void fp_writer_init(struct fp_writer *w, void *memory, size_t cap);
+void fp_put_u8(struct fp_writer *w, uint8_t v);
+void fp_put_u16(struct fp_writer *w, uint16_t v);
+void fp_put_u32(struct fp_writer *w, uint32_t v);
+void fp_put_u64(struct fp_writer *w, uint64_t v);
+void fp_put_bytes(struct fp_writer *w, const void *p, size_t n);
+
+void fp_reader_init(struct fp_reader *r, const void *p, size_t n);
+uint8_t fp_get_u8(struct fp_reader *r);
+uint16_t fp_get_u16(struct fp_reader *r);
+uint32_t fp_get_u32(struct fp_reader *r);
+uint64_t fp_get_u64(struct fp_reader *r);
+/* A view of n bytes inside the buffer; NULL (and bad) if fewer are left. */
+const uint8_t *fp_get_bytes(struct fp_reader *r, size_t n);
+/* True when everything was read, nothing is left over and nothing failed. */
+bool fp_reader_done(const struct fp_reader *r);
+
+/* Starts a frame in an empty writer; fp_frame_end() fills in its length. */
+void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id);
+/* FP_OK, or FP_PROTOCOL if the fields did not fit. */
+fp_status fp_frame_end(struct fp_writer *w);
+/* Checks the header of the one frame in [p, p+n); FP_OK or FP_PROTOCOL. */
+fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n);
+
+/* HELLO: the versions an asker speaks. */
+struct fp_hello { uint16_t version_min, version_max; };
+fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
+fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
+
+/* WELCOME: the version that the daemon chose. */
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
+
+/*
+ * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not
+ * terminated; decoding leaves it pointing into the reader's buffer.
+ */
+struct fp_lookup {
+    uint32_t deadline_ms;  /* how long the asker will wait */
+    const char *path;
+    size_t path_len;
+};
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_lookup *l);
+fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
+
+/*
+ * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no
+ * slash at the end, at most FP_MAX_PATH bytes.
+ */
+bool fp_path_is_normal(const char *path, size_t len);
+
+/* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
+                          const char *text);
+fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+
+#define PROC_FD_NAME 32   /* "/proc/self/fd/" and a number */
+
+int fp_resolver_init(struct fp_resolver *r, const char *const *roots)
+{
+    r->roots = roots;
+    r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return r->slash == -1 ? -1 : 0;
+}
+
+static bool is_below(const char *path, size_t len, const char *root)
+{
+    size_t n = strlen(root);
+
+    if (n == 1)
+        return true;
+    return len >= n && memcmp(path, root, n) == 0 && (len == n || path[n] == '/');
+}
+
+static bool is_within(const struct fp_resolver *r, const char *path, size_t len)
+{
+    if (r->roots == NULL || r->roots[0] == NULL)
+        return true;
+    for (size_t i = 0; r->roots[i] != NULL; i++) {
+        if (is_below(path, len, r->roots[i]))
+            return true;
+    }
+    return false;
+}
+
+static void proc_name(char name[PROC_FD_NAME], int fd)
+{
+    snprintf(name, PROC_FD_NAME, "/proc/self/fd/%d", fd);
+}
+
+/* A link may lead out of the roots: ask the kernel where the file really is. */
+static bool opened_within(const struct fp_resolver *r, int fd)
+{
+    char name[PROC_FD_NAME], real[FP_MAX_PATH + 1];
+    ssize_t n;
+
+    if (r->roots == NULL || r->roots[0] == NULL)
+        return true;
+    proc_name(name, fd);
+    n = readlink(name, real, sizeof(real));
+    return n > 0 && (size_t)n < sizeof(real) && is_within(r, real, (size_t)n);
+}
+
+static void time_of(struct fp_time *t, const struct timespec *ts)
+{
+    t->sec = ts->tv_sec;
+    t->nsec = (uint32_t)ts->tv_nsec;
+}
+
+static fp_status look(int fd, struct fp_meta *m)
+{
+    struct stat st;
+
+    if (fstatat(fd, "", &st, AT_EMPTY_PATH) == -1)
+        return fp_status_from_errno(errno);
+    m->mode = st.st_mode;
+    m->uid = st.st_uid;
+    m->gid = st.st_gid;
+    m->dev = st.st_dev;
+    m->ino = st.st_ino;
+    m->nlink = st.st_nlink;
+    m->size = (uint64_t)st.st_size;
+    m->blocks = (uint64_t)st.st_blocks;
+    time_of(&m->atime, &st.st_atim);
+    time_of(&m->mtime, &st.st_mtim);
+    time_of(&m->ctime, &st.st_ctim);
+    return FP_OK;
+}
+
+/* Running out of descriptors says nothing about the path. */
+static bool is_our_fault(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
+/*
+ * Opens one name below dir without following it.  O_DIRECTORY first, where
+ * more is to come: it makes an automount mount, which O_PATH alone does not.
+ */
+static int open_name(int dir, const char *name, bool more)
+{
+    int fd = -1;
+
+    if (more)
+        fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+    if (!more || (fd == -1 && errno == ENOTDIR))
+        fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd;
+}
+
+/*
+ * Follows the link that is open as *fd, lying in dir; *fd becomes its target.
+ * Its text is read from that very link: a link put in its place meanwhile
+ * does not come into it.
+ */
+static void follow(int dir, int *fd, struct fp_step *s)
+{
+    char text[FP_MAX_PATH + 1];
+    ssize_t n = readlinkat(*fd, "", text, sizeof(text));
+
+    if (n <= 0 || (size_t)n >= sizeof(text)) {
+        s->target_status = n == -1 ? fp_status_from_errno(errno) : FP_NAMETOOLONG;
+        fp_close(fd);
+        return;
+    }
+    text[n] = '\0';
+    fp_close(fd);
+    *fd = openat(dir, text, O_PATH | O_CLOEXEC);
+    s->target_status = *fd == -1 ? fp_status_from_errno(errno)
+                                 : look(*fd, &s->target);
+    if (s->target_status != FP_OK)
+        fp_close(fd);
+}
+
+/*
+ * One step down from *dir, which becomes the new place, or -1 where the walk
+ * cannot go on.  False when we, not the path, are the reason.
+ */
+static bool step(int *dir, const char *name, bool more, struct fp_step *s)
+{
+    int fd = open_name(*dir, name, more);
+    bool ours = fd == -1 && is_our_fault(errno);
+
+    s->status = fd == -1 ? fp_status_from_errno(errno) : look(fd, &s->self);
+    s->target_status = FP_OK;
+    if (s->status != FP_OK)
+        fp_close(&fd);
+    else if (S_ISLNK(s->self.mode)) {
+        follow(*dir, &fd, s);
+        ours = fd == -1 && is_our_fault(errno);
+    }
+    fp_close(dir);
+    *dir = fd;
+    return !ours;
+}
+
+/*
+ * Opens what place stands for, by the kernel's own name for it, so that it is
+ * the inode that was looked at; then looks again, at the descriptor itself.
+ * Answers why not: FP_OK also where the file may not be read (fd stays -1).
+ */
+static fp_status open_file(const struct fp_resolver *r, int place,
+                           struct fp_meta *m, int *fd_r)
+{
+    char name[PROC_FD_NAME];
+    fp_status st;
+
+    proc_name(name, place);
+    *fd_r = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd_r == -1)
+        return is_our_fault(errno) ? FP_BUSY : FP_OK;
+    if (!opened_within(r, *fd_r)) {
+        fp_close(fd_r);
+        return FP_REFUSED;
+    }
+    st = look(*fd_r, m);
+    if (st != FP_OK)
+        fp_close(fd_r);
+    return st;
+}
+
+static fp_status finish(const struct fp_resolver *r, int place,
+                        struct fp_answer *a)
+{
+    struct fp_step *last = &a->steps[a->n_steps - 1];
+    struct fp_meta *m = S_ISLNK(last->self.mode) ? &last->target : &last->self;
+
+    if (place == -1 || !S_ISREG(m->mode))
+        return FP_OK;
+    return open_file(r, place, m, &a->fd);
+}
+
+static bool leads_on(const struct fp_step *s)
+{
+    const struct fp_meta *m = fp_step_target(s);
+
+    return m != NULL && S_ISDIR(m->mode);
+}
+
+static fp_status walk(char *path, size_t len, int *place, struct fp_answer *a)
+{
+    size_t at = 1;
+
+    a->steps[0].end = 1;
+    a->steps[0].target_status = FP_OK;
+    a->steps[0].status = look(*place, &a->steps[0].self);
+    a->n_steps = 1;
+    while (at < len && leads_on(&a->steps[a->n_steps - 1])) {
+        struct fp_step *s = &a->steps[a->n_steps];
+        size_t end = at + strcspn(path + at, "/");
+
+        if (a->n_steps == FP_MAX_STEPS)
+            return FP_TOODEEP;
+        path[end] = '\0';
+        s->end = (uint16_t)end;
+        if (!step(place, path + at, end < len, s))
+            return FP_BUSY;
+        a->n_steps++;
+        at = end + 1;
+    }
+    return FP_OK;
+}
+
+void fp_resolve(const struct fp_resolver *r, const char *path, size_t len,
+                struct fp_answer *a)
+{
+    char copy[FP_MAX_PATH + 1];
+    fp_status st = FP_REFUSED;
+    int place = -1;
+
+    fp_answer_init(a, FP_OK);
+    memcpy(copy, path, len);
+    copy[len] = '\0';
+    if (is_within(r, path, len)) {
+        place = fcntl(r->slash, F_DUPFD_CLOEXEC, 0);
+        st = place == -1 ? FP_BUSY : walk(copy, len, &place, a);
+    }
+    if (st == FP_OK && a->steps[a->n_steps - 1].end == len)
+        st = finish(r, place, a);
+    fp_close(&place);
+    if (st != FP_OK) {
+        fp_close(&a->fd);
+        fp_answer_init(a, st);
+    }
+}

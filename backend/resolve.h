@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The blocking walk from "/" to a path, and the open at its end.  Runs in a
+ * helper process; knows no cache and no loop.
+ *
+ * The walk goes by descriptors, component by component, so the metadata and
+ * the descriptor of the last step are those of one and the same inode, and a
+ * link's owner is that of the very link that was followed.
+ *
+ * A race that remains: the steps are looked at one after another, and a
+ * directory may be renamed between two of them.  Then the answer describes a
+ * walk that a client could have made at that time, as with open(2) itself.
+ */
+#ifndef FP_RESOLVE_H
+#define FP_RESOLVE_H
+
+#include <stddef.h>
+
+struct fp_answer;
+
+/* Where answers are given: NULL-terminated prefixes; none means everywhere. */
+struct fp_resolver {
+    const char *const *roots;   /* each in normal form; the caller keeps them */
+    int slash;                  /* "/" opened O_PATH */
+};
+
+/* 0, or -1 with errno: "/" cannot be opened. */
+int fp_resolver_init(struct fp_resolver *r, const char *const *roots);
+
+/*
+ * Fills *a for a path in normal form (fp_path_is_normal).  Only regular files
+ * are opened: O_RDONLY, non-blocking, never a terminal, close-on-exec.  What
+ * is no business of this daemon (outside the roots, too deep, no descriptor
+ * free) is an answer without steps.  The caller owns a->fd.
+ */
+void fp_resolve(const struct fp_resolver *r, const char *path, size_t len,
+                struct fp_answer *a);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+#include "resolve.h"
+
+#define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
+
+enum { ASK = 'a', KILL = 'k', BORN = 'b' };
+
+/* In the spawner's process. */
+static struct { pid_t pid; bool dying; } children[MAX_CHILDREN];
+static size_t n_children;
+
+static fp_status send_note(int sock, uint8_t what, pid_t pid, int fd)
+{
+    uint8_t buf[8];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    fp_put_u8(&w, what);
+    fp_put_u32(&w, (uint32_t)pid);
+    return fp_send_packet(sock, buf, w.len, fd);
+}
+
+static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
+{
+    uint8_t buf[8];
+    size_t len = 0;
+    struct fp_reader r;
+    fp_status st = fp_recv_packet(sock, buf, sizeof(buf), &len, fd_r);
+
+    if (st != FP_OK)
+        return st;
+    fp_reader_init(&r, buf, len);
+    *what_r = fp_get_u8(&r);
+    *pid_r = (pid_t)fp_get_u32(&r);
+    if (fp_reader_done(&r))
+        return FP_OK;
+    if (fd_r != NULL)
+        fp_close(fd_r);
+    return FP_PROTOCOL;
+}
+
+/* ---- a helper ---- */
+
+static fp_status answer_one(const struct fp_resolver *resolver, int sock,
+                            void *buf, struct fp_answer *a)
+{
+    size_t len = 0;
+    struct fp_frame f;
+    struct fp_lookup l;
+    struct fp_writer w;
+    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, NULL);
+
+    if (st != FP_OK)
+        return st;
+    if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_LOOKUP
+        || fp_lookup_decode(&f.body, &l) != FP_OK)
+        return FP_PROTOCOL;
+    fp_resolve(resolver, l.path, l.path_len, a);
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    st = fp_answer_encode(&w, f.id, a);
+    if (st == FP_OK)
+        st = fp_send_packet(sock, buf, w.len, a->fd);
+    fp_close(&a->fd);
+    return st;
+}
+
+static void be_helper(int sock, const char *const *roots)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    static struct fp_answer answer;
+    struct fp_resolver resolver;
+
+    prctl(PR_SET_NAME, "fp-helper");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (fp_resolver_init(&resolver, roots) == -1)
+        _exit(1);
+    while (answer_one(&resolver, sock, buf, &answer) == FP_OK)
+        ;
+    _exit(0);
+}
+
+/* ---- the spawner ---- */
+
+static void reap(void)
+{
+    for (size_t i = 0; i < n_children;) {
+        if (children[i].dying && waitpid(children[i].pid, NULL, WNOHANG) != 0)
+            children[i] = children[--n_children];
+        else
+            i++;
+    }
+}
+
+static void kill_child(pid_t pid)
+{
+    for (size_t i = 0; i < n_children; i++) {
+        if (children[i].pid == pid) {
+            kill(pid, SIGKILL);
+            children[i].dying = true;
+        }
+    }
+}
+
+/* The helper's end in the child, the daemon's end sent to the daemon. */
+static fp_status spawn(int sock, const char *const *roots)
+{
+    int ends[2] = { -1, -1 };
+    pid_t pid = -1;
+    fp_status st;
+
+    if (n_children < MAX_CHILDREN
+        && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0)
+        pid = fork();
+    if (pid == 0) {
+        close(sock);
+        close(ends[0]);
+        be_helper(ends[1], roots);
+    }
+    fp_close(&ends[1]);
+    if (pid > 0) {
+        children[n_children].pid = pid;
+        children[n_children++].dying = false;
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    } else
+        fp_close(&ends[0]);
+    st = send_note(sock, BORN, pid > 0 ? pid : 0, ends[0]);
+    fp_close(&ends[0]);
+    return st;
+}
+
+static void set_signals(void)
+{
+    static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
+    sigset_t none;
+
+    /* The daemon ends us by closing the socket; a terminal's or a service
+     * manager's signal to the whole group must not end us before it. */
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        signal(ours[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The daemon's descriptors, should it hold any already, are not ours. */
+static void keep_only(int sock)
+{
+    if (sock > 3)
+        close_range(3, (unsigned)sock - 1, 0);
+    close_range((unsigned)(sock > 2 ? sock + 1 : 3), ~0u, 0);
+}
+
+static void be_spawner(int sock, const char *const *roots)
+{
+    uint8_t what;
+    pid_t pid;
+
+    prctl(PR_SET_NAME, "fp-spawner");
+    keep_only(sock);
+    set_signals();
+    while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
+        if (what == KILL)
+            kill_child(pid);
+        reap();
+        if (what == ASK && spawn(sock, roots) != FP_OK)
+            break;
+    }
+    for (size_t i = 0; i < n_children; i++)
+        kill(children[i].pid, SIGKILL);
+    _exit(0);
+}
+
+int fp_spawner_start(struct fp_spawner *s, const char *const *roots)
+{
+    int ends[2];
+
+    s->sock = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+        return -1;
+    s->pid = fork();
+    if (s->pid == 0)
+        be_spawner(ends[1], roots);
+    fp_close(&ends[1]);
+    if (s->pid == -1) {
+        fp_close(&ends[0]);
+        return -1;
+    }
+    s->sock = ends[0];
+    return fcntl(s->sock, F_SETFL, O_NONBLOCK);
+}
+
+fp_status fp_spawner_ask(const struct fp_spawner *s)
+{
+    return send_note(s->sock, ASK, 0, -1);
+}
+
+fp_status fp_spawner_kill(const struct fp_spawner *s, pid_t pid)
+{
+    return send_note(s->sock, KILL, pid, -1);
+}
+
+fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r)
+{
+    uint8_t what;
+    fp_status st = recv_note(s->sock, &what, pid_r, sock_r);
+
+    if (st == FP_OK && *pid_r == 0)
+        return FP_BUSY;
+    return st;
+}
+
+void fp_spawner_stop(struct fp_spawner *s)
+{
+    if (s->sock == -1)
+        return;
+    fp_close(&s->sock);
+    while (waitpid(s->pid, NULL, 0) == -1 && errno == EINTR)
+        ;
+}

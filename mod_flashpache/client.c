@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "client.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "fdio.h"
+#include "wire.h"
+
+/* How long the daemon is not asked after it failed: doubled at each failure
+ * from the first to the most.  A daemon that is absent is noticed for the
+ * price of a connect(); one that hangs costs every asker its timeout. */
+#define ABSENT_FIRST_MS 25u
+#define ABSENT_MOST_MS  400u
+#define HUNG_FIRST_MS   1000u
+#define HUNG_MOST_MS    16000u
+
+struct fp_client {
+    struct sockaddr_un addr;
+    uint32_t timeout_ms;
+    pthread_mutex_t mutex;     /* of all below */
+    uint64_t last_id;
+    uint64_t retry_at_ms;
+    uint32_t pause_ms;         /* the last one; 0 while all is well */
+    unsigned n_idle, max_idle;
+    int idle[];
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
+                                   unsigned max_idle)
+{
+    struct fp_client *c;
+
+    if (strlen(path) >= sizeof(c->addr.sun_path))
+        return NULL;
+    c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
+    if (c == NULL)
+        return NULL;
+    c->addr.sun_family = AF_UNIX;
+    memcpy(c->addr.sun_path, path, strlen(path) + 1);
+    c->timeout_ms = timeout_ms;
+    c->max_idle = max_idle;
+    pthread_mutex_init(&c->mutex, NULL);
+    return c;
+}
+
+void fp_client_destroy(struct fp_client **cp)
+{
+    struct fp_client *c = *cp;
+
+    if (c == NULL)
+        return;
+    while (c->n_idle > 0)
+        close(c->idle[--c->n_idle]);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+    *cp = NULL;
+}
+
+/* ---- the state that threads share ---- */
+
+/* False while the daemon is left alone. */
+static bool begin(struct fp_client *c, int *sock_r, uint64_t *id_r)
+{
+    bool allowed;
+
+    pthread_mutex_lock(&c->mutex);
+    allowed = c->pause_ms == 0 || now_ms() >= c->retry_at_ms;
+    *id_r = ++c->last_id;
+    *sock_r = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : -1;
+    pthread_mutex_unlock(&c->mutex);
+    return allowed;
+}
+
+static void keep(struct fp_client *c, int sock)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->pause_ms = 0;
+    if (c->n_idle < c->max_idle) {
+        c->idle[c->n_idle++] = sock;
+        sock = -1;
+    }
+    pthread_mutex_unlock(&c->mutex);
+    fp_close(&sock);
+}
+
+/* The daemon that they led to is gone. */
+static void drop_idle(struct fp_client *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    while (c->n_idle > 0)
+        close(c->idle[--c->n_idle]);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void pause_asking(struct fp_client *c, fp_status why)
+{
+    uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
+    uint32_t most = why == FP_TIMEOUT ? HUNG_MOST_MS : ABSENT_MOST_MS;
+    uint64_t now = now_ms();
+
+    pthread_mutex_lock(&c->mutex);
+    /* Failures of questions that were under way together count once. */
+    if (c->pause_ms == 0 || now >= c->retry_at_ms) {
+        c->pause_ms = c->pause_ms < first ? first : c->pause_ms * 2;
+        if (c->pause_ms > most)
+            c->pause_ms = most;
+        c->retry_at_ms = now + c->pause_ms;
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- one connection ---- */
+
+static bool set_timeouts(int sock, uint32_t ms)
+{
+    const struct timeval tv = { ms / 1000, (long)(ms % 1000) * 1000 };
+
+    return setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0
+        && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
+}
+
+/* Whoever answers there decides what we serve. */
+static bool is_trusted(int sock)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
+        && (peer.uid == geteuid() || peer.uid == 0);
+}
+
+/* One frame within the timeout. */
+static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
+{
+    size_t len = 0;
+    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, fd_r);
+
+    if (st == FP_AGAIN)
+        return FP_TIMEOUT;
+    if (st != FP_OK)
+        return st;
+    st = fp_frame_parse(f, buf, len);
+    if (st != FP_OK && fd_r != NULL)
+        fp_close(fd_r);
+    return st;
+}
+
+static fp_status send_all(int sock, const struct fp_writer *w)
+{
+    fp_status st = fp_send_packet(sock, w->data, w->len, -1);
+
+    return st == FP_AGAIN ? FP_TIMEOUT : st;
+}
+
+static fp_status greet(int sock)
+{
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
+    uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+    struct fp_frame f;
+    fp_status st, said;
+    uint16_t version;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_hello_encode(&w, &hello);
+    if (st == FP_OK)
+        st = send_all(sock, &w);
+    if (st == FP_OK)
+        st = receive(sock, buf, &f, NULL);
+    if (st != FP_OK)
+        return st;
+    if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
+        return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
+    if (f.type != FP_FRAME_WELCOME || fp_welcome_decode(&f.body, &version) != FP_OK)
+        return FP_PROTOCOL;
+    return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
+}
+
+static fp_status dial(const struct fp_client *c, int *sock_r)
+{
+    /* The timeouts come first: connect() waits, within the one for sending,
+     * while a daemon that does not accept has its backlog full. */
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    fp_status st;
+
+    *sock_r = -1;
+    if (sock == -1)
+        return FP_SYSTEM;
+    if (!set_timeouts(sock, c->timeout_ms))
+        st = FP_SYSTEM;
+    else if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
+        st = FP_CLOSED;
+    else
+        st = is_trusted(sock) ? greet(sock) : FP_DENIED;
+    if (st == FP_OK)
+        *sock_r = sock;
+    else
+        fp_close(&sock);
+    return st;
+}
+
+static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
+                     struct fp_answer *a)
+{
+    uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+    struct fp_frame f;
+    int fd = -1;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_lookup_encode(&w, id, l);
+    if (st == FP_OK)
+        st = send_all(sock, &w);
+    if (st == FP_OK)
+        st = receive(sock, buf, &f, &fd);
+    if (st != FP_OK)
+        return st;
+    if (f.type != FP_FRAME_ANSWER || f.id != id
+        || fp_answer_decode(&f.body, l->path_len, fd, a) != FP_OK) {
+        fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    return FP_OK;
+}
+
+static fp_status ask_afresh(struct fp_client *c, uint64_t id, const struct fp_lookup *l,
+                            struct fp_answer *a, int *sock_r)
+{
+    fp_status st = dial(c, sock_r);
+
+    return st == FP_OK ? ask(*sock_r, id, l, a) : st;
+}
+
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
+                           struct fp_answer *a)
+{
+    const struct fp_lookup l = { c->timeout_ms, path, len };
+    fp_status st = FP_CLOSED;
+    uint64_t id;
+    int sock;
+
+    fp_answer_init(a, FP_SHUTDOWN);
+    if (!begin(c, &sock, &id))
+        return FP_AGAIN;
+    if (sock != -1)
+        st = ask(sock, id, &l, a);
+    /* An idle connection may have outlived its daemon: that is no failure
+     * before another one has been tried. */
+    if (st == FP_CLOSED) {
+        if (sock != -1)
+            drop_idle(c);
+        fp_close(&sock);
+        st = ask_afresh(c, id, &l, a, &sock);
+    }
+    if (st == FP_OK) {
+        keep(c, sock);
+        return FP_OK;
+    }
+    fp_close(&sock);
+    /* That we ran out of descriptors says nothing about the daemon. */
+    if (st != FP_LOSTFD)
+        pause_asking(c, st);
+    return st;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "file.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fdio.h"
+
+#define READ_SIZE ((apr_size_t)64 * 1024)   /* most bytes of one read */
+
+struct fp_file {
+    atomic_uint references;
+    int fd;
+};
+
+/* The data of a bucket and its splits and copies. */
+struct shared {
+    apr_bucket_refcount refcount;   /* must be the first */
+    struct fp_file *file;
+};
+
+struct fp_file *fp_file_create(int fd)
+{
+    struct fp_file *file = malloc(sizeof(*file));
+
+    if (file == NULL) {
+        fp_close(&fd);
+        return NULL;
+    }
+    atomic_init(&file->references, 1);
+    file->fd = fd;
+    return file;
+}
+
+void fp_file_retain(struct fp_file *file)
+{
+    /* Whoever retains has a reference already: no ordering is needed. */
+    atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+}
+
+void fp_file_release(struct fp_file **fp)
+{
+    struct fp_file *file = *fp;
+
+    *fp = NULL;
+    /* Every other thread's use must be over before the last one closes. */
+    if (file == NULL
+        || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
+        return;
+    fp_close(&file->fd);
+    free(file);
+}
+
+static void bucket_destroy(void *data)
+{
+    struct shared *s = data;
+
+    if (apr_bucket_shared_destroy(s)) {
+        fp_file_release(&s->file);
+        apr_bucket_free(s);
+    }
+}
+
+static apr_status_t read_at(int fd, char *buf, apr_size_t *len, apr_off_t offset)
+{
+    ssize_t n;
+
+    do {
+        n = pread(fd, buf, *len, offset);
+    } while (n == -1 && errno == EINTR);
+    *len = n > 0 ? (apr_size_t)n : 0;
+    if (n == -1)
+        return errno;
+    return n == 0 ? APR_EOF : APR_SUCCESS;
+}
+
+extern const apr_bucket_type_t fp_bucket_type_file;
+
+/* The rest of the bucket e, behind its first len bytes, as a bucket after it. */
+static void insert_rest(apr_bucket *e, apr_size_t len)
+{
+    apr_bucket *rest = apr_bucket_alloc(sizeof(*rest), e->list);
+
+    *rest = *e;
+    rest->start += (apr_off_t)len;
+    rest->length -= len;
+    APR_BUCKET_INSERT_AFTER(e, rest);
+}
+
+static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
+                                apr_read_type_e block)
+{
+    struct shared *s = e->data;
+    apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
+    char *buf = apr_bucket_alloc(n, e->list);
+    apr_status_t rv = read_at(s->file->fd, buf, &n, e->start);
+
+    (void)block;
+    *str = NULL;
+    *len = 0;
+    if (rv != APR_SUCCESS) {
+        apr_bucket_free(buf);
+        return rv;
+    }
+    /* This bucket becomes what was read; the file goes on in the next. */
+    if (n < e->length)
+        insert_rest(e, n);
+    else
+        bucket_destroy(s);
+    apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+    *str = buf;
+    *len = n;
+    return APR_SUCCESS;
+}
+
+const apr_bucket_type_t fp_bucket_type_file = {
+    "FLASHPACHE", 5, APR_BUCKET_DATA,
+    bucket_destroy,
+    bucket_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
+                                  apr_size_t length, apr_bucket_alloc_t *list)
+{
+    apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
+    struct shared *s = apr_bucket_alloc(sizeof(*s), list);
+
+    APR_BUCKET_INIT(e);
+    e->free = apr_bucket_free;
+    e->list = list;
+    e->type = &fp_bucket_type_file;
+    s->file = file;
+    fp_file_retain(file);
+    return apr_bucket_shared_make(e, s, offset, length);
+}

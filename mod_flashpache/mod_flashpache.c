@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module record and its hooks.
+ */
+#include "config.h"
+#include "mod_flashpache.h"
+
+#include <ap_mpm.h>
+#include <http_core.h>
+#include <http_config.h>
+#include <http_log.h>
+#include <http_request.h>
+#include <unixd.h>
+
+#include "client.h"
+#include "request.h"
+#include "respond.h"
+#include "settings.h"
+#include "walk.h"
+
+/* A step before core's default handler, which takes whatever is left. */
+#define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
+
+struct fp_client *fp_child_client;
+
+static int engine_is_on(server_rec *s)
+{
+    for (; s != NULL; s = s->next) {
+        if (fp_settings_of(s)->engine == 1)
+            return 1;
+    }
+    return 0;
+}
+
+/*
+ * Where httpd sees other paths than the daemon, or has other rights from one
+ * request to the next, the daemon's answers would not be those httpd would
+ * get itself.  NULL, or what is in the way.
+ */
+static const char *obstacle(void)
+{
+    static const char *const changers[] = { "mpm_itk.c", "itk.c", "mod_ruid2.c", "peruser.c" };
+
+    if (ap_unixd_config.chroot_dir != NULL)
+        return "ChrootDir";
+    for (size_t i = 0; i < sizeof(changers) / sizeof(changers[0]); i++) {
+        if (ap_find_linked_module(changers[i]) != NULL)
+            return changers[i];
+    }
+    return NULL;
+}
+
+static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
+                       server_rec *s)
+{
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    if (engine_is_on(s) && obstacle() != NULL
+        && ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
+                     "children have other paths or rights than flashpached", obstacle());
+    return OK;
+}
+
+static apr_status_t end_child(void *unused)
+{
+    (void)unused;
+    fp_client_destroy(&fp_child_client);
+    return APR_SUCCESS;
+}
+
+static void start_child(apr_pool_t *p, server_rec *s)
+{
+    const struct fp_settings *settings = fp_settings_of(s);
+    int threads = 1;
+
+    if (!engine_is_on(s) || obstacle() != NULL)
+        return;
+    ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
+    fp_child_client = fp_client_create(fp_settings_socket(settings),
+                                       (uint32_t)(fp_settings_timeout(settings) / 1000),
+                                       threads > 0 ? (unsigned)threads : 1);
+    if (fp_child_client == NULL)
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory: this child serves "
+                     "without Flashpache");
+    else
+        apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+}
+
+static int map_to_storage(request_rec *r)
+{
+    fp_request_begin(r);
+    /* Core's own walk comes now: <Directory>, .htaccess and Require. */
+    return DECLINED;
+}
+
+static void register_hooks(apr_pool_t *p)
+{
+    (void)p;
+    ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
+}
+
+AP_DECLARE_MODULE(flashpache) = {
+    STANDARD20_MODULE_STUFF,
+    NULL,
+    NULL,
+    fp_settings_create,
+    fp_settings_merge,
+    fp_directives,
+    register_hooks,
+    0
+};

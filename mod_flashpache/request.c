@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "request.h"
+
+#include <apr_strings.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <http_request.h>
+
+#include "client.h"
+#include "file.h"
+#include "mod_flashpache.h"
+#include "settings.h"
+#include "wire.h"
+
+APLOG_USE_MODULE(flashpache);
+
+/*
+ * In the request_config of each request; that of the main request also holds
+ * the list of all that its subrequests know.
+ */
+struct slot {
+    struct fp_request *own;
+    struct fp_request *all;
+};
+
+static request_rec *main_request(const request_rec *r)
+{
+    while (r->main != NULL)
+        r = r->main;
+    return (request_rec *)r;
+}
+
+static struct slot *slot_of(const request_rec *r)
+{
+    return ap_get_module_config(r->request_config, &flashpache_module);
+}
+
+static struct slot *make_slot(request_rec *r)
+{
+    struct slot *s = slot_of(r);
+
+    if (s == NULL) {
+        s = apr_pcalloc(r->pool, sizeof(*s));
+        ap_set_module_config(r->request_config, &flashpache_module, s);
+    }
+    return s;
+}
+
+const struct fp_request *fp_request_of(const request_rec *r)
+{
+    const struct slot *s = slot_of(r);
+
+    return s != NULL ? s->own : NULL;
+}
+
+const struct fp_request *fp_request_find(const request_rec *r, const char *name)
+{
+    const struct slot *s = slot_of(main_request(r));
+    apr_size_t len = strlen(name);
+
+    for (const struct fp_request *q = s != NULL ? s->all : NULL; q != NULL; q = q->next) {
+        if (q->len == len && memcmp(q->path, name, len) == 0)
+            return q;
+    }
+    return NULL;
+}
+
+/* ---- is it ours? ---- */
+
+/* NULL, or why this request is served without asking. */
+static const char *why_not(const request_rec *r)
+{
+    if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
+        return "nofile";
+    /* A directory listing's entries, say: httpd does not stat them. */
+    if (r->finfo.filetype != APR_NOFILE)
+        return "known";
+    /* Methods that change things (WebDAV) want to know how it is now. */
+    if (r->method_number != M_GET && r->method_number != M_POST
+        && r->method_number != M_OPTIONS)
+        return "method";
+    return NULL;
+}
+
+/*
+ * The path as core's walk will see it, without a slash at its end.  NULL
+ * where it has no normal form.
+ */
+static const char *question_of(const request_rec *r, apr_size_t *len_r)
+{
+    char *path;
+    apr_size_t len;
+
+    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool)
+        != APR_SUCCESS)
+        return NULL;
+    len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        path[--len] = '\0';
+    *len_r = len;
+    return fp_path_is_normal(path, len) ? path : NULL;
+}
+
+/* ---- the notes ---- */
+
+static void note(request_rec *r, const char *what, const char *reason)
+{
+    apr_table_setn(r->notes, "flashpache", what);
+    if (reason != NULL)
+        apr_table_setn(r->notes, "flashpache-reason", reason);
+}
+
+static void note_time(request_rec *r, apr_time_t began)
+{
+    apr_table_setn(r->notes, "flashpache-us",
+                   apr_psprintf(r->pool, "%" APR_TIME_T_FMT, apr_time_now() - began));
+}
+
+/* A word for the log; the daemon's log has more. */
+static const char *reason_of(fp_status st)
+{
+    switch (st) {
+    case FP_TIMEOUT: return "timeout";
+    case FP_BUSY: return "busy";
+    case FP_REFUSED: return "roots";
+    case FP_TOODEEP: return "deep";
+    case FP_AGAIN: return "paused";
+    case FP_CLOSED: return "absent";
+    case FP_VERSION: return "version";
+    case FP_DENIED: return "foreign";
+    case FP_LOSTFD: return "descriptors";
+    case FP_SHUTDOWN: return "shutdown";
+    default: return "error";
+    }
+}
+
+static int is_bypass(fp_status st)
+{
+    return st == FP_REFUSED || st == FP_TOODEEP;
+}
+
+/* ---- asking ---- */
+
+/* In a subrequest's pool the answer goes before the main request does. */
+static apr_status_t forget(void *data)
+{
+    request_rec *r = data;
+    struct slot *own = slot_of(r), *top = slot_of(main_request(r));
+    struct fp_request **p = &top->all;
+
+    while (*p != NULL && *p != own->own)
+        p = &(*p)->next;
+    if (*p != NULL)
+        *p = (*p)->next;
+    fp_file_release(&own->own->file);
+    own->own = NULL;
+    return APR_SUCCESS;
+}
+
+static void remember(request_rec *r, const char *path, apr_size_t len,
+                     const struct fp_answer *a)
+{
+    struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
+    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+
+    q->path = path;
+    q->len = len;
+    q->n_steps = a->n_steps;
+    q->steps = apr_pmemdup(r->pool, a->steps, a->n_steps * sizeof(a->steps[0]));
+    if (a->fd != -1)
+        q->file = fp_file_create(a->fd);
+    q->next = top->all;
+    top->all = q;
+    own->own = q;
+    apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
+}
+
+static void ask(request_rec *r, const char *path, apr_size_t len)
+{
+    apr_time_t began = apr_time_now();
+    struct fp_answer a;
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &a);
+
+    note_time(r, began);
+    if (st == FP_OK)
+        st = a.status;
+    if (st == FP_OK) {
+        remember(r, path, len, &a);
+        note(r, a.source == FP_SOURCE_CACHE ? "hit" : "miss", NULL);
+        return;
+    }
+    note(r, is_bypass(st) ? "bypass" : "fallback", reason_of(st));
+    ap_log_rerror(APLOG_MARK, st == FP_AGAIN || is_bypass(st) ? APLOG_DEBUG : APLOG_WARNING,
+                  0, r, "FP0101: no answer from flashpached at %s for %s (%s): serving it as "
+                  "without Flashpache", fp_settings_socket(fp_settings_of(r->server)), path,
+                  fp_status_text(st));
+}
+
+void fp_request_begin(request_rec *r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    const char *reason, *path;
+    apr_size_t len = 0;
+
+    if (settings->engine != 1)
+        return;
+    reason = fp_child_client == NULL ? "disabled" : why_not(r);
+    if (reason != NULL) {
+        note(r, "bypass", reason);
+        return;
+    }
+    path = question_of(r, &len);
+    if (path == NULL)
+        note(r, "bypass", "path");
+    else if (fp_settings_excludes(settings, path, len))
+        note(r, "bypass", "excluded");
+    else
+        ask(r, path, len);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this module knows about the path of one request: whether it is ours to
+ * ask about, the question, and the answer for as long as the request lives.
+ */
+#ifndef FP_REQUEST_H
+#define FP_REQUEST_H
+
+#include <httpd.h>
+
+#include "answer.h"
+
+struct fp_file;
+
+struct fp_request {
+    const char *path;             /* normal form, without a slash at its end */
+    apr_size_t len;
+    unsigned n_steps;
+    const struct fp_step *steps;  /* "/" first; see answer.h */
+    struct fp_file *file;         /* the last step's, or NULL */
+    struct fp_request *next;      /* another one of the same main request */
+};
+
+/*
+ * map_to_storage: asks about r->filename if it is ours.  The notes
+ * "flashpache" (hit, miss, bypass, fallback), "flashpache-reason" and
+ * "flashpache-us" (microseconds) tell what happened.
+ */
+void fp_request_begin(request_rec *r);
+
+/* What is known for the walk of this very request; NULL: nothing. */
+const struct fp_request *fp_request_of(const request_rec *r);
+
+/*
+ * What is known of the file name, be it from this request or from a
+ * subrequest whose result it took over (DirectoryIndex).  NULL: nothing.
+ */
+const struct fp_request *fp_request_find(const request_rec *r, const char *name);
+
+#endif

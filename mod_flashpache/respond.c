@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "respond.h"
+
+#include <http_core.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <util_filter.h>
+
+#include "file.h"
+#include "request.h"
+#include "walk.h"
+
+APLOG_USE_MODULE(flashpache);
+
+/*
+ * What core does by reading the file through its own descriptor: Content-MD5
+ * and entity tags made of the content.  Rare, and core's to do.
+ */
+static int wants_content(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+#ifdef ETAG_DIGEST
+    if (d->etag_bits & ETAG_DIGEST)
+        return 1;
+#endif
+    return (d->content_md5 & 1) != 0;
+}
+
+/*
+ * Only what core's handler would open: a file, all of the path, asked for by
+ * GET or HEAD.  POST, path-info and errors are core's, rules and log lines
+ * included.
+ */
+static int is_plain(const request_rec *r)
+{
+    return r->method_number == M_GET && r->finfo.filetype == APR_REG
+        && (r->path_info == NULL || r->path_info[0] == '\0') && !wants_content(r);
+}
+
+/* Is the open file the one that the walk approved? */
+static int is_same(const request_rec *r, const struct fp_request *q)
+{
+    const struct fp_meta *m = fp_step_target(&q->steps[q->n_steps - 1]);
+    apr_finfo_t f;
+
+    if (m == NULL)
+        return 0;
+    fp_walk_fill(&f, m, q->path, r->pool);
+    return f.inode == r->finfo.inode && f.device == r->finfo.device
+        && f.size == r->finfo.size && f.mtime == r->finfo.mtime;
+}
+
+static void set_headers(request_rec *r)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    ap_set_last_modified(r);
+    ap_set_etag(r);
+    ap_set_accept_ranges(r);
+    ap_set_content_length(r, r->finfo.size);
+}
+
+static int send_file(request_rec *r, const struct fp_request *q)
+{
+    conn_rec *c = r->connection;
+    apr_bucket_brigade *bb = apr_brigade_create(r->pool, c->bucket_alloc);
+    int condition = ap_meets_conditions(r);
+    apr_status_t rv;
+
+    if (condition != OK)
+        r->status = condition;
+    else if (r->finfo.size > 0)
+        APR_BRIGADE_INSERT_TAIL(bb, fp_file_bucket_create(q->file, 0,
+                                                          (apr_size_t)r->finfo.size,
+                                                          c->bucket_alloc));
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
+    rv = ap_pass_brigade(r->output_filters, bb);
+    apr_brigade_cleanup(bb);
+    if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
+        return OK;
+    ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
+    return AP_FILTER_ERROR;
+}
+
+int fp_respond(request_rec *r)
+{
+    const struct fp_request *q;
+    int status;
+
+    if (!is_plain(r))
+        return DECLINED;
+    q = fp_request_find(r, r->filename);
+    if (q == NULL || q->file == NULL || !is_same(r, q))
+        return DECLINED;
+    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
+    status = ap_discard_request_body(r);
+    if (status != OK)
+        return status;
+    set_headers(r);
+    return send_file(r, q);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler: a response from a descriptor that is already open.
+ */
+#ifndef FP_RESPOND_H
+#define FP_RESPOND_H
+
+#include <httpd.h>
+
+/* Serves r as core's default handler would, or DECLINED, and it does. */
+int fp_respond(request_rec *r);
+
+#endif

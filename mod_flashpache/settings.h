@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module's directives (docs/directives.md).
+ */
+#ifndef FP_SETTINGS_H
+#define FP_SETTINGS_H
+
+#include <httpd.h>
+#include <http_config.h>
+
+/* A virtual host's settings, merged with the main server's. */
+struct fp_settings {
+    int engine;                      /* 0, 1 or -1: not set */
+    const char *socket;              /* main server only */
+    apr_interval_time_t timeout;     /* main server only; 0: not set */
+    apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
+};
+
+extern const command_rec fp_directives[];
+
+void *fp_settings_create(apr_pool_t *p, server_rec *s);
+void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
+
+struct fp_settings *fp_settings_of(const server_rec *s);
+
+const char *fp_settings_socket(const struct fp_settings *settings);
+apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings);
+
+/* Is the path (normal form) one that FlashpacheExclude names, or below it? */
+int fp_settings_excludes(const struct fp_settings *settings, const char *path,
+                         apr_size_t len);
+
+#endif
