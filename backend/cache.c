@@ -24,6 +24,7 @@ struct entry {
     uint64_t seen_ms;             /* when the walk that saw it began */
     enum kind kind;
     bool visited;
+    bool local;                   /* of the file that fd is */
     int fd;
     fp_status status, target_status;
     struct fp_meta self;
@@ -280,8 +281,10 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     end->visited = true;
     a->source = FP_SOURCE_CACHE;
     a->n_steps = n;
-    if (end->len == len)
+    if (end->len == len) {
         a->fd = end->fd;
+        a->local = end->local;
+    }
     for (const struct entry *e = end; e != NULL; e = e->parent)
         tell(e, &a->steps[--n]);
     return true;
@@ -414,6 +417,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
                                  last ? &a->fd : &none);
             if (parent == NULL)
                 break;
+            parent->local = last && a->local;
         }
     }
     fp_close(&a->fd);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mounts.h"
 #include "proto/answer.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
@@ -184,10 +185,13 @@ static fp_status finish(const struct fp_resolver *r, int place,
 {
     struct fp_step *last = &a->steps[a->n_steps - 1];
     struct fp_meta *m = S_ISLNK(last->self.mode) ? &last->target : &last->self;
+    fp_status st;
 
     if (place == -1 || !S_ISREG(m->mode))
         return FP_OK;
-    return open_file(r, place, m, &a->fd);
+    st = open_file(r, place, m, &a->fd);
+    a->local = a->fd != -1 && fp_mount_is_local(a->fd, m->dev);
+    return st;
 }
 
 static bool leads_on(const struct fp_step *s)

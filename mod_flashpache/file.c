@@ -5,24 +5,38 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fdio.h"
 
-#define READ_SIZE ((apr_size_t)64 * 1024)   /* most bytes of one read */
+#define READ_SIZE  ((apr_size_t)64 * 1024)       /* most bytes of one read */
+#define MAP_LEAST  ((apr_size_t)256 * 1024)      /* below this copying is cheaper */
+#define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
 
 struct fp_file {
     atomic_uint references;
     int fd;
+    bool local;
 };
 
 /* The data of a bucket and its splits and copies. */
 struct shared {
     apr_bucket_refcount refcount;   /* must be the first */
     struct fp_file *file;
+    bool map;
 };
 
-struct fp_file *fp_file_create(int fd)
+/* A mapping, shared by the splits and copies of its bucket. */
+struct mapping {
+    apr_bucket_refcount refcount;   /* must be the first */
+    void *base;
+    size_t size;
+    size_t skip;                    /* where the bucket's bytes begin in it */
+};
+
+struct fp_file *fp_file_create(int fd, bool local)
 {
     struct fp_file *file = malloc(sizeof(*file));
 
@@ -32,6 +46,7 @@ struct fp_file *fp_file_create(int fd)
     }
     atomic_init(&file->references, 1);
     file->fd = fd;
+    file->local = local;
     return file;
 }
 
@@ -90,17 +105,92 @@ static void insert_rest(apr_bucket *e, apr_size_t len)
     APR_BUCKET_INSERT_AFTER(e, rest);
 }
 
+/* ---- a mapped piece ---- */
+
+static void mapping_destroy(void *data)
+{
+    struct mapping *m = data;
+
+    if (apr_bucket_shared_destroy(m)) {
+        munmap(m->base, m->size);
+        apr_bucket_free(m);
+    }
+}
+
+static apr_status_t mapping_read(apr_bucket *e, const char **str, apr_size_t *len,
+                                 apr_read_type_e block)
+{
+    const struct mapping *m = e->data;
+
+    (void)block;
+    *str = (const char *)m->base + m->skip + e->start;
+    *len = e->length;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t bucket_type_mapping = {
+    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
+    mapping_destroy,
+    mapping_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
+static bool has_bytes(int fd, apr_off_t end)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_size >= end;
+}
+
+/*
+ * Makes the bucket a mapping of its first bytes and puts the rest behind it.
+ * False, and nothing is changed, where reading is the better way.
+ */
+static bool become_mapping(apr_bucket *e)
+{
+    struct shared *s = e->data;
+    apr_size_t n = e->length < MAP_SIZE ? e->length : MAP_SIZE;
+    apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
+    struct mapping *m;
+
+    if (!s->map || !s->file->local || n < MAP_LEAST
+        || !has_bytes(s->file->fd, e->start + (apr_off_t)n))
+        return false;
+    m = apr_bucket_alloc(sizeof(*m), e->list);
+    m->skip = (size_t)(e->start - from);
+    m->size = m->skip + n;
+    m->base = mmap(NULL, m->size, PROT_READ, MAP_SHARED, s->file->fd, from);
+    if (m->base == MAP_FAILED) {
+        apr_bucket_free(m);
+        return false;
+    }
+    if (n < e->length)
+        insert_rest(e, n);
+    else
+        bucket_destroy(s);
+    e->type = &bucket_type_mapping;
+    apr_bucket_shared_make(e, m, 0, n);
+    return true;
+}
+
+/* ---- reading ---- */
+
 static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
                                 apr_read_type_e block)
 {
     struct shared *s = e->data;
     apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
-    char *buf = apr_bucket_alloc(n, e->list);
-    apr_status_t rv = read_at(s->file->fd, buf, &n, e->start);
+    apr_status_t rv;
+    char *buf;
 
-    (void)block;
+    if (become_mapping(e))
+        return mapping_read(e, str, len, block);
     *str = NULL;
     *len = 0;
+    buf = apr_bucket_alloc(n, e->list);
+    rv = read_at(s->file->fd, buf, &n, e->start);
     if (rv != APR_SUCCESS) {
         apr_bucket_free(buf);
         return rv;
@@ -126,7 +216,8 @@ const apr_bucket_type_t fp_bucket_type_file = {
 };
 
 apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, apr_bucket_alloc_t *list)
+                                  apr_size_t length, bool map,
+                                  apr_bucket_alloc_t *list)
 {
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
     struct shared *s = apr_bucket_alloc(sizeof(*s), list);
@@ -136,6 +227,7 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     e->list = list;
     e->type = &fp_bucket_type_file;
     s->file = file;
+    s->map = map;
     fp_file_retain(file);
     return apr_bucket_shared_make(e, s, offset, length);
 }

@@ -7,6 +7,12 @@
  * (APR's own file bucket seeks and reads; two requests would get each
  * other's bytes.)
  *
+ * A file that is cut short while it is mapped would kill the process that
+ * touches the missing part (SIGBUS).  So only large pieces are mapped, where
+ * copying costs more than mapping, and only after the length was checked;
+ * what remains is the race that stock httpd has with EnableMMAP On.  On other
+ * than local file systems that check could wait: there everything is read.
+ *
  * A bucket keeps the file open by a reference of its own, which depends on no
  * pool: it may be set aside, passed to another thread or outlive its request.
  */
@@ -14,22 +20,27 @@
 #define FP_FILE_H
 
 #include <apr_buckets.h>
+#include <stdbool.h>
 
 struct fp_file;
 
-/* Takes the descriptor; one reference is the caller's.  NULL: no memory, fd
- * is closed then. */
-struct fp_file *fp_file_create(int fd);
+/*
+ * Takes the descriptor; one reference is the caller's.  local: looking at it
+ * waits for nobody.  NULL: no memory, fd is closed then.
+ */
+struct fp_file *fp_file_create(int fd, bool local);
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);
 
 /*
- * A bucket for length bytes of the file from offset on.  If the file turns
- * out to be shorter, reading fails with APR_EOF where it ends: the response
- * is then cut off, never continued with something else.
+ * A bucket for length bytes of the file from offset on.  map: large pieces of
+ * local files may be mapped instead of read.  If the file turns out to be
+ * shorter, reading fails with APR_EOF where it ends: the response is then cut
+ * off, never continued with something else.
  */
 apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, apr_bucket_alloc_t *list);
+                                  apr_size_t length, bool map,
+                                  apr_bucket_alloc_t *list);
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "request.h"
 
+#include <apr_atomic.h>
 #include <apr_strings.h>
 #include <http_log.h>
 #include <http_protocol.h>
@@ -14,6 +15,8 @@
 #include "wire.h"
 
 APLOG_USE_MODULE(flashpache);
+
+#define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
 
 /*
  * In the request_config of each request; that of the main request also holds
@@ -169,11 +172,22 @@ static void remember(request_rec *r, const char *path, apr_size_t len,
     q->n_steps = a->n_steps;
     q->steps = apr_pmemdup(r->pool, a->steps, a->n_steps * sizeof(a->steps[0]));
     if (a->fd != -1)
-        q->file = fp_file_create(a->fd);
+        q->file = fp_file_create(a->fd, a->local);
     q->next = top->all;
     top->all = q;
     own->own = q;
     apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
+}
+
+/* A daemon that is away is worth a line now and then, not one a request. */
+static int is_news(void)
+{
+    static apr_uint32_t last;
+    apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
+    apr_uint32_t before = apr_atomic_read32(&last);
+
+    return now - before >= SILENCE_SECONDS
+        && apr_atomic_cas32(&last, now, before) == before;
 }
 
 static void ask(request_rec *r, const char *path, apr_size_t len)
@@ -191,10 +205,9 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
         return;
     }
     note(r, is_bypass(st) ? "bypass" : "fallback", reason_of(st));
-    ap_log_rerror(APLOG_MARK, st == FP_AGAIN || is_bypass(st) ? APLOG_DEBUG : APLOG_WARNING,
+    ap_log_rerror(APLOG_MARK, is_bypass(st) || !is_news() ? APLOG_DEBUG : APLOG_WARNING,
                   0, r, "FP0101: no answer from flashpached at %s for %s (%s): serving it as "
-                  "without Flashpache", fp_settings_socket(fp_settings_of(r->server)), path,
-                  fp_status_text(st));
+                  "without Flashpache", fp_settings_socket(fp_settings_of(r->server)), path, fp_status_text(st));
 }
 
 void fp_request_begin(request_rec *r)

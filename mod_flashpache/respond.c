@@ -62,6 +62,27 @@ static void set_headers(request_rec *r)
     ap_set_content_length(r, r->finfo.size);
 }
 
+static bool is_secondary(const conn_rec *c)
+{
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 52)
+    return c->master != NULL;
+#else
+    (void)c;
+    return false;
+#endif
+}
+
+/*
+ * HTTP/2's secondary connections copy whatever a bucket gives at once into
+ * memory: there small reads are better than one large mapping.
+ */
+static bool may_map(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return d->enable_mmap != ENABLE_MMAP_OFF && !is_secondary(r->connection);
+}
+
 static int send_file(request_rec *r, const struct fp_request *q)
 {
     conn_rec *c = r->connection;
@@ -74,7 +95,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
     else if (r->finfo.size > 0)
         APR_BRIGADE_INSERT_TAIL(bb, fp_file_bucket_create(q->file, 0,
                                                           (apr_size_t)r->finfo.size,
-                                                          c->bucket_alloc));
+                                                          may_map(r), c->bucket_alloc));
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);

@@ -27,6 +27,7 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
     const struct fp_settings *b = base, *a = add;
     struct fp_settings *n = apr_pmemdup(p, b, sizeof(*n));
 
+    /* Socket and timeout are the main server's, for all. */
     if (a->engine != -1)
         n->engine = a->engine;
     if (a->excluded != NULL)

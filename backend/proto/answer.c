@@ -6,6 +6,8 @@
 
 #include "wire.h"
 
+enum { HAS_FD = 1, LOCAL = 2 };   /* flags of an ANSWER */
+
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
     if (s->status != FP_OK)
@@ -21,6 +23,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_HELPER;
     a->n_steps = 0;
     a->fd = -1;
+    a->local = false;
 }
 
 static void put_time(struct fp_writer *w, const struct fp_time *t)
@@ -64,7 +67,7 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_u8(w, (uint8_t)a->status);
     fp_put_u8(w, (uint8_t)a->source);
-    fp_put_u8(w, a->fd != -1);
+    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)));
     fp_put_u8(w, (uint8_t)a->n_steps);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i]);
@@ -153,18 +156,20 @@ static bool fd_fits(const struct fp_answer *a, size_t path_len)
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
                            struct fp_answer *a)
 {
-    bool has_fd;
+    uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
     a->source = (enum fp_source)fp_get_u8(r);
-    has_fd = fp_get_u8(r) != 0;
+    flags = fp_get_u8(r);
+    a->local = (flags & LOCAL) != 0;
     a->n_steps = fp_get_u8(r);
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS)
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i]);
-    if (!fp_reader_done(r) || has_fd != (fd != -1))
+    if (!fp_reader_done(r) || (flags & ~(HAS_FD | LOCAL)) != 0
+        || ((flags & HAS_FD) != 0) != (fd != -1))
         return FP_PROTOCOL;
     if (a->source != FP_SOURCE_CACHE && a->source != FP_SOURCE_HELPER)
         return FP_PROTOCOL;

@@ -49,7 +49,7 @@ enum fp_source {
  * not a directory.  Any other status: no answer, no steps, and the reason.
  * fd: the last step's file opened O_RDONLY, -1 where that is no regular file
  * or may not be read or is not the whole path.  Whoever holds the struct owns
- * it.
+ * it.  local: that file lies on a file system of this machine.
  */
 struct fp_answer {
     fp_status status;
@@ -57,6 +57,7 @@ struct fp_answer {
     unsigned n_steps;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
+    bool local;
 };
 
 /* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
