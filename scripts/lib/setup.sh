@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For scripts/demo and scripts/test, which source it: installing what the build needs, and
+# building. The caller sets fp_repo (the source tree) and runs with set -eu.
+#
+#   FLASHPACHE_BUILD  where to build (default: build/ in the source tree)
+
+fp_build=${FLASHPACHE_BUILD:-$fp_repo/build}
+
+# apache2-bin is the server without its service: nothing of it is started, now or at boot.
+fp_packages=(
+    apache2-bin apache2-dev libapr1-dev libaprutil1-dev check libev-dev libsodium-dev
+    uthash-dev libconfuse-dev autoconf automake libtool pkg-config make gcc libc6-dev
+    fuse3 libfuse3-dev libcurl4-openssl-dev strace python3 python3-pytest curl openssl
+)
+
+fp_begin=$SECONDS
+
+# A line of progress with the seconds since the start.
+fp_say() {
+    printf '[%3d s] %s\n' $((SECONDS - fp_begin)) "$*"
+}
+
+fp_fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+fp_as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+# Runs a command with its output in a log; shows the log's end if the command fails.
+fp_quietly() {
+    local log=$1
+    shift
+    if ! "$@" >>"$log" 2>&1 </dev/null; then
+        printf '%s: failed: %s\nThe end of %s:\n' "${0##*/}" "$*" "$log" >&2
+        tail -n 30 "$log" >&2
+        return 1
+    fi
+}
+
+# The packages among the arguments that are not installed.
+fp_missing_packages() {
+    local package
+    for package in "$@"; do
+        # pkg-config may be provided by pkgconf, as newer releases do.
+        [ "$package" = pkg-config ] && command -v pkg-config >/dev/null && continue
+        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+            printf '%s\n' "$package"
+    done
+}
+
+# apt-get install with services kept from starting. A policy of the system's own is left alone.
+# In a subshell, so that the policy goes away however this ends.
+fp_apt_install() (
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        trap 'fp_as_root rm -f "$policy"' EXIT
+        trap 'exit 130' INT TERM HUP
+        printf '#!/bin/sh\nexit 101\n' | fp_as_root tee "$policy" >/dev/null
+        fp_as_root chmod 755 "$policy"
+    fi
+    fp_as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 install "$@"
+)
+
+# Installs those of the given packages that are missing (default: fp_packages).
+fp_install_packages() {
+    local missing log
+    [ $# -gt 0 ] || set -- "${fp_packages[@]}"
+    if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+        fp_say "not Debian or Ubuntu: the packages of these names are assumed to be there: $*"
+        return 0
+    fi
+    mapfile -t missing < <(fp_missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+        fp_fail "needs packages; as root run: apt-get install ${missing[*]}"
+    fi
+    fp_say "installing ${missing[*]}"
+    log=$(mktemp "${TMPDIR:-/tmp}/flashpache-install.XXXXXX")
+    # Ask for the password here: below, the output goes to the log.
+    [ "$(id -u)" -eq 0 ] || sudo -v
+    fp_quietly "$log" fp_as_root apt-get -q update || fp_fail "apt-get update failed"
+    fp_quietly "$log" fp_apt_install "${missing[@]}" || fp_fail "apt-get install failed"
+    rm -f "$log"
+}
+
+fp_configure() {
+    [ -x "$fp_repo/configure" ] || (cd "$fp_repo" && autoreconf -i) || return 1
+    [ -f "$fp_build/Makefile" ] || (cd "$fp_build" && "$fp_repo/configure" "$@")
+}
+
+# Builds everything out of tree; arguments go to configure, the first time. make itself
+# brings configure and Makefile up to date afterwards.
+fp_build_tree() {
+    local log=$fp_build/build.log
+    mkdir -p "$fp_build"
+    : >"$log"
+    fp_say "building in $fp_build"
+    fp_quietly "$log" fp_configure "$@" || fp_fail "cannot configure"
+    fp_quietly "$log" make -C "$fp_build" -j"$(nproc)" || fp_fail "cannot build"
+}
