@@ -29,6 +29,8 @@ struct entry {
     fp_status status, target_status;
     struct fp_meta self;
     struct fp_meta *target;       /* only a link has one */
+    struct fp_access *access;     /* n_access of them, of list number names */
+    unsigned names, n_access;
     uint16_t len;
     char path[];
 };
@@ -121,6 +123,7 @@ static void entry_free(struct entry *e)
 {
     fp_close(&e->fd);
     free(e->target);
+    free(e->access);
     free(e);
 }
 
@@ -223,17 +226,22 @@ static void tell(const struct entry *e, struct fp_step *s)
     s->target_status = e->target_status;
     if (e->target != NULL)
         s->target = *e->target;
+    for (unsigned i = 0; i < e->n_access; i++)
+        s->access[i] = e->access[i];
 }
 
-/* How many steps from "/" to here; 0 unless every one is still believed. */
+/* How many steps from "/" to here; 0 unless every one is still believed and
+ * every directory among them knows the access files in question. */
 static unsigned count_steps(const struct fp_cache *c, const struct entry *e,
-                            uint64_t now_ms)
+                            unsigned names, uint64_t now_ms)
 {
     unsigned n = 0;
 
     for (; e != NULL; e = e->parent) {
         if (e->generation == 0 || now_ms >= e->seen_ms + c->ttl_ms
             || ++n > FP_MAX_STEPS)
+            return 0;
+        if (names != 0 && e->names != names && leads_on(e))
             return 0;
         if (e->parent != NULL && e->parent_generation != e->parent->generation)
             return 0;
@@ -253,12 +261,13 @@ static size_t parent_len(const char *path, size_t len)
  * leads no further, and in *n_r the steps to it; NULL if there is none.
  */
 static struct entry *find_end(const struct fp_cache *c, const char *path,
-                              size_t len, uint64_t now_ms, unsigned *n_r)
+                              size_t len, unsigned names, uint64_t now_ms,
+                              unsigned *n_r)
 {
     for (size_t n = len;; n = parent_len(path, n)) {
         struct entry *e = find(c, path, n);
 
-        *n_r = count_steps(c, e, now_ms);
+        *n_r = count_steps(c, e, names, now_ms);
         if (*n_r > 0)
             return n == len || !leads_on(e) ? e : NULL;
         if (n == 1)
@@ -266,11 +275,18 @@ static struct entry *find_end(const struct fp_cache *c, const char *path,
     }
 }
 
+static const struct entry *root_of(const struct entry *e)
+{
+    while (e->parent != NULL)
+        e = e->parent;
+    return e;
+}
+
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     uint64_t now_ms, struct fp_answer *a)
+                     unsigned names, uint64_t now_ms, struct fp_answer *a)
 {
     unsigned n;
-    struct entry *end = find_end(c, path, len, now_ms, &n);
+    struct entry *end = find_end(c, path, len, names, now_ms, &n);
 
     fp_answer_init(a, FP_OK);
     if (end == NULL) {
@@ -281,6 +297,8 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     end->visited = true;
     a->source = FP_SOURCE_CACHE;
     a->n_steps = n;
+    /* "/" is a directory and knows all the names, or we were not here. */
+    a->n_names = names != 0 ? root_of(end)->n_access : 0;
     if (end->len == len) {
         a->fd = end->fd;
         a->local = end->local;
@@ -358,6 +376,22 @@ static bool set_target(struct entry *e, const struct fp_step *s)
     return e->target != NULL;
 }
 
+static void set_access(struct entry *e, const struct fp_step *s, unsigned names,
+                       unsigned n)
+{
+    free(e->access);
+    e->access = NULL;
+    e->names = e->n_access = 0;
+    if (n == 0 || !fp_step_leads_on(s))
+        return;
+    e->access = malloc(n * sizeof(e->access[0]));
+    if (e->access == NULL)
+        return;
+    memcpy(e->access, s->access, n * sizeof(e->access[0]));
+    e->names = names;
+    e->n_access = n;
+}
+
 static enum kind kind_of(const struct entry *e)
 {
     if (e->fd != -1)
@@ -386,7 +420,7 @@ static void update(struct fp_cache *c, struct entry *e, const struct fp_step *s,
 
 static struct entry *insert_step(struct fp_cache *c, const char *path,
                                  struct entry *parent, const struct fp_step *s,
-                                 uint64_t now_ms, int *fd)
+                                 uint64_t now_ms)
 {
     struct entry *e = find(c, path, s->end);
 
@@ -396,28 +430,31 @@ static struct entry *insert_step(struct fp_cache *c, const char *path,
     if (e == NULL || e->seen_ms > now_ms)
         return NULL;
     update(c, e, s, now_ms);
-    e->fd = *fd;
-    *fd = -1;
-    set_kind(c, e, kind_of(e));
     return e;
 }
 
-void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
-                     uint64_t now_ms, struct fp_answer *a)
+static void take_file(struct entry *e, struct fp_answer *a)
 {
-    struct entry *parent = NULL;
-    int none = -1;
+    e->fd = a->fd;
+    e->local = a->local;
+    a->fd = -1;
+}
+
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
+                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+{
+    struct entry *e = NULL;
 
     if (a->status == FP_OK && a->n_steps > 0 && a->steps[a->n_steps - 1].end <= len) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
-            bool last = i + 1 == a->n_steps;
-
-            parent = insert_step(c, path, parent, &a->steps[i], now_ms,
-                                 last ? &a->fd : &none);
-            if (parent == NULL)
+            e = insert_step(c, path, e, &a->steps[i], now_ms);
+            if (e == NULL)
                 break;
-            parent->local = last && a->local;
+            set_access(e, &a->steps[i], names, a->n_names);
+            if (i + 1 == a->n_steps)
+                take_file(e, a);
+            set_kind(c, e, kind_of(e));
         }
     }
     fp_close(&a->fd);

@@ -50,19 +50,22 @@ void fp_cache_set_limits(struct fp_cache *c,
                          const struct fp_cache_limits *limits);
 
 /*
- * Fills *a and returns true if the path is known at now_ms.  a->fd is lent:
- * it stays the cache's and is good until the next call with this cache.
+ * Fills *a and returns true if the path is known at now_ms, and with it, in
+ * each directory on the way, the access files of the list of names that the
+ * caller numbers names (0: none are asked about).  a->fd is lent: it stays
+ * the cache's and is good until the next call with this cache.
  */
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     uint64_t now_ms, struct fp_answer *a);
+                     unsigned names, uint64_t now_ms, struct fp_answer *a);
 
 /*
  * Takes what a walk of path found, and its descriptor: a->fd is -1
- * afterwards.  Only complete answers (status FP_OK) are kept.  now_ms is the
- * time at which the walk began.
+ * afterwards.  Only complete answers (status FP_OK) are kept.  names numbers
+ * the list of names that the walk looked for; now_ms is when it began.  An
+ * entry knows one list's access files: those of the last walk.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
-                     uint64_t now_ms, struct fp_answer *a);
+                     unsigned names, uint64_t now_ms, struct fp_answer *a);
 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);

@@ -19,14 +19,23 @@
 
 #define MAX_DEADLINE_MS 60000u
 #define SHED_FILES 64           /* descriptors given back when there is none */
+#define MAX_LISTS  16           /* of names; more than one is rare */
+
+/* A list of access file names that somebody asks about; kept for good. */
+struct name_list {
+    struct fp_names names;
+    char room[FP_MAX_NAMES * FP_MAX_NAME];
+};
 
 /* A walk under way, and who waits for it. */
 struct walk {
     UT_hash_handle hh;
     struct fp_dispatch *dispatch;
     TAILQ_HEAD(, waiter) waiters;
-    size_t len;
-    char path[];
+    struct fp_lookup lookup;   /* points into key and into a name_list */
+    unsigned names;            /* number of the list, 0: none */
+    size_t key_len;
+    char key[];                /* names in one byte, then the path */
 };
 
 /* One connection's question; lives in the connection's slot. */
@@ -45,21 +54,31 @@ struct fp_dispatch {
     struct fp_cache *cache;
     struct fp_helpers *helpers;
     struct walk *walks;
+    struct name_list *lists[MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_dispatch_counts counts;
 };
 
-FP_HASH_DIAGNOSTICS_OFF
-static struct walk *find_walk(const struct fp_dispatch *d, const char *path, size_t len)
+static void make_key(char *key, const struct fp_lookup *l, unsigned names)
 {
+    key[0] = (char)names;
+    memcpy(key + 1, l->path, l->path_len);
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static struct walk *find_walk(const struct fp_dispatch *d, const struct fp_lookup *l,
+                              unsigned names)
+{
+    char key[1 + FP_MAX_PATH];
     struct walk *w;
 
-    HASH_FIND(hh, d->walks, path, len, w);
+    make_key(key, l, names);
+    HASH_FIND(hh, d->walks, key, 1 + l->path_len, w);
     return w;
 }
 
 static bool add_walk(struct fp_dispatch *d, struct walk *w)
 {
-    HASH_ADD_KEYPTR(hh, d->walks, w->path, w->len, w);
+    HASH_ADD_KEYPTR(hh, d->walks, w->key, w->key_len, w);
     return w->hh.tbl != NULL;
 }
 
@@ -114,27 +133,67 @@ static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms)
     if (a->status == FP_BUSY)
         fp_cache_shed_files(d->cache, SHED_FILES);
     if (a->status == FP_OK)
-        fp_cache_insert(d->cache, w->path, w->len, began_ms, a);
+        fp_cache_insert(d->cache, w->lookup.path, w->lookup.path_len, w->names, began_ms, a);
     free(w);
 }
 
-static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
-                               fp_status *why)
+static struct name_list *copy_names(const struct fp_names *names)
 {
-    struct walk *w = calloc(1, sizeof(*w) + l->path_len + 1);
+    struct name_list *list = calloc(1, sizeof(*list));
+    char *to = list != NULL ? list->room : NULL;
+
+    if (list == NULL)
+        return NULL;
+    list->names = *names;
+    for (unsigned i = 0; i < names->n; i++) {
+        memcpy(to, names->list[i].name, names->list[i].len);
+        list->names.list[i].name = to;
+        to += names->list[i].len;
+    }
+    return list;
+}
+
+/* The list's number; 0 for an empty one, and where there are too many: the
+ * asker then looks for those files itself. */
+static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
+{
+    if (names->n == 0)
+        return 0;
+    for (unsigned i = 0; i < MAX_LISTS; i++) {
+        if (d->lists[i] == NULL)
+            d->lists[i] = copy_names(names);
+        if (d->lists[i] == NULL)
+            return 0;
+        if (fp_names_equal(&d->lists[i]->names, names))
+            return i + 1;
+    }
+    return 0;
+}
+
+static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
+                               unsigned names, fp_status *why)
+{
+    struct walk *w = calloc(1, sizeof(*w) + 1 + l->path_len);
 
     *why = FP_NOMEM;
     if (w == NULL)
         return NULL;
     w->dispatch = d;
-    w->len = l->path_len;
-    memcpy(w->path, l->path, l->path_len);
+    w->names = names;
+    w->key_len = 1 + l->path_len;
+    make_key(w->key, l, names);
+    w->lookup = *l;
+    w->lookup.path = w->key + 1;
+    if (names != 0)
+        w->lookup.names = d->lists[names - 1]->names;
+    else
+        w->lookup.names.n = 0;
     TAILQ_INIT(&w->waiters);
     if (!add_walk(d, w)) {
         free(w);
         return NULL;
     }
-    *why = fp_helpers_submit(d->helpers, w->path, w->len, on_walked, w);
+    *why = fp_helpers_submit(d->helpers, &w->lookup, on_walked, w);
     if (*why != FP_OK) {
         remove_walk(d, w);
         free(w);
@@ -184,16 +243,16 @@ static void answer_without(struct fp_dispatch *d, struct fp_connection *conn,
 }
 
 static void ask_helper(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                       const struct fp_lookup *l)
+                       const struct fp_lookup *l, unsigned names)
 {
-    struct walk *w = find_walk(d, l->path, l->path_len);
+    struct walk *w = find_walk(d, l, names);
     fp_status st = FP_OK;
 
     if (w != NULL) {
         d->counts.joined++;
     } else {
         d->counts.misses++;
-        w = start_walk(d, l, &st);
+        w = start_walk(d, l, names, &st);
     }
     if (w != NULL)
         st = wait_for(w, conn, id, l->deadline_ms);
@@ -207,14 +266,16 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     static struct fp_answer a;
     struct fp_reader body = f->body;
     struct fp_lookup l;
+    unsigned names;
 
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
-    if (fp_cache_lookup(d->cache, l.path, l.path_len, fp_now_ms(), &a)) {
+    names = number_of(d, &l.names);
+    if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a)) {
         d->counts.hits++;
         fp_connection_answer(conn, f->id, &a);
     } else {
-        ask_helper(d, conn, f->id, &l);
+        ask_helper(d, conn, f->id, &l, names);
     }
     return FP_OK;
 }
@@ -274,6 +335,8 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
         remove_walk(d, w);
         free(w);
     }
+    for (unsigned i = 0; i < MAX_LISTS; i++)
+        free(d->lists[i]);
     free(d);
     *dp = NULL;
 }

@@ -5,7 +5,6 @@
 #include <ev.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "clock.h"
@@ -22,8 +21,7 @@ struct job {
     fp_helper_done *done;
     void *ctx;
     uint64_t began_ms;
-    size_t len;
-    char path[];
+    const struct fp_lookup *lookup;
 };
 
 struct helper {
@@ -92,12 +90,11 @@ static void lose(struct helper *p, fp_status why)
 static fp_status send_job(struct helper *p, const struct job *j)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    const struct fp_lookup l = { p->pool->settings.timeout_ms, j->path, j->len };
     struct fp_writer w;
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_lookup_encode(&w, ++p->pool->last_id, &l);
+    st = fp_lookup_encode(&w, ++p->pool->last_id, j->lookup);
     return st == FP_OK ? fp_send_packet(p->sock, buf, w.len, -1) : st;
 }
 
@@ -161,8 +158,12 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a)
         return st;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
         || f.type != FP_FRAME_ANSWER
-        || fp_answer_decode(&f.body, p->job->len, fd, a) != FP_OK) {
+        || fp_answer_decode(&f.body, p->job->lookup->path_len, fd, a) != FP_OK) {
         fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    if (a->status == FP_OK && a->n_names != p->job->lookup->names.n) {
+        fp_close(&a->fd);
         return FP_PROTOCOL;
     }
     return FP_OK;
@@ -181,9 +182,10 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
         return;
     if (st != FP_OK) {
         h->counts.deaths++;
-        fp_log(FP_LOG_WARNING, 20, "helper %d is gone (%s) while it looked at %s: "
+        fp_log(FP_LOG_WARNING, 20, "helper %d is gone (%s) while it looked at %.*s: "
                "replacing it", (int)p->pid, fp_status_text(st),
-               j != NULL ? j->path : "nothing");
+               j != NULL ? (int)j->lookup->path_len : 7,
+               j != NULL ? j->lookup->path : "nothing");
         lose(p, FP_IOERROR);
         return;
     }
@@ -202,9 +204,9 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     (void)loop;
     (void)events;
     p->pool->counts.timeouts++;
-    fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %s within %u ms: "
-           "killing helper %d; is its mount dead?", p->job->path,
-           p->pool->settings.timeout_ms, (int)p->pid);
+    fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %.*s within %u ms: "
+           "killing helper %d; is its mount dead?", (int)p->job->lookup->path_len,
+           p->job->lookup->path, p->pool->settings.timeout_ms, (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -371,7 +373,7 @@ void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue)
     h->settings.max_queue = max_queue;
 }
 
-fp_status fp_helpers_submit(struct fp_helpers *h, const char *path, size_t len,
+fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_lookup *l,
                             fp_helper_done *done, void *ctx)
 {
     struct job *j;
@@ -380,14 +382,12 @@ fp_status fp_helpers_submit(struct fp_helpers *h, const char *path, size_t len,
         h->counts.refused++;
         return FP_BUSY;
     }
-    j = malloc(sizeof(*j) + len + 1);
+    j = malloc(sizeof(*j));
     if (j == NULL)
         return FP_NOMEM;
     j->done = done;
     j->ctx = ctx;
-    j->len = len;
-    memcpy(j->path, path, len);
-    j->path[len] = '\0';
+    j->lookup = l;
     TAILQ_INSERT_TAIL(&h->queue, j, link);
     h->counts.queued++;
     run_queue(h);

@@ -15,6 +15,7 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_helpers;
+struct fp_lookup;
 
 struct fp_helpers_settings {
     unsigned helpers;
@@ -48,8 +49,11 @@ void fp_helpers_destroy(struct fp_helpers **h);
 /* New timeout and queue length; the number of helpers stays. */
 void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue);
 
-/* FP_OK: done will be called, later.  FP_BUSY or FP_NOMEM: it will not. */
-fp_status fp_helpers_submit(struct fp_helpers *h, const char *path, size_t len,
+/*
+ * FP_OK: done will be called, later; until then *l and what it points to must
+ * stay.  FP_BUSY or FP_NOMEM: it will not.
+ */
+fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_lookup *l,
                             fp_helper_done *done, void *ctx);
 
 struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h);

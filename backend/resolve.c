@@ -194,22 +194,44 @@ static fp_status finish(const struct fp_resolver *r, int place,
     return st;
 }
 
-static bool leads_on(const struct fp_step *s)
+static void look_for(int dir, const char *name, size_t len, struct fp_access *x)
 {
-    const struct fp_meta *m = fp_step_target(s);
+    char copy[FP_MAX_NAME + 1];
+    struct stat st;
 
-    return m != NULL && S_ISDIR(m->mode);
+    memcpy(copy, name, len);
+    copy[len] = '\0';
+    /* Links are followed, as by httpd when it opens one. */
+    if (fstatat(dir, copy, &st, 0) == -1) {
+        x->status = fp_status_from_errno(errno);
+        return;
+    }
+    x->status = FP_OK;
+    x->mode = st.st_mode;
+    x->dev = st.st_dev;
+    x->ino = st.st_ino;
+    x->size = (uint64_t)st.st_size;
+    time_of(&x->mtime, &st.st_mtim);
+    time_of(&x->ctime, &st.st_ctim);
 }
 
-static fp_status walk(char *path, size_t len, int *place, struct fp_answer *a)
+static void look_for_names(int dir, const struct fp_names *names, struct fp_step *s)
+{
+    for (unsigned i = 0; i < names->n && fp_step_leads_on(s); i++)
+        look_for(dir, names->list[i].name, names->list[i].len, &s->access[i]);
+}
+
+static fp_status walk(char *path, size_t len, const struct fp_names *names, int *place,
+                      struct fp_answer *a)
 {
     size_t at = 1;
 
     a->steps[0].end = 1;
     a->steps[0].target_status = FP_OK;
     a->steps[0].status = look(*place, &a->steps[0].self);
+    look_for_names(*place, names, &a->steps[0]);
     a->n_steps = 1;
-    while (at < len && leads_on(&a->steps[a->n_steps - 1])) {
+    while (at < len && fp_step_leads_on(&a->steps[a->n_steps - 1])) {
         struct fp_step *s = &a->steps[a->n_steps];
         size_t end = at + strcspn(path + at, "/");
 
@@ -219,25 +241,28 @@ static fp_status walk(char *path, size_t len, int *place, struct fp_answer *a)
         s->end = (uint16_t)end;
         if (!step(place, path + at, end < len, s))
             return FP_BUSY;
+        look_for_names(*place, names, s);
         a->n_steps++;
         at = end + 1;
     }
     return FP_OK;
 }
 
-void fp_resolve(const struct fp_resolver *r, const char *path, size_t len,
+void fp_resolve(const struct fp_resolver *r, const struct fp_lookup *l,
                 struct fp_answer *a)
 {
     char copy[FP_MAX_PATH + 1];
+    size_t len = l->path_len;
     fp_status st = FP_REFUSED;
     int place = -1;
 
     fp_answer_init(a, FP_OK);
-    memcpy(copy, path, len);
+    a->n_names = l->names.n;
+    memcpy(copy, l->path, len);
     copy[len] = '\0';
-    if (is_within(r, path, len)) {
+    if (is_within(r, l->path, len)) {
         place = fcntl(r->slash, F_DUPFD_CLOEXEC, 0);
-        st = place == -1 ? FP_BUSY : walk(copy, len, &place, a);
+        st = place == -1 ? FP_BUSY : walk(copy, len, &l->names, &place, a);
     }
     if (st == FP_OK && a->steps[a->n_steps - 1].end == len)
         st = finish(r, place, a);

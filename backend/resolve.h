@@ -14,9 +14,8 @@
 #ifndef FP_RESOLVE_H
 #define FP_RESOLVE_H
 
-#include <stddef.h>
-
 struct fp_answer;
+struct fp_lookup;
 
 /* Where answers are given: NULL-terminated prefixes; none means everywhere. */
 struct fp_resolver {
@@ -28,12 +27,13 @@ struct fp_resolver {
 int fp_resolver_init(struct fp_resolver *r, const char *const *roots);
 
 /*
- * Fills *a for a path in normal form (fp_path_is_normal).  Only regular files
+ * Fills *a for the question: its path is in normal form (fp_path_is_normal),
+ * its names are looked for in each directory on the way.  Only regular files
  * are opened: O_RDONLY, non-blocking, never a terminal, close-on-exec.  What
  * is no business of this daemon (outside the roots, too deep, no descriptor
  * free) is an answer without steps.  The caller owns a->fd.
  */
-void fp_resolve(const struct fp_resolver *r, const char *path, size_t len,
+void fp_resolve(const struct fp_resolver *r, const struct fp_lookup *l,
                 struct fp_answer *a);
 
 #endif

@@ -72,7 +72,7 @@ static fp_status answer_one(const struct fp_resolver *resolver, int sock,
     if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_LOOKUP
         || fp_lookup_decode(&f.body, &l) != FP_OK)
         return FP_PROTOCOL;
-    fp_resolve(resolver, l.path, l.path_len, a);
+    fp_resolve(resolver, &l, a);
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     st = fp_answer_encode(&w, f.id, a);
     if (st == FP_OK)

@@ -239,6 +239,11 @@ static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
         fp_close(&fd);
         return FP_PROTOCOL;
     }
+    /* None is allowed: the daemon knows a limited number of lists. */
+    if (a->n_names != 0 && a->n_names != l->names.n) {
+        fp_close(&a->fd);
+        return FP_PROTOCOL;
+    }
     return FP_OK;
 }
 
@@ -251,13 +256,15 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, const struct fp_lo
 }
 
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
-                           struct fp_answer *a)
+                           const struct fp_names *names, struct fp_answer *a)
 {
-    const struct fp_lookup l = { c->timeout_ms, path, len };
+    struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
     fp_status st = FP_CLOSED;
     uint64_t id;
     int sock;
 
+    if (names != NULL)
+        l.names = *names;
     fp_answer_init(a, FP_SHUTDOWN);
     if (!begin(c, &sock, &id))
         return FP_AGAIN;

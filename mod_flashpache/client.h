@@ -18,6 +18,7 @@
 
 struct fp_answer;
 struct fp_client;
+struct fp_names;
 
 /*
  * path: the daemon's socket, copied.  timeout_ms: how long one question may
@@ -31,7 +32,8 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
 void fp_client_destroy(struct fp_client **client);
 
 /*
- * Asks for a path in normal form.  FP_OK: *a is what the daemon said, which
+ * Asks for a path in normal form, and for the access files of these names in
+ * each directory on the way (NULL: none).  FP_OK: *a is what the daemon said, which
  * may be that it has no answer (a->status); a->fd is the caller's.
  * Otherwise there was no answer: FP_AGAIN (the daemon failed a moment ago and
  * is not asked yet), FP_TIMEOUT, FP_CLOSED, FP_VERSION, FP_PROTOCOL,
@@ -39,6 +41,6 @@ void fp_client_destroy(struct fp_client **client);
  * FP_SYSTEM.  May be called by several threads.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
-                           struct fp_answer *a);
+                           const struct fp_names *names, struct fp_answer *a);
 
 #endif

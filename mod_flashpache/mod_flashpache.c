@@ -13,6 +13,7 @@
 #include <unixd.h>
 
 #include "client.h"
+#include "htaccess.h"
 #include "request.h"
 #include "respond.h"
 #include "settings.h"
@@ -53,13 +54,14 @@ static const char *obstacle(void)
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *s)
 {
-    (void)pconf;
     (void)plog;
     (void)ptemp;
     if (engine_is_on(s) && obstacle() != NULL
         && ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
                      "children have other paths or rights than flashpached", obstacle());
+    for (server_rec *each = s; each != NULL; each = each->next)
+        fp_settings_finish(pconf, each);
     return OK;
 }
 
@@ -86,12 +88,20 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    fp_htaccess_init(p, fp_settings_parsed(settings));
 }
 
 static int map_to_storage(request_rec *r)
 {
     fp_request_begin(r);
+    fp_htaccess_inject(r);
     /* Core's own walk comes now: <Directory>, .htaccess and Require. */
+    return DECLINED;
+}
+
+static int after_walk(request_rec *r)
+{
+    fp_htaccess_keep(r);
     return DECLINED;
 }
 
@@ -102,6 +112,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
 }
 

@@ -50,23 +50,53 @@ static struct slot *make_slot(request_rec *r)
     return s;
 }
 
-const struct fp_request *fp_request_of(const request_rec *r)
+struct fp_request *fp_request_of(const request_rec *r)
 {
     const struct slot *s = slot_of(r);
 
     return s != NULL ? s->own : NULL;
 }
 
-const struct fp_request *fp_request_find(const request_rec *r, const char *name)
+const struct fp_request *fp_request_all(const request_rec *r)
 {
     const struct slot *s = slot_of(main_request(r));
+
+    return s != NULL ? s->all : NULL;
+}
+
+const struct fp_request *fp_request_find(const request_rec *r, const char *name)
+{
     apr_size_t len = strlen(name);
 
-    for (const struct fp_request *q = s != NULL ? s->all : NULL; q != NULL; q = q->next) {
+    for (const struct fp_request *q = fp_request_all(r); q != NULL; q = q->next) {
         if (q->len == len && memcmp(q->path, name, len) == 0)
             return q;
     }
     return NULL;
+}
+
+const struct fp_step *fp_request_step(const struct fp_request *q, const char *name,
+                                      apr_size_t len, int *beyond_r)
+{
+    const struct fp_step *last = &q->steps[q->n_steps - 1];
+
+    if (len > q->len || memcmp(name, q->path, len) != 0)
+        return NULL;
+    *beyond_r = len > last->end;
+    if (*beyond_r)
+        return last;
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        if (q->steps[i].end == len)
+            return &q->steps[i];
+    }
+    return NULL;
+}
+
+fp_status fp_step_beyond(const struct fp_step *last)
+{
+    if (last->status != FP_OK)
+        return last->status;
+    return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
 /* ---- is it ours? ---- */
@@ -170,6 +200,7 @@ static void remember(request_rec *r, const char *path, apr_size_t len,
     q->path = path;
     q->len = len;
     q->n_steps = a->n_steps;
+    q->n_names = a->n_names;
     q->steps = apr_pmemdup(r->pool, a->steps, a->n_steps * sizeof(a->steps[0]));
     if (a->fd != -1)
         q->file = fp_file_create(a->fd, a->local);
@@ -194,7 +225,8 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
 {
     apr_time_t began = apr_time_now();
     struct fp_answer a;
-    fp_status st = fp_client_lookup(fp_child_client, path, len, &a);
+    fp_status st = fp_client_lookup(fp_child_client, path, len,
+                                    &fp_settings_of(r->server)->names, &a);
 
     note_time(r, began);
     if (st == FP_OK)

@@ -16,7 +16,11 @@ struct fp_request {
     const char *path;             /* normal form, without a slash at its end */
     apr_size_t len;
     unsigned n_steps;
+    unsigned n_names;             /* access files told of each directory */
     const struct fp_step *steps;  /* "/" first; see answer.h */
+    apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n */
+    unsigned access_opened;       /* .htaccess files given to core from memory */
+    const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
     struct fp_request *next;      /* another one of the same main request */
 };
@@ -29,7 +33,21 @@ struct fp_request {
 void fp_request_begin(request_rec *r);
 
 /* What is known for the walk of this very request; NULL: nothing. */
-const struct fp_request *fp_request_of(const request_rec *r);
+struct fp_request *fp_request_of(const request_rec *r);
+
+/*
+ * What httpd knows of name, r->filename or a part of it (a slash behind it
+ * does not count): the step that it is, or, where the walk ended above it,
+ * that last step, *beyond_r being 1.  NULL: nothing is known.
+ */
+const struct fp_step *fp_request_step(const struct fp_request *q, const char *name,
+                                      apr_size_t len, int *beyond_r);
+
+/* What stat() says of a name behind a step at which the walk ended. */
+fp_status fp_step_beyond(const struct fp_step *last);
+
+/* All that is known in this request and its subrequests, linked by next. */
+const struct fp_request *fp_request_all(const request_rec *r);
 
 /*
  * What is known of the file name, be it from this request or from a

@@ -115,6 +115,11 @@ int fp_respond(request_rec *r)
     q = fp_request_find(r, r->filename);
     if (q == NULL || q->file == NULL || !is_same(r, q))
         return DECLINED;
+    if (!fp_walk_links_allowed(r, q)) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
+                      "on the way to %s and its target have different owners", r->filename);
+        return HTTP_FORBIDDEN;
+    }
     ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
     status = ap_discard_request_body(r);
     if (status != OK)

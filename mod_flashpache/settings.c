@@ -4,12 +4,14 @@
 
 #include <apr_file_info.h>
 #include <apr_strings.h>
+#include <http_core.h>
 #include <sys/un.h>
 
 #include "mod_flashpache.h"
-#include "wire.h"
 
 #define USUAL_TIMEOUT apr_time_from_sec(1)
+#define USUAL_PARSED    500
+#define MOST_PARSED     1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
 
@@ -18,7 +20,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
 
     (void)s;
-    n->engine = -1;
+    n->engine = n->parsed = -1;
     return n;
 }
 
@@ -49,6 +51,65 @@ const char *fp_settings_socket(const struct fp_settings *settings)
 apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings)
 {
     return settings->timeout != 0 ? settings->timeout : USUAL_TIMEOUT;
+}
+
+int fp_settings_parsed(const struct fp_settings *settings)
+{
+    return settings->parsed != -1 ? settings->parsed : USUAL_PARSED;
+}
+
+/* ---- what the configuration says about .htaccess files ---- */
+
+struct overrides {
+    int some;        /* a section that allows something */
+    int lists;       /* AllowOverrideList somewhere */
+    int none_at_top; /* <Directory /> with AllowOverride None */
+};
+
+static void add_section(struct overrides *o, const core_dir_config *d)
+{
+    if (d->override_list != NULL && !apr_is_empty_table(d->override_list))
+        o->some = o->lists = 1;
+    if (d->override & OR_UNSET)
+        return;
+    if (d->override != OR_NONE)
+        o->some = 1;
+    else if (d->d != NULL && strcmp(d->d, "/") == 0)
+        o->none_at_top = 1;
+}
+
+static void take_names(apr_pool_t *p, const char *access_names, struct fp_names *names)
+{
+    while (access_names[0] != '\0' && names->n < FP_MAX_NAMES) {
+        const char *name = ap_getword_conf(p, &access_names);
+        apr_size_t len = strlen(name);
+
+        /* Core takes the first that exists: without one of them we know
+         * nothing of those behind it. */
+        if (!fp_name_is_single(name, len))
+            return;
+        names->list[names->n].name = name;
+        names->list[names->n++].len = len;
+    }
+}
+
+void fp_settings_finish(apr_pool_t *p, server_rec *s)
+{
+    struct fp_settings *n = fp_settings_of(s);
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+    const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);
+    struct overrides o = { 0, 0, 0 };
+
+    add_section(&o, top);
+    for (int i = 0; i < core->sec_dir->nelts; i++)
+        add_section(&o, ap_get_core_module_config(
+                        APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
+    n->names.n = 0;
+    n->keep_parsed = !o.lists;
+    /* Where no section speaks of the top core looks for .htaccess files until
+     * one does. */
+    if (o.some || !o.none_at_top)
+        take_names(p, core->access_name, &n->names);
 }
 
 static int is_below(const char *path, apr_size_t len, const char *prefix)
@@ -137,6 +198,23 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
+static const char *set_parsed(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    long n = strtol(arg, &end, 10);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_PARSED)
+        return apr_psprintf(cmd->pool, "FlashpacheHtaccess %s: give the number of parsed "
+                            ".htaccess files that each child may keep, 0 to %d", arg,
+                            MOST_PARSED);
+    fp_settings_of(cmd->server)->parsed = (int)n;
+    return NULL;
+}
+
 /* httpd's macros call every kind of handler through one function type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
@@ -150,6 +228,8 @@ const command_rec fp_directives[] = {
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
                     "directories of the file system that are never asked about"),
+    AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
+                  "how many parsed .htaccess files each child keeps (500); 0: none"),
     { NULL }
 };
 #pragma GCC diagnostic pop

@@ -8,18 +8,32 @@
 #include <httpd.h>
 #include <http_config.h>
 
+#include "wire.h"
+
 /* A virtual host's settings, merged with the main server's. */
 struct fp_settings {
     int engine;                      /* 0, 1 or -1: not set */
     const char *socket;              /* main server only */
     apr_interval_time_t timeout;     /* main server only; 0: not set */
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
+    int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
+
+    /* Found out by fp_settings_finish(). */
+    struct fp_names names;           /* AccessFileName, none where AllowOverride
+                                        is None everywhere */
+    int keep_parsed;                 /* is a parsed .htaccess good for all requests? */
 };
 
 extern const command_rec fp_directives[];
 
 void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
+
+/* Once the configuration is complete: what it says about .htaccess files. */
+void fp_settings_finish(apr_pool_t *p, server_rec *s);
+
+/* How many parsed .htaccess files a child keeps. */
+int fp_settings_parsed(const struct fp_settings *settings);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 

@@ -61,24 +61,6 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->ctime = time_of(&m->ctime);
 }
 
-/* The step that ends at len bytes of the path; NULL where no step does. */
-static const struct fp_step *step_at(const struct fp_request *q, apr_size_t len)
-{
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        if (q->steps[i].end == len)
-            return &q->steps[i];
-    }
-    return NULL;
-}
-
-/* What stat() says of a name behind the last step. */
-static fp_status beyond(const struct fp_step *last)
-{
-    if (last->status != FP_OK)
-        return last->status;
-    return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
-}
-
 /* An error that core would read as something else is left to core to find. */
 static apr_status_t error_of(fp_status st)
 {
@@ -95,30 +77,59 @@ static apr_status_t tell(apr_finfo_t *finfo, const request_rec *r,
 
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
 {
-    const struct fp_request *q = fp_request_of(r);
+    struct fp_request *q = fp_request_of(r);
     const struct fp_step *s;
     apr_size_t len = strlen(r->filename);
-    int slash = 0;
+    int slash = 0, beyond;
 
     while (len > 1 && r->filename[len - 1] == '/') {
         slash = 1;
         len--;
     }
-    if (q == NULL || len > q->len || memcmp(r->filename, q->path, len) != 0)
-        return AP_DECLINED;
-    s = step_at(q, len);
-    if (s == NULL && len > q->steps[q->n_steps - 1].end)
-        return error_of(beyond(&q->steps[q->n_steps - 1]));
+    s = q != NULL ? fp_request_step(q, r->filename, len, &beyond) : NULL;
     if (s == NULL)
         return AP_DECLINED;
+    if (beyond)
+        return error_of(fp_step_beyond(s));
     if (s->status != FP_OK)
         return error_of(s->status);
     /* lstat() of a name with a slash behind it follows the link, too. */
-    if ((wanted & APR_FINFO_LINK) && !slash)
+    if ((wanted & APR_FINFO_LINK) && !slash) {
+        /* With the file known core asks for this only where links are
+         * restricted (fp_walk_links_allowed). */
+        if (r->finfo.filetype != APR_NOFILE)
+            q->links_asked |= (apr_uint64_t)1 << (s - q->steps);
         return tell(finfo, r, &s->self, wanted);
+    }
     if (fp_step_target(s) == NULL)
         return error_of(s->target_status);
     if (slash && !S_ISDIR(fp_step_target(s)->mode))
         return APR_ENOTDIR;
     return tell(finfo, r, fp_step_target(s), wanted);
+}
+
+/* Was the lstat of this step asked for, in the walk of q or of another request
+ * that came the same way? */
+static int was_asked(const struct fp_request *all, const struct fp_request *q, unsigned i)
+{
+    apr_size_t end = q->steps[i].end;
+
+    for (; all != NULL; all = all->next) {
+        if ((all->links_asked >> i & 1) != 0 && all->n_steps > i
+            && all->steps[i].end == end && memcmp(all->path, q->path, end) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+int fp_walk_links_allowed(const request_rec *r, const struct fp_request *q)
+{
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        const struct fp_step *s = &q->steps[i];
+
+        if (S_ISLNK(s->self.mode) && s->self.uid != s->target.uid
+            && was_asked(fp_request_all(r), q, i))
+            return 0;
+    }
+    return 1;
 }

@@ -8,12 +8,23 @@
 #include <httpd.h>
 
 struct fp_meta;
+struct fp_request;
 
 /*
  * The dirwalk_stat hook: about r->filename, which core changes while it walks.
  * What is not known is AP_DECLINED, and core asks the file system.
  */
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
+
+/*
+ * SymLinksIfOwnerMatch, for the very links that lead to the descriptor: core
+ * checks a link's target by its name, and what has that name may have changed
+ * between our walk and core's.  Core asks for the lstat of a component, when
+ * it knows the file already, only where links need a check, and goes on only
+ * if the owners match: then those that we walked to q's file must match as
+ * well, whichever request of r's family core checked them in.
+ */
+int fp_walk_links_allowed(const request_rec *r, const struct fp_request *q);
 
 /* Fills finfo as apr_stat() does, with what it then calls valid. */
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,

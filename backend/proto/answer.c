@@ -4,8 +4,6 @@
 
 #include <sys/stat.h>
 
-#include "wire.h"
-
 enum { HAS_FD = 1, LOCAL = 2 };   /* flags of an ANSWER */
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
@@ -21,9 +19,16 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
 {
     a->status = status;
     a->source = FP_SOURCE_HELPER;
-    a->n_steps = 0;
+    a->n_steps = a->n_names = 0;
     a->fd = -1;
     a->local = false;
+}
+
+bool fp_step_leads_on(const struct fp_step *s)
+{
+    const struct fp_meta *m = fp_step_target(s);
+
+    return m != NULL && S_ISDIR(m->mode);
 }
 
 static void put_time(struct fp_writer *w, const struct fp_time *t)
@@ -47,7 +52,20 @@ static void put_meta(struct fp_writer *w, const struct fp_meta *m)
     put_time(w, &m->ctime);
 }
 
-static void put_step(struct fp_writer *w, const struct fp_step *s)
+static void put_access(struct fp_writer *w, const struct fp_access *x)
+{
+    fp_put_u8(w, (uint8_t)x->status);
+    if (x->status != FP_OK)
+        return;
+    fp_put_u32(w, x->mode);
+    fp_put_u64(w, x->dev);
+    fp_put_u64(w, x->ino);
+    fp_put_u64(w, x->size);
+    put_time(w, &x->mtime);
+    put_time(w, &x->ctime);
+}
+
+static void put_objects(struct fp_writer *w, const struct fp_step *s)
 {
     fp_put_u16(w, s->end);
     fp_put_u8(w, (uint8_t)s->status);
@@ -61,6 +79,13 @@ static void put_step(struct fp_writer *w, const struct fp_step *s)
         put_meta(w, &s->target);
 }
 
+static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
+{
+    put_objects(w, s);
+    for (unsigned i = 0; i < n_names && fp_step_leads_on(s); i++)
+        put_access(w, &s->access[i]);
+}
+
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_answer *a)
 {
@@ -68,9 +93,10 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
     fp_put_u8(w, (uint8_t)a->status);
     fp_put_u8(w, (uint8_t)a->source);
     fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)));
+    fp_put_u8(w, (uint8_t)a->n_names);
     fp_put_u8(w, (uint8_t)a->n_steps);
     for (unsigned i = 0; i < a->n_steps; i++)
-        put_step(w, &a->steps[i]);
+        put_step(w, &a->steps[i], a->n_names);
     return fp_frame_end(w);
 }
 
@@ -109,7 +135,20 @@ static fp_status get_status(struct fp_reader *r)
     return (fp_status)v;
 }
 
-static void get_step(struct fp_reader *r, struct fp_step *s)
+static void get_access(struct fp_reader *r, struct fp_access *x)
+{
+    x->status = get_status(r);
+    if (x->status != FP_OK)
+        return;
+    x->mode = fp_get_u32(r);
+    x->dev = fp_get_u64(r);
+    x->ino = fp_get_u64(r);
+    x->size = fp_get_u64(r);
+    get_time(r, &x->mtime);
+    get_time(r, &x->ctime);
+}
+
+static void get_objects(struct fp_reader *r, struct fp_step *s)
 {
     s->end = fp_get_u16(r);
     s->status = get_status(r);
@@ -124,12 +163,11 @@ static void get_step(struct fp_reader *r, struct fp_step *s)
         get_meta(r, &s->target);
 }
 
-/* Only a directory leads further down. */
-static bool leads_on(const struct fp_step *s)
+static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
 {
-    const struct fp_meta *m = fp_step_target(s);
-
-    return m != NULL && S_ISDIR(m->mode);
+    get_objects(r, s);
+    for (unsigned i = 0; i < n_names && !r->bad && fp_step_leads_on(s); i++)
+        get_access(r, &s->access[i]);
 }
 
 static bool steps_fit(const struct fp_answer *a, size_t path_len)
@@ -139,10 +177,10 @@ static bool steps_fit(const struct fp_answer *a, size_t path_len)
     if (a->steps[0].end != 1)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
-        if (a->steps[i].end <= a->steps[i - 1].end || !leads_on(&a->steps[i - 1]))
+        if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_leads_on(&a->steps[i - 1]))
             return false;
     }
-    return last->end == path_len || (last->end < path_len && !leads_on(last));
+    return last->end == path_len || (last->end < path_len && !fp_step_leads_on(last));
 }
 
 static bool fd_fits(const struct fp_answer *a, size_t path_len)
@@ -162,12 +200,13 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
     a->source = (enum fp_source)fp_get_u8(r);
     flags = fp_get_u8(r);
     a->local = (flags & LOCAL) != 0;
+    a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
     a->fd = -1;
-    if (a->n_steps > FP_MAX_STEPS)
+    if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
-        get_step(r, &a->steps[i]);
+        get_step(r, &a->steps[i], a->n_names);
     if (!fp_reader_done(r) || (flags & ~(HAS_FD | LOCAL)) != 0
         || ((flags & HAS_FD) != 0) != (fd != -1))
         return FP_PROTOCOL;

@@ -10,10 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "errors.h"
-
-struct fp_writer;
-struct fp_reader;
+#include "wire.h"
 
 #define FP_MAX_STEPS 64   /* components of a path, "/" included */
 
@@ -29,6 +26,17 @@ struct fp_meta {
     struct fp_time atime, mtime, ctime;
 };
 
+/*
+ * An access file of a directory, by the fields that change when it does (of
+ * its target, where it is a link).
+ */
+struct fp_access {
+    fp_status status;         /* FP_OK: it is there; FP_ABSENT; or why unknown */
+    uint32_t mode;
+    uint64_t dev, ino, size;
+    struct fp_time mtime, ctime;
+};
+
 /* One component of the path. */
 struct fp_step {
     uint16_t end;             /* length of the path up to and with it */
@@ -36,6 +44,7 @@ struct fp_step {
     struct fp_meta self;      /* its lstat, when status is FP_OK */
     fp_status target_status;  /* when self is a link: of what it leads to */
     struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
+    struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
 };
 
 enum fp_source {
@@ -49,16 +58,20 @@ enum fp_source {
  * not a directory.  Any other status: no answer, no steps, and the reason.
  * fd: the last step's file opened O_RDONLY, -1 where that is no regular file
  * or may not be read or is not the whole path.  Whoever holds the struct owns
- * it.  local: that file lies on a file system of this machine.
+ * it.  n_names: how many of each directory's access files are told, those that
+ * were asked about, or none.  local: that file lies on a file system of this machine.
  */
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    unsigned n_steps;
+    unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local;
 };
+
+/* Only a directory leads further down. */
+bool fp_step_leads_on(const struct fp_step *s);
 
 /* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);

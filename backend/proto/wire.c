@@ -152,6 +152,15 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
+static void put_names(struct fp_writer *w, const struct fp_names *n)
+{
+    fp_put_u8(w, (uint8_t)n->n);
+    for (unsigned i = 0; i < n->n; i++) {
+        fp_put_u8(w, (uint8_t)n->list[i].len);
+        fp_put_bytes(w, n->list[i].name, n->list[i].len);
+    }
+}
+
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_lookup *l)
 {
@@ -161,7 +170,23 @@ fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
     fp_put_u32(w, l->deadline_ms);
     fp_put_u16(w, (uint16_t)l->path_len);
     fp_put_bytes(w, l->path, l->path_len);
+    put_names(w, &l->names);
     return fp_frame_end(w);
+}
+
+static void get_names(struct fp_reader *r, struct fp_names *n)
+{
+    n->n = fp_get_u8(r);
+    if (n->n > FP_MAX_NAMES) {
+        n->n = 0;
+        r->bad = true;
+    }
+    for (unsigned i = 0; i < n->n && !r->bad; i++) {
+        n->list[i].len = fp_get_u8(r);
+        n->list[i].name = (const char *)fp_get_bytes(r, n->list[i].len);
+        if (!r->bad && !fp_name_is_single(n->list[i].name, n->list[i].len))
+            r->bad = true;
+    }
 }
 
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
@@ -169,16 +194,36 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     l->deadline_ms = fp_get_u32(r);
     l->path_len = fp_get_u16(r);
     l->path = (const char *)fp_get_bytes(r, l->path_len);
+    get_names(r, &l->names);
     if (!fp_reader_done(r) || !fp_path_is_normal(l->path, l->path_len))
         return FP_PROTOCOL;
     return FP_OK;
 }
 
-static bool is_name(const char *name, size_t len)
+bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (unsigned i = 0; i < a->n; i++) {
+        if (a->list[i].len != b->list[i].len
+            || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A component of a path; how long it may be is the file system's business. */
+static bool is_component(const char *name, size_t len)
 {
     if (len == 0 || memchr(name, '\0', len) != NULL)
         return false;
     return !(name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')));
+}
+
+bool fp_name_is_single(const char *name, size_t len)
+{
+    return len <= FP_MAX_NAME && is_component(name, len)
+        && memchr(name, '/', len) == NULL;
 }
 
 bool fp_path_is_normal(const char *path, size_t len)
@@ -191,7 +236,7 @@ bool fp_path_is_normal(const char *path, size_t len)
         const char *slash = memchr(p, '/', (size_t)(end - p));
         const char *stop = slash != NULL ? slash : end;
 
-        if (!is_name(p, (size_t)(stop - p)))
+        if (!is_component(p, (size_t)(stop - p)))
             return false;
         if (slash == NULL)
             return true;

@@ -18,10 +18,12 @@
 
 #define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
 #define FP_WIRE_VERSION   1
-#define FP_MAX_FRAME      16384        /* bytes, header included */
+#define FP_MAX_FRAME      32768        /* bytes, header included */
 #define FP_FRAME_HEADER   16           /* bytes */
 #define FP_MAX_PATH       4095         /* bytes, without a terminator */
 #define FP_MAX_TEXT       255          /* bytes of an error's text */
+#define FP_MAX_NAMES      4            /* access file names in a question */
+#define FP_MAX_NAME       255          /* bytes of one of them */
 
 enum fp_frame_type {
     FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
@@ -84,13 +86,27 @@ fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
 /*
+ * The names of access files (AccessFileName) that are asked about in every
+ * directory of a path: single components, in the asker's order.
+ */
+struct fp_names {
+    unsigned n;
+    struct {
+        const char *name;      /* not terminated */
+        size_t len;
+    } list[FP_MAX_NAMES];
+};
+
+/*
  * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not
- * terminated; decoding leaves it pointing into the reader's buffer.
+ * terminated; decoding leaves it and the names pointing into the reader's
+ * buffer.
  */
 struct fp_lookup {
     uint32_t deadline_ms;  /* how long the asker will wait */
     const char *path;
     size_t path_len;
+    struct fp_names names;
 };
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_lookup *l);
@@ -101,6 +117,11 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
  * slash at the end, at most FP_MAX_PATH bytes.
  */
 bool fp_path_is_normal(const char *path, size_t len);
+
+/* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
+bool fp_name_is_single(const char *name, size_t len);
+
+bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
 
 /* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */
 fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,

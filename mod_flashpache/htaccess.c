@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "htaccess.h"
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+#include <errno.h>
+#include <http_core.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "fdio.h"
+#include "mod_flashpache.h"
+#include "request.h"
+#include "settings.h"
+
+#define CONTENT_MOST ((apr_size_t)1024 * 1024)   /* bytes; larger ones are core's */
+
+/* A parsed file. */
+struct parsed {
+    TAILQ_ENTRY(parsed) link;      /* in the table's queue */
+    atomic_uint references;        /* the table's, and one of each request */
+    bool visited;
+    apr_pool_t *pool;              /* holds this and all below */
+    const char *key;               /* server and directory */
+    apr_size_t key_len;
+    const char *dir;               /* as core names it, with a slash behind it */
+    int override, override_opts;
+    unsigned name;                 /* which access file name */
+    struct fp_access access;       /* the file it was made from */
+    ap_conf_vector_t *conf;
+};
+
+/* Of this child.  SIEVE, as in the daemon's cache (backend/cache.c). */
+static struct {
+    pthread_mutex_t mutex;
+    apr_hash_t *hash;
+    TAILQ_HEAD(queue, parsed) queue;
+    struct parsed *hand;
+    int count, limit;
+} table = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- references ---- */
+
+static void release(struct parsed *p)
+{
+    if (atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) == 1)
+        apr_pool_destroy(p->pool);
+}
+
+static apr_status_t release_later(void *data)
+{
+    release(data);
+    return APR_SUCCESS;
+}
+
+/* ---- the table; all of it under the mutex ---- */
+
+static void drop(struct parsed *p)
+{
+    if (table.hand == p)
+        table.hand = TAILQ_PREV(p, queue, link);
+    TAILQ_REMOVE(&table.queue, p, link);
+    apr_hash_set(table.hash, p->key, (apr_ssize_t)p->key_len, NULL);
+    table.count--;
+    release(p);
+}
+
+static void drop_one(void)
+{
+    struct parsed *p = table.hand != NULL ? table.hand : TAILQ_LAST(&table.queue, queue);
+
+    while (p != NULL && p->visited) {
+        p->visited = false;
+        p = TAILQ_PREV(p, queue, link);
+        if (p == NULL)
+            p = TAILQ_LAST(&table.queue, queue);
+    }
+    table.hand = p;
+    if (p != NULL)
+        drop(p);
+}
+
+static void put(struct parsed *p)
+{
+    struct parsed *old = apr_hash_get(table.hash, p->key, (apr_ssize_t)p->key_len);
+
+    if (old != NULL)
+        drop(old);
+    while (table.count >= table.limit)
+        drop_one();
+    apr_hash_set(table.hash, p->key, (apr_ssize_t)p->key_len, p);
+    TAILQ_INSERT_HEAD(&table.queue, p, link);
+    table.count++;
+}
+
+static apr_status_t end(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&table.mutex);
+    while (!TAILQ_EMPTY(&table.queue))
+        drop(TAILQ_FIRST(&table.queue));
+    table.limit = 0;
+    pthread_mutex_unlock(&table.mutex);
+    return APR_SUCCESS;
+}
+
+void fp_htaccess_init(apr_pool_t *p, int limit)
+{
+    TAILQ_INIT(&table.queue);
+    table.hash = apr_hash_make(p);
+    table.limit = limit;
+    apr_pool_cleanup_register(p, NULL, end, apr_pool_cleanup_null);
+}
+
+/* ---- which file ---- */
+
+static bool same_time(const struct fp_time *a, const struct fp_time *b)
+{
+    return a->sec == b->sec && a->nsec == b->nsec;
+}
+
+static bool same_access(const struct fp_access *a, const struct fp_access *b)
+{
+    return a->status == FP_OK && b->status == FP_OK && a->mode == b->mode
+        && a->dev == b->dev && a->ino == b->ino && a->size == b->size
+        && same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
+}
+
+/*
+ * The directory's access file that core would take: the first that is there,
+ * those before it being absent.  -1: there is none, or it cannot be told.
+ */
+static int access_of(const struct fp_request *q, const struct fp_step *s)
+{
+    for (unsigned i = 0; i < q->n_names && fp_step_leads_on(s); i++) {
+        if (s->access[i].status == FP_OK)
+            return (int)i;
+        if (s->access[i].status != FP_ABSENT)
+            return -1;
+    }
+    return -1;
+}
+
+static apr_size_t without_slash(const char *dir)
+{
+    apr_size_t len = strlen(dir);
+
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    return len;
+}
+
+static const char *make_key(apr_pool_t *p, const server_rec *s, const char *dir,
+                            apr_size_t dir_len, apr_size_t *len_r)
+{
+    char *key = apr_palloc(p, sizeof(s) + dir_len);
+
+    memcpy(key, &s, sizeof(s));
+    memcpy(key + sizeof(s), dir, dir_len);
+    *len_r = sizeof(s) + dir_len;
+    return key;
+}
+
+/* ---- the content ---- */
+
+struct content {
+    const char *pos, *end;
+};
+
+static apr_status_t content_getch(char *ch, void *param)
+{
+    struct content *c = param;
+
+    if (c->pos == c->end)
+        return APR_EOF;
+    *ch = *c->pos++;
+    return APR_SUCCESS;
+}
+
+/* One line with its end, as much of it as fits. */
+static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
+{
+    struct content *c = param;
+    apr_size_t n = (apr_size_t)(c->end - c->pos);
+    const char *nl;
+
+    if (n == 0)
+        return APR_EOF;
+    if (n > size - 1)
+        n = size - 1;
+    nl = memchr(c->pos, '\n', n);
+    if (nl != NULL)
+        n = (apr_size_t)(nl + 1 - c->pos);
+    memcpy(buf, c->pos, n);
+    ((char *)buf)[n] = '\0';
+    c->pos += n;
+    return APR_SUCCESS;
+}
+
+static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
+{
+    const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
+    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime,
+                                     m->ctime };
+
+    return same_access(x, &found);
+}
+
+/* Reads it all at once; NULL where it is not as long as it was said to be. */
+static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
+{
+    struct content *c = apr_palloc(p, sizeof(*c));
+    char *text = apr_palloc(p, size + 1);
+    apr_size_t done = 0;
+
+    while (done <= size) {
+        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
+
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (apr_size_t)n;
+    }
+    c->pos = text;
+    c->end = text + done;
+    return done == size ? c : NULL;
+}
+
+/* What the file that the walk saw has in it; NULL if that cannot be had. */
+static struct content *fetch(const request_rec *r, const char *path,
+                             const struct fp_access *x)
+{
+    /* With the names, so that the walk does not leave directories without. */
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+    struct fp_answer a;
+    struct content *c = NULL;
+
+    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST
+        || !fp_path_is_normal(path, strlen(path))
+        || fp_client_lookup(fp_child_client, path, strlen(path), names, &a) != FP_OK)
+        return NULL;
+    if (a.status == FP_OK && a.fd != -1 && is_file_of(x, &a))
+        c = read_content(r->pool, a.fd, (apr_size_t)x->size);
+    fp_close(&a.fd);
+    return c;
+}
+
+static apr_status_t open_present(request_rec *r, struct fp_request *q, const char *path,
+                                 const struct fp_access *x, ap_configfile_t **file)
+{
+    struct content *c = fetch(r, path, x);
+
+    if (c == NULL)
+        return AP_DECLINED;
+    q->access_opened++;
+    *file = ap_pcfg_open_custom(r->pool, path, c, content_getch, content_gets, NULL);
+    return APR_SUCCESS;
+}
+
+/* -1 where the daemon told nothing of that name. */
+static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
+{
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+    apr_size_t len = strlen(name);
+
+    for (unsigned i = 0; i < q->n_names && i < names->n; i++) {
+        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
+                              ap_configfile_t **file, const char **full_name)
+{
+    struct fp_request *q = fp_request_of(r);
+    int beyond, n = q != NULL ? number_of(r, q, name) : -1;
+    const struct fp_step *s;
+    fp_status st;
+
+    if (n == -1)
+        return AP_DECLINED;
+    s = fp_request_step(q, dir, without_slash(dir), &beyond);
+    if (s == NULL)
+        return AP_DECLINED;
+    if (fp_step_leads_on(s))
+        st = s->access[n].status;
+    else
+        st = fp_step_beyond(s);
+    if (st == FP_ABSENT || st == FP_NOTDIR)
+        return fp_status_to_errno(st);
+    if (st != FP_OK)
+        return AP_DECLINED;
+    *full_name = ap_make_full_path(r->pool, dir, name);
+    return open_present(r, q, *full_name, &s->access[n], file);
+}
+
+/* ---- giving and keeping ---- */
+
+/* Retained for the caller; NULL if there is none for this very file. */
+static struct parsed *find(const request_rec *r, const struct fp_request *q,
+                           const struct fp_step *s, unsigned name)
+{
+    apr_size_t len;
+    const char *key = make_key(r->pool, r->server, q->path, s->end, &len);
+    struct parsed *p;
+
+    pthread_mutex_lock(&table.mutex);
+    p = apr_hash_get(table.hash, key, (apr_ssize_t)len);
+    if (p != NULL && (p->name != name || !same_access(&p->access, &s->access[name]))) {
+        drop(p);
+        p = NULL;
+    }
+    if (p != NULL) {
+        p->visited = true;
+        atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&table.mutex);
+    return p;
+}
+
+static void inject(request_rec *r, struct parsed *p)
+{
+    struct htaccess_result *h = apr_pcalloc(r->pool, sizeof(*h));
+
+    h->dir = p->dir;
+    h->override = p->override;
+    h->override_opts = p->override_opts;
+    h->htaccess = p->conf;
+    h->next = r->htaccess;
+    r->htaccess = h;
+#ifdef AP_TAINT_HTACCESS
+    r->taint |= AP_TAINT_HTACCESS;
+#endif
+    apr_pool_cleanup_register(r->pool, p, release_later, apr_pool_cleanup_null);
+}
+
+void fp_htaccess_inject(request_rec *r)
+{
+    struct fp_request *q = fp_request_of(r);
+
+    if (q == NULL || table.limit == 0 || !fp_settings_of(r->server)->keep_parsed)
+        return;
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        int name = access_of(q, &q->steps[i]);
+        struct parsed *p = name != -1 ? find(r, q, &q->steps[i], (unsigned)name) : NULL;
+
+        if (p != NULL)
+            inject(r, p);
+    }
+    q->injected = r->htaccess;
+}
+
+/* Core parses into the pool of the request it is given: one with our pool. */
+static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool,
+                               const struct htaccess_result *h)
+{
+    const core_server_config *core = ap_get_core_module_config(r->server->module_config);
+    ap_conf_vector_t *conf = NULL;
+    request_rec copy = *r;
+
+    copy.pool = pool;
+    copy.htaccess = NULL;
+    copy.notes = apr_table_make(pool, 1);
+    if (ap_parse_htaccess(&conf, &copy, h->override, h->override_opts, NULL,
+                          apr_pstrdup(pool, h->dir), core->access_name) != OK)
+        return NULL;
+    return conf;
+}
+
+static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s,
+                     unsigned name, const struct htaccess_result *h)
+{
+    unsigned opened = q->access_opened;
+    struct parsed *p;
+    apr_pool_t *pool;
+
+    /* Of no parent: it lives longer than the request and is destroyed by
+     * whichever thread lets go of it last. */
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
+        return;
+    p = apr_pcalloc(pool, sizeof(*p));
+    p->pool = pool;
+    p->conf = parse(r, pool, h);
+    /* Only what was made from the very file that the answer shows. */
+    if (p->conf == NULL || q->access_opened != opened + 1) {
+        apr_pool_destroy(pool);
+        return;
+    }
+    p->key = make_key(pool, r->server, q->path, s->end, &p->key_len);
+    p->dir = apr_pstrdup(pool, h->dir);
+    p->override = h->override;
+    p->override_opts = h->override_opts;
+    p->name = name;
+    p->access = s->access[name];
+    atomic_init(&p->references, 1);
+    pthread_mutex_lock(&table.mutex);
+    put(p);
+    pthread_mutex_unlock(&table.mutex);
+}
+
+void fp_htaccess_keep(request_rec *r)
+{
+    struct fp_request *q = fp_request_of(r);
+
+    if (q == NULL || table.limit == 0 || !fp_settings_of(r->server)->keep_parsed)
+        return;
+    /* Core puts what it parses before what it was given. */
+    for (const struct htaccess_result *h = r->htaccess; h != q->injected; h = h->next) {
+        int beyond = 0, name;
+        const struct fp_step *s = h->htaccess == NULL ? NULL
+            : fp_request_step(q, h->dir, without_slash(h->dir), &beyond);
+        struct parsed *p;
+
+        name = s != NULL && !beyond ? access_of(q, s) : -1;
+        if (name == -1)
+            continue;
+        p = find(r, q, s, (unsigned)name);
+        if (p != NULL)
+            release(p);
+        else
+            keep_one(r, q, s, (unsigned)name, h);
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .htaccess without the file system: whether there is one, what is in it, and
+ * what came out when it was parsed before.
+ *
+ * Parsed files are kept in each child, in a pool of their own, for a server,
+ * a directory and what may be overridden there. One is used as long as the
+ * answer about the directory shows the very file it was made from (inode,
+ * length, times), and freed when the file has changed and the last request
+ * that uses it has ended. Configuration is read-only once it is parsed, as
+ * that of a <Directory> is, so many requests may share it.
+ */
+#ifndef FP_HTACCESS_H
+#define FP_HTACCESS_H
+
+#include <httpd.h>
+#include <http_config.h>
+
+struct fp_request;
+
+/* How many parsed files this child keeps at most; once, before requests.
+ * Everything is freed with the pool. */
+void fp_htaccess_init(apr_pool_t *p, int limit);
+
+/*
+ * The open_htaccess hook: absent, or the content from a descriptor that the
+ * daemon passes.  Whatever is neither is AP_DECLINED, and core opens the file
+ * itself: an answer that is missing must never look like an absent file, which
+ * may have held Require.
+ */
+apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
+                              ap_configfile_t **file, const char **full_name);
+
+/* Before core's walk: gives it the parsed files of the directories on the way. */
+void fp_htaccess_inject(request_rec *r);
+
+/* After core's walk: keeps what core had to parse. */
+void fp_htaccess_keep(request_rec *r);
+
+#endif
