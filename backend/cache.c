@@ -25,6 +25,7 @@ struct entry {
     enum kind kind;
     bool visited;
     bool local;                   /* of the file that fd is */
+    bool tried;                   /* a file without fd is one that cannot be read */
     int fd;
     fp_status status, target_status;
     struct fp_meta self;
@@ -275,6 +276,14 @@ static struct entry *find_end(const struct fp_cache *c, const char *path,
     }
 }
 
+/* A file that was only seen, on a walk to something behind it. */
+static bool wants_open(const struct entry *e)
+{
+    const struct fp_meta *m = e->target != NULL ? e->target : &e->self;
+
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(m->mode) && !e->tried;
+}
+
 static const struct entry *root_of(const struct entry *e)
 {
     while (e->parent != NULL)
@@ -289,7 +298,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     struct entry *end = find_end(c, path, len, names, now_ms, &n);
 
     fp_answer_init(a, FP_OK);
-    if (end == NULL) {
+    if (end == NULL || (end->len == len && wants_open(end))) {
         c->counts.misses++;
         return false;
     }
@@ -317,6 +326,12 @@ static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 static bool same_moment(const struct fp_time *a, const struct fp_time *b)
 {
     return a->sec == b->sec && a->nsec == b->nsec;
+}
+
+static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->size == b->size && same_moment(&a->mtime, &b->mtime)
+        && same_moment(&a->ctime, &b->ctime);
 }
 
 /* Would what was seen below this entry be seen below the step as well? */
@@ -376,9 +391,21 @@ static bool set_target(struct entry *e, const struct fp_step *s)
     return e->target != NULL;
 }
 
-static void set_access(struct entry *e, const struct fp_step *s, unsigned names,
-                       unsigned n)
+/* What a walk saw, and when it began. */
+struct seen {
+    unsigned names;
+    uint64_t now_ms;
+    struct fp_answer *answer;
+    const struct fp_step *last;
+    bool opened;               /* the last step is the whole path: it was
+                                  opened, unless it cannot be */
+};
+
+static void set_access(struct entry *e, const struct fp_step *s,
+                       const struct seen *seen)
 {
+    unsigned n = seen->answer->n_names;
+
     free(e->access);
     e->access = NULL;
     e->names = e->n_access = 0;
@@ -388,8 +415,30 @@ static void set_access(struct entry *e, const struct fp_step *s, unsigned names,
     if (e->access == NULL)
         return;
     memcpy(e->access, s->access, n * sizeof(e->access[0]));
-    e->names = names;
+    e->names = seen->names;
     e->n_access = n;
+}
+
+static void take_file(struct entry *e, struct fp_answer *a)
+{
+    fp_close(&e->fd);
+    e->fd = a->fd;
+    e->local = a->local;
+    e->tried = true;
+    a->fd = -1;
+}
+
+/* A walk that ended at a file because more was asked for behind it did not
+ * open it: the descriptor that we have is good if the file is as it was. */
+static void set_file(struct entry *e, const struct fp_step *s, const struct seen *seen,
+                     bool unchanged)
+{
+    if (s == seen->last && seen->opened) {
+        take_file(e, seen->answer);
+    } else if (!unchanged) {
+        fp_close(&e->fd);
+        e->tried = false;
+    }
 }
 
 static enum kind kind_of(const struct entry *e)
@@ -401,11 +450,13 @@ static enum kind kind_of(const struct entry *e)
 
 /* Brings an entry up to what a walk has just seen. */
 static void update(struct fp_cache *c, struct entry *e, const struct fp_step *s,
-                   uint64_t now_ms)
+                   const struct seen *seen)
 {
     bool same = e->generation != 0 && same_thing(e, s);
+    bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
+        && (e->target == NULL || same_content(e->target, &s->target));
 
-    e->seen_ms = now_ms;
+    e->seen_ms = seen->now_ms;
     if (!same)
         e->generation = ++c->last_generation;
     if (!set_target(e, s))
@@ -415,46 +466,43 @@ static void update(struct fp_cache *c, struct entry *e, const struct fp_step *s,
     e->status = s->status;
     e->target_status = s->target_status;
     e->self = s->self;
-    fp_close(&e->fd);
+    set_access(e, s, seen);
+    set_file(e, s, seen, unchanged);
+    set_kind(c, e, kind_of(e));
 }
 
 static struct entry *insert_step(struct fp_cache *c, const char *path,
                                  struct entry *parent, const struct fp_step *s,
-                                 uint64_t now_ms)
+                                 const struct seen *seen)
 {
     struct entry *e = find(c, path, s->end);
 
     if (e == NULL)
         e = entry_create(c, path, s->end, parent);
-    /* Walks overlap: what an earlier one saw does not replace the later. */
-    if (e == NULL || e->seen_ms > now_ms)
+    if (e == NULL)
         return NULL;
-    update(c, e, s, now_ms);
+    /* Walks overlap: what an earlier one saw does not replace the later.
+     * Below the same directory it is still good. */
+    if (e->seen_ms > seen->now_ms)
+        return e->generation != 0 && same_thing(e, s) ? e : NULL;
+    update(c, e, s, seen);
     return e;
-}
-
-static void take_file(struct entry *e, struct fp_answer *a)
-{
-    e->fd = a->fd;
-    e->local = a->local;
-    a->fd = -1;
 }
 
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a)
 {
     struct entry *e = NULL;
+    const struct seen seen = { names, now_ms, a,
+                               a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
+                               a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
-    if (a->status == FP_OK && a->n_steps > 0 && a->steps[a->n_steps - 1].end <= len) {
+    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
-            e = insert_step(c, path, e, &a->steps[i], now_ms);
+            e = insert_step(c, path, e, &a->steps[i], &seen);
             if (e == NULL)
                 break;
-            set_access(e, &a->steps[i], names, a->n_names);
-            if (i + 1 == a->n_steps)
-                take_file(e, a);
-            set_kind(c, e, kind_of(e));
         }
     }
     fp_close(&a->fd);

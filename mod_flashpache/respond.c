@@ -105,11 +105,23 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
+/* Opening a FIFO waits until somebody writes to it: stock httpd hangs there. */
+static int is_fifo(const request_rec *r)
+{
+    return r->method_number == M_GET && r->finfo.filetype == APR_PIPE
+        && fp_request_find(r, r->filename) != NULL;
+}
+
 int fp_respond(request_rec *r)
 {
     const struct fp_request *q;
     int status;
 
+    if (is_fifo(r)) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO, which "
+                      "would be waited for", r->filename);
+        return HTTP_FORBIDDEN;
+    }
     if (!is_plain(r))
         return DECLINED;
     q = fp_request_find(r, r->filename);

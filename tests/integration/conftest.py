@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: one base directory, the built programs, and servers shared by a module's tests.
+
+FLASHPACHE_BUILD      build directory (default: the repository's build/)
+FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
+                      the tests
+FLASHPACHE_KEEP       1: keep the base directory
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True
+
+import slowfs as slowfs_module  # noqa: E402
+from daemon import Flashpached  # noqa: E402
+from httpd import APACHE, Httpd, make_certificate  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parent.parent
+BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
+SELFCHECK = os.environ.get("FLASHPACHE_SELFCHECK") == "1"
+MPMS = ("prefork", "worker", "event")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip(reason="needs root: httpd and flashpached are "
+                                             "started as root and drop to www-data"))
+        elif not APACHE:
+            item.add_marker(pytest.mark.skip(reason="needs apache2: no httpd found, set "
+                                             "FLASHPACHE_APACHE"))
+        elif SELFCHECK and item.get_closest_marker("needs_flashpache"):
+            item.add_marker(pytest.mark.skip(reason="FLASHPACHE_SELFCHECK=1: stock only"))
+
+
+def built(*candidates):
+    """The first of these paths below the build directory that exists; else the test fails."""
+    for name in candidates:
+        if (BUILD / name).exists():
+            return BUILD / name
+    return pytest.fail(f"{BUILD / candidates[0]} is not built: run make, or set FLASHPACHE_BUILD",
+                       pytrace=False)
+
+
+def remove_tree(path):
+    """Remove what a run made, but never through a mount: that would empty its source."""
+    with open("/proc/self/mountinfo") as mounts:
+        left = [line.split()[4] for line in mounts if line.split()[4].startswith(f"{path}/")]
+    if left:
+        print(f"\nnot removed: {path}: still mounted below it: {', '.join(left)}")
+        return
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def base():
+    """A directory that www-data can pass, unlike pytest's own."""
+    path = Path(tempfile.mkdtemp(prefix="flashpache-it-"))
+    path.chmod(0o755)
+    yield path
+    if os.environ.get("FLASHPACHE_KEEP") != "1":
+        remove_tree(path)
+
+
+@pytest.fixture(scope="session")
+def flashpached_program():
+    return built("backend/flashpached")
+
+
+@pytest.fixture(scope="session")
+def module_path():
+    return built("mod_flashpache/.libs/mod_flashpache.so")
+
+
+@pytest.fixture(scope="session")
+def certificate(base):
+    return make_certificate(base)
+
+
+@pytest.fixture(scope="session")
+def bodycheck_program(base):
+    """The body comparer: the build's, or compiled here."""
+    if (BUILD / "tests/integration/bodycheck").exists():
+        return BUILD / "tests/integration/bodycheck"
+    program = base / "bodycheck"
+    done = subprocess.run(["cc", "-std=c11", "-O2", "-o", program, HERE / "bodycheck.c", "-lcurl"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("needs libcurl4-openssl-dev and a C compiler: " + done.stderr[-300:])
+    return program
+
+
+class Lab:
+    """Makes servers and daemons for one test module and ends them afterwards."""
+
+    def __init__(self, base, request):
+        self.base, self.request = base, request
+        self.started = []
+
+    def daemon(self, name="daemon", **settings):
+        program = self.request.getfixturevalue("flashpached_program")
+        daemon = Flashpached(self.base, name, program, **settings)
+        self.started.append(daemon)
+        return daemon
+
+    def stock(self, name, docroot, **options):
+        server = Httpd(self.base, name, docroot, **options)
+        self.started.append(server)
+        return server
+
+    def flash(self, name, docroot, socket, **options):
+        module = self.request.getfixturevalue("module_path")
+        return self.stock(name, docroot, socket=socket, module=module, **options)
+
+    def under_test(self, name, docroot, **options):
+        """A started httpd with Flashpache and its own started daemon (self-check: stock)."""
+        settings = options.pop("daemon_settings", {})
+        if SELFCHECK:
+            return self.stock(name, docroot, **options).start()
+        daemon = self.daemon(name + "-daemon", **settings).start()
+        server = self.flash(name, docroot, daemon.socket, **options).start()
+        server.daemon = daemon
+        return server
+
+    def end(self):
+        problems = []
+        for one in reversed(self.started):
+            try:
+                one.stop()
+            except Exception as problem:  # end the others too, then say it
+                problems.append(problem)
+        self.started = []
+        assert not problems, problems
+
+
+@pytest.fixture(scope="module")
+def lab(base, request):
+    directory = base / request.module.__name__
+    directory.mkdir()
+    made = Lab(directory, request)
+    yield made
+    made.end()
+
+
+@pytest.fixture(params=MPMS, scope="module")
+def mpm(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def slow_directory(base, request):
+    """Mounts slowfs; skips with the reason where that cannot be done."""
+    reason = slowfs_module.why_not()
+    if reason:
+        pytest.skip(reason)
+    program = built("tests/lab/slowfs/slowfs")
+    mounts = []
+
+    def mount(source, delay_us):
+        mounts.append(slowfs_module.Slowfs(program, source, base / f"slow{len(mounts)}", delay_us))
+        return mounts[-1].mount()
+    yield mount
+    for one in mounts:
+        one.unmount()
+
+
+LOG_TAIL = 2500
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows the end of its servers' logs."""
+    report = (yield).get_result()
+    lab_used = item.funcargs.get("lab") if hasattr(item, "funcargs") else None
+    if report.failed and lab_used:
+        for one in lab_used.started:
+            text = one.error_text() if isinstance(one, Httpd) else one.log_text()
+            report.sections.append((f"log of {one.dir.name}", text[-LOG_TAIL:]))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading /proc: who is whose child, and how many descriptors somebody holds."""
+
+import os
+from pathlib import Path
+
+
+def _stat(pid):
+    """(comm, state, ppid) of a process, or None when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    comm = text[text.index("(") + 1:text.rindex(")")]
+    rest = text[text.rindex(")") + 2:].split()
+    return comm, rest[0], int(rest[1])
+
+
+def descendants(pid):
+    """{pid: comm} of everything below pid, zombies left out."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            found = _stat(int(name))
+            if found and found[1] != "Z":
+                parents[int(name)] = found
+    below = {}
+    grown = True
+    while grown:
+        grown = False
+        for child, (comm, _, ppid) in parents.items():
+            if child not in below and (ppid == pid or ppid in below):
+                below[child] = comm
+                grown = True
+    return below
+
+
+def children(pid):
+    """Pids whose parent is pid."""
+    return [p for p in descendants(pid) if (_stat(p) or ("", "", 0))[2] == pid]
+
+
+def state(pid):
+    """The one-letter state of a process, or None when it is gone."""
+    found = _stat(pid)
+    return found[1] if found else None
+
+
+def fd_count(pid):
+    """How many descriptors a process holds."""
+    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slow pass-through file system of the lab, mounted for a test."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from waiting import wait_for
+
+
+def why_not():
+    """Why slowfs cannot be mounted here, or None."""
+    if os.geteuid() != 0:
+        return "needs root to mount slowfs"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "needs FUSE: /dev/fuse is not there or not accessible"
+    if not shutil.which("fusermount3"):
+        return "needs fusermount3 (package fuse3)"
+    return None
+
+
+class Slowfs:
+    """source seen through target, each metadata operation delayed by delay_us."""
+
+    def __init__(self, program, source, target, delay_us):
+        self.program, self.source, self.target = str(program), Path(source), Path(target)
+        self.delay_us = delay_us
+        self.process = None
+
+    def command(self):
+        return [self.program, "--foreground", "--delay-us", str(self.delay_us),
+                str(self.source), str(self.target)]
+
+    def mount(self):
+        self.target.mkdir(exist_ok=True)
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL,
+                                        start_new_session=True)
+
+        def mounted():
+            if self.process.poll() is not None:
+                raise ChildProcessError("slowfs ended: " + " ".join(self.command()))
+            return os.path.ismount(self.target)
+        wait_for(mounted, f"slowfs at {self.target}")
+        return self.target
+
+    def unmount(self):
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if os.path.ismount(self.target):
+            subprocess.run(["fusermount3", "-u", "-z", str(self.target)], capture_output=True)
+        self.process = None

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong settings, wrong peers, wrong directives: one clear message, and nobody else suffers."""
+
+import itertools
+import os
+import random
+import signal
+import socket
+import stat
+
+import pytest
+
+import tree
+import wire
+from fetch import get
+from httpd import HITS, Httpd
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+
+# flashpached: settings
+
+def refused(daemon, *words):
+    """The daemon ends with 1 and a message on stderr that has these words."""
+    done = daemon.run("-f")
+    assert done.returncode == 1, done
+    for word in words:
+        assert str(word) in done.stderr, f"{word!r} is not in: {done.stderr}"
+    assert len(done.stderr.strip().splitlines()) == 1, f"not one line: {done.stderr}"
+    return done.stderr
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def daemon(lab):
+    made = lab.daemon(f"d{next(NUMBERS)}")      # short: a socket path may have 107 bytes
+    yield made
+    made.stop()
+
+
+def test_unknown_key(daemon):
+    daemon.write_config("no_such_key = 3\n")
+    line = daemon.config.read_text().splitlines().index("no_such_key = 3") + 1
+    refused(daemon, f"{daemon.config}:{line}", "no_such_key")
+
+
+@pytest.mark.parametrize("key,value", [
+    ("helpers", 0), ("helpers", -1), ("helpers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
+    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("helpers", 2**70),
+    ("log_level", "loud"), ("user", "nobody-of-that-name"), ("socket", "relative.sock")])
+def test_value_out_of_range(daemon, key, value):
+    daemon.settings[key] = value
+    daemon.write_config()
+    refused(daemon, daemon.config, key)
+
+
+def test_wrong_type_and_syntax(daemon):
+    daemon.write_config('helpers = "many"\n')
+    refused(daemon, daemon.config, "helpers")
+    daemon.write_config("helpers = \n{")
+    refused(daemon, daemon.config)
+
+
+@pytest.mark.parametrize("arguments", [["-o", "no_such_key=1"], ["-o", "helpers=0"], ["-o", "helpers"],
+                                       ["-o", "helpers=3x"]])
+def test_wrong_override_on_the_command_line(daemon, arguments):
+    done = daemon.run("-f", *arguments)
+    assert done.returncode == 1, done
+    assert arguments[1].split("=")[0] in done.stderr
+
+
+def test_missing_configuration_file(daemon):
+    daemon.config.unlink()
+    refused(daemon, daemon.config)
+
+
+def test_socket_directory_missing(daemon):
+    daemon.socket_dir.rmdir()
+    refused(daemon, daemon.socket_dir)
+
+
+@pytest.mark.parametrize("mode", (0o777, 0o770, 0o757))
+def test_socket_directory_writable_by_others(daemon, mode):
+    daemon.socket_dir.chmod(mode)
+    refused(daemon, daemon.socket_dir)
+
+
+def test_socket_directory_of_another_owner(daemon):
+    os.chown(daemon.socket_dir, 65534, 65534)
+    refused(daemon, daemon.socket_dir)
+
+
+def test_socket_path_too_long(daemon):
+    daemon.settings["socket"] = daemon.socket_dir / ("s" * 108)
+    daemon.write_config()
+    refused(daemon, "too long")
+
+
+def test_socket_path_is_not_a_socket(daemon):
+    daemon.socket.write_text("precious\n")
+    refused(daemon, daemon.socket, "not a socket")
+    assert daemon.socket.read_text() == "precious\n"
+
+
+def test_second_daemon_on_the_same_socket(lab, daemon):
+    daemon.start()
+    other = lab.daemon("second", socket=daemon.socket)
+    refused(other, daemon.socket)
+    with wire.connect(daemon.socket) as conn:       # the first one still serves
+        conn.sendall(wire.hello())
+        assert conn.recv(1000)
+
+
+def test_socket_left_behind_is_replaced(daemon):
+    daemon.start()
+    daemon.kill()
+    assert stat.S_ISSOCK(daemon.socket.stat().st_mode)
+    daemon.start()
+
+
+def test_check_flag(daemon):
+    good = daemon.run("-t")
+    assert good.returncode == 0, good
+    daemon.write_config("no_such_key = 3\n")
+    bad = daemon.run("-t")
+    assert bad.returncode == 1 and "no_such_key" in bad.stderr
+
+
+def test_hangup_with_a_broken_file_keeps_the_old_settings(daemon):
+    daemon.start()
+    before = len(daemon.log_text())
+    daemon.write_config("no_such_key = 3\n")
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "no_such_key" in daemon.log_text()[before:]
+             and "keeping" in daemon.log_text()[before:], "the log to say so")
+    with wire.connect(daemon.socket) as conn:
+        conn.sendall(wire.hello())
+        assert conn.recv(1000)
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "reread" in daemon.log_text()[before:], "the log to say that it was reread")
+
+
+def test_termination_removes_the_socket(daemon):
+    daemon.start()
+    assert daemon.socket.exists()
+    helpers = daemon.helper_pids()
+    assert daemon.stop() == 0
+    assert not daemon.socket.exists()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in helpers), "helpers to end")
+
+
+def test_counters_on_request(daemon):
+    daemon.start()
+    before = len(daemon.log_text())
+    daemon.signal(signal.SIGUSR1)
+    wait_for(lambda: "hits=" in daemon.log_text()[before:], "a line of counters")
+
+
+# flashpached: peers
+
+@pytest.fixture(scope="module")
+def served(lab, base):
+    """(daemon, httpd that it serves)"""
+    root = base / "bad-input-tree"
+    tree.put(root / "file.txt", "still served\n")
+    tree.put(root / "index.html", "index\n")
+    daemon = lab.daemon("for-peers", ttl_ms=60000).start()
+    server = lab.flash("for-peers-httpd", root, daemon.socket).start()
+    for _ in range(20):
+        get(server.port, "/file.txt")
+    return daemon, server
+
+
+def still_served(server):
+    mark = server.mark()
+    assert get(server.port, "/file.txt") == (200, b"still served\n")
+    assert server.wait_entries(1, mark)[-1].note in HITS
+
+
+def packets():
+    rubbish = random.Random(11)
+    long_path = "/" + "a" * 4095
+    hello = wire.hello()
+    yield "random-bytes", [rubbish.randbytes(200)]
+    yield "random-after-hello", [hello, rubbish.randbytes(200)]
+    yield "one-byte", [b"x"]
+    yield "oversized", [rubbish.randbytes(wire.MAX_FRAME + 1)]
+    yield "oversized-after-hello", [hello, wire.frame(wire.LOOKUP, b"z" * 30000)]
+    yield "truncated-hello", [hello[:10]]
+    yield "truncated-lookup", [hello, wire.lookup("/tmp")[:-2]]
+    yield "length-too-large", [hello, wire.frame(wire.LOOKUP, b"abc", length=4000)]
+    yield "length-too-small", [hello, wire.frame(wire.LOOKUP, b"abc", length=3)]
+    yield "path-length-lies", [hello, wire.lookup("/tmp", claimed=4000)]
+    yield "path-too-long", [hello, wire.lookup(long_path)]
+    yield "path-relative", [hello, wire.lookup("etc/passwd")]
+    yield "path-dots", [hello, wire.lookup("/tmp/../etc/passwd")]
+    yield "path-with-nul", [hello, wire.lookup("/etc\0/passwd")]
+    yield "path-empty", [hello, wire.lookup("")]
+    yield "wrong-version", [wire.hello(77, 99)]
+    yield "version-backwards", [wire.hello(9, 1)]
+    yield "wrong-magic", [wire.hello(magic=0x12345678)]
+    yield "no-hello", [wire.lookup("/etc/passwd")]
+    yield "two-hellos", [hello, hello]
+    yield "unknown-type", [hello, wire.frame(200, b"x")]
+    yield "daemon-s-own-type", [hello, wire.frame(4, b"\0" * 40)]
+
+
+def count_is(daemon, count):
+    wait_for(lambda: daemon.fd_count() == count, f"the daemon to hold {count} descriptors again, "
+             f"not {daemon.fd_count()}")
+
+
+@pytest.mark.parametrize("fds", (0, 1, 20), ids=("", "with-descriptor", "with-20-descriptors"))
+@pytest.mark.parametrize("name,sent", list(packets()), ids=[n for n, _ in packets()])
+def test_rubbish_ends_only_its_own_connection(served, name, sent, fds):
+    daemon, server = served
+    still_served(server)
+    before = daemon.fd_count()
+    with open(os.devnull) as null, wire.connect(daemon.socket) as conn:
+        try:
+            for packet in sent:
+                wire.send(conn, packet, [null.fileno()] * fds)
+        except (BrokenPipeError, ConnectionError):
+            pass                        # already ended at an earlier packet
+        assert wire.is_closed_by_peer(conn), "the connection was not ended"
+        still_served(server)
+    count_is(daemon, before)
+
+
+def test_peer_that_says_nothing_or_leaves_early(served):
+    daemon, server = served
+    before = daemon.fd_count()
+    silent = [wire.connect(daemon.socket) for _ in range(20)]
+    still_served(server)
+    for conn in silent[:10]:
+        conn.sendall(wire.hello())
+        conn.sendall(wire.lookup("/etc/passwd"))    # does not read the answer
+    for conn in silent:
+        conn.close()
+    still_served(server)
+    # /etc/passwd's descriptor is in the cache now: one more at most.
+    wait_for(lambda: daemon.fd_count() <= before + 1, "the connections to be closed")
+
+
+def test_peer_that_does_not_read_is_no_burden(served):
+    """Questions without end from a peer that never reads: it is ended or held, others are served."""
+    daemon, server = served
+    with wire.connect(daemon.socket, timeout=2) as conn:
+        conn.sendall(wire.hello())
+        try:
+            for number in range(2, 20000):
+                conn.sendall(wire.lookup(f"/etc/no-such-{number % 50}", number))
+        except (ConnectionError, socket.timeout):
+            pass
+        still_served(server)
+    still_served(server)
+
+
+@pytest.mark.parametrize("user", ("nobody", "daemon"))
+def test_peer_of_another_user_is_refused(served, user):
+    daemon, server = served
+    # Even where the directory would let them in.
+    daemon.socket_dir.chmod(0o755)
+    daemon.socket.chmod(0o777)
+    try:
+        before = len(daemon.log_text())
+        assert wire.refused_as(user, daemon.socket)
+        wait_for(lambda: "uid" in daemon.log_text()[before:], "the log to name the peer")
+    finally:
+        daemon.socket_dir.chmod(0o750)
+    still_served(server)
+
+
+def test_random_peers_in_numbers(served):
+    daemon, server = served
+    before = daemon.fd_count()
+    rubbish = random.Random(23)
+    for _ in range(300):
+        with wire.connect(daemon.socket) as conn:
+            try:
+                if rubbish.random() < 0.7:
+                    conn.sendall(wire.hello())
+                conn.sendall(rubbish.randbytes(rubbish.randint(1, 600)))
+            except ConnectionError:
+                pass
+    still_served(server)
+    count_is(daemon, before)
+
+
+# mod_flashpache: directives
+
+def conf_name(request):
+    """A directory name of its own for each test."""
+    return "conf-" + "".join(c if c.isalnum() else "_" for c in request.node.name)[:80]
+
+
+def not_a_socket(base):
+    return tree.put(base / "no-socket", "a file\n")
+
+
+@pytest.mark.parametrize("directive,value", [
+    ("FlashpacheEngine", "Maybe"),
+    ("FlashpacheSocket", "relative/flashpached.sock"),
+    ("FlashpacheSocket", "/tmp/" + "s" * 120),
+    ("FlashpacheSocket", "FILE"),
+    ("FlashpacheTimeout", "soon"),
+    ("FlashpacheTimeout", "0"),
+    ("FlashpacheTimeout", "-3"),
+    ("FlashpacheTimeout", "12parsecs"),
+    ("FlashpacheExclude", "relative/dir"),
+    ("FlashpacheExclude", "/var/../etc"),
+])
+def test_wrong_directive(base, lab, module_path, request, directive, value):
+    value = str(not_a_socket(base)) if value == "FILE" else value
+    name = conf_name(request)
+    server = Httpd(lab.base, name, base, module=module_path, config=f"{directive} {value}\n")
+    done = server.check()
+    message = done.stdout + done.stderr
+    assert done.returncode != 0, message
+    assert directive in message and value in message, message
+
+
+@pytest.mark.parametrize("text", [
+    "FlashpacheSocket /run/flashpache/flashpached.sock", "FlashpacheTimeout 250ms",
+    "FlashpacheTimeout 2", "FlashpacheExclude /srv/a /srv/b", "FlashpacheEngine Off"])
+def test_right_directive(base, lab, module_path, request, text):
+    name = conf_name(request)
+    done = Httpd(lab.base, name, base, module=module_path, config=text + "\n").check()
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("directive", ("FlashpacheSocket /run/x.sock", "FlashpacheTimeout 2"))
+def test_server_wide_directive_in_a_virtual_host(base, lab, module_path, request, directive):
+    name = conf_name(request)
+    server = Httpd(lab.base, name, base, module=module_path, vhosts=[(["localhost"], directive)])
+    done = server.check()
+    assert done.returncode != 0 and directive.split()[0] in done.stderr, done.stderr

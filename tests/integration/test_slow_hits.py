@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On a slow file system a warm hit does not wait for it.
+
+A ratio within one run, never an absolute time. The file system is the lab's slowfs: 2 ms
+for each lookup, getattr and open, nothing kept by the kernel.
+"""
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tree
+from fetch import Client, get
+from httpd import HITS
+
+DELAY_US = 2000
+FILES = 1000
+SAMPLE_STOCK = 40
+SAMPLE_HITS = 250
+WARM_UP_THREADS = 32
+RATIO = 50
+
+
+def paths():
+    return [f"a{i % 4}/b{i % 5}/c{i % 3}/d{i % 7}/file{i}.html" for i in range(FILES)]
+
+
+@pytest.fixture(scope="module")
+def slow_root(base, slow_directory):
+    source = base / "slow-source"
+    for path in paths():
+        tree.put(source / path, tree.content(path, 5000))
+    return slow_directory(source, DELAY_US)
+
+
+def timed_pass(server, wanted):
+    """Mean seconds for one request, one after the other."""
+    with Client(server.port) as client:
+        start = time.perf_counter()
+        for path in wanted:
+            status, body = client.get("/" + path)
+            assert status == 200 and len(body) == 5000
+        return (time.perf_counter() - start) / len(wanted)
+
+
+def ask_for_all(server):
+    """Every file once, many at a time: one after the other would take minutes."""
+    def fetch(path):
+        assert get(server.port, "/" + path)[0] == 200
+    mark = server.mark()
+    with ThreadPoolExecutor(WARM_UP_THREADS) as pool:
+        list(pool.map(fetch, paths()))
+    return server.wait_entries(FILES, mark)
+
+
+def notes(entries):
+    return dict(Counter((e.note, e.reason) for e in entries))
+
+
+def hits_of(entries):
+    return sum(1 for e in entries if e.note in HITS)
+
+
+def pair(slow_root, lab, override):
+    """(stock, with Flashpache), not yet asked for anything."""
+    options = dict(mpm="event", config=f"<Directory {slow_root}>\nAllowOverride {override}\n"
+                                       "</Directory>\n")
+    stock = lab.stock(f"stock-{override}", slow_root, **options).start()
+    return stock, lab.under_test(f"flash-{override}", slow_root,
+                                 daemon_settings={"ttl_ms": 60000}, **options)
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("override", ("None", "All"))
+def test_a_hit_is_far_faster_than_stock(slow_root, lab, override):
+    stock, flash = pair(slow_root, lab, override)
+    first = ask_for_all(flash)
+    second = ask_for_all(flash)
+    mark = flash.mark()
+    ours = timed_pass(flash, paths()[::FILES // SAMPLE_HITS])
+    entries = flash.wait_entries(SAMPLE_HITS, mark)
+    theirs = timed_pass(stock, paths()[:SAMPLE_STOCK])
+    lab.end()
+    print(f"AllowOverride {override}: stock {theirs * 1000:.2f} ms, hit {ours * 1000:.3f} ms, "
+          f"ratio {theirs / ours:.0f}; notes {notes(first)}, then {notes(second)}, then {notes(entries)}")
+    assert hits_of(entries) >= 0.99 * SAMPLE_HITS
+    assert theirs >= RATIO * ours
+
+
+@pytest.mark.needs_flashpache
+def test_files_first_asked_for_at_once_are_hits_afterwards(slow_root, lab):
+    """Walks that overlap must not cost each other's results."""
+    flash = lab.under_test("at-once", slow_root, daemon_settings={"ttl_ms": 60000})
+    ask_for_all(flash)
+    entries = ask_for_all(flash)
+    lab.end()
+    assert hits_of(entries) >= 0.99 * FILES, notes(entries)

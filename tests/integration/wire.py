@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Just enough of the wire (backend/proto/PROTOCOL.md) to be a bad peer."""
+
+import array
+import os
+import pwd
+import socket
+import struct
+
+MAGIC = 0x46504348
+VERSION = 1
+HELLO, LOOKUP = 1, 3
+MAX_FRAME = 16384
+
+
+def frame(kind, body=b"", number=0, length=None):
+    size = 16 + len(body) if length is None else length
+    return struct.pack(">IBBHQ", size, kind, 0, 0, number) + body
+
+
+def hello(low=VERSION, high=VERSION, magic=MAGIC):
+    return frame(HELLO, struct.pack(">IHH", magic, low, high))
+
+
+def lookup(path, number=1, deadline_ms=1000, claimed=None):
+    data = os.fsencode(path)
+    size = len(data) if claimed is None else claimed
+    return frame(LOOKUP, struct.pack(">IH", deadline_ms, size) + data, number)
+
+
+def connect(path, timeout=20):
+    conn = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    conn.settimeout(timeout)
+    conn.connect(str(path))
+    return conn
+
+
+def send(conn, packet, fds=()):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    conn.sendmsg([packet], rights)
+
+
+def is_closed_by_peer(conn):
+    """Read answers until the daemon ends the connection; False when it never does."""
+    try:
+        while True:
+            data, ancillary, _, _ = conn.recvmsg(65536, 1024)
+            for _, _, content in ancillary:
+                for fd in array.array("i", content[:len(content) // 4 * 4]):
+                    os.close(fd)
+            if not data:
+                return True
+    except ConnectionError:
+        return True
+    except socket.timeout:
+        return False
+
+
+def refused_as(user, path):
+    """Does the daemon end a connection that this user made? In a child of its own.
+
+    True also when the user cannot even connect.
+    """
+    entry = pwd.getpwnam(user)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(entry.pw_gid)
+            os.setuid(entry.pw_uid)
+            with connect(path) as conn:
+                conn.sendall(hello())
+                code = 0 if is_closed_by_peer(conn) else 1
+        except OSError as problem:
+            code = 0 if isinstance(problem, (PermissionError, ConnectionError)) else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
