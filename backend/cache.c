@@ -16,6 +16,7 @@ enum kind { KIND_FILE, KIND_DIRECTORY, KIND_ABSENT, KINDS };
 struct entry {
     UT_hash_handle hh;
     TAILQ_ENTRY(entry) link;      /* in its kind's queue while it has no children */
+    TAILQ_ENTRY(entry) place;     /* while it is a directory with a descriptor */
     struct entry *parent;         /* NULL for "/" */
     size_t children;              /* entries whose parent this is, dead ones too */
     uint64_t generation;          /* changes when this becomes another thing;
@@ -24,6 +25,7 @@ struct entry {
     uint64_t seen_ms;             /* when the walk that saw it began */
     enum kind kind;
     bool visited;
+    bool is_place;                /* fd is a directory's */
     bool local;                   /* of the file that fd is */
     bool tried;                   /* a file without fd is one that cannot be read */
     int fd;
@@ -55,6 +57,8 @@ struct sieve {
 struct fp_cache {
     struct entry *table;
     struct sieve sieves[KINDS];
+    struct queue places;          /* the one used last is the first */
+    size_t n_places, max_places;
     uint32_t ttl_ms;
     uint64_t last_generation;
     struct fp_cache_counts counts;
@@ -120,9 +124,62 @@ static void abandon(struct fp_cache *c, struct entry *parent)
         enqueue(c, parent);
 }
 
+static const struct fp_meta *target_of(const struct entry *e)
+{
+    return e->target != NULL ? e->target : &e->self;
+}
+
+/* A directory leads further down; at anything else every walk ends. */
+static bool leads_on(const struct entry *e)
+{
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(target_of(e)->mode);
+}
+
+static bool is_file(const struct entry *e)
+{
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(target_of(e)->mode);
+}
+
+/* ---- descriptors ---- */
+
+static void drop_fd(struct fp_cache *c, struct entry *e)
+{
+    if (e->is_place) {
+        TAILQ_REMOVE(&c->places, e, place);
+        c->n_places--;
+        e->is_place = false;
+    }
+    fp_close(&e->fd);
+}
+
+static void use_place(struct fp_cache *c, struct entry *e)
+{
+    TAILQ_REMOVE(&c->places, e, place);
+    TAILQ_INSERT_HEAD(&c->places, e, place);
+}
+
+static void trim_places(struct fp_cache *c)
+{
+    while (c->n_places > c->max_places)
+        drop_fd(c, TAILQ_LAST(&c->places, queue));
+}
+
+static void set_fd(struct fp_cache *c, struct entry *e, int fd)
+{
+    drop_fd(c, e);
+    e->fd = fd;
+    if (fd == -1 || !leads_on(e))
+        return;
+    e->is_place = true;
+    TAILQ_INSERT_HEAD(&c->places, e, place);
+    c->n_places++;
+    trim_places(c);
+}
+
+/* ---- entries ---- */
+
 static void entry_free(struct entry *e)
 {
-    fp_close(&e->fd);
     free(e->target);
     free(e->access);
     free(e);
@@ -135,6 +192,7 @@ static void evict(struct fp_cache *c, struct entry *e)
     c->sieves[e->kind].count--;
     table_remove(c, e);
     abandon(c, e->parent);
+    drop_fd(c, e);
     entry_free(e);
 }
 
@@ -180,8 +238,10 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     c->sieves[KIND_FILE].limit = limits->files;
     c->sieves[KIND_DIRECTORY].limit = limits->directories;
     c->sieves[KIND_ABSENT].limit = limits->absent;
+    c->max_places = limits->places;
     c->ttl_ms = limits->ttl_ms;
     trim(c);
+    trim_places(c);
 }
 
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits)
@@ -192,6 +252,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits)
         return NULL;
     for (int k = 0; k < KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
+    TAILQ_INIT(&c->places);
     fp_cache_set_limits(c, limits);
     return c;
 }
@@ -209,14 +270,6 @@ void fp_cache_destroy(struct fp_cache **c)
     fp_cache_clear(*c);
     free(*c);
     *c = NULL;
-}
-
-/* A directory leads further down; at anything else every walk ends. */
-static bool leads_on(const struct entry *e)
-{
-    const struct fp_meta *m = e->target != NULL ? e->target : &e->self;
-
-    return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(m->mode);
 }
 
 static void tell(const struct entry *e, struct fp_step *s)
@@ -279,9 +332,7 @@ static struct entry *find_end(const struct fp_cache *c, const char *path,
 /* A file that was only seen, on a walk to something behind it. */
 static bool wants_open(const struct entry *e)
 {
-    const struct fp_meta *m = e->target != NULL ? e->target : &e->self;
-
-    return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(m->mode) && !e->tried;
+    return is_file(e) && !e->tried;
 }
 
 static const struct entry *root_of(const struct entry *e)
@@ -291,8 +342,14 @@ static const struct entry *root_of(const struct entry *e)
     return e;
 }
 
+static bool is_aged(const struct fp_cache *c, const struct entry *e, uint64_t now_ms)
+{
+    return now_ms >= e->seen_ms + c->ttl_ms / 2;
+}
+
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+                     unsigned names, uint64_t now_ms, struct fp_answer *a,
+                     struct fp_cache_age *age)
 {
     unsigned n;
     struct entry *end = find_end(c, path, len, names, now_ms, &n);
@@ -304,16 +361,46 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     }
     c->counts.hits++;
     end->visited = true;
+    age->itself = is_aged(c, end, now_ms);
+    age->above = false;
     a->source = FP_SOURCE_CACHE;
     a->n_steps = n;
     /* "/" is a directory and knows all the names, or we were not here. */
     a->n_names = names != 0 ? root_of(end)->n_access : 0;
-    if (end->len == len) {
+    if (end->len == len && end->kind == KIND_FILE) {
         a->fd = end->fd;
         a->local = end->local;
     }
-    for (const struct entry *e = end; e != NULL; e = e->parent)
+    for (const struct entry *e = end; e != NULL; e = e->parent) {
         tell(e, &a->steps[--n]);
+        if (e != end && is_aged(c, e, now_ms))
+            age->above = true;
+    }
+    return true;
+}
+
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                        uint64_t now_ms, struct fp_cache_base *base)
+{
+    struct entry *e = len > 1 ? find(c, path, parent_len(path, len)) : NULL;
+
+    if (count_steps(c, e, names, now_ms) == 0 || !e->is_place)
+        return false;
+    use_place(c, e);
+    base->fd = e->fd;
+    base->len = e->len;
+    base->generation = e->generation;
+    return true;
+}
+
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
+                         struct fp_meta *m)
+{
+    const struct entry *e = find(c, path, len);
+
+    if (e == NULL || e->kind != KIND_FILE || e->target != NULL)
+        return false;
+    *m = e->self;
     return true;
 }
 
@@ -419,31 +506,30 @@ static void set_access(struct entry *e, const struct fp_step *s,
     e->n_access = n;
 }
 
-static void take_file(struct entry *e, struct fp_answer *a)
+/*
+ * The descriptor that the walk brought, or the one that is there if it is still
+ * good: a directory's while it is the same directory, a file's while nothing
+ * about the file has changed.
+ */
+static void set_descriptor(struct fp_cache *c, struct entry *e, const struct fp_step *s,
+                           const struct seen *seen, bool same, bool unchanged)
 {
-    fp_close(&e->fd);
-    e->fd = a->fd;
-    e->local = a->local;
-    e->tried = true;
-    a->fd = -1;
-}
+    struct fp_answer *a = seen->answer;
 
-/* A walk that ended at a file because more was asked for behind it did not
- * open it: the descriptor that we have is good if the file is as it was. */
-static void set_file(struct entry *e, const struct fp_step *s, const struct seen *seen,
-                     bool unchanged)
-{
-    if (s == seen->last && seen->opened) {
-        take_file(e, seen->answer);
-    } else if (!unchanged) {
-        fp_close(&e->fd);
+    if (s == seen->last && seen->opened && !a->unchanged) {
+        set_fd(c, e, a->fd);
+        a->fd = -1;
+        e->local = a->local;
+        e->tried = true;
+    } else if (leads_on(e) ? !same : !unchanged) {
+        drop_fd(c, e);
         e->tried = false;
     }
 }
 
 static enum kind kind_of(const struct entry *e)
 {
-    if (e->fd != -1)
+    if (e->fd != -1 && !e->is_place)
         return KIND_FILE;
     return e->status == FP_OK ? KIND_DIRECTORY : KIND_ABSENT;
 }
@@ -467,7 +553,7 @@ static void update(struct fp_cache *c, struct entry *e, const struct fp_step *s,
     e->target_status = s->target_status;
     e->self = s->self;
     set_access(e, s, seen);
-    set_file(e, s, seen, unchanged);
+    set_descriptor(c, e, s, seen, same, unchanged);
     set_kind(c, e, kind_of(e));
 }
 
@@ -489,15 +575,37 @@ static struct entry *insert_step(struct fp_cache *c, const char *path,
     return e;
 }
 
-void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+/* The entry to begin below: NULL for "/".  False: it is no longer the same. */
+static bool find_start(const struct fp_cache *c, const char *path,
+                       const struct fp_cache_base *base, struct entry **e_r)
 {
-    struct entry *e = NULL;
+    *e_r = NULL;
+    if (base == NULL)
+        return true;
+    *e_r = find(c, path, base->len);
+    return *e_r != NULL && (*e_r)->generation == base->generation;
+}
+
+/* An error that may be gone the next moment is no knowledge. */
+static bool is_worth_keeping(const struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    return last->status != FP_IOERROR
+        && (last->status != FP_OK || last->target_status != FP_IOERROR);
+}
+
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                     const struct fp_cache_base *base, uint64_t now_ms,
+                     struct fp_answer *a)
+{
+    struct entry *e;
     const struct seen seen = { names, now_ms, a,
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
-    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len) {
+    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len
+        && is_worth_keeping(a) && find_start(c, path, base, &e)) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);
@@ -525,5 +633,6 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
     counts.files = c->sieves[KIND_FILE].count;
     counts.directories = c->sieves[KIND_DIRECTORY].count;
     counts.absent = c->sieves[KIND_ABSENT].count;
+    counts.places = c->n_places;
     return counts;
 }

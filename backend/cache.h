@@ -26,10 +26,12 @@
 
 struct fp_answer;
 struct fp_cache;
+struct fp_meta;
 
 /* Each at least 1. */
 struct fp_cache_limits {
-    size_t files;        /* entries that hold a descriptor */
+    size_t files;        /* open files */
+    size_t places;       /* directories kept open, to begin walks at */
     size_t directories;  /* directories, links and what cannot be opened */
     size_t absent;       /* names known to be absent or unreadable */
     uint32_t ttl_ms;     /* how long an entry is believed */
@@ -38,6 +40,7 @@ struct fp_cache_limits {
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
     size_t files, directories, absent;   /* entries now */
+    size_t places;
 };
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
@@ -49,23 +52,48 @@ void fp_cache_destroy(struct fp_cache **c);
 void fp_cache_set_limits(struct fp_cache *c,
                          const struct fp_cache_limits *limits);
 
+/* What is past half its time to live and should be looked at again. */
+struct fp_cache_age {
+    bool itself;         /* the path's own entry, or the one at which walks end */
+    bool above;          /* a directory on the way to it */
+};
+
 /*
- * Fills *a and returns true if the path is known at now_ms, and with it, in
+ * Fills *a and *age and returns true if the path is known at now_ms, and with it, in
  * each directory on the way, the access files of the list of names that the
  * caller numbers names (0: none are asked about).  a->fd is lent: it stays
  * the cache's and is good until the next call with this cache.
  */
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a);
+                     unsigned names, uint64_t now_ms, struct fp_answer *a,
+                     struct fp_cache_age *age);
+
+/* A directory where a walk may begin. */
+struct fp_cache_base {
+    int fd;              /* opened O_PATH; lent, as by fp_cache_lookup() */
+    size_t len;          /* of its path */
+    uint64_t generation; /* for fp_cache_insert() */
+};
+
+/* The directory that the path lies in, if it is known and open. */
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                        uint64_t now_ms, struct fp_cache_base *base);
+
+/* The metadata of an open file that was reached without a link at its end. */
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
+                         struct fp_meta *m);
 
 /*
  * Takes what a walk of path found, and its descriptor: a->fd is -1
  * afterwards.  Only complete answers (status FP_OK) are kept.  names numbers
  * the list of names that the walk looked for; now_ms is when it began.  An
- * entry knows one list's access files: those of the last walk.
+ * entry knows one list's access files: those of the last walk.  base: where
+ * the walk began, NULL for "/"; if that directory has become another one
+ * meanwhile, nothing is kept.
  */
-void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a);
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                     const struct fp_cache_base *base, uint64_t now_ms,
+                     struct fp_answer *a);
 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);

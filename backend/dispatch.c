@@ -3,6 +3,7 @@
 #include "dispatch.h"
 
 #include <ev.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "proto/answer.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
+#include "task.h"
 
 #define MAX_DEADLINE_MS 60000u
 #define SHED_FILES 64           /* descriptors given back when there is none */
@@ -27,13 +29,20 @@ struct name_list {
     char room[FP_MAX_NAMES * FP_MAX_NAME];
 };
 
-/* A walk under way, and who waits for it. */
+/*
+ * A walk under way, and who waits for it.  It begins at the directory that the
+ * path lies in, if the cache has that; else a walk to that directory goes
+ * first, so that all files in it share one; else it begins at "/".
+ */
 struct walk {
     UT_hash_handle hh;
     struct fp_dispatch *dispatch;
     TAILQ_HEAD(, waiter) waiters;
-    struct fp_lookup lookup;   /* points into key and into a name_list */
-    unsigned names;            /* number of the list, 0: none */
+    TAILQ_HEAD(, walk) children;   /* walks that wait for this directory */
+    TAILQ_ENTRY(walk) sibling;     /* while it waits for its parent's */
+    struct fp_task task;           /* its lookup points into key and a name_list */
+    struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
+    unsigned names;                /* number of the list, 0: none */
     size_t key_len;
     char key[];                /* names in one byte, then the path */
 };
@@ -118,25 +127,6 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, &a);
 }
 
-static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms)
-{
-    struct walk *w = ctx;
-    struct fp_dispatch *d = w->dispatch;
-    struct waiter *wt;
-
-    /* First out of the table: whoever asks from now on is not joined to what
-     * has been seen before. */
-    remove_walk(d, w);
-    d->counts.inflight--;
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
-        answer_waiter(wt, a);
-    if (a->status == FP_BUSY)
-        fp_cache_shed_files(d->cache, SHED_FILES);
-    if (a->status == FP_OK)
-        fp_cache_insert(d->cache, w->lookup.path, w->lookup.path_len, w->names, began_ms, a);
-    free(w);
-}
-
 static struct name_list *copy_names(const struct fp_names *names)
 {
     struct name_list *list = calloc(1, sizeof(*list));
@@ -170,37 +160,255 @@ static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
     return 0;
 }
 
-static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
-                               unsigned names, fp_status *why)
+/* ---- walks ---- */
+
+static void answer_all(struct walk *w, const struct fp_answer *a)
+{
+    struct waiter *wt;
+
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
+        answer_waiter(wt, a);
+}
+
+static void end_walk(struct walk *w, const struct fp_answer *a)
+{
+    remove_walk(w->dispatch, w);
+    w->dispatch->counts.inflight--;
+    answer_all(w, a);
+    fp_close(&w->base.fd);
+    free(w);
+}
+
+static void end_walk_without(struct walk *w, fp_status why)
+{
+    struct fp_answer a;
+
+    fp_answer_init(&a, why);
+    end_walk(w, &a);
+}
+
+static bool end_walk_from_cache(struct walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    static struct fp_answer a;
+    struct fp_cache_age age;
+
+    if (!fp_cache_lookup(w->dispatch->cache, l->path, l->path_len, w->names, fp_now_ms(),
+                         &a, &age))
+        return false;
+    a.source = FP_SOURCE_HELPER;
+    end_walk(w, &a);
+    return true;
+}
+
+static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms);
+
+/* The cache may close its descriptor while the task waits: ours is a copy. */
+static void take_base(struct walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct fp_cache *cache = w->dispatch->cache;
+
+    w->task.base_len = 0;
+    if (!fp_cache_find_base(cache, l->path, l->path_len, w->names, fp_now_ms(), &w->base))
+        w->base.fd = -1;
+    else
+        w->base.fd = fcntl(w->base.fd, F_DUPFD_CLOEXEC, 0);
+    if (w->base.fd == -1)
+        return;
+    w->task.base_len = w->base.len;
+    w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
+}
+
+static fp_status submit(struct walk *w)
+{
+    return fp_helpers_submit(w->dispatch->helpers, &w->task, w->base.fd, on_walked, w);
+}
+
+static fp_status submit_from_root(struct walk *w)
+{
+    fp_close(&w->base.fd);
+    w->task.base_len = 0;
+    w->task.has_known = false;
+    return submit(w);
+}
+
+static struct walk *create_walk(struct fp_dispatch *d, const struct fp_lookup *l,
+                                unsigned names)
 {
     struct walk *w = calloc(1, sizeof(*w) + 1 + l->path_len);
 
-    *why = FP_NOMEM;
     if (w == NULL)
         return NULL;
     w->dispatch = d;
+    w->base.fd = -1;
     w->names = names;
     w->key_len = 1 + l->path_len;
     make_key(w->key, l, names);
-    w->lookup = *l;
-    w->lookup.path = w->key + 1;
+    w->task.lookup = *l;
+    w->task.lookup.path = w->key + 1;
+    w->task.lookup.names.n = 0;
     if (names != 0)
-        w->lookup.names = d->lists[names - 1]->names;
-    else
-        w->lookup.names.n = 0;
+        w->task.lookup.names = d->lists[names - 1]->names;
     TAILQ_INIT(&w->waiters);
+    TAILQ_INIT(&w->children);
     if (!add_walk(d, w)) {
-        free(w);
-        return NULL;
-    }
-    *why = fp_helpers_submit(d->helpers, &w->lookup, on_walked, w);
-    if (*why != FP_OK) {
-        remove_walk(d, w);
         free(w);
         return NULL;
     }
     d->counts.inflight++;
     return w;
+}
+
+static struct fp_lookup parent_of(const struct fp_lookup *l)
+{
+    struct fp_lookup parent = *l;
+
+    while (parent.path[--parent.path_len] != '/')
+        ;
+    if (parent.path_len == 0)
+        parent.path_len = 1;
+    return parent;
+}
+
+/* The walk to the directory that w's path lies in, under way or begun now. */
+static struct walk *parent_walk(struct walk *w)
+{
+    struct fp_dispatch *d = w->dispatch;
+    struct fp_lookup l = parent_of(&w->task.lookup);
+    struct walk *p = find_walk(d, &l, w->names);
+
+    if (p != NULL)
+        return p;
+    p = create_walk(d, &l, w->names);
+    if (p != NULL && submit_from_root(p) != FP_OK) {
+        end_walk_without(p, FP_BUSY);
+        p = NULL;
+    }
+    return p;
+}
+
+/* Begins the walk, or lets it wait for its directory's. */
+static fp_status begin_walk(struct walk *w)
+{
+    struct walk *p;
+
+    take_base(w);
+    if (w->base.fd != -1 || w->task.lookup.path_len == 1)
+        return submit(w);
+    p = parent_walk(w);
+    if (p == NULL)
+        return FP_BUSY;
+    TAILQ_INSERT_TAIL(&p->children, w, sibling);
+    return FP_OK;
+}
+
+/* The directory has been looked at, or cannot be: on with what lies in it. */
+static void go_on(struct walk *w, fp_status parent_status)
+{
+    fp_status st = parent_status;
+
+    if (st == FP_OK || st == FP_REFUSED) {
+        take_base(w);
+        if (w->base.fd == -1 && end_walk_from_cache(w))
+            return;
+        st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
+    }
+    if (st != FP_OK)
+        end_walk_without(w, st == FP_NOMEM ? FP_BUSY : st);
+}
+
+/*
+ * A walk from a base brings the last step only: the whole answer is in the
+ * cache then.  If it is not, the base has changed meanwhile, or the file system
+ * knows it no more: once again, from "/".
+ */
+static void end_walk_from_base(struct walk *w, struct fp_answer *a, uint64_t began_ms)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    fp_status st = a->status;
+
+    if (st == FP_OK) {
+        fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, &w->base,
+                        began_ms, a);
+        if (end_walk_from_cache(w))
+            return;
+        st = submit_from_root(w);
+    }
+    if (st != FP_OK)
+        end_walk_without(w, st);
+}
+
+/* A directory's descriptor is for us, not for who asks. */
+static void end_walk_from_root(struct walk *w, struct fp_answer *a, uint64_t began_ms)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    int fd = a->fd;
+
+    if (place)
+        a->fd = -1;
+    answer_all(w, a);
+    a->fd = fd;
+    fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, NULL, began_ms, a);
+    end_walk(w, a);
+}
+
+static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms)
+{
+    struct walk *w = ctx, *child;
+    struct fp_dispatch *d = w->dispatch;
+    TAILQ_HEAD(, walk) children = TAILQ_HEAD_INITIALIZER(children);
+    fp_status st = a->status;
+
+    TAILQ_CONCAT(&children, &w->children, sibling);
+    if (st == FP_BUSY)
+        fp_cache_shed_files(d->cache, SHED_FILES);
+    if (w->base.fd != -1)
+        end_walk_from_base(w, a, began_ms);
+    else
+        end_walk_from_root(w, a, began_ms);
+    while ((child = TAILQ_FIRST(&children)) != NULL) {
+        TAILQ_REMOVE(&children, child, sibling);
+        go_on(child, st);
+    }
+}
+
+static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
+                               unsigned names, fp_status *why)
+{
+    struct walk *w = create_walk(d, l, names);
+
+    *why = w != NULL ? begin_walk(w) : FP_NOMEM;
+    if (w != NULL && *why != FP_OK) {
+        end_walk_without(w, *why);
+        return NULL;
+    }
+    return w;
+}
+
+/* Looks again at what is in use and getting old, so that it never is a miss. */
+static void refresh(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names,
+                    const struct fp_cache_age *age)
+{
+    struct fp_lookup parent;
+    struct walk *w;
+    fp_status st;
+
+    if ((!age->itself && !age->above) || !fp_helpers_spare(d->helpers))
+        return;
+    if (age->itself && find_walk(d, l, names) == NULL
+        && start_walk(d, l, names, &st) != NULL)
+        d->counts.refreshed++;
+    if (!age->above || l->path_len == 1)
+        return;
+    parent = parent_of(l);
+    if (find_walk(d, &parent, names) != NULL)
+        return;
+    w = create_walk(d, &parent, names);
+    d->counts.refreshed++;
+    if (w != NULL && submit_from_root(w) != FP_OK)
+        end_walk_without(w, FP_BUSY);
 }
 
 /* A little less than the asker waits, so that our answer comes before it
@@ -266,14 +474,16 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     static struct fp_answer a;
     struct fp_reader body = f->body;
     struct fp_lookup l;
+    struct fp_cache_age age;
     unsigned names;
 
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
     names = number_of(d, &l.names);
-    if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a)) {
+    if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a, &age)) {
         d->counts.hits++;
         fp_connection_answer(conn, f->id, &a);
+        refresh(d, &l, names, &age);
     } else {
         ask_helper(d, conn, f->id, &l, names);
     }
@@ -333,6 +543,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
         struct walk *w = d->walks;
 
         remove_walk(d, w);
+        fp_close(&w->base.fd);
         free(w);
     }
     for (unsigned i = 0; i < MAX_LISTS; i++)

@@ -17,7 +17,7 @@ struct fp_helpers;
 struct fp_connection_ops;
 
 struct fp_dispatch_counts {
-    uint64_t hits, misses, joined, unanswered;
+    uint64_t hits, misses, joined, refreshed, unanswered;
     size_t inflight;
 };
 

@@ -13,7 +13,9 @@
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "spawner.h"
+#include "task.h"
 
+#define SPARE_PER_HELPER 4    /* queued walks that are no load yet */
 #define RESPAWN_SECONDS 1.0   /* after a helper could not be made */
 
 struct job {
@@ -21,7 +23,8 @@ struct job {
     fp_helper_done *done;
     void *ctx;
     uint64_t began_ms;
-    const struct fp_lookup *lookup;
+    const struct fp_task *task;
+    int base;
 };
 
 struct helper {
@@ -94,8 +97,8 @@ static fp_status send_job(struct helper *p, const struct job *j)
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_lookup_encode(&w, ++p->pool->last_id, j->lookup);
-    return st == FP_OK ? fp_send_packet(p->sock, buf, w.len, -1) : st;
+    st = fp_task_encode(&w, ++p->pool->last_id, j->task);
+    return st == FP_OK ? fp_send_packet(p->sock, buf, w.len, j->base) : st;
 }
 
 static void start(struct helper *p, struct job *j)
@@ -128,6 +131,11 @@ static struct helper *idle_helper(struct fp_helpers *h)
     return NULL;
 }
 
+bool fp_helpers_spare(const struct fp_helpers *h)
+{
+    return h->counts.queued < SPARE_PER_HELPER * (size_t)h->counts.alive;
+}
+
 static void run_queue(struct fp_helpers *h)
 {
     struct helper *p;
@@ -158,11 +166,12 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a)
         return st;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
         || f.type != FP_FRAME_ANSWER
-        || fp_answer_decode(&f.body, p->job->lookup->path_len, fd, a) != FP_OK) {
+        || fp_answer_decode_task(&f.body, p->job->task->lookup.path_len,
+                                 p->job->task->base_len, fd, a) != FP_OK) {
         fp_close(&fd);
         return FP_PROTOCOL;
     }
-    if (a->status == FP_OK && a->n_names != p->job->lookup->names.n) {
+    if (a->status == FP_OK && a->n_names != p->job->task->lookup.names.n) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }
@@ -184,8 +193,8 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
         h->counts.deaths++;
         fp_log(FP_LOG_WARNING, 20, "helper %d is gone (%s) while it looked at %.*s: "
                "replacing it", (int)p->pid, fp_status_text(st),
-               j != NULL ? (int)j->lookup->path_len : 7,
-               j != NULL ? j->lookup->path : "nothing");
+               j != NULL ? (int)j->task->lookup.path_len : 7,
+               j != NULL ? j->task->lookup.path : "nothing");
         lose(p, FP_IOERROR);
         return;
     }
@@ -205,8 +214,8 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     (void)events;
     p->pool->counts.timeouts++;
     fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %.*s within %u ms: "
-           "killing helper %d; is its mount dead?", (int)p->job->lookup->path_len,
-           p->job->lookup->path, p->pool->settings.timeout_ms, (int)p->pid);
+           "killing helper %d; is its mount dead?", (int)p->job->task->lookup.path_len,
+           p->job->task->lookup.path, p->pool->settings.timeout_ms, (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -373,7 +382,7 @@ void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue)
     h->settings.max_queue = max_queue;
 }
 
-fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_lookup *l,
+fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_task *t, int base,
                             fp_helper_done *done, void *ctx)
 {
     struct job *j;
@@ -387,7 +396,8 @@ fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_lookup *l,
         return FP_NOMEM;
     j->done = done;
     j->ctx = ctx;
-    j->lookup = l;
+    j->task = t;
+    j->base = base;
     TAILQ_INSERT_TAIL(&h->queue, j, link);
     h->counts.queued++;
     run_queue(h);

@@ -7,6 +7,7 @@
 #ifndef FP_HELPER_H
 #define FP_HELPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,7 +16,7 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_helpers;
-struct fp_lookup;
+struct fp_task;
 
 struct fp_helpers_settings {
     unsigned helpers;
@@ -50,11 +51,14 @@ void fp_helpers_destroy(struct fp_helpers **h);
 void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue);
 
 /*
- * FP_OK: done will be called, later; until then *l and what it points to must
- * stay.  FP_BUSY or FP_NOMEM: it will not.
+ * FP_OK: done will be called, later; until then *t and what it points to, and
+ * base, must stay.  base: as in resolve.h.  FP_BUSY or FP_NOMEM: it will not.
  */
-fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_lookup *l,
+fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_task *t, int base,
                             fp_helper_done *done, void *ctx);
+
+/* Is so little queued that what nobody waits for may be submitted, too? */
+bool fp_helpers_spare(const struct fp_helpers *h);
 
 struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h);
 

@@ -32,6 +32,9 @@
  * standard streams, answers on their way. */
 #define OWN_DESCRIPTORS 64
 
+/* One in so many descriptors is a directory's. */
+#define PLACES_SHARE 4
+
 struct arguments {
     const char *file;
     char *overrides[MAX_OVERRIDES];
@@ -125,6 +128,9 @@ static void derive_limits(const struct daemon *d, const struct fp_conf *c,
                "max_connections", d->descriptors, room);
         l->files = room;
     }
+    /* Most of the room is for what requests ask for. */
+    l->places = l->files / PLACES_SHARE + 1;
+    l->files -= l->files / PLACES_SHARE;
     l->directories = l->absent = c->max_entries;
     l->ttl_ms = c->ttl_ms;
 }

@@ -14,6 +14,7 @@
 #include "proto/answer.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
+#include "task.h"
 
 #define PROC_FD_NAME 32   /* "/proc/self/fd/" and a number */
 
@@ -180,16 +181,30 @@ static fp_status open_file(const struct fp_resolver *r, int place,
     return st;
 }
 
-static fp_status finish(const struct fp_resolver *r, int place,
+/* A directory is kept to begin other walks at; a file is opened, unless it is
+ * as it was. */
+static fp_status finish(const struct fp_resolver *r, const struct fp_task *t, int *place,
                         struct fp_answer *a)
 {
     struct fp_step *last = &a->steps[a->n_steps - 1];
-    struct fp_meta *m = S_ISLNK(last->self.mode) ? &last->target : &last->self;
+    bool link = S_ISLNK(last->self.mode);
+    struct fp_meta *m = link ? &last->target : &last->self;
     fp_status st;
 
-    if (place == -1 || !S_ISREG(m->mode))
+    if (*place == -1)
         return FP_OK;
-    st = open_file(r, place, m, &a->fd);
+    if (S_ISDIR(m->mode)) {
+        a->fd = *place;
+        *place = -1;
+        return FP_OK;
+    }
+    if (!S_ISREG(m->mode))
+        return FP_OK;
+    if (t->has_known && !link && fp_meta_equal(m, &t->known)) {
+        a->unchanged = true;
+        return FP_OK;
+    }
+    st = open_file(r, *place, m, &a->fd);
     a->local = a->fd != -1 && fp_mount_is_local(a->fd, m->dev);
     return st;
 }
@@ -221,51 +236,69 @@ static void look_for_names(int dir, const struct fp_names *names, struct fp_step
         look_for(dir, names->list[i].name, names->list[i].len, &s->access[i]);
 }
 
-static fp_status walk(char *path, size_t len, const struct fp_names *names, int *place,
-                      struct fp_answer *a)
+static void tell_root(int slash, const struct fp_names *names, struct fp_answer *a)
 {
-    size_t at = 1;
+    struct fp_step *s = &a->steps[0];
 
-    a->steps[0].end = 1;
-    a->steps[0].target_status = FP_OK;
-    a->steps[0].status = look(*place, &a->steps[0].self);
-    look_for_names(*place, names, &a->steps[0]);
+    s->end = 1;
+    s->target_status = FP_OK;
+    s->status = look(slash, &s->self);
+    look_for_names(slash, names, s);
     a->n_steps = 1;
-    while (at < len && fp_step_leads_on(&a->steps[a->n_steps - 1])) {
-        struct fp_step *s = &a->steps[a->n_steps];
-        size_t end = at + strcspn(path + at, "/");
+}
 
+static bool may_go_on(const struct fp_answer *a)
+{
+    return a->n_steps == 0 || fp_step_leads_on(&a->steps[a->n_steps - 1]);
+}
+
+/* From *place, which stands for the path's first at bytes. */
+static fp_status walk(char *path, size_t at, size_t len, const struct fp_names *names,
+                      int *place, struct fp_answer *a)
+{
+    while (at < len && may_go_on(a)) {
+        struct fp_step *s = &a->steps[a->n_steps];
+        size_t end;
+
+        if (path[at] == '/')
+            at++;
+        end = at + strcspn(path + at, "/");
         if (a->n_steps == FP_MAX_STEPS)
             return FP_TOODEEP;
         path[end] = '\0';
         s->end = (uint16_t)end;
         if (!step(place, path + at, end < len, s))
             return FP_BUSY;
+        path[end] = end < len ? '/' : '\0';
         look_for_names(*place, names, s);
         a->n_steps++;
-        at = end + 1;
+        at = end;
     }
     return FP_OK;
 }
 
-void fp_resolve(const struct fp_resolver *r, const struct fp_lookup *l,
+void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
                 struct fp_answer *a)
 {
+    const struct fp_lookup *l = &t->lookup;
     char copy[FP_MAX_PATH + 1];
-    size_t len = l->path_len;
     fp_status st = FP_REFUSED;
     int place = -1;
 
     fp_answer_init(a, FP_OK);
     a->n_names = l->names.n;
-    memcpy(copy, l->path, len);
-    copy[len] = '\0';
-    if (is_within(r, l->path, len)) {
-        place = fcntl(r->slash, F_DUPFD_CLOEXEC, 0);
-        st = place == -1 ? FP_BUSY : walk(copy, len, &l->names, &place, a);
+    memcpy(copy, l->path, l->path_len);
+    copy[l->path_len] = '\0';
+    if (is_within(r, l->path, l->path_len)) {
+        place = fcntl(base != -1 ? base : r->slash, F_DUPFD_CLOEXEC, 0);
+        st = place == -1 ? FP_BUSY : FP_OK;
     }
-    if (st == FP_OK && a->steps[a->n_steps - 1].end == len)
-        st = finish(r, place, a);
+    if (st == FP_OK && base == -1)
+        tell_root(place, &l->names, a);
+    if (st == FP_OK)
+        st = walk(copy, base != -1 ? t->base_len : 1, l->path_len, &l->names, &place, a);
+    if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)
+        st = finish(r, t, &place, a);
     fp_close(&place);
     if (st != FP_OK) {
         fp_close(&a->fd);

@@ -15,7 +15,7 @@
 #define FP_RESOLVE_H
 
 struct fp_answer;
-struct fp_lookup;
+struct fp_task;
 
 /* Where answers are given: NULL-terminated prefixes; none means everywhere. */
 struct fp_resolver {
@@ -27,13 +27,15 @@ struct fp_resolver {
 int fp_resolver_init(struct fp_resolver *r, const char *const *roots);
 
 /*
- * Fills *a for the question: its path is in normal form (fp_path_is_normal),
- * its names are looked for in each directory on the way.  Only regular files
- * are opened: O_RDONLY, non-blocking, never a terminal, close-on-exec.  What
- * is no business of this daemon (outside the roots, too deep, no descriptor
+ * Fills *a for the task: its path is in normal form (fp_path_is_normal), its
+ * names are looked for in each directory on the way.  base is the directory
+ * where it begins, opened O_PATH, -1 for "/"; it stays the caller's.  Only regular files
+ * are opened: O_RDONLY, non-blocking, never a terminal, close-on-exec.
+ * A directory that is the whole path comes with a descriptor opened O_PATH.
+ * What is no business of this daemon (outside the roots, too deep, no descriptor
  * free) is an answer without steps.  The caller owns a->fd.
  */
-void fp_resolve(const struct fp_resolver *r, const struct fp_lookup *l,
+void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
                 struct fp_answer *a);
 
 #endif

@@ -17,6 +17,7 @@
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "resolve.h"
+#include "task.h"
 
 #define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
 
@@ -63,16 +64,20 @@ static fp_status answer_one(const struct fp_resolver *resolver, int sock,
 {
     size_t len = 0;
     struct fp_frame f;
-    struct fp_lookup l;
+    struct fp_task t;
     struct fp_writer w;
-    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, NULL);
+    int base;
+    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, &base);
 
     if (st != FP_OK)
         return st;
-    if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_LOOKUP
-        || fp_lookup_decode(&f.body, &l) != FP_OK)
+    if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_TASK
+        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1)) {
+        fp_close(&base);
         return FP_PROTOCOL;
-    fp_resolve(resolver, &l, a);
+    }
+    fp_resolve(resolver, &t, base, a);
+    fp_close(&base);
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     st = fp_answer_encode(&w, f.id, a);
     if (st == FP_OK)

@@ -19,10 +19,11 @@ void fp_stats_log(const struct fp_cache *cache, const struct fp_dispatch *dispat
     struct fp_listener_counts l = fp_listener_counts(listener);
 
     fp_log(FP_LOG_INFO, 6, "hits=%" PRIu64 " misses=%" PRIu64 " joined=%" PRIu64
-           " unanswered=%" PRIu64 " inflight=%zu files=%zu directories=%zu absent=%zu"
+           " refreshed=%" PRIu64 " unanswered=%" PRIu64 " inflight=%zu files=%zu"
+           " directories=%zu places=%zu absent=%zu"
            " evictions=%" PRIu64 " walks=%" PRIu64 " timeouts=%" PRIu64 " deaths=%" PRIu64
            " helpers=%u running=%u queued=%zu connections=%zu accepted=%" PRIu64
-           " refused=%" PRIu64, d.hits, d.misses, d.joined, d.unanswered, d.inflight,
-           c.files, c.directories, c.absent, c.evictions, h.walks, h.timeouts, h.deaths,
+           " refused=%" PRIu64, d.hits, d.misses, d.joined, d.refreshed, d.unanswered,
+           d.inflight, c.files, c.directories, c.places, c.absent, c.evictions, h.walks, h.timeouts, h.deaths,
            h.alive, h.running, h.queued, l.open, l.accepted, l.refused);
 }

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-enum { HAS_FD = 1, LOCAL = 2 };   /* flags of an ANSWER */
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4 };   /* flags of an ANSWER */
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
@@ -21,7 +21,20 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_HELPER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->local = false;
+    a->local = a->unchanged = false;
+}
+
+static bool same_time(const struct fp_time *a, const struct fp_time *b)
+{
+    return a->sec == b->sec && a->nsec == b->nsec;
+}
+
+bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid
+        && a->dev == b->dev && a->ino == b->ino && a->nlink == b->nlink
+        && a->size == b->size && same_time(&a->mtime, &b->mtime)
+        && same_time(&a->ctime, &b->ctime);
 }
 
 bool fp_step_leads_on(const struct fp_step *s)
@@ -37,7 +50,7 @@ static void put_time(struct fp_writer *w, const struct fp_time *t)
     fp_put_u32(w, t->nsec);
 }
 
-static void put_meta(struct fp_writer *w, const struct fp_meta *m)
+void fp_put_meta(struct fp_writer *w, const struct fp_meta *m)
 {
     fp_put_u32(w, m->mode);
     fp_put_u32(w, m->uid);
@@ -71,12 +84,12 @@ static void put_objects(struct fp_writer *w, const struct fp_step *s)
     fp_put_u8(w, (uint8_t)s->status);
     if (s->status != FP_OK)
         return;
-    put_meta(w, &s->self);
+    fp_put_meta(w, &s->self);
     if (!S_ISLNK(s->self.mode))
         return;
     fp_put_u8(w, (uint8_t)s->target_status);
     if (s->target_status == FP_OK)
-        put_meta(w, &s->target);
+        fp_put_meta(w, &s->target);
 }
 
 static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
@@ -92,7 +105,8 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_u8(w, (uint8_t)a->status);
     fp_put_u8(w, (uint8_t)a->source);
-    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)));
+    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
+                            | (a->unchanged ? UNCHANGED : 0)));
     fp_put_u8(w, (uint8_t)a->n_names);
     fp_put_u8(w, (uint8_t)a->n_steps);
     for (unsigned i = 0; i < a->n_steps; i++)
@@ -108,7 +122,7 @@ static void get_time(struct fp_reader *r, struct fp_time *t)
         r->bad = true;
 }
 
-static void get_meta(struct fp_reader *r, struct fp_meta *m)
+void fp_get_meta(struct fp_reader *r, struct fp_meta *m)
 {
     m->mode = fp_get_u32(r);
     m->uid = fp_get_u32(r);
@@ -155,12 +169,12 @@ static void get_objects(struct fp_reader *r, struct fp_step *s)
     s->target_status = FP_OK;
     if (s->status != FP_OK)
         return;
-    get_meta(r, &s->self);
+    fp_get_meta(r, &s->self);
     if (!S_ISLNK(s->self.mode))
         return;
     s->target_status = get_status(r);
     if (s->target_status == FP_OK)
-        get_meta(r, &s->target);
+        fp_get_meta(r, &s->target);
 }
 
 static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
@@ -170,36 +184,45 @@ static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
         get_access(r, &s->access[i]);
 }
 
-static bool steps_fit(const struct fp_answer *a, size_t path_len)
+/* What an answer must fit to. */
+struct frame_of {
+    size_t path_len, base_len;
+    bool from_helper;
+};
+
+static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
 
-    if (a->steps[0].end != 1)
+    if (x->base_len == 0 ? a->steps[0].end != 1 : a->steps[0].end <= x->base_len)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
         if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_leads_on(&a->steps[i - 1]))
             return false;
     }
-    return last->end == path_len || (last->end < path_len && !fp_step_leads_on(last));
+    return last->end == x->path_len || (last->end < x->path_len && !fp_step_leads_on(last));
 }
 
-static bool fd_fits(const struct fp_answer *a, size_t path_len)
+static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     const struct fp_meta *m = fp_step_target(last);
 
-    return m != NULL && S_ISREG(m->mode) && last->end == path_len;
+    return m != NULL && last->end == x->path_len
+        && (S_ISREG(m->mode) || (x->from_helper && S_ISDIR(m->mode)));
 }
 
-fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
-                           struct fp_answer *a)
+static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
+                        struct fp_answer *a)
 {
+    const unsigned flags_allowed = HAS_FD | LOCAL | (x->from_helper ? UNCHANGED : 0);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
     a->source = (enum fp_source)fp_get_u8(r);
     flags = fp_get_u8(r);
     a->local = (flags & LOCAL) != 0;
+    a->unchanged = (flags & UNCHANGED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
     a->fd = -1;
@@ -207,16 +230,31 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i], a->n_names);
-    if (!fp_reader_done(r) || (flags & ~(HAS_FD | LOCAL)) != 0
+    if (!fp_reader_done(r) || (flags & ~flags_allowed) != 0
         || ((flags & HAS_FD) != 0) != (fd != -1))
         return FP_PROTOCOL;
     if (a->source != FP_SOURCE_CACHE && a->source != FP_SOURCE_HELPER)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
         return a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
-    if (a->n_steps == 0 || !steps_fit(a, path_len)
-        || (fd != -1 && !fd_fits(a, path_len)))
+    if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
         return FP_PROTOCOL;
     a->fd = fd;
     return FP_OK;
+}
+
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
+                           struct fp_answer *a)
+{
+    const struct frame_of x = { path_len, 0, false };
+
+    return decode(r, &x, fd, a);
+}
+
+fp_status fp_answer_decode_task(struct fp_reader *r, size_t path_len, size_t base_len,
+                                int fd, struct fp_answer *a)
+{
+    const struct frame_of x = { path_len, base_len, true };
+
+    return decode(r, &x, fd, a);
 }

@@ -68,6 +68,8 @@ struct fp_answer {
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local;
+    bool unchanged;           /* from a helper only: the file is as the task said
+                                 it was, and was not opened again */
 };
 
 /* Only a directory leads further down. */
@@ -75,6 +77,13 @@ bool fp_step_leads_on(const struct fp_step *s);
 
 /* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
+
+/* Metadata alone, as it stands in steps. */
+void fp_put_meta(struct fp_writer *w, const struct fp_meta *m);
+void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
+
+/* The same kind, size and times; what it was opened for is still in it. */
+bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
 /* An answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
@@ -90,5 +99,13 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
  */
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
                            struct fp_answer *a);
+
+/*
+ * The same for the answer to a helper's task (task.h): the steps begin below
+ * a base of base_len bytes (0: at "/"), and a directory that is the whole path
+ * comes with a descriptor, opened O_PATH, to begin other walks at.
+ */
+fp_status fp_answer_decode_task(struct fp_reader *r, size_t path_len, size_t base_len,
+                                int fd, struct fp_answer *a);
 
 #endif

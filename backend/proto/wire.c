@@ -161,16 +161,21 @@ static void put_names(struct fp_writer *w, const struct fp_names *n)
     }
 }
 
-fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_lookup *l)
+void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
 {
     if (l->path_len > FP_MAX_PATH)
-        return FP_PROTOCOL;
-    fp_frame_begin(w, FP_FRAME_LOOKUP, id);
+        w->bad = true;
     fp_put_u32(w, l->deadline_ms);
     fp_put_u16(w, (uint16_t)l->path_len);
     fp_put_bytes(w, l->path, l->path_len);
     put_names(w, &l->names);
+}
+
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_lookup *l)
+{
+    fp_frame_begin(w, FP_FRAME_LOOKUP, id);
+    fp_put_lookup(w, l);
     return fp_frame_end(w);
 }
 

@@ -28,9 +28,10 @@
 enum fp_frame_type {
     FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
     FP_FRAME_WELCOME = 2,  /* daemon -> asker */
-    FP_FRAME_LOOKUP = 3,   /* asker -> daemon -> helper */
+    FP_FRAME_LOOKUP = 3,   /* asker -> daemon */
     FP_FRAME_ANSWER = 4,   /* helper -> daemon -> asker; may carry a descriptor */
-    FP_FRAME_ERROR = 5     /* daemon -> asker, last on a connection */
+    FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
+    FP_FRAME_TASK = 6      /* daemon -> helper; may carry a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -111,6 +112,8 @@ struct fp_lookup {
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_lookup *l);
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
+/* Its fields alone, as they also stand at the end of a TASK. */
+void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 
 /*
  * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon asks of a helper: to walk to a path, from "/" or from a
+ * directory that is known already and goes along as a descriptor.
+ */
+#ifndef FP_TASK_H
+#define FP_TASK_H
+
+#include <stdbool.h>
+
+#include "proto/answer.h"
+#include "proto/wire.h"
+
+struct fp_task {
+    struct fp_lookup lookup;
+    size_t base_len;           /* length of the path of the directory where the
+                                  walk begins; 0: at "/", which is told too */
+    bool has_known;
+    struct fp_meta known;      /* the file as it was: if it still is, nothing
+                                  is opened and the answer says unchanged */
+};
+
+/* A whole frame; the base's descriptor goes with it where base_len is not 0. */
+fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t);
+/* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
+fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
+
+#endif
