@@ -95,7 +95,8 @@ static void take_names(apr_pool_t *p, const char *access_names, struct fp_names 
 
 void fp_settings_finish(apr_pool_t *p, server_rec *s)
 {
-    struct fp_settings *n = fp_settings_of(s);
+    /* A host without a directive of ours shares the main server's struct. */
+    struct fp_settings *n = apr_pmemdup(p, fp_settings_of(s), sizeof(*n));
     const core_server_config *core = ap_get_core_module_config(s->module_config);
     const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);
     struct overrides o = { 0, 0, 0 };
@@ -104,6 +105,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
     for (int i = 0; i < core->sec_dir->nelts; i++)
         add_section(&o, ap_get_core_module_config(
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
+    ap_set_module_config(s->module_config, &flashpache_module, n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
     /* Where no section speaks of the top core looks for .htaccess files until
