@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -167,32 +168,37 @@ static int set_one(cfg_t *cfg, const char *setting)
     char key[32];
     cfg_opt_t *opt;
 
-    if (eq == NULL || (size_t)(eq - setting) >= sizeof(key)) {
+    if (eq == NULL || eq == setting || (size_t)(eq - setting) >= sizeof(key)) {
         fprintf(stderr, "flashpached: \"%s\": give a setting as KEY=VALUE\n", setting);
         return -1;
     }
     snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
     opt = cfg_getopt(cfg, key);
-    if (opt == NULL) {
-        fprintf(stderr, "flashpached: -o %s: no such setting: %s\n", setting, key);
-        return -1;
-    }
+    if (opt == NULL)
+        return -1;      /* said by libconfuse */
     if (cfg_setopt(cfg, opt, eq + 1) == NULL)
         return -1;
     return opt->validcb != NULL ? opt->validcb(cfg, opt) : 0;
 }
 
+/* libconfuse's scanner ends the process if reading fails: a directory, say. */
+static int check_readable(const char *file)
+{
+    struct stat st;
+
+    if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (access(file, R_OK) == 0)
+        return 0;
+    fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file,
+            strerror(errno));
+    return -1;
+}
+
 static int parse(cfg_t *cfg, const char *file, char *const *overrides, size_t n)
 {
-    if (file != NULL) {
-        int rc = cfg_parse(cfg, file);
-
-        if (rc == CFG_FILE_ERROR)
-            fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file,
-                    strerror(errno));
-        if (rc != CFG_SUCCESS)
-            return -1;
-    }
+    if (file != NULL && (check_readable(file) == -1 || cfg_parse(cfg, file) != CFG_SUCCESS))
+        return -1;
     /* From here on there is no file and line to name. */
     for (size_t i = 0; i < n; i++) {
         free(cfg->filename);

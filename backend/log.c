@@ -49,8 +49,8 @@ int fp_log_open(const char *target, enum fp_log_level level)
 {
     int fd = STDERR_FILENO;
 
-    threshold = level;
     if (strcmp(target, "syslog") == 0) {
+        threshold = level;
         openlog("flashpached", LOG_PID, LOG_DAEMON);
         to_syslog = true;
         return 0;
@@ -59,8 +59,18 @@ int fp_log_open(const char *target, enum fp_log_level level)
         fd = open(target, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd == -1)
         return -1;
+    threshold = level;
     use_file(fd);
     return 0;
+}
+
+/* Paths are chosen by others: one message stays one line of printable bytes. */
+static void make_printable(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+    }
 }
 
 static void emit(enum fp_log_level level, int id, const char *text)
@@ -117,6 +127,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
+    make_printable(text);
     emit(level, id, text);
     errno = saved;
 }

@@ -190,7 +190,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     *str = NULL;
     *len = 0;
     buf = apr_bucket_alloc(n, e->list);
-    rv = read_at(s->file->fd, buf, &n, e->start);
+    rv = n > 0 ? read_at(s->file->fd, buf, &n, e->start) : APR_SUCCESS;
     if (rv != APR_SUCCESS) {
         apr_bucket_free(buf);
         return rv;

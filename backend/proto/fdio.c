@@ -123,7 +123,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
         /* With none received the kernel found no free slot for one; with
          * one received the peer sent more than fits. */
         fp_close(&fd);
-        return came == 0 ? FP_LOSTFD : FP_PROTOCOL;
+        return came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
     }
     if (n == 0) {
         /* SEQPACKET: an empty packet looks like the end, and neither is of

@@ -99,18 +99,23 @@ def test_same_as_stock(servers, case):
     compare(servers, case)
 
 
-PARTIAL_FILE = 18       # curl's exit status
+# curl's exit status
+PARTIAL_FILE = 18
+STREAM_ERROR = 92
+TRIES = 30
 
 
 def curl(server, path, *arguments, tls):
     """The response through curl with HTTP/2.
 
     Stock mod_http2 (2.4.71) itself cuts about one in 200 responses of mod_include short
-    on h2c: those alone are asked for again.
+    on h2c, and on a busy machine resets up to half of the streams whose request body it
+    did not read before it answered: those alone are asked for again.
     """
-    for _ in range(5 if path.endswith(".shtml") else 1):
+    expected = {PARTIAL_FILE} if path.endswith(".shtml") else {STREAM_ERROR} if "-d" in arguments else set()
+    for _ in range(TRIES):
         done = run_curl(server, path, *arguments, tls=tls)
-        if done.returncode != PARTIAL_FILE:
+        if done.returncode not in expected:
             break
     assert done.returncode == 0, (done.returncode, done.stderr, path)
     assert done.stdout.startswith(b"HTTP/2 "), done.stdout[:200]

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers as a walk would give them, from a short description, for the tests
+ * of the cache.  One letter for each component, "/" first, and after it
+ * optionally a digit, its version: another version is another thing.
+ *
+ *   d directory      l link to a directory    f file with a descriptor
+ *   L link to a file with a descriptor        u file that may not be read
+ *   a absent         x denied                 b link that leads nowhere
+ */
+#ifndef FP_CACHE_KIT_H
+#define FP_CACHE_KIT_H
+
+#include <sys/mman.h>
+
+#include "cache.h"
+#include "proto/answer.h"
+#include "unit.h"
+
+static inline uint64_t kit_number(const char *path, size_t len, char version)
+{
+    uint64_t h = 14695981039346656037u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)path[i]) * 1099511628211u;
+    return (h ^ (unsigned char)version) * 1099511628211u;
+}
+
+static inline struct fp_meta kit_meta(const char *path, size_t len, char version,
+                                      uint32_t mode)
+{
+    struct fp_meta m = { .mode = mode, .dev = 1, .nlink = 1,
+                         .ino = kit_number(path, len, version),
+                         .size = (uint64_t)(version - '0') };
+
+    m.ctime.sec = version - '0';
+    return m;
+}
+
+static inline void kit_step(struct fp_step *s, const char *path, size_t end, char kind,
+                            char version)
+{
+    const bool link = strchr("lLb", kind) != NULL;
+    const uint32_t mode = strchr("fuL", kind) != NULL ? S_IFREG | 0644 : S_IFDIR | 0755;
+
+    memset(s, 0, sizeof(*s));
+    s->end = (uint16_t)end;
+    s->status = kind == 'a' ? FP_ABSENT : kind == 'x' ? FP_DENIED : FP_OK;
+    s->target_status = kind == 'b' ? FP_ABSENT : FP_OK;
+    s->self = kit_meta(path, end, version, link ? S_IFLNK | 0777 : mode);
+    if (link && kind != 'b')
+        s->target = kit_meta(path, end, (char)(version + 64), mode);
+}
+
+/* A descriptor whose file holds one byte: the version. */
+static inline int kit_file(char version)
+{
+    int fd = memfd_create("kit", MFD_CLOEXEC);
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(write(fd, &version, 1), 1);
+    return fd;
+}
+
+static inline char kit_version_of(int fd)
+{
+    char version = '?';
+
+    ck_assert_int_eq(pread(fd, &version, 1, 0), 1);
+    return version;
+}
+
+static inline size_t kit_component_end(const char *path, size_t at)
+{
+    return at + strcspn(path + at, "/");
+}
+
+/* What the walk of a path finds. */
+static inline void kit_answer(struct fp_answer *a, const char *path, const char *what)
+{
+    size_t end = 1;
+
+    fp_answer_init(a, FP_OK);
+    for (; *what != '\0'; what++) {
+        const char kind = *what;
+        const char version = what[1] >= '0' && what[1] <= '9' ? *++what : '0';
+
+        ck_assert_uint_lt(a->n_steps, FP_MAX_STEPS);
+        if (a->n_steps > 0)
+            end = kit_component_end(path, a->n_steps == 1 ? 1 : end + 1);
+        kit_step(&a->steps[a->n_steps++], path, end, kind, version);
+        if (kind == 'f' || kind == 'L')
+            a->fd = kit_file(version);
+    }
+}
+
+static inline bool kit_same_meta(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->ino == b->ino && a->mode == b->mode && a->size == b->size
+        && a->ctime.sec == b->ctime.sec;
+}
+
+static inline bool kit_same_step(const struct fp_step *a, const struct fp_step *b)
+{
+    if (a->end != b->end || a->status != b->status)
+        return false;
+    if (a->status != FP_OK)
+        return true;
+    if (!kit_same_meta(&a->self, &b->self) || a->target_status != b->target_status)
+        return false;
+    return !S_ISLNK(a->self.mode) || a->target_status != FP_OK
+        || kit_same_meta(&a->target, &b->target);
+}
+
+/* A walk from "/" that looked for no access files, and a question without any. */
+static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms,
+                              struct fp_answer *a)
+{
+    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, a);
+}
+
+static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
+                              struct fp_answer *a)
+{
+    struct fp_cache_age age;
+
+    return fp_cache_lookup(c, path, strlen(path), 0, ms, a, &age);
+}
+
+#endif

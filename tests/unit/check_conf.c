@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "conf.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/mman.h>
+
+#include "log.h"
+#include "unit.h"
+
+static char dir[PATH_MAX], file[PATH_MAX];
+static char user_setting[64];        /* root must name somebody else */
+static struct fp_conf *conf;
+static char said[1 << 16];           /* what came on stderr */
+
+static void setup(void)
+{
+    unit_fresh_dir(dir);
+    strcpy(file, unit_join(dir, "conf"));
+    snprintf(user_setting, sizeof(user_setting), "user=%s",
+             geteuid() == 0 ? "nobody" : getpwuid(geteuid())->pw_name);
+}
+
+static void teardown(void)
+{
+    fp_conf_destroy(&conf);
+    ck_assert_ptr_null(conf);
+}
+
+/* Loads with stderr taken aside, and without naming a user. */
+static bool load_as_is(const char *name, char *const *overrides, size_t n)
+{
+    const int saved = dup(STDERR_FILENO);
+    int room = memfd_create("stderr", MFD_CLOEXEC);
+    ssize_t len;
+
+    fp_conf_destroy(&conf);
+    fflush(stderr);
+    ck_assert_int_ne(dup2(room, STDERR_FILENO), -1);
+    conf = fp_conf_load(name, overrides, n);
+    fflush(stderr);
+    ck_assert_int_ne(dup2(saved, STDERR_FILENO), -1);
+    len = pread(room, said, sizeof(said) - 1, 0);
+    said[len > 0 ? len : 0] = '\0';
+    close(saved);
+    close(room);
+    return conf != NULL;
+}
+
+static bool load(const char *text, const char *override)
+{
+    char *overrides[2] = { user_setting, (char *)(uintptr_t)override };
+
+    if (text != NULL)
+        unit_write_file(file, text);
+    return load_as_is(text != NULL ? file : NULL, overrides, override != NULL ? 2 : 1);
+}
+
+static void assert_loaded(const char *text, const char *override)
+{
+    ck_assert_msg(load(text, override), "%s", said);
+    ck_assert_str_eq(said, "");
+}
+
+static size_t lines_said(void)
+{
+    size_t n = 0;
+
+    for (const char *p = said; *p != '\0'; p++)
+        n += *p == '\n';
+    return n;
+}
+
+/* Refused with one line that says all of these words (NULL: none). */
+static void assert_refused(const char *text, const char *override, const char *word,
+                           const char *other)
+{
+    ck_assert_msg(!load(text, override), "taken: %s %s", text != NULL ? text : "",
+                  override != NULL ? override : "");
+    ck_assert_msg(lines_said() == 1, "not one line: %s", said);
+    ck_assert_msg(word == NULL || strstr(said, word) != NULL, "no \"%s\" in: %s", word, said);
+    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other,
+                  said);
+}
+
+/* ---- what is taken ---- */
+
+START_TEST(nothing_set)
+{
+    assert_loaded(NULL, NULL);
+    ck_assert_str_eq(conf->socket, FP_DEFAULT_SOCKET);
+    ck_assert_str_eq(conf->pid_file, "");
+    ck_assert_str_eq(conf->log, "syslog");
+    ck_assert_int_eq(conf->log_level, FP_LOG_INFO);
+    ck_assert_ptr_nonnull(conf->roots);
+    ck_assert_ptr_null(conf->roots[0]);
+    ck_assert_uint_ge(conf->helpers, 1);
+    ck_assert_uint_ge(conf->ttl_ms, 1);
+    ck_assert_uint_ge(conf->lookup_timeout_ms, 1);
+    ck_assert_uint_eq(conf->max_descriptors, 0);
+    ck_assert_uint_ge(conf->max_entries, 1);
+    ck_assert_uint_ge(conf->max_connections, 1);
+    ck_assert_uint_ge(conf->max_queue, 1);
+}
+END_TEST
+
+START_TEST(empty_files)
+{
+    assert_loaded("", NULL);
+    assert_loaded("# nothing\n\n   \n# at all", NULL);
+    assert_loaded("helpers = 3", NULL);     /* without a line end */
+    ck_assert_uint_eq(conf->helpers, 3);
+}
+END_TEST
+
+START_TEST(every_setting_from_a_file)
+{
+    assert_loaded("socket = \"/run/x/s.sock\" # here\n"
+                  "pid_file = \"/run/x.pid\"\n"
+                  "log = \"/var/log/x.log\"\n"
+                  "log_level = \"debug\"\n"
+                  "helpers = 2\n"
+                  "lookup_timeout_ms = 500\n"
+                  "ttl_ms = 60000\n"
+                  "max_entries = 1000\n"
+                  "max_descriptors = 2000\n"
+                  "max_connections = 30\n"
+                  "max_queue = 40\n"
+                  "roots = {\"/var/www\", \"/srv\"}\n", NULL);
+    ck_assert_str_eq(conf->socket, "/run/x/s.sock");
+    ck_assert_str_eq(conf->pid_file, "/run/x.pid");
+    ck_assert_str_eq(conf->log, "/var/log/x.log");
+    ck_assert_int_eq(conf->log_level, FP_LOG_DEBUG);
+    ck_assert_uint_eq(conf->helpers, 2);
+    ck_assert_uint_eq(conf->lookup_timeout_ms, 500);
+    ck_assert_uint_eq(conf->ttl_ms, 60000);
+    ck_assert_uint_eq(conf->max_entries, 1000);
+    ck_assert_uint_eq(conf->max_descriptors, 2000);
+    ck_assert_uint_eq(conf->max_connections, 30);
+    ck_assert_uint_eq(conf->max_queue, 40);
+    ck_assert_str_eq(conf->roots[0], "/var/www");
+    ck_assert_str_eq(conf->roots[1], "/srv");
+    ck_assert_ptr_null(conf->roots[2]);
+}
+END_TEST
+
+START_TEST(override_wins)
+{
+    char *overrides[] = { user_setting, strdup("helpers=5"), strdup("helpers=6"),
+                          strdup("socket=/run/y"), strdup("log_level=error") };
+
+    unit_write_file(file, "helpers = 2\nsocket = \"/run/x\"\nttl_ms = 77\n");
+    ck_assert(load_as_is(file, overrides, 5));
+    ck_assert_uint_eq(conf->helpers, 6);
+    ck_assert_str_eq(conf->socket, "/run/y");
+    ck_assert_int_eq(conf->log_level, FP_LOG_ERROR);
+    ck_assert_uint_eq(conf->ttl_ms, 77);
+    for (size_t i = 1; i < 5; i++)
+        free(overrides[i]);
+}
+END_TEST
+
+START_TEST(every_setting_by_override)
+{
+    assert_loaded(NULL, "ttl_ms=123");
+    ck_assert_uint_eq(conf->ttl_ms, 123);
+    assert_loaded(NULL, "log=stderr");
+    ck_assert_str_eq(conf->log, "stderr");
+    assert_loaded(NULL, "pid_file=/a=b");
+    ck_assert_str_eq(conf->pid_file, "/a=b");
+    assert_loaded(NULL, "roots=/var/www");
+    ck_assert_str_eq(conf->roots[0], "/var/www");
+    ck_assert_ptr_null(conf->roots[1]);
+    assert_loaded(NULL, "max_descriptors=0");
+    assert_loaded("roots = {}", NULL);
+    ck_assert_ptr_null(conf->roots[0]);
+}
+END_TEST
+
+START_TEST(destroying_nothing)
+{
+    struct fp_conf *none = NULL;
+
+    fp_conf_destroy(&none);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+static const char *const numbers[] = {
+    "helpers", "lookup_timeout_ms", "ttl_ms", "max_entries", "max_descriptors",
+    "max_connections", "max_queue",
+};
+#define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
+
+START_TEST(numbers_that_are_none_or_out_of_range)
+{
+    static const char *const wrong[] = { "-1", "4294967296", "99999999999999999999",
+                                         "-99999999999999999999", "x", "5x", "1.5" };
+    char text[128];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(text, sizeof(text), "%s = %s\n", numbers[_i], wrong[i]);
+        assert_refused(text, NULL, numbers[_i], file);
+        snprintf(text, sizeof(text), "%s=%s", numbers[_i], wrong[i]);
+        assert_refused(NULL, text, numbers[_i], NULL);
+    }
+    if (strcmp(numbers[_i], "max_descriptors") != 0) {
+        snprintf(text, sizeof(text), "%s = 0\n", numbers[_i]);
+        assert_refused(text, NULL, numbers[_i], "out of range");
+    }
+}
+END_TEST
+
+START_TEST(bounds_are_said)
+{
+    assert_refused("helpers = 257", NULL, "257", "1 to 256");
+    assert_refused("ttl_ms = 0", NULL, "ttl_ms", "1 to");
+}
+END_TEST
+
+START_TEST(number_without_digits)
+{
+    assert_refused(NULL, "helpers=", "helpers", NULL);
+}
+END_TEST
+
+START_TEST(unknown_settings)
+{
+    assert_refused("helpers = 2\nhelper = 2\n", NULL, "helper", "conf:2");
+    assert_refused("nonsense = 2\n", NULL, "nonsense", "conf:1");
+    assert_refused(NULL, "helper=2", "helper", NULL);
+    assert_refused(NULL, "Helpers=2", "Helpers", NULL);
+    assert_refused(NULL, "helpers =2", "helpers", NULL);
+}
+END_TEST
+
+START_TEST(overrides_that_are_none)
+{
+    assert_refused(NULL, "helpers", "KEY=VALUE", "helpers");
+    assert_refused(NULL, "", "KEY=VALUE", NULL);
+    assert_refused(NULL, "=", NULL, NULL);
+    assert_refused(NULL, "=5", NULL, NULL);
+    assert_refused(NULL, "a_key_that_is_longer_than_all_the_real_ones_are=5", NULL, NULL);
+}
+END_TEST
+
+START_TEST(mistakes_in_the_file)
+{
+    static const char *const texts[] = {
+        "helpers\n", "helpers 5\n", "= 5\n", "helpers = \n", "socket = {\"/a\"}\n",
+        "socket = \"/run/x\n", "roots = {\"/a\"\n", "roots = {\"/a\",,}\n", "}\n", "{\n",
+        "helpers = {5}\n", "\x01\x02\n",
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        ck_assert_msg(!load(texts[i], NULL), "taken: %s", texts[i]);
+        ck_assert_msg(strstr(said, file) != NULL, "%s", said);
+    }
+}
+END_TEST
+
+START_TEST(paths_that_are_not_normal)
+{
+    static const char *const wrong[] = { "", "x", "./x", "run/x", "/run/", "/run//x",
+                                         "/run/../x", "/run/./x", "/" "/" };
+    static const char *const keys[] = { "socket", "log", "roots" };
+    char text[128];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+            snprintf(text, sizeof(text), "%s = %s\"%s\"%s\n", keys[k],
+                     k == 2 ? "{\"/a\"," : "", wrong[i], k == 2 ? "}" : "");
+            assert_refused(text, NULL, keys[k], file);
+            snprintf(text, sizeof(text), "%s=%s", keys[k], wrong[i]);
+            assert_refused(NULL, text, keys[k], NULL);
+        }
+    }
+}
+END_TEST
+
+START_TEST(socket_path_of_the_most_bytes)
+{
+    char path[109], text[160];
+
+    memset(path, 's', sizeof(path));
+    path[0] = '/';
+    path[107] = '\0';
+    snprintf(text, sizeof(text), "socket=%s", path);
+    assert_loaded(NULL, text);
+    ck_assert_str_eq(conf->socket, path);
+    path[107] = 's';
+    path[108] = '\0';
+    snprintf(text, sizeof(text), "socket=%s", path);
+    assert_refused(NULL, text, "socket", "108");
+    snprintf(text, sizeof(text), "socket = \"%s\"\n", path);
+    assert_refused(text, NULL, "socket", "conf:1");
+}
+END_TEST
+
+START_TEST(log_targets_and_levels)
+{
+    assert_refused("log = \"file\"\n", NULL, "log", file);
+    assert_refused("log_level = \"loud\"\n", NULL, "loud", "error, warning, info or debug");
+    assert_refused(NULL, "log_level=", "log_level", NULL);
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_read)
+{
+    char *overrides[] = { user_setting };
+
+    ck_assert(!load_as_is(unit_join(dir, "no"), overrides, 1));
+    ck_assert_ptr_nonnull(strstr(said, "/no"));
+    ck_assert_ptr_nonnull(strstr(said, strerror(ENOENT)));
+    ck_assert(!load_as_is(dir, overrides, 1));
+    ck_assert_ptr_nonnull(strstr(said, dir));
+}
+END_TEST
+
+START_TEST(null_device_is_an_empty_file)
+{
+    char *overrides[] = { user_setting };
+
+    ck_assert_msg(load_as_is("/dev/null", overrides, 1), "%s", said);
+    ck_assert_str_eq(conf->socket, FP_DEFAULT_SOCKET);
+}
+END_TEST
+
+/* ---- who we are ---- */
+
+START_TEST(user_is_taken)
+{
+    const struct passwd *pw = getpwnam(strchr(user_setting, '=') + 1);
+
+    assert_loaded(NULL, NULL);
+    ck_assert_uint_eq(conf->uid, pw->pw_uid);
+    ck_assert_uint_eq(conf->gid, pw->pw_gid);
+    ck_assert_str_eq(conf->user, pw->pw_name);
+}
+END_TEST
+
+START_TEST(group_is_taken)
+{
+    const struct group *gr = getgrgid(getegid());
+    char text[128];
+
+    ck_assert_ptr_nonnull(gr);
+    snprintf(text, sizeof(text), "group=%s", gr->gr_name);
+    assert_loaded(NULL, text);
+    ck_assert_uint_eq(conf->gid, gr->gr_gid);
+    assert_refused("group = \"no-such-group\"\n", NULL, "no-such-group", file);
+}
+END_TEST
+
+START_TEST(users_that_cannot_be)
+{
+    char *nobody[] = { strdup("user=no-such-user") }, *root[] = { strdup("user=root") };
+
+    ck_assert(!load_as_is(NULL, nobody, 1));
+    ck_assert_ptr_nonnull(strstr(said, "no-such-user"));
+    ck_assert(!load_as_is(NULL, root, 1));
+    ck_assert_ptr_nonnull(strstr(said, "root"));
+    ck_assert_uint_eq(lines_said(), 1);
+    free(nobody[0]);
+    free(root[0]);
+}
+END_TEST
+
+START_TEST(root_must_name_a_user)
+{
+    const bool taken = load_as_is(NULL, NULL, 0);
+
+    ck_assert_int_eq(taken, geteuid() != 0);
+    if (taken)
+        ck_assert_uint_eq(conf->uid, geteuid());
+    else
+        ck_assert_ptr_nonnull(strstr(said, "user"));
+}
+END_TEST
+
+/* ---- hostile files ---- */
+
+START_TEST(changed_files_are_harmless)
+{
+    static const char good[] = "socket = \"/run/x\" # c\nroots = {\"/var/www\", \"/srv\"}\n"
+                               "helpers = 4\nlog_level = \"info\"\n";
+    char text[sizeof(good)];
+    uint64_t seed = 5 + (uint64_t)_i;
+
+    for (int i = 0; i < 300; i++) {
+        strcpy(text, good);
+        for (uint64_t k = 1 + unit_random(&seed) % 4; k > 0; k--) {
+            const char c = "\"{}=#,\n x5\\$'/*+"[unit_random(&seed) % 16];
+
+            text[unit_random(&seed) % (sizeof(good) - 1)] = c;
+        }
+        if (!load(text, NULL))
+            ck_assert_msg(said[0] != '\0', "silently refused: %s", text);
+    }
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("conf");
+    TCase *t = tcase_create("taken"), *refused = tcase_create("refused");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, nothing_set);
+    tcase_add_test(t, empty_files);
+    tcase_add_test(t, every_setting_from_a_file);
+    tcase_add_test(t, override_wins);
+    tcase_add_test(t, every_setting_by_override);
+    tcase_add_test(t, destroying_nothing);
+    tcase_add_test(t, null_device_is_an_empty_file);
+    tcase_add_test(t, user_is_taken);
+    tcase_add_test(t, group_is_taken);
+    suite_add_tcase(s, t);
+    tcase_add_checked_fixture(refused, setup, teardown);
+    tcase_set_timeout(refused, 30);
+    tcase_add_loop_test(refused, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
+    tcase_add_test(refused, bounds_are_said);
+    tcase_add_test(refused, number_without_digits);
+    tcase_add_test(refused, unknown_settings);
+    tcase_add_test(refused, overrides_that_are_none);
+    tcase_add_test(refused, mistakes_in_the_file);
+    tcase_add_test(refused, paths_that_are_not_normal);
+    tcase_add_test(refused, socket_path_of_the_most_bytes);
+    tcase_add_test(refused, log_targets_and_levels);
+    tcase_add_test(refused, files_that_cannot_be_read);
+    tcase_add_test(refused, users_that_cannot_be);
+    tcase_add_test(refused, root_must_name_a_user);
+    tcase_add_loop_test(refused, changed_files_are_harmless, 0, 4);
+    suite_add_tcase(s, refused);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,851 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "resolve.h"
+
+#include "task.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+#include "unit.h"
+
+static struct fp_resolver resolver;
+static struct fp_answer answer;
+static char dir[PATH_MAX];
+static int fds_at_rest;
+
+static void setup(void)
+{
+    unit_fresh_dir(dir);
+    ck_assert_int_eq(fp_resolver_init(&resolver, NULL), 0);
+    fds_at_rest = unit_open_fds();
+    answer.fd = -1;
+}
+
+static void teardown(void)
+{
+    fp_close(&answer.fd);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    fp_close(&resolver.slash);
+}
+
+static const char *in_dir(const char *name)
+{
+    return unit_join(dir, name);
+}
+
+static void make_dir(const char *name)
+{
+    ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
+}
+
+static void make_link(const char *text, const char *name)
+{
+    ck_assert_int_eq(symlink(text, in_dir(name)), 0);
+}
+
+static void resolve_task(const char *path, size_t len)
+{
+    const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
+
+    fp_resolve(&resolver, &t, -1, &answer);
+}
+
+static void resolve_path(const char *path)
+{
+    const size_t len = strlen(path);
+    char *exact = malloc(len);   /* not terminated: paths of the wire are not */
+
+    ck_assert_ptr_nonnull(exact);
+    ck_assert(fp_path_is_normal(path, len));
+    memcpy(exact, path, len);
+    fp_close(&answer.fd);
+    memset(&answer, 0xa5, sizeof(answer));
+    resolve_task(exact, len);
+    free(exact);
+}
+
+static void resolve(const char *name)
+{
+    resolve_path(in_dir(name));
+}
+
+static const struct fp_step *last(void)
+{
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    ck_assert_uint_ge(answer.n_steps, 1);
+    ck_assert_uint_le(answer.n_steps, FP_MAX_STEPS);
+    return &answer.steps[answer.n_steps - 1];
+}
+
+static void assert_no_answer(fp_status why)
+{
+    ck_assert_int_eq((int)answer.status, (int)why);
+    ck_assert_uint_eq(answer.n_steps, 0);
+    ck_assert_int_eq(answer.fd, -1);
+}
+
+static void assert_meta(const struct fp_meta *m, const struct stat *st)
+{
+    ck_assert_uint_eq(m->mode, st->st_mode);
+    ck_assert_uint_eq(m->uid, st->st_uid);
+    ck_assert_uint_eq(m->gid, st->st_gid);
+    ck_assert_uint_eq(m->dev, st->st_dev);
+    ck_assert_uint_eq(m->ino, st->st_ino);
+    ck_assert_uint_eq(m->nlink, st->st_nlink);
+    ck_assert_uint_eq(m->size, (uint64_t)st->st_size);
+    ck_assert_uint_eq(m->blocks, (uint64_t)st->st_blocks);
+    ck_assert_int_eq(m->mtime.sec, st->st_mtim.tv_sec);
+    ck_assert_uint_eq(m->mtime.nsec, (uint64_t)st->st_mtim.tv_nsec);
+    ck_assert_int_eq(m->ctime.sec, st->st_ctim.tv_sec);
+    ck_assert_uint_eq(m->ctime.nsec, (uint64_t)st->st_ctim.tv_nsec);
+}
+
+/* Of links it is another one every time: following them is access. */
+static void assert_atime(const struct fp_meta *m, const struct stat *st)
+{
+    ck_assert_int_eq(m->atime.sec, st->st_atim.tv_sec);
+    ck_assert_uint_eq(m->atime.nsec, (uint64_t)st->st_atim.tv_nsec);
+}
+
+/* Every step is what lstat(2) and stat(2) say of that part of the path. */
+static void assert_steps(const char *path)
+{
+    char part[PATH_MAX];
+    size_t end = 0;
+
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        const struct fp_step *s = &answer.steps[i];
+        struct stat st;
+
+        ck_assert_uint_gt(s->end, end);
+        ck_assert(path[s->end] == '/' || path[s->end] == '\0' || s->end == 1);
+        end = s->end;
+        snprintf(part, sizeof(part), "%.*s", (int)end, path);
+        if (s->status != FP_OK) {
+            ck_assert_int_eq(lstat(part, &st), -1);
+            ck_assert_int_eq((int)s->status, (int)fp_status_from_errno(errno));
+            continue;
+        }
+        ck_assert_int_eq(lstat(part, &st), 0);
+        assert_meta(&s->self, &st);
+        if (!S_ISLNK(st.st_mode))
+            continue;
+        if (s->target_status != FP_OK) {
+            ck_assert_int_eq(stat(part, &st), -1);
+            ck_assert_int_eq((int)s->target_status, (int)fp_status_from_errno(errno));
+            continue;
+        }
+        ck_assert_int_eq(stat(part, &st), 0);
+        assert_meta(&s->target, &st);
+    }
+}
+
+static void assert_content(const char *text)
+{
+    char room[64];
+    ssize_t n = pread(answer.fd, room, sizeof(room), 0);
+
+    ck_assert_int_eq(n, (ssize_t)strlen(text));
+    ck_assert_mem_eq(room, text, strlen(text));
+}
+
+/* An answer with an open file, as it must be. */
+static void assert_open(const char *text)
+{
+    struct stat st;
+
+    last();
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_PATH, 0);
+    ck_assert_int_eq(lseek(answer.fd, 0, SEEK_CUR), 0);
+    ck_assert_int_eq(fstat(answer.fd, &st), 0);
+    assert_meta(fp_step_target(last()), &st);
+    assert_atime(fp_step_target(last()), &st);
+    assert_content(text);
+}
+
+static void assert_file(const char *name, const char *text)
+{
+    resolve(name);
+    assert_steps(in_dir(name));
+    ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+    assert_open(text);
+}
+
+/* A directory comes with a descriptor that can only be walked from; nothing
+ * else that is not a file is open. */
+static void assert_place_or_nothing(void)
+{
+    const struct fp_meta *m = fp_step_target(last());
+    struct stat st;
+
+    if (m == NULL || !S_ISDIR(m->mode)) {
+        ck_assert_int_eq(answer.fd, -1);
+        return;
+    }
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_PATH, O_PATH);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fstat(answer.fd, &st), 0);
+    ck_assert_uint_eq(st.st_ino, m->ino);
+}
+
+/* The whole path is known, and nothing is open but a directory's place. */
+static void assert_thing(const char *name, mode_t type)
+{
+    resolve(name);
+    assert_steps(in_dir(name));
+    ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+    ck_assert_int_eq((int)last()->status, FP_OK);
+    ck_assert_uint_eq(fp_step_target(last())->mode & S_IFMT, type);
+    assert_place_or_nothing();
+}
+
+/* ---- files and directories ---- */
+
+START_TEST(root)
+{
+    resolve_path("/");
+    assert_steps("/");
+    ck_assert_uint_eq(answer.n_steps, 1);
+    ck_assert_uint_eq(last()->end, 1);
+    assert_place_or_nothing();
+    ck_assert_int_eq((int)answer.source, FP_SOURCE_HELPER);
+}
+END_TEST
+
+START_TEST(files_and_directories)
+{
+    unit_write_file(in_dir("file"), "content");
+    unit_write_file(in_dir("empty"), "");
+    make_dir("d");
+    make_dir("d/e");
+    unit_write_file(in_dir("d/e/.hidden"), "deep");
+    assert_file("file", "content");
+    assert_file("empty", "");
+    assert_file("d/e/.hidden", "deep");
+    assert_thing("d", S_IFDIR);
+    assert_thing("d/e", S_IFDIR);
+}
+END_TEST
+
+START_TEST(absent_names)
+{
+    make_dir("d");
+    resolve("d/no");
+    assert_steps(in_dir("d/no"));
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+    ck_assert_uint_eq(last()->end, strlen(in_dir("d/no")));
+    resolve("no/x/y");
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+    ck_assert_uint_eq(last()->end, strlen(in_dir("no")));
+    ck_assert_int_eq(answer.fd, -1);
+}
+END_TEST
+
+START_TEST(below_a_file)
+{
+    unit_write_file(in_dir("file"), "content");
+    make_link("file", "link");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i == 0 ? "file" : "link";
+
+        resolve_path(unit_join(in_dir(name), "x/y"));
+        ck_assert_int_eq((int)last()->status, FP_OK);
+        ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+        ck_assert(S_ISREG(fp_step_target(last())->mode));
+        ck_assert_int_eq(answer.fd, -1);
+    }
+}
+END_TEST
+
+START_TEST(unusual_names)
+{
+    static const char *const names[] = { " ", "a b", "new\nline", "\xff\xfe", "...", "..a",
+                                         "%2e", "*", "\\", "\"'" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        unit_write_file(in_dir(names[i]), "odd");
+        assert_file(names[i], "odd");
+    }
+}
+END_TEST
+
+START_TEST(longest_name)
+{
+    char name[257];
+
+    memset(name, 'n', sizeof(name));
+    name[255] = '\0';
+    unit_write_file(in_dir(name), "long");
+    assert_file(name, "long");
+    name[0] = 'm';
+    resolve(name);
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+    name[255] = 'n';
+    name[256] = '\0';
+    resolve(name);
+    ck_assert_int_eq((int)last()->status, FP_NAMETOOLONG);
+    ck_assert_int_eq(answer.fd, -1);
+}
+END_TEST
+
+START_TEST(longest_path)
+{
+    static char path[FP_MAX_PATH + 1];
+
+    memset(path, 'n', FP_MAX_PATH);
+    for (size_t i = 0; i < FP_MAX_PATH; i += 100)
+        path[i] = '/';
+    resolve_path(path);
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+    ck_assert_uint_eq(last()->end, 100);
+    for (size_t i = 0; i < FP_MAX_PATH; i += 2)
+        path[i] = '/';
+    path[FP_MAX_PATH - 1] = 'n';
+    resolve_path(path);
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+}
+END_TEST
+
+static unsigned count_components(const char *path)
+{
+    unsigned n = 1;
+
+    for (; *path != '\0'; path++)
+        n += *path == '/';
+    return n;
+}
+
+START_TEST(deepest_path)
+{
+    char path[PATH_MAX];
+    unsigned n = count_components(dir);
+
+    snprintf(path, sizeof(path), "%s", dir);
+    for (; n < FP_MAX_STEPS - 1; n++) {
+        strcat(path, "/d");
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+    }
+    strcat(path, "/f");
+    unit_write_file(path, "deep");
+    resolve_path(path);
+    assert_steps(path);
+    ck_assert_uint_eq(answer.n_steps, FP_MAX_STEPS);
+    assert_open("deep");
+    path[strlen(path) - 1] = 'd';
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    resolve_path(path);
+    ck_assert_uint_eq(last()->end, strlen(path));
+    strcat(path, "/f");
+    unit_write_file(path, "deeper");
+    resolve_path(path);
+    assert_no_answer(FP_TOODEEP);
+}
+END_TEST
+
+START_TEST(deep_path_that_ends_early)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s", in_dir("no"));
+    for (int i = 0; i < 200; i++)
+        strcat(path, "/d");
+    resolve_path(path);
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+}
+END_TEST
+
+/* ---- symbolic links ---- */
+
+START_TEST(links_to_files)
+{
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("d/file", "relative");
+    make_link("../d/file", "d/dotted");
+    make_link(in_dir("d/file"), "absolute");
+    make_link("relative", "chain1");
+    make_link("./chain1", "chain2");
+    make_link("d//file", "slashes");
+    assert_file("relative", "content");
+    assert_file("d/dotted", "content");
+    assert_file("absolute", "content");
+    assert_file("chain2", "content");
+    assert_file("slashes", "content");
+    ck_assert(S_ISLNK(last()->self.mode));
+    ck_assert(S_ISREG(last()->target.mode));
+}
+END_TEST
+
+START_TEST(links_to_directories)
+{
+    make_dir("releases");
+    make_dir("releases/42");
+    unit_write_file(in_dir("releases/42/file"), "content");
+    make_link("releases/42", "current");
+    make_link("../releases", "releases/self");
+    make_link("/", "root");
+    assert_file("current/file", "content");
+    assert_file("releases/self/self/42/file", "content");
+    assert_thing("current", S_IFDIR);
+    assert_thing("root", S_IFDIR);
+    assert_thing("root/proc", S_IFDIR);
+}
+END_TEST
+
+START_TEST(links_that_lead_nowhere)
+{
+    static const struct { const char *text; fp_status status; } rows[] = {
+        { "no", FP_ABSENT }, { "/no/such/thing", FP_ABSENT }, { "link", FP_LOOP },
+        { "file/x", FP_NOTDIR }, { "file/", FP_NOTDIR },
+    };
+
+    unit_write_file(in_dir("file"), "content");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        make_link(rows[i].text, "link");
+        resolve("link");
+        assert_steps(in_dir("link"));
+        ck_assert_int_eq((int)last()->status, FP_OK);
+        ck_assert(S_ISLNK(last()->self.mode));
+        ck_assert_int_eq((int)last()->target_status, (int)rows[i].status);
+        ck_assert_int_eq(answer.fd, -1);
+        resolve("link/below");
+        ck_assert_uint_eq(last()->end, strlen(in_dir("link")));
+        ck_assert_int_eq((int)last()->target_status, (int)rows[i].status);
+        ck_assert_int_eq(unlink(in_dir("link")), 0);
+    }
+}
+END_TEST
+
+START_TEST(link_loop_of_two)
+{
+    make_link("b", "a");
+    make_link("a", "b");
+    resolve("a");
+    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+    resolve("b/c");
+    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+}
+END_TEST
+
+START_TEST(long_link_chains)
+{
+    char name[16], text[16] = "file";
+
+    unit_write_file(in_dir("file"), "content");
+    for (int i = 1; i <= 60; i++) {
+        snprintf(name, sizeof(name), "l%d", i);
+        make_link(text, name);
+        resolve(name);
+        /* The kernel follows 40; the walk reads the first one by itself. */
+        if (i != 41)
+            assert_steps(in_dir(name));
+        strcpy(text, name);
+    }
+    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+}
+END_TEST
+
+START_TEST(longest_link_text)
+{
+    char text[PATH_MAX];
+
+    memset(text, '/', sizeof(text));
+    snprintf(text + sizeof(text) - 5, 5, "proc");
+    make_link(text, "link");
+    assert_thing("link", S_IFDIR);
+}
+END_TEST
+
+START_TEST(owner_of_a_link_is_its_own)
+{
+    if (geteuid() != 0)
+        return;
+    unit_write_file(in_dir("file"), "content");
+    make_link("file", "link");
+    ck_assert_int_eq(lchown(in_dir("link"), UNIT_NOBODY, UNIT_NOBODY), 0);
+    assert_file("link", "content");
+    ck_assert_uint_eq(last()->self.uid, UNIT_NOBODY);
+    ck_assert_uint_eq(last()->target.uid, 0);
+}
+END_TEST
+
+/* ---- what is never opened ---- */
+
+/* Opening the FIFO would wait for a writer, for ever. */
+START_TEST(fifo_is_not_opened)
+{
+    ck_assert_int_eq(mkfifo(in_dir("fifo"), 0644), 0);
+    make_link("fifo", "link");
+    assert_thing("fifo", S_IFIFO);
+    assert_thing("link", S_IFIFO);
+    resolve("fifo/below");
+    ck_assert_uint_eq(last()->end, strlen(in_dir("fifo")));
+    ck_assert_int_eq(answer.fd, -1);
+}
+END_TEST
+
+START_TEST(device_is_not_opened)
+{
+    static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/tty" };
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+        resolve_path(devices[i]);
+        if (last()->status != FP_OK)
+            continue;
+        ck_assert(S_ISCHR(fp_step_target(last())->mode));
+        ck_assert_int_eq(answer.fd, -1);
+    }
+    make_link("/dev/zero", "link");
+    assert_thing("link", S_IFCHR);
+}
+END_TEST
+
+START_TEST(socket_is_not_opened)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ck_assert_int_lt(snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", in_dir("s")),
+                     (int)sizeof(addr.sun_path));
+    ck_assert_int_eq(bind(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    assert_thing("s", S_IFSOCK);
+    close(sock);
+}
+END_TEST
+
+/* ---- rights ---- */
+
+/* As somebody without rights; Check's own assertions work in a fork. */
+static void become_nobody(void)
+{
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setegid(UNIT_NOBODY), 0);
+    ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
+}
+
+static void become_root_again(void)
+{
+    if (getuid() != 0)
+        return;
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(setegid(0), 0);
+}
+
+START_TEST(file_that_may_not_be_read)
+{
+    unit_write_file(in_dir("secret"), "content");
+    make_link("secret", "link");
+    ck_assert_int_eq(chmod(in_dir("secret"), 0), 0);
+    become_nobody();
+    assert_thing("secret", S_IFREG);
+    assert_thing("link", S_IFREG);
+    become_root_again();
+}
+END_TEST
+
+START_TEST(directory_that_may_not_be_searched)
+{
+    make_dir("closed");
+    unit_write_file(in_dir("closed/file"), "content");
+    make_link("closed/file", "link");
+    ck_assert_int_eq(chmod(in_dir("closed"), 0600), 0);
+    become_nobody();
+    assert_thing("closed", S_IFDIR);
+    resolve("closed/file");
+    assert_steps(in_dir("closed/file"));
+    ck_assert_int_eq((int)last()->status, FP_DENIED);
+    ck_assert_uint_eq(last()->end, strlen(in_dir("closed/file")));
+    resolve("closed/no/x");
+    ck_assert_int_eq((int)last()->status, FP_DENIED);
+    ck_assert_uint_eq(last()->end, strlen(in_dir("closed/no")));
+    resolve("link");
+    ck_assert_int_eq((int)last()->target_status, FP_DENIED);
+    ck_assert_int_eq(answer.fd, -1);
+    become_root_again();
+    chmod(in_dir("closed"), 0755);
+}
+END_TEST
+
+START_TEST(directory_that_may_only_be_searched)
+{
+    make_dir("blind");
+    unit_write_file(in_dir("blind/file"), "content");
+    ck_assert_int_eq(chmod(in_dir("blind"), 0711), 0);
+    become_nobody();
+    assert_file("blind/file", "content");
+    become_root_again();
+}
+END_TEST
+
+/* ---- roots ---- */
+
+static void set_roots(const char *const *roots)
+{
+    resolver.roots = roots;
+}
+
+static void make_site(void)
+{
+    make_dir("site");
+    make_dir("site/sub");
+    make_dir("site2");
+    make_dir("private");
+    unit_write_file(in_dir("site/sub/file"), "public");
+    unit_write_file(in_dir("site2/file"), "other");
+    unit_write_file(in_dir("private/file"), "private");
+}
+
+START_TEST(only_below_the_roots)
+{
+    const char *roots[2] = { strdup(in_dir("site")), NULL };
+
+    make_site();
+    set_roots(roots);
+    assert_file("site/sub/file", "public");
+    assert_thing("site/sub", S_IFDIR);
+    assert_thing("site", S_IFDIR);
+    resolve("site/no");
+    ck_assert_int_eq((int)last()->status, FP_ABSENT);
+    resolve("site2/file");
+    assert_no_answer(FP_REFUSED);
+    resolve("site2");
+    assert_no_answer(FP_REFUSED);
+    resolve("private/file");
+    assert_no_answer(FP_REFUSED);
+    resolve_path(dir);
+    assert_no_answer(FP_REFUSED);
+    resolve_path("/");
+    assert_no_answer(FP_REFUSED);
+    resolve_path("/etc/passwd");
+    assert_no_answer(FP_REFUSED);
+    free((void *)(uintptr_t)roots[0]);
+}
+END_TEST
+
+START_TEST(links_out_of_the_roots)
+{
+    const char *roots[2] = { strdup(in_dir("site")), NULL };
+
+    make_site();
+    make_link("../private/file", "site/file");
+    make_link("../private", "site/directory");
+    make_link("/etc/passwd", "site/passwd");
+    make_link("sub/file", "site/inside");
+    make_link("../site2/file", "site/neighbour");
+    set_roots(roots);
+    assert_file("site/inside", "public");
+    resolve("site/file");
+    assert_no_answer(FP_REFUSED);
+    resolve("site/directory/file");
+    assert_no_answer(FP_REFUSED);
+    resolve("site/passwd");
+    assert_no_answer(FP_REFUSED);
+    resolve("site/neighbour");
+    assert_no_answer(FP_REFUSED);
+    free((void *)(uintptr_t)roots[0]);
+}
+END_TEST
+
+START_TEST(several_roots_and_all)
+{
+    const char *roots[3] = { strdup(in_dir("site")), strdup(in_dir("private")), NULL };
+    static const char *const everywhere[] = { "/", NULL };
+    static const char *const none[] = { NULL };
+
+    make_site();
+    make_link("../private/file", "site/link");
+    set_roots(roots);
+    assert_file("site/link", "private");
+    assert_file("private/file", "private");
+    resolve("site2/file");
+    assert_no_answer(FP_REFUSED);
+    set_roots(everywhere);
+    assert_file("site2/file", "other");
+    set_roots(none);
+    assert_file("site2/file", "other");
+    free((void *)(uintptr_t)roots[0]);
+    free((void *)(uintptr_t)roots[1]);
+}
+END_TEST
+
+/* ---- descriptors ---- */
+
+/* With few descriptors the answer is right or says busy, never "absent". */
+static void assert_with_few_descriptors(const char *name)
+{
+    bool busy = false, open = false;
+
+    for (unsigned n = 0; n < 8; n++) {
+        struct rlimit before = unit_leave_fds(n);
+
+        resolve_task(in_dir(name), strlen(in_dir(name)));
+        unit_restore_fds(&before);
+        if (answer.status == FP_OK) {
+            assert_open("content");
+            open = true;
+        } else {
+            assert_no_answer(FP_BUSY);
+            busy = true;
+        }
+        fp_close(&answer.fd);
+        ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    }
+    ck_assert(busy);
+    ck_assert(open);
+}
+
+START_TEST(no_descriptors_free)
+{
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("d", "l");
+    make_link("l/file", "ll");
+    assert_with_few_descriptors("d/file");
+    assert_with_few_descriptors("l/file");
+    assert_with_few_descriptors("ll");
+}
+END_TEST
+
+START_TEST(every_descriptor_is_closed)
+{
+    static const char *const names[] = { "d", "d/file", "d/no", "no/x", "l/file", "b", "b/x",
+                                         "d/file/x", "fifo" };
+
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("d", "l");
+    make_link("no", "b");
+    ck_assert_int_eq(mkfifo(in_dir("fifo"), 0644), 0);
+    for (size_t i = 0; i < 20 * sizeof(names) / sizeof(names[0]); i++) {
+        resolve(names[i % (sizeof(names) / sizeof(names[0]))]);
+        ck_assert_int_eq(unit_open_fds(), fds_at_rest + (answer.fd != -1));
+    }
+}
+END_TEST
+
+START_TEST(local_or_not)
+{
+    unit_write_file(in_dir("file"), "content");
+    resolve("file");
+    resolve_path("/proc/version");
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert(!answer.local);
+    resolve_path("/");
+    ck_assert(!answer.local);
+    resolve("no");
+    ck_assert(!answer.local);
+}
+END_TEST
+
+/* ---- what changes meanwhile ---- */
+
+static void keep_replacing(void)
+{
+    for (;;) {
+        unit_write_file(in_dir("new"), "short");
+        if (rename(in_dir("new"), in_dir("file")) == -1)
+            _exit(1);
+        unit_write_file(in_dir("new"), "rather longer");
+        if (rename(in_dir("new"), in_dir("file")) == -1)
+            _exit(1);
+    }
+}
+
+START_TEST(metadata_and_descriptor_are_of_one_file)
+{
+    const uint64_t end = unit_now_ms() + 500;
+    pid_t pid;
+
+    unit_write_file(in_dir("file"), "short");
+    make_link("file", "link");
+    pid = fork();
+    if (pid == 0)
+        keep_replacing();
+    for (int i = 0; unit_now_ms() < end; i++) {
+        struct stat st;
+
+        resolve(i % 2 == 0 ? "file" : "link");
+        ck_assert_int_eq((int)answer.status, FP_OK);
+        ck_assert_int_ne(answer.fd, -1);
+        ck_assert_int_eq(fstat(answer.fd, &st), 0);
+        ck_assert_uint_eq(fp_step_target(last())->ino, st.st_ino);
+        ck_assert_uint_eq(fp_step_target(last())->size, (uint64_t)st.st_size);
+        assert_content(st.st_size == 5 ? "short" : "rather longer");
+    }
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+static TCase *add_case(Suite *s, const char *name)
+{
+    TCase *t = tcase_create(name);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    return t;
+}
+
+static void add_path_tests(TCase *t)
+{
+    tcase_add_test(t, root);
+    tcase_add_test(t, files_and_directories);
+    tcase_add_test(t, absent_names);
+    tcase_add_test(t, below_a_file);
+    tcase_add_test(t, unusual_names);
+    tcase_add_test(t, longest_name);
+    tcase_add_test(t, longest_path);
+    tcase_add_test(t, deepest_path);
+    tcase_add_test(t, deep_path_that_ends_early);
+}
+
+static void add_link_tests(TCase *t)
+{
+    tcase_add_test(t, links_to_files);
+    tcase_add_test(t, links_to_directories);
+    tcase_add_test(t, links_that_lead_nowhere);
+    tcase_add_test(t, link_loop_of_two);
+    tcase_add_test(t, long_link_chains);
+    tcase_add_test(t, longest_link_text);
+    tcase_add_test(t, owner_of_a_link_is_its_own);
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("resolve");
+    TCase *t;
+
+    add_path_tests(add_case(s, "paths"));
+    add_link_tests(add_case(s, "links"));
+    t = add_case(s, "never_opened");
+    tcase_add_test(t, fifo_is_not_opened);
+    tcase_add_test(t, device_is_not_opened);
+    tcase_add_test(t, socket_is_not_opened);
+    t = add_case(s, "rights");
+    tcase_add_test(t, file_that_may_not_be_read);
+    tcase_add_test(t, directory_that_may_not_be_searched);
+    tcase_add_test(t, directory_that_may_only_be_searched);
+    t = add_case(s, "roots");
+    tcase_add_test(t, only_below_the_roots);
+    tcase_add_test(t, links_out_of_the_roots);
+    tcase_add_test(t, several_roots_and_all);
+    t = add_case(s, "descriptors");
+    tcase_add_test(t, no_descriptors_free);
+    tcase_add_test(t, every_descriptor_is_closed);
+    tcase_add_test(t, local_or_not);
+    tcase_add_test(t, metadata_and_descriptor_are_of_one_file);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
