@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "resolve.h"
 #include "task.h"
 
+#define REAP_MS      20     /* between two looks at what was killed */
 #define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
 
 enum { ASK = 'a', KILL = 'k', BORN = 'b' };
@@ -103,14 +105,30 @@ static void be_helper(int sock, const char *const *roots)
 
 /* ---- the spawner ---- */
 
-static void reap(void)
+/* False when none that was killed is left. */
+static bool reap(void)
 {
+    bool left = false;
+
     for (size_t i = 0; i < n_children;) {
-        if (children[i].dying && waitpid(children[i].pid, NULL, WNOHANG) != 0)
+        if (children[i].dying && waitpid(children[i].pid, NULL, WNOHANG) != 0) {
             children[i] = children[--n_children];
-        else
-            i++;
+            continue;
+        }
+        left = left || children[i].dying;
+        i++;
     }
+    return left;
+}
+
+/* Reaps what was killed until the daemon says something.  Waiting for one of
+ * them alone could take for ever: it may hang in the kernel. */
+static void reap_while_idle(int sock)
+{
+    struct pollfd p = { .fd = sock, .events = POLLIN };
+
+    while (reap() && poll(&p, 1, REAP_MS) == 0)
+        ;
 }
 
 static void kill_child(pid_t pid)
@@ -183,9 +201,9 @@ static void be_spawner(int sock, const char *const *roots)
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);
-        reap();
         if (what == ASK && spawn(sock, roots) != FP_OK)
             break;
+        reap_while_idle(sock);
     }
     for (size_t i = 0; i < n_children; i++)
         kill(children[i].pid, SIGKILL);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "client.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -91,6 +92,8 @@ static bool begin(struct fp_client *c, int *sock_r, uint64_t *id_r)
 
 static void keep(struct fp_client *c, int sock)
 {
+    if (sock == -1)
+        return;
     pthread_mutex_lock(&c->mutex);
     c->pause_ms = 0;
     if (c->n_idle < c->max_idle) {
@@ -129,10 +132,14 @@ static void pause_asking(struct fp_client *c, fp_status why)
 
 /* ---- one connection ---- */
 
-static bool set_timeouts(int sock, uint32_t ms)
+/* What is left of the time for a question; false: nothing is. */
+static bool limit(int sock, uint64_t deadline_ms)
 {
-    const struct timeval tv = { ms / 1000, (long)(ms % 1000) * 1000 };
+    uint64_t now = now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
+    const struct timeval tv = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000 };
 
+    if (ms == 0)
+        return false;        /* a timeval of zero would mean for ever */
     return setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0
         && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
@@ -170,7 +177,7 @@ static fp_status send_all(int sock, const struct fp_writer *w)
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-static fp_status greet(int sock)
+static fp_status greet(int sock, uint64_t deadline_ms)
 {
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
@@ -184,7 +191,7 @@ static fp_status greet(int sock)
     if (st == FP_OK)
         st = send_all(sock, &w);
     if (st == FP_OK)
-        st = receive(sock, buf, &f, NULL);
+        st = limit(sock, deadline_ms) ? receive(sock, buf, &f, NULL) : FP_TIMEOUT;
     if (st != FP_OK)
         return st;
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
@@ -194,7 +201,7 @@ static fp_status greet(int sock)
     return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
 }
 
-static fp_status dial(const struct fp_client *c, int *sock_r)
+static fp_status dial(const struct fp_client *c, uint64_t deadline_ms, int *sock_r)
 {
     /* The timeouts come first: connect() waits, within the one for sending,
      * while a daemon that does not accept has its backlog full. */
@@ -204,12 +211,12 @@ static fp_status dial(const struct fp_client *c, int *sock_r)
     *sock_r = -1;
     if (sock == -1)
         return FP_SYSTEM;
-    if (!set_timeouts(sock, c->timeout_ms))
+    if (!limit(sock, deadline_ms))
         st = FP_SYSTEM;
     else if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
-        st = FP_CLOSED;
+        st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
     else
-        st = is_trusted(sock) ? greet(sock) : FP_DENIED;
+        st = is_trusted(sock) ? greet(sock, deadline_ms) : FP_DENIED;
     if (st == FP_OK)
         *sock_r = sock;
     else
@@ -250,9 +257,15 @@ static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
 static fp_status ask_afresh(struct fp_client *c, uint64_t id, const struct fp_lookup *l,
                             struct fp_answer *a, int *sock_r)
 {
-    fp_status st = dial(c, sock_r);
+    uint64_t deadline_ms = now_ms() + c->timeout_ms;
+    fp_status st = dial(c, deadline_ms, sock_r);
 
-    return st == FP_OK ? ask(*sock_r, id, l, a) : st;
+    if (st == FP_OK)
+        st = limit(*sock_r, deadline_ms) ? ask(*sock_r, id, l, a) : FP_TIMEOUT;
+    /* Other questions on this connection have all of their time. */
+    if (st == FP_OK && !limit(*sock_r, now_ms() + c->timeout_ms))
+        fp_close(sock_r);
+    return st;
 }
 
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,

@@ -457,6 +457,98 @@ START_TEST(lookup_whose_path_is_longer_or_shorter_than_said)
 }
 END_TEST
 
+/* A LOOKUP of "/" with n equal names, of which it says there are said. */
+static void raw_names(unsigned said, unsigned n, const char *name, size_t len)
+{
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    fp_frame_begin(&w, FP_FRAME_LOOKUP, 1);
+    fp_put_u32(&w, 1000);
+    fp_put_u16(&w, 1);
+    fp_put_bytes(&w, "/", 1);
+    fp_put_u8(&w, (uint8_t)said);
+    for (unsigned i = 0; i < n; i++) {
+        fp_put_u8(&w, (uint8_t)len);
+        fp_put_bytes(&w, name, len);
+    }
+    ck_assert_int_eq((int)fp_frame_end(&w), FP_OK);
+}
+
+START_TEST(names_come_through_in_order)
+{
+    static char longest[FP_MAX_NAME];
+    struct fp_lookup in = { 1000, "/", 1, { FP_MAX_NAMES, {
+        { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } } };
+    struct fp_lookup out;
+    struct fp_frame f;
+
+    memset(longest, 'n', sizeof(longest));
+    for (unsigned n = 0; n <= FP_MAX_NAMES; n++) {
+        in.names.n = n;
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        ck_assert_int_eq((int)fp_lookup_decode(&f.body, &out), FP_OK);
+        ck_assert(fp_names_equal(&in.names, &out.names));
+    }
+}
+END_TEST
+
+START_TEST(names_that_are_equal_or_not)
+{
+    const struct fp_names none = { 0, { { NULL, 0 } } }, a = { 1, { { "a", 1 } } };
+    const struct fp_names ab = { 2, { { "a", 1 }, { "b", 1 } } };
+    const struct fp_names ba = { 2, { { "b", 1 }, { "a", 1 } } };
+    const struct fp_names longer = { 1, { { "ab", 2 } } };
+
+    ck_assert(fp_names_equal(&none, &none));
+    ck_assert(fp_names_equal(&ab, &ab));
+    ck_assert(!fp_names_equal(&none, &a));
+    ck_assert(!fp_names_equal(&a, &ab));
+    ck_assert(!fp_names_equal(&ab, &ba));
+    ck_assert(!fp_names_equal(&a, &longer));
+}
+END_TEST
+
+START_TEST(more_or_fewer_names_than_said)
+{
+    for (unsigned said = 0; said < 256; said++) {
+        for (unsigned n = 0; n <= FP_MAX_NAMES + 1; n++) {
+            raw_names(said, n, ".htaccess", 9);
+            ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                             said == n && n <= FP_MAX_NAMES ? FP_OK : FP_PROTOCOL);
+        }
+    }
+}
+END_TEST
+
+START_TEST(names_that_are_no_names)
+{
+    static const struct { const char *name; size_t len; bool good; } names[] = {
+        { ".htaccess", 9, true }, { "a", 1, true }, { "...", 3, true }, { ".a", 2, true },
+        { " ", 1, true }, { "\xff", 1, true }, { "", 0, false }, { ".", 1, false },
+        { "..", 2, false }, { "a/b", 3, false }, { "/", 1, false }, { "/a", 2, false },
+        { "a/", 2, false }, { "../a", 4, false }, { "\0", 1, false }, { "a\0b", 3, false },
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ck_assert(fp_name_is_single(names[i].name, names[i].len) == names[i].good);
+        raw_names(1, 1, names[i].name, names[i].len);
+        ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                         names[i].good ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
+START_TEST(name_length_bound)
+{
+    static char name[FP_MAX_NAME + 1];
+
+    memset(name, 'n', sizeof(name));
+    ck_assert(fp_name_is_single(name, FP_MAX_NAME));
+    ck_assert(!fp_name_is_single(name, FP_MAX_NAME + 1));
+}
+END_TEST
+
 static const struct { const char *path; size_t len; bool good; } paths[] = {
     { "/", 1, true },
     { "/a", 2, true },
@@ -633,6 +725,11 @@ static Suite *make_suite(void)
     tcase_add_test(lookup, lookup_round_trip);
     tcase_add_test(lookup, lookup_of_an_overlong_path);
     tcase_add_test(lookup, lookup_whose_path_is_longer_or_shorter_than_said);
+    tcase_add_test(lookup, names_come_through_in_order);
+    tcase_add_test(lookup, names_that_are_equal_or_not);
+    tcase_add_test(lookup, more_or_fewer_names_than_said);
+    tcase_add_test(lookup, names_that_are_no_names);
+    tcase_add_test(lookup, name_length_bound);
     tcase_add_loop_test(lookup, path_table, 0, PATHS);
     tcase_add_test(lookup, path_length_bound);
     suite_add_tcase(s, lookup);

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "spawner.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+#include "task.h"
+#include "unit.h"
+
+#define PATIENCE_MS 3000
+
+static struct fp_spawner spawner;
+static struct fp_answer answer;
+static char dir[PATH_MAX];
+static int fds_at_rest;
+
+static void setup(void)
+{
+    unit_fresh_dir(dir);
+    fds_at_rest = unit_open_fds();
+    ck_assert_int_eq(fp_spawner_start(&spawner, NULL), 0);
+    answer.fd = -1;
+}
+
+static void teardown(void)
+{
+    fp_close(&answer.fd);
+    fp_spawner_stop(&spawner);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+/* ---- processes ---- */
+
+/* A field of /proc/PID/status; "" when there is no such process. */
+static const char *status_of(pid_t pid, const char *field)
+{
+    static char line[256];
+    char name[64];
+    FILE *f;
+
+    snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+    f = fopen(name, "re");
+    if (f == NULL)
+        return "";
+    while (fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, field, strlen(field)) != 0)
+            continue;
+        fclose(f);
+        line[strcspn(line, "\n")] = '\0';
+        return line + strlen(field) + 2;
+    }
+    fclose(f);
+    return "";
+}
+
+/* Ended, whether somebody has reaped it or not. */
+static bool is_dead(pid_t pid)
+{
+    const char *state = status_of(pid, "State");
+
+    return state[0] == '\0' || state[0] == 'Z' || state[0] == 'X';
+}
+
+static bool is_reaped(pid_t pid)
+{
+    return status_of(pid, "State")[0] == '\0';
+}
+
+/* Waits for its next task, and has cleared up after the last. */
+static bool is_asleep(pid_t pid)
+{
+    return status_of(pid, "State")[0] == 'S';
+}
+
+static bool wait_for(bool (*happened)(pid_t), pid_t pid)
+{
+    const uint64_t end = unit_now_ms() + PATIENCE_MS;
+
+    while (!happened(pid) && unit_now_ms() < end)
+        unit_sleep_ms(2);
+    return happened(pid);
+}
+
+/* ---- helpers ---- */
+
+static fp_status read_helper(pid_t *pid_r, int *sock_r)
+{
+    ck_assert(unit_wait_readable(spawner.sock, PATIENCE_MS));
+    return fp_spawner_read(&spawner, pid_r, sock_r);
+}
+
+static int spawn(pid_t *pid_r)
+{
+    int sock = -1;
+
+    ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_OK);
+    ck_assert_int_eq((int)read_helper(pid_r, &sock), FP_OK);
+    ck_assert_int_gt(*pid_r, 0);
+    ck_assert_int_ne(sock, -1);
+    return sock;
+}
+
+static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_len, int base)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    const struct fp_task t = {
+        .lookup = { .deadline_ms = 1000, .path = path, .path_len = strlen(path) },
+        .base_len = base_len,
+    };
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_task_encode(&w, id, &t), FP_OK);
+    return fp_send_packet(sock, buf, w.len, base);
+}
+
+static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+    size_t len = 0;
+    int fd = -1;
+
+    fp_close(&answer.fd);
+    ck_assert(unit_wait_readable(sock, PATIENCE_MS));
+    ck_assert_int_eq((int)fp_recv_packet(sock, buf, sizeof(buf), &len, &fd), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
+    ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
+    ck_assert_uint_eq(f.id, id);
+    ck_assert_int_eq((int)fp_answer_decode_task(&f.body, strlen(path), base_len, fd, &answer),
+                     FP_OK);
+}
+
+static void ask(int sock, uint64_t id, const char *path)
+{
+    ck_assert_int_eq((int)send_task(sock, id, path, 0, -1), FP_OK);
+    read_answer(sock, id, path, 0);
+}
+
+static void assert_content(const char *text)
+{
+    char room[64];
+
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert_int_eq(pread(answer.fd, room, sizeof(room), 0), (ssize_t)strlen(text));
+    ck_assert_mem_eq(room, text, strlen(text));
+}
+
+/* Its end of the pair is closed. */
+static bool has_ended(int sock)
+{
+    char c;
+
+    return unit_wait_readable(sock, PATIENCE_MS) && recv(sock, &c, 1, 0) <= 0;
+}
+
+/* ---- what helpers do ---- */
+
+START_TEST(helper_answers)
+{
+    const char *path = unit_join(dir, "file"), *no = unit_join(dir, "no");
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    unit_write_file(path, "content");
+    ask(sock, 1, path);
+    assert_content("content");
+    ask(sock, UINT64_MAX, no);
+    ck_assert_int_eq((int)answer.steps[answer.n_steps - 1].status, FP_ABSENT);
+    ck_assert_int_eq(answer.fd, -1);
+    ask(sock, 3, path);
+    assert_content("content");
+    close(sock);
+}
+END_TEST
+
+START_TEST(helper_begins_at_a_base)
+{
+    const char *path = unit_join(dir, "file");
+    pid_t pid;
+    int sock = spawn(&pid), base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    unit_write_file(path, "content");
+    ck_assert_int_eq((int)send_task(sock, 5, path, strlen(dir), base), FP_OK);
+    read_answer(sock, 5, path, strlen(dir));
+    ck_assert_uint_eq(answer.n_steps, 1);
+    assert_content("content");
+    close(base);
+    close(sock);
+}
+END_TEST
+
+START_TEST(helpers_work_side_by_side)
+{
+    const char *path = unit_join(dir, "file");
+    pid_t pids[8];
+    int socks[8];
+
+    unit_write_file(path, "content");
+    for (int i = 0; i < 8; i++)
+        socks[i] = spawn(&pids[i]);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq((int)send_task(socks[i], (uint64_t)i, path, 0, -1), FP_OK);
+    for (int i = 7; i >= 0; i--) {
+        read_answer(socks[i], (uint64_t)i, path, 0);
+        assert_content("content");
+        for (int j = 0; j < i; j++)
+            ck_assert_int_ne(pids[i], pids[j]);
+        close(socks[i]);
+    }
+}
+END_TEST
+
+START_TEST(helper_keeps_to_the_roots)
+{
+    static const char *const roots[] = { "/proc", NULL };
+    const char *path = unit_join(dir, "file");
+    pid_t pid;
+    int sock;
+
+    unit_write_file(path, "content");
+    fp_spawner_stop(&spawner);
+    ck_assert_int_eq(fp_spawner_start(&spawner, roots), 0);
+    sock = spawn(&pid);
+    ask(sock, 1, path);
+    ck_assert_int_eq((int)answer.status, FP_REFUSED);
+    ask(sock, 2, "/proc/version");
+    ck_assert_int_ne(answer.fd, -1);
+    close(sock);
+}
+END_TEST
+
+START_TEST(helper_leaks_nothing)
+{
+    const char *path = unit_join(dir, "file");
+    char process[16];
+    pid_t pid;
+    int sock = spawn(&pid), before;
+
+    unit_write_file(path, "content");
+    snprintf(process, sizeof(process), "%d", (int)pid);
+    ask(sock, 0, path);
+    ck_assert(wait_for(is_asleep, pid));
+    before = unit_count_fds(process);
+    for (uint64_t i = 1; i < 50; i++)
+        ask(sock, i, i % 2 == 0 ? path : dir);
+    ck_assert(wait_for(is_asleep, pid));
+    ck_assert_int_eq(unit_count_fds(process), before);
+    close(sock);
+}
+END_TEST
+
+/* Each ends the helper, and nothing else. */
+static void send_nonsense(int sock, int which)
+{
+    uint8_t buf[64] = { 0 };
+    struct fp_writer w;
+    int fd = open("/", O_PATH | O_CLOEXEC);
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    switch (which) {
+    case 0: ck_assert_int_eq((int)fp_send_packet(sock, "x", 1, -1), FP_OK); break;
+    case 1: ck_assert_int_eq((int)fp_send_packet(sock, buf, sizeof(buf), fd), FP_OK); break;
+    case 2: ck_assert_int_eq((int)send_task(sock, 1, "/a/../b", 0, -1), FP_OK); break;
+    case 3: ck_assert_int_eq((int)send_task(sock, 1, "/a", 0, fd), FP_OK); break;
+    case 4: ck_assert_int_eq((int)send_task(sock, 1, "/a/b", 2, -1), FP_OK); break;
+    case 5: ck_assert_int_eq((int)send_task(sock, 1, "/a/b", 3, fd), FP_OK); break;
+    case 6: ck_assert_int_eq((int)send_task(sock, 1, "/a/b", 4, fd), FP_OK); break;
+    case 7:
+        fp_welcome_encode(&w, 1);
+        ck_assert_int_eq((int)fp_send_packet(sock, buf, w.len, -1), FP_OK);
+        break;
+    }
+    close(fd);
+}
+#define NONSENSE 8
+
+START_TEST(nonsense_ends_the_helper)
+{
+    pid_t pid, next;
+    int sock = spawn(&pid), another;
+
+    send_nonsense(sock, _i);
+    ck_assert(has_ended(sock));
+    ck_assert(wait_for(is_dead, pid));
+    close(sock);
+    another = spawn(&next);
+    ask(another, 1, "/");
+    close(another);
+}
+END_TEST
+
+/* ---- how they live ---- */
+
+START_TEST(processes_have_names)
+{
+    char number[16];
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    ask(sock, 1, "/");
+    ck_assert_str_eq(status_of(pid, "Name"), "fp-helper");
+    ck_assert_str_eq(status_of(spawner.pid, "Name"), "fp-spawner");
+    snprintf(number, sizeof(number), "%d", (int)spawner.pid);
+    ck_assert_str_eq(status_of(pid, "PPid"), number);
+    close(sock);
+}
+END_TEST
+
+START_TEST(daemons_end_of_the_socket)
+{
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    ck_assert_int_eq(fcntl(sock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(sock, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    ck_assert_int_eq(fcntl(spawner.sock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(spawner.sock, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    close(sock);
+}
+END_TEST
+
+/* Standard streams, its socket and "/" are all it has. */
+START_TEST(nothing_is_inherited)
+{
+    const char *secret = unit_join(dir, "secret");
+    char process[16], name[64], target[PATH_MAX];
+    int held[3], sock, other;
+    pid_t pid, sibling;
+
+    unit_write_file(secret, "secret");
+    fp_spawner_stop(&spawner);
+    for (int i = 0; i < 3; i++)
+        held[i] = open(secret, O_RDONLY);
+    ck_assert_int_eq(fp_spawner_start(&spawner, NULL), 0);
+    other = spawn(&sibling);
+    sock = spawn(&pid);
+    ask(sock, 1, "/");
+    snprintf(process, sizeof(process), "%d", (int)pid);
+    ck_assert_int_le(unit_count_fds(process), 5);
+    for (int fd = 3; fd < 64; fd++) {
+        ssize_t n;
+
+        snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
+        n = readlink(name, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = '\0';
+        ck_assert_str_ne(target, secret);
+    }
+    for (int i = 0; i < 3; i++)
+        close(held[i]);
+    close(other);
+    close(sock);
+}
+END_TEST
+
+START_TEST(nobody_has_asked)
+{
+    pid_t pid;
+    int sock = -1;
+
+    ck_assert_int_eq((int)fp_spawner_read(&spawner, &pid, &sock), FP_AGAIN);
+    ck_assert_int_eq(sock, -1);
+}
+END_TEST
+
+START_TEST(spawner_without_descriptors)
+{
+    const struct rlimit none = { 0, 0 };
+    struct rlimit before;
+    pid_t pid = 99;
+    int sock = 99;
+
+    ck_assert_int_eq(prlimit(spawner.pid, RLIMIT_NOFILE, &none, &before), 0);
+    ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_OK);
+    ck_assert_int_eq((int)read_helper(&pid, &sock), FP_BUSY);
+    ck_assert_int_eq(sock, -1);
+    /* Later it can again; only root may raise the limit that far. */
+    if (prlimit(spawner.pid, RLIMIT_NOFILE, &before, NULL) == 0) {
+        sock = spawn(&pid);
+        close(sock);
+    }
+}
+END_TEST
+
+/* ---- how they end ---- */
+
+START_TEST(killed_helper_is_gone)
+{
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
+    ck_assert(has_ended(sock));
+    ck_assert(wait_for(is_dead, pid));
+    close(sock);
+}
+END_TEST
+
+/* "Kills and reaps": without anything else being asked of the spawner. */
+START_TEST(killed_helper_leaves_no_zombie)
+{
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
+    ck_assert(wait_for(is_reaped, pid));
+    close(sock);
+}
+END_TEST
+
+START_TEST(killed_helpers_do_not_pile_up)
+{
+    pid_t pids[20], last;
+    int sock;
+
+    for (int i = 0; i < 20; i++) {
+        sock = spawn(&pids[i]);
+        ck_assert_int_eq((int)fp_spawner_kill(&spawner, pids[i]), FP_OK);
+        ck_assert(has_ended(sock));
+        ck_assert(wait_for(is_dead, pids[i]));
+        close(sock);
+    }
+    sock = spawn(&last);
+    for (int i = 0; i < 20; i++)
+        ck_assert(wait_for(is_reaped, pids[i]));
+    close(sock);
+}
+END_TEST
+
+START_TEST(helper_that_died_by_itself_is_reaped_when_told)
+{
+    pid_t pid, next;
+    int sock = spawn(&pid), another;
+
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert(has_ended(sock));
+    ck_assert(wait_for(is_dead, pid));
+    /* Until then its number is nobody else's. */
+    another = spawn(&next);
+    ck_assert(!is_reaped(pid));
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
+    ck_assert(wait_for(is_reaped, pid));
+    close(another);
+    close(sock);
+}
+END_TEST
+
+START_TEST(only_its_own_helpers_are_killed)
+{
+    pid_t stranger = fork(), pid;
+    int sock;
+
+    if (stranger == 0) {
+        pause();
+        _exit(0);
+    }
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, stranger), FP_OK);
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, getpid()), FP_OK);
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, -1), FP_OK);
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, 0), FP_OK);
+    sock = spawn(&pid);        /* the notes before were read by now */
+    ck_assert(!is_dead(stranger));
+    kill(stranger, SIGKILL);
+    ck_assert_int_eq(waitpid(stranger, NULL, 0), stranger);
+    close(sock);
+}
+END_TEST
+
+START_TEST(helper_ends_when_the_daemon_hangs_up)
+{
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    close(sock);
+    ck_assert(wait_for(is_dead, pid));
+}
+END_TEST
+
+START_TEST(helpers_die_with_the_spawner)
+{
+    const pid_t was = spawner.pid;
+    pid_t pids[3], pid;
+    int socks[3], sock = -1;
+
+    for (int i = 0; i < 3; i++) {
+        socks[i] = spawn(&pids[i]);
+        ask(socks[i], 1, "/");
+    }
+    ck_assert_int_eq(kill(was, SIGKILL), 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(has_ended(socks[i]));
+        ck_assert(wait_for(is_dead, pids[i]));
+        close(socks[i]);
+    }
+    ck_assert_int_eq((int)read_helper(&pid, &sock), FP_CLOSED);
+    ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_CLOSED);
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pids[0]), FP_CLOSED);
+}
+END_TEST
+
+START_TEST(stop_ends_everything)
+{
+    const pid_t was = spawner.pid;
+    pid_t pids[3];
+    int socks[3];
+
+    for (int i = 0; i < 3; i++)
+        socks[i] = spawn(&pids[i]);
+    fp_spawner_stop(&spawner);
+    ck_assert_int_eq(spawner.sock, -1);
+    ck_assert(is_reaped(was));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(wait_for(is_dead, pids[i]));
+        close(socks[i]);
+    }
+    fp_spawner_stop(&spawner);
+}
+END_TEST
+
+/* A terminal's or a service manager's signal goes to the whole group. */
+START_TEST(signals_to_the_group_do_not_end_the_spawner)
+{
+    static const int signals[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
+    pid_t pid;
+    int sock = spawn(&pid);
+
+    ask(sock, 1, "/");
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        ck_assert_int_eq(kill(spawner.pid, signals[i]), 0);
+        ck_assert_int_eq(kill(pid, signals[i]), 0);
+    }
+    ask(sock, 2, "/");
+    close(sock);
+    sock = spawn(&pid);
+    ask(sock, 3, "/");
+    close(sock);
+}
+END_TEST
+
+static TCase *add_case(Suite *s, const char *name)
+{
+    TCase *t = tcase_create(name);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 20);
+    suite_add_tcase(s, t);
+    return t;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("spawner");
+    TCase *t = add_case(s, "helpers");
+
+    tcase_add_test(t, helper_answers);
+    tcase_add_test(t, helper_begins_at_a_base);
+    tcase_add_test(t, helpers_work_side_by_side);
+    tcase_add_test(t, helper_keeps_to_the_roots);
+    tcase_add_test(t, helper_leaks_nothing);
+    tcase_add_loop_test(t, nonsense_ends_the_helper, 0, NONSENSE);
+    t = add_case(s, "life");
+    tcase_add_test(t, processes_have_names);
+    tcase_add_test(t, daemons_end_of_the_socket);
+    tcase_add_test(t, nothing_is_inherited);
+    tcase_add_test(t, nobody_has_asked);
+    tcase_add_test(t, spawner_without_descriptors);
+    t = add_case(s, "death");
+    tcase_add_test(t, killed_helper_is_gone);
+    tcase_add_test(t, killed_helper_leaves_no_zombie);
+    tcase_add_test(t, killed_helpers_do_not_pile_up);
+    tcase_add_test(t, helper_that_died_by_itself_is_reaped_when_told);
+    tcase_add_test(t, only_its_own_helpers_are_killed);
+    tcase_add_test(t, helper_ends_when_the_daemon_hangs_up);
+    tcase_add_test(t, helpers_die_with_the_spawner);
+    tcase_add_test(t, stop_ends_everything);
+    tcase_add_test(t, signals_to_the_group_do_not_end_the_spawner);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

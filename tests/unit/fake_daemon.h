@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A daemon for the tests of its clients: a thread that follows a script.  The
+ * script notes what it saw; the test judges it after both have ended.
+ */
+#ifndef FP_FAKE_DAEMON_H
+#define FP_FAKE_DAEMON_H
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "answer.h"
+#include "fdio.h"
+#include "unit.h"
+#include "wire.h"
+
+#define PATIENCE_MS 3000u     /* of a script, so that no test hangs */
+#define PATH        "/srv/file"
+#define PATH_LEN    9
+
+static struct daemon {
+    int listener, sock;       /* -1: none */
+    pthread_t thread;
+    bool running;
+    int file;                 /* what it passes */
+    unsigned connections, questions;
+    uint64_t ids[8];
+    uint32_t deadline_ms;
+    unsigned n_names;
+    char path[64];
+    bool saw_end;             /* the client closed the connection */
+} d;
+
+static char socket_path[108];
+
+static inline void listen_there(int backlog)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+    unlink(socket_path);
+    strcpy(addr.sun_path, socket_path);
+    d.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ck_assert_int_ne(d.listener, -1);
+    ck_assert_int_eq(bind(d.listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    ck_assert_int_eq(listen(d.listener, backlog), 0);
+}
+
+static inline void join(void)
+{
+    if (d.running)
+        ck_assert_int_eq(pthread_join(d.thread, NULL), 0);
+    d.running = false;
+}
+
+static inline void start(void *(*script)(void *))
+{
+    if (d.listener == -1)
+        listen_there(8);
+    ck_assert_int_eq(pthread_create(&d.thread, NULL, script, NULL), 0);
+    d.running = true;
+}
+
+/* ---- what scripts are made of; each false when the script should end ---- */
+
+static inline bool d_receive(struct fp_frame *f, uint8_t *buf)
+{
+    size_t len = 0;
+
+    if (!unit_wait_readable(d.sock, PATIENCE_MS)
+        || fp_recv_packet(d.sock, buf, FP_MAX_FRAME, &len, NULL) != FP_OK) {
+        d.saw_end = true;
+        return false;
+    }
+    return fp_frame_parse(f, buf, len) == FP_OK;
+}
+
+static inline bool d_send(const struct fp_writer *w, int fd)
+{
+    return fp_send_packet(d.sock, w->data, w->len, fd) == FP_OK;
+}
+
+static inline bool d_accept(void)
+{
+    fp_close(&d.sock);
+    if (!unit_wait_readable(d.listener, PATIENCE_MS))
+        return false;
+    d.sock = accept4(d.listener, NULL, NULL, SOCK_CLOEXEC);
+    d.connections += d.sock != -1;
+    return d.sock != -1;
+}
+
+static inline bool d_hello(void)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+    struct fp_hello h;
+
+    return d_receive(&f, buf) && f.type == FP_FRAME_HELLO && f.id == 0
+        && fp_hello_decode(&f.body, &h) == FP_OK && h.version_min <= FP_WIRE_VERSION
+        && h.version_max >= FP_WIRE_VERSION;
+}
+
+static inline bool d_welcome(uint16_t version)
+{
+    uint8_t buf[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    return fp_welcome_encode(&w, version) == FP_OK && d_send(&w, -1);
+}
+
+static inline bool d_greet(void)
+{
+    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION);
+}
+
+static inline bool d_question(uint64_t *id_r)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+    struct fp_lookup l;
+
+    if (!d_receive(&f, buf) || f.type != FP_FRAME_LOOKUP
+        || fp_lookup_decode(&f.body, &l) != FP_OK || l.path_len >= sizeof(d.path))
+        return false;
+    memcpy(d.path, l.path, l.path_len);
+    d.path[l.path_len] = '\0';
+    d.deadline_ms = l.deadline_ms;
+    d.n_names = l.names.n;
+    if (d.questions < sizeof(d.ids) / sizeof(d.ids[0]))
+        d.ids[d.questions] = f.id;
+    d.questions++;
+    *id_r = f.id;
+    return true;
+}
+
+static inline void step(struct fp_answer *a, size_t end, uint32_t mode, uint64_t size)
+{
+    struct fp_step *s = &a->steps[a->n_steps++];
+
+    memset(s, 0, sizeof(*s));
+    s->end = (uint16_t)end;
+    s->self.mode = mode;
+    s->self.size = size;
+}
+
+/* "/", "/srv" and the file, which has that size. */
+static inline void make_answer(struct fp_answer *a, uint64_t size)
+{
+    fp_answer_init(a, FP_OK);
+    step(a, 1, S_IFDIR | 0755, 0);
+    step(a, 4, S_IFDIR | 0755, 0);
+    step(a, PATH_LEN, S_IFREG | 0644, size);
+    a->fd = d.file;
+}
+
+static inline bool d_send_answer(uint64_t id, const struct fp_answer *a)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    return fp_answer_encode(&w, id, a) == FP_OK && d_send(&w, a->fd);
+}
+
+static inline bool d_answer(uint64_t id)
+{
+    static struct fp_answer a;
+
+    make_answer(&a, 7);
+    return d_send_answer(id, &a);
+}
+
+static inline bool d_error(fp_status st)
+{
+    uint8_t buf[512];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    return fp_error_encode(&w, 0, st, "no") == FP_OK && d_send(&w, -1);
+}
+
+/* Waits until the client has closed the connection. */
+static inline void d_wait_for_end(void)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+
+    d.saw_end = false;
+    d_receive(&f, buf);
+}
+
+#endif
