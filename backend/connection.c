@@ -79,11 +79,12 @@ static void refuse(struct fp_connection *conn, fp_status why)
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (fp_error_encode(&w, 0, why, fp_status_text(why)) == FP_OK)
+    if ((why == FP_PROTOCOL || why == FP_VERSION)
+        && fp_error_encode(&w, 0, why, fp_status_text(why)) == FP_OK) {
         fp_send_packet(conn->sock, buf, w.len, -1);
-    if (why == FP_PROTOCOL || why == FP_VERSION)
         fp_log(FP_LOG_WARNING, 30, "closing a connection: %s; do module and daemon "
                "belong together?", fp_status_text(why));
+    }
     fp_connection_destroy(&conn);
 }
 
@@ -136,7 +137,7 @@ static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
     struct fp_writer w;
     struct fp_hello h;
 
-    if (f->type != FP_FRAME_HELLO || fp_hello_decode(&f->body, &h) != FP_OK)
+    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
         return FP_PROTOCOL;
     if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
         return FP_VERSION;

@@ -117,7 +117,7 @@ static void start(struct helper *p, struct job *j)
     p->job = NULL;
     h->counts.running--;
     h->counts.deaths++;
-    lose(p, FP_IOERROR);
+    lose(p, FP_FAILED);
     TAILQ_INSERT_HEAD(&h->queue, j, link);
     h->counts.queued++;
 }
@@ -195,7 +195,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
                "replacing it", (int)p->pid, fp_status_text(st),
                j != NULL ? (int)j->task->lookup.path_len : 7,
                j != NULL ? j->task->lookup.path : "nothing");
-        lose(p, FP_IOERROR);
+        lose(p, FP_FAILED);
         return;
     }
     ev_timer_stop(loop, &p->deadline);
@@ -269,7 +269,7 @@ static void restart_spawner(struct fp_helpers *h)
     fp_log(FP_LOG_ERROR, 22, "the process that makes helpers is gone: starting another");
     ev_io_stop(h->loop, &h->born);
     fp_spawner_stop(&h->spawner);
-    lose_all(h, FP_IOERROR);
+    lose_all(h, FP_FAILED);
     h->missing = h->settings.helpers;
     ev_timer_again(h->loop, &h->respawn);
 }

@@ -24,7 +24,7 @@ static const int priorities[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 static enum fp_log_level threshold = FP_LOG_INFO;
 static int file = STDERR_FILENO;
-static bool to_syslog;
+static bool to_syslog, echo;
 
 static struct { time_t since; unsigned seen; } windows[MAX_ID];
 
@@ -64,6 +64,16 @@ int fp_log_open(const char *target, enum fp_log_level level)
     return 0;
 }
 
+int fp_log_chown(uid_t uid, gid_t gid)
+{
+    return to_syslog || file == STDERR_FILENO ? 0 : fchown(file, uid, gid);
+}
+
+void fp_log_echo(bool on)
+{
+    echo = on;
+}
+
 /* Paths are chosen by others: one message stays one line of printable bytes. */
 static void make_printable(char *text)
 {
@@ -80,6 +90,8 @@ static void emit(enum fp_log_level level, int id, const char *text)
     time_t now = time(NULL);
     int n;
 
+    if (echo && level == FP_LOG_ERROR && (to_syslog || file != STDERR_FILENO))
+        dprintf(STDERR_FILENO, "flashpached: FP%04d %s\n", id, text);
     if (to_syslog) {
         syslog(priorities[level], "FP%04d %s: %s", id, level_names[level], text);
         return;

@@ -7,6 +7,9 @@
 #ifndef FP_LOG_H
 #define FP_LOG_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 
 /* -1 for a name that is none of error, warning, info, debug. */
@@ -18,6 +21,13 @@ int fp_log_level_parse(const char *name);
  * Opening the same path again follows a rotation.
  */
 int fp_log_open(const char *target, enum fp_log_level level);
+
+/* Gives the log's file to the user that will reopen it.  0, or -1 with errno. */
+int fp_log_chown(uid_t uid, gid_t gid);
+
+/* Until it is called again with false, errors also go to standard error: for
+ * the time in which somebody waits there to see whether we start. */
+void fp_log_echo(bool on);
 
 /* id is the number behind "FP"; the text needs no line end. */
 void fp_log(enum fp_log_level level, int id, const char *format, ...)

@@ -52,7 +52,8 @@ struct daemon {
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
     int ready_pipe;             /* to the process that was called; -1 */
-    int pid_file;
+    int pid_file;               /* -1: none is wanted */
+    bool pid_written;
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
 
@@ -142,8 +143,12 @@ static const char *log_target(const struct daemon *d, const struct fp_conf *c)
 
 static bool open_log(const struct daemon *d, const struct fp_conf *c)
 {
-    if (fp_log_open(log_target(d, c), (enum fp_log_level)c->log_level) == 0)
+    if (fp_log_open(log_target(d, c), (enum fp_log_level)c->log_level) == 0) {
+        if (geteuid() == 0 && fp_log_chown(c->uid, c->gid) == -1)
+            fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log,
+                   (unsigned)c->uid);
         return true;
+    }
     fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", log_target(d, c));
     return false;
 }
@@ -269,10 +274,44 @@ static bool detach(struct daemon *d)
     return true;
 }
 
+/* Opened while we may, written when the socket is ours: until then it may be
+ * that of another daemon. */
+static bool open_pid_file(struct daemon *d)
+{
+    const char *path = d->conf->pid_file;
+
+    if (path[0] == '\0')
+        return true;
+    d->pid_file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (d->pid_file == -1)
+        fp_log(FP_LOG_ERROR, 8, "cannot open the pid file %s: %m", path);
+    return d->pid_file != -1;
+}
+
+static void write_pid_file(struct daemon *d)
+{
+    if (d->pid_file == -1)
+        return;
+    if (ftruncate(d->pid_file, 0) == -1 || dprintf(d->pid_file, "%d\n", (int)getpid()) < 0)
+        fp_log(FP_LOG_ERROR, 8, "cannot write the pid file %s: %m", d->conf->pid_file);
+    d->pid_written = true;
+}
+
+/* In a directory that is not ours it cannot be removed, only emptied. */
+static void remove_pid_file(struct daemon *d)
+{
+    if (d->pid_written && unlink(d->conf->pid_file) == -1
+        && ftruncate(d->pid_file, 0) == -1)
+        fp_log(FP_LOG_WARNING, 8, "cannot remove the pid file %s: %m", d->conf->pid_file);
+    fp_close(&d->pid_file);
+}
+
 static void say_ready(struct daemon *d)
 {
     int null;
 
+    write_pid_file(d);
+    fp_log_echo(false);
     fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
            PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->helpers);
     if (d->ready_pipe == -1)
@@ -288,27 +327,13 @@ static void say_ready(struct daemon *d)
     fp_close(&null);
 }
 
-static bool write_pid_file(struct daemon *d)
-{
-    const char *path = d->conf->pid_file;
-
-    if (path[0] == '\0')
-        return true;
-    d->pid_file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (d->pid_file == -1 || dprintf(d->pid_file, "%d\n", (int)getpid()) < 0) {
-        fp_log(FP_LOG_ERROR, 8, "cannot write the pid file %s: %m", path);
-        return false;
-    }
-    return true;
-}
-
 /* ---- start and end ---- */
 
 /* As root if we are, and before anything is shared. */
 static bool prepare(struct daemon *d)
 {
     if (!open_log(d, d->conf) || (!d->args.foreground && !detach(d))
-        || !write_pid_file(d))
+        || !open_pid_file(d))
         return false;
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
@@ -347,10 +372,7 @@ static void stop(struct daemon *d)
     fp_helpers_destroy(&d->helpers);
     fp_dispatch_destroy(&d->dispatch);
     fp_cache_destroy(&d->cache);
-    if (d->pid_file != -1 && unlink(d->conf->pid_file) == -1
-        && ftruncate(d->pid_file, 0) == -1)
-        fp_log(FP_LOG_WARNING, 8, "cannot remove the pid file %s: %m", d->conf->pid_file);
-    fp_close(&d->pid_file);
+    remove_pid_file(d);
     fp_conf_destroy(&d->conf);
 }
 
@@ -360,6 +382,8 @@ int main(int argc, char **argv)
     bool ok;
 
     parse_arguments(&d.args, argc, argv);
+    /* Whatever we were started with is not for us, nor for our helpers. */
+    close_range(STDERR_FILENO + 1, ~0u, 0);
     d.conf = fp_conf_load(d.args.file, d.args.overrides, d.args.n_overrides);
     if (d.conf == NULL)
         return 1;
@@ -369,6 +393,7 @@ int main(int argc, char **argv)
         return 0;
     }
     signal(SIGPIPE, SIG_IGN);
+    fp_log_echo(true);
     ok = prepare(&d) && start(&d);
     if (ok) {
         watch_signals(&d);

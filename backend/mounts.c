@@ -4,6 +4,7 @@
 
 #include <linux/magic.h>
 #include <stddef.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #define REMEMBERED 64
@@ -45,6 +46,10 @@ bool fp_mount_is_local(int fd, dev_t dev)
     if (fstatfs(fd, &fs) == -1)
         return false;
     local = is_local_type((unsigned long)fs.f_type & 0xffffffffUL);
+    /* A number without a driver behind it (major 0) is soon another mount's:
+     * then not local is the safe thing to remember. */
+    if (local && major(dev) == 0)
+        return true;
     /* The oldest makes room. */
     known[n % REMEMBERED].dev = dev;
     known[n++ % REMEMBERED].local = local;

@@ -160,6 +160,7 @@ static bool step(int *dir, const char *name, bool more, struct fp_step *s)
  * Opens what place stands for, by the kernel's own name for it, so that it is
  * the inode that was looked at; then looks again, at the descriptor itself.
  * Answers why not: FP_OK also where the file may not be read (fd stays -1).
+ * Somebody's lease on the file (EAGAIN) is for httpd to wait for.
  */
 static fp_status open_file(const struct fp_resolver *r, int place,
                            struct fp_meta *m, int *fd_r)
@@ -169,8 +170,12 @@ static fp_status open_file(const struct fp_resolver *r, int place,
 
     proc_name(name, place);
     *fd_r = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd_r == -1 && (errno == EACCES || errno == EPERM))
+        return FP_OK;
+    if (*fd_r == -1 && errno == EAGAIN)
+        return FP_FAILED;
     if (*fd_r == -1)
-        return is_our_fault(errno) ? FP_BUSY : FP_OK;
+        return is_our_fault(errno) ? FP_BUSY : fp_status_from_errno(errno);
     if (!opened_within(r, *fd_r)) {
         fp_close(fd_r);
         return FP_REFUSED;
@@ -206,7 +211,14 @@ static fp_status finish(const struct fp_resolver *r, const struct fp_task *t, in
     }
     st = open_file(r, *place, m, &a->fd);
     a->local = a->fd != -1 && fp_mount_is_local(a->fd, m->dev);
-    return st;
+    if (st == FP_OK || st > FP_IOERROR)
+        return st;
+    /* That is the file system's word on the file, not on the question. */
+    if (link)
+        last->target_status = st;
+    else
+        last->status = st;
+    return FP_OK;
 }
 
 static void look_for(int dir, const char *name, size_t len, struct fp_access *x)

@@ -196,7 +196,7 @@ static fp_status greet(int sock, uint64_t deadline_ms)
         return st;
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
         return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
-    if (f.type != FP_FRAME_WELCOME || fp_welcome_decode(&f.body, &version) != FP_OK)
+    if (f.type != FP_FRAME_WELCOME || f.id != 0 || fp_welcome_decode(&f.body, &version) != FP_OK)
         return FP_PROTOCOL;
     return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
 }
@@ -278,7 +278,7 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
 
     if (names != NULL)
         l.names = *names;
-    fp_answer_init(a, FP_SHUTDOWN);
+    fp_answer_init(a, FP_FAILED);
     if (!begin(c, &sock, &id))
         return FP_AGAIN;
     if (sock != -1)

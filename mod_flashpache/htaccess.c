@@ -413,7 +413,7 @@ void fp_htaccess_keep(request_rec *r)
     if (q == NULL || table.limit == 0 || !fp_settings_of(r->server)->keep_parsed)
         return;
     /* Core puts what it parses before what it was given. */
-    for (const struct htaccess_result *h = r->htaccess; h != q->injected; h = h->next) {
+    for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int beyond = 0, name;
         const struct fp_step *s = h->htaccess == NULL ? NULL
             : fp_request_step(q, h->dir, without_slash(h->dir), &beyond);

@@ -163,7 +163,7 @@ static const char *reason_of(fp_status st)
     case FP_VERSION: return "version";
     case FP_DENIED: return "foreign";
     case FP_LOSTFD: return "descriptors";
-    case FP_SHUTDOWN: return "shutdown";
+    case FP_FAILED: return "failed";
     default: return "error";
     }
 }

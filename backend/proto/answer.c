@@ -215,7 +215,7 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 /* Why there may be no answer. */
 static bool is_reason(fp_status st)
 {
-    return st >= FP_TIMEOUT && st <= FP_SHUTDOWN;
+    return st >= FP_TIMEOUT && st <= FP_FAILED;
 }
 
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,

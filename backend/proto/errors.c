@@ -23,7 +23,7 @@ static const struct row rows[] = {
     { FP_BUSY, 0, "too many lookups waiting" },
     { FP_REFUSED, 0, "path is outside the configured roots" },
     { FP_TOODEEP, 0, "path has too many components" },
-    { FP_SHUTDOWN, 0, "daemon is ending" },
+    { FP_FAILED, 0, "the daemon could not look" },
     { FP_VERSION, 0, "no common protocol version" },
     { FP_PROTOCOL, 0, "protocol error" },
     { FP_AGAIN, 0, "would block" },

@@ -22,7 +22,7 @@ typedef enum fp_status {
     FP_BUSY = 17,        /* a queue or table is full */
     FP_REFUSED = 18,     /* the path is not to be answered here */
     FP_TOODEEP = 19,     /* more components than an answer can hold */
-    FP_SHUTDOWN = 20,    /* the daemon is ending */
+    FP_FAILED = 20,    /* the daemon could not look: a helper died */
     FP_VERSION = 21,     /* no common protocol version */
     FP_PROTOCOL = 22,    /* the peer broke the protocol */
 

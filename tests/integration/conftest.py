@@ -141,6 +141,10 @@ class Lab:
                 one.stop()
             except Exception as problem:  # end the others too, then say it
                 problems.append(problem)
+            # A child that crashed costs one client its answer, and nobody else notices.
+            crashes = [line for line in getattr(one, "error_text", str)().splitlines() if "exit signal" in line]
+            if crashes:
+                problems.append(f"{one.name}: {crashes}")
         self.started = []
         assert not problems, problems
 

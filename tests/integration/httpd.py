@@ -125,7 +125,7 @@ Group {USER}
 ServerName localhost
 {listen}{self.limits}
 ErrorLog {self.error_log}
-LogLevel warn mpm_{self.mpm}:notice{" ssl:error" if self.tls else ""}
+LogLevel warn core:notice mpm_{self.mpm}:notice{" ssl:error" if self.tls else ""}
 LogFormat "{LOG_FORMAT}" flashpache
 CustomLog {self.access_log} flashpache
 TypesConfig {self.dir}/mime.types

@@ -142,6 +142,19 @@ static void assert_same_step(const struct fp_step *a, const struct fp_step *b)
         assert_same_meta(&a->target, &b->target);
 }
 
+static void assert_same_access(const struct fp_access *a, const struct fp_access *b)
+{
+    ck_assert_int_eq((int)a->status, (int)b->status);
+    if (a->status != FP_OK)
+        return;
+    ck_assert_uint_eq(a->mode, b->mode);
+    ck_assert_uint_eq(a->dev, b->dev);
+    ck_assert_uint_eq(a->ino, b->ino);
+    ck_assert_uint_eq(a->size, b->size);
+    ck_assert_int_eq(a->mtime.sec, b->mtime.sec);
+    ck_assert_uint_eq(a->ctime.nsec, b->ctime.nsec);
+}
+
 static void assert_round_trip(void)
 {
     encode();
@@ -150,8 +163,12 @@ static void assert_round_trip(void)
     ck_assert_int_eq((int)out.source, (int)in.source);
     ck_assert_int_eq(out.local, in.local);
     ck_assert_uint_eq(out.n_steps, in.n_steps);
-    for (unsigned i = 0; i < in.n_steps; i++)
+    ck_assert_uint_eq(out.n_names, in.n_names);
+    for (unsigned i = 0; i < in.n_steps; i++) {
         assert_same_step(&in.steps[i], &out.steps[i]);
+        for (unsigned k = 0; k < in.n_names && fp_step_leads_on(&in.steps[i]); k++)
+            assert_same_access(&in.steps[i].access[k], &out.steps[i].access[k]);
+    }
 }
 
 /* ---- every shape that an answer can have ---- */
@@ -233,6 +250,18 @@ static void shape_looping_link(void)
     add_link(FP_LOOP, 0);
 }
 
+/* Only what leads on has access files. */
+static void shape_access_files(void)
+{
+    shape_links_above();
+    in.n_names = FP_MAX_NAMES;
+    for (unsigned i = 0; i < in.n_steps; i++)
+        for (unsigned k = 0; k < FP_MAX_NAMES; k++)
+            in.steps[i].access[k] = (struct fp_access){
+                k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i), S_IFREG | 0600, 1, 20 + i,
+                300 + k, { -7, 0 }, { 8, 999999999 } };
+}
+
 static void shape_most_steps(void)
 {
     add_dir();
@@ -245,7 +274,7 @@ static void shape_most_steps(void)
 static void (*const shapes[])(void) = {
     shape_root, shape_file, shape_file_on_a_network, shape_unreadable_file, shape_fifo,
     shape_absent, shape_denied, shape_io_error, shape_link_to_file, shape_links_above,
-    shape_dangling_link, shape_looping_link, shape_most_steps,
+    shape_dangling_link, shape_looping_link, shape_access_files, shape_most_steps,
 };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
@@ -293,7 +322,7 @@ END_TEST
 
 START_TEST(every_reason_for_no_answer)
 {
-    for (int st = FP_TIMEOUT; st <= FP_SHUTDOWN; st++) {
+    for (int st = FP_TIMEOUT; st <= FP_FAILED; st++) {
         setup();
         in.status = (fp_status)st;
         assert_round_trip();
@@ -556,7 +585,7 @@ END_TEST
 START_TEST(statuses_that_no_answer_has)
 {
     for (int st = 1; st < 256; st++) {
-        if (st >= FP_TIMEOUT && st <= FP_SHUTDOWN)
+        if (st >= FP_TIMEOUT && st <= FP_FAILED)
             continue;
         setup();
         encode();

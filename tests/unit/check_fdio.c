@@ -354,7 +354,8 @@ static void count_signal(int sig)
 START_TEST(signals_do_not_interrupt)
 {
     const struct sigaction action = { .sa_handler = count_signal };
-    const struct itimerval every = { { 0, 10000 }, { 0, 10000 } }, never = { { 0, 0 }, { 0, 0 } };
+    const struct itimerval every = { { 0, 10000 }, { 0, 10000 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
     int fd;
     fp_status st;
 

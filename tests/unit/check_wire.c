@@ -638,13 +638,13 @@ START_TEST(error_round_trip)
         memset(text, 'x', sizeof(text));
         text[lengths[i]] = '\0';
         fp_writer_init(&w, buf, FP_MAX_FRAME);
-        ck_assert_int_eq((int)fp_error_encode(&w, 3, FP_SHUTDOWN, text), FP_OK);
+        ck_assert_int_eq((int)fp_error_encode(&w, 3, FP_FAILED, text), FP_OK);
         ck_assert_uint_eq(w.len, FP_FRAME_HEADER + 2 + sent);
         ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
         ck_assert_uint_eq(f.type, FP_FRAME_ERROR);
         ck_assert_uint_eq(f.id, 3);
         ck_assert_int_eq((int)fp_error_decode(&f.body, &said), FP_OK);
-        ck_assert_int_eq((int)said, FP_SHUTDOWN);
+        ck_assert_int_eq((int)said, FP_FAILED);
     }
 }
 END_TEST

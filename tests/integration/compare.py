@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many requests to two servers at once: responses and error-log lines side by side.
+
+Requests are pipelined in batches, because a comparison of thousands must take seconds. The
+error log carries each request's X-Test header, so a line belongs to a known request.
+"""
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import rawhttp
+
+BATCH = 60
+NO_ANSWER = "closed without an answer"
+THREADS = 4
+TIMES = 2           # each request of a batch, one after the other: cold or stale, then warm
+# Closes the connection, so that none of the compared requests has to.
+END = rawhttp.request("OPTIONS", "*", tag="end")
+# For the configuration of both: lines by request, without time, process and port; and core's
+# notices, or nobody would read of a child that crashed.
+LOG_FORMAT = 'ErrorLogFormat "%-{X-Test}i %-m:%-l %-E %M"\nLogLevel core:notice\n'
+# Which files a listing or a walk names first is the file system's; addresses are a process's.
+NOISE = re.compile(r"\[client [^]]*\] ?|0x[0-9a-f]{6,}")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request; the same object is sent to both servers."""
+    host: str
+    path: str
+    method: str = "GET"
+    headers: tuple = ()
+
+    def data(self, tag):
+        return rawhttp.request(self.method, self.path, host=self.host, tag=tag, close=False,
+                               **dict(self.headers))
+
+    def __str__(self):
+        return f"{self.method} {self.path} Host: {self.host} {dict(self.headers) or ''}"
+
+
+@dataclass
+class Answer:
+    response: tuple
+    log: list = field(default_factory=list)
+
+    def __eq__(self, other):
+        return self.response == other.response and self.log == other.log
+
+    def __str__(self):
+        status, headers, body = self.response
+        return f"{status} {headers} {body[:300]!r}\n      log: {self.log}"
+
+
+def _pipeline(port, asks, tags):
+    """The responses to these; a server that closes after an error is asked again for the rest."""
+    done = []
+    while len(done) < len(asks):
+        left = list(zip(asks, tags))[len(done):]
+        data = b"".join(a.data(t) for a, t in left) + END
+        got = rawhttp.parse(rawhttp.exchange(port, data), [a.method for a, _ in left])
+        done += got[:len(left)] or [rawhttp.Response(NO_ANSWER)]
+    assert len(done) == len(asks), (len(done), len(asks), [str(a) for a in asks[:3]])
+    return [rawhttp.normalised(r) for r in done]
+
+
+def _log_by_tag(server, since):
+    lines = {}
+    with open(server.error_log, errors="replace") as log:
+        log.seek(since)
+        for line in log:
+            tag, _, rest = line.rstrip("\n").partition(" ")
+            lines.setdefault(tag, []).append(NOISE.sub("", rest))
+    return lines
+
+
+def collect(server, asks, times=TIMES):
+    """[Answer of the first time, ...] for each; `times` lists of them."""
+    since = server.error_log.stat().st_size
+    tagged = [(a, f"{i}.{n}") for start in range(0, len(asks), BATCH // times)
+              for n in range(times)
+              for i, a in list(enumerate(asks))[start:start + BATCH // times]]
+    batches = [tagged[i:i + BATCH] for i in range(0, len(tagged), BATCH)]
+
+    def fetch(batch):
+        return _pipeline(server.port, [a for a, _ in batch], [t for _, t in batch])
+    with ThreadPoolExecutor(THREADS) as pool:
+        fetched = [r for part in pool.map(fetch, batches) for r in part]
+    lines = _log_by_tag(server, since)
+    by_tag = {t: Answer(r, sorted(lines.get(t, ()))) for (_, t), r in zip(tagged, fetched)}
+    return [[by_tag[f"{i}.{n}"] for i in range(len(asks))] for n in range(times)]
+
+
+def differences(stock, flash, asks):
+    """[(ask, which time, stock's answer, ours)] where they differ."""
+    expected, = collect(stock, asks, 1)
+    return [(a, n, x, y) for n, ours in enumerate(collect(flash, asks))
+            for a, x, y in zip(asks, expected, ours) if x != y]
+
+
+def _what(a, b):
+    """In words what is not the same of two answers."""
+    parts = [f"{name} {x!r} -> {y!r}" for name, x, y in zip(("status", "headers", "body"), a.response, b.response)
+             if x != y and name != "headers"]
+    for sign, one, other in (("-", a, b), ("+", b, a)):
+        parts += [f"{sign}{h[0]}: {h[1]}" for h in one.response[1] if h not in other.response[1]]
+        parts += [f"{sign}log {line!r}" for line in one.log if one.log.count(line) > other.log.count(line)]
+    return "; ".join(p[:600] for p in parts)
+
+
+def told(found, most=40):
+    """One line each: the request, which time it was asked, stock -> ours."""
+    lines = [f"{a} ({('cold', 'warm')[n]}): {_what(x, y)}" for a, n, x, y in found[:most]]
+    return f"{len(found)} differences, the first:\n" + "\n".join(lines)
+
+
+def until_equal(stock, flash, asks, seconds):
+    """Ask until both agree; (seconds that took, what still differs at the end of them)."""
+    began = time.monotonic()
+    left = asks
+    while True:
+        found = differences(stock, flash, left)
+        unanswered = [f for f in found if NO_ANSWER in f[3].response]
+        assert not unanswered, told(unanswered)     # an old answer is allowed, none is not
+        if not found or time.monotonic() - began > seconds:
+            return time.monotonic() - began, found
+        left = list(dict.fromkeys(a for a, _, _, _ in found))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SymLinksIfOwnerMatch holds while somebody swaps the links: foreign content never gets out.
+
+Stock has a race between its look and its open. With Flashpache the owners of the very links
+that led to the descriptor are compared, so ours must not lose it, not even once.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tree
+from fetch import Client
+from httpd import user_ids
+
+pytestmark = pytest.mark.needs_flashpache
+
+SECONDS = 4
+THREADS = 12
+LEAST = 2000            # requests; fewer would say little
+OWN, FOREIGN = b"the owner's own content\n", b"another user's secret!!\n"
+# Swaps a link atomically in a tight loop: argv is the link and its targets.
+SWAPPER = """
+import os, sys
+link, *targets = sys.argv[1:]
+uid = int(os.environ["LINK_UID"])
+if os.path.lexists(link + ".new"):      # the one before was ended between two calls
+    os.unlink(link + ".new")
+while True:
+    for target in targets:
+        os.symlink(target, link + ".new")
+        os.lchown(link + ".new", uid, uid)
+        os.rename(link + ".new", link)
+"""
+
+
+class Swapping:
+    """A process for each link, until the block ends."""
+
+    def __init__(self, links, uid):
+        self.links, self.uid = links, uid
+
+    def __enter__(self):
+        self.processes = [subprocess.Popen([sys.executable, "-c", SWAPPER, str(link), *targets],
+                                           env={**os.environ, "LINK_UID": str(self.uid)})
+                          for link, targets in self.links.items()]
+
+    def __exit__(self, *_):
+        ended = [p.poll() for p in self.processes]
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        assert ended == [None] * len(ended), "a swapper ended by itself"
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    """own/ belongs to www-data, as do the links; foreign/ to root. Same lengths and times."""
+    root = base / "race"
+    uid, gid = user_ids()
+    for name, text in (("own", OWN), ("foreign", FOREIGN)):
+        for path in ("file.txt", "sub/file.txt"):
+            tree.put(root / name / path, text)
+    for path in (root / "own", root / "own/file.txt", root / "own/sub", root / "own/sub/file.txt"):
+        os.chown(path, uid, gid)
+    for name in ("byfile", "bydir", "both"):
+        (root / name).mkdir()
+    os.symlink("../own/file.txt", root / "byfile/link")
+    os.symlink("../own", root / "bydir/link")
+    os.symlink("../own", root / "both/dir")
+    for link in ("byfile/link", "bydir/link", "both/dir"):
+        os.lchown(root / link, uid, gid)
+    return root
+
+
+@pytest.fixture(scope="module", params=(1, 50), ids=("ttl1", "ttl50"))
+def server(lab, root, request):
+    override = f"<Directory {root}>\nOptions SymLinksIfOwnerMatch\nAllowOverride All\n</Directory>"
+    server = lab.under_test(f"flash-{request.param}", root, mpm="event", vhosts=[(["owner"], override)],
+                            daemon_settings={"ttl_ms": request.param})
+    yield server
+    lab.end()
+
+
+PATHS = ("/byfile/link", "/bydir/link/file.txt", "/bydir/link/sub/file.txt", "/both/dir/file.txt")
+
+
+def ask_until(port, end):
+    found = Counter()
+    with Client(port, host="owner") as client:
+        while time.monotonic() < end:
+            for path in PATHS:
+                status, body = client.get(path)
+                kind = "own" if body == OWN else "FOREIGN" if body == FOREIGN else "other"
+                found[path, status, kind] += 1
+    return found
+
+
+def test_foreign_content_never_gets_out(server, root):
+    uid, _ = user_ids()
+    links = {root / "byfile/link": ("../own/file.txt", "../foreign/file.txt"),
+             root / "bydir/link": ("../own", "../foreign"), root / "both/dir": ("../foreign", "../own")}
+    end = time.monotonic() + SECONDS
+    with Swapping(links, uid), ThreadPoolExecutor(THREADS) as pool:
+        found = sum(pool.map(lambda _: ask_until(server.port, end), range(THREADS)), Counter())
+    print("\n" + "\n".join(f"{count:7} {what}" for what, count in sorted(found.items())))
+    wrong = {w: n for w, n in found.items()
+             if (w[1], w[2]) not in ((200, "own"), (403, "other"), (404, "other"))}
+    assert not wrong
+    assert sum(found.values()) >= LEAST
+    kinds = {kind for _, _, kind in found}
+    assert kinds == {"own", "other"}, "the race was never met: it was always the same target"

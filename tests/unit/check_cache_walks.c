@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the cache does so that walks are short: directories kept open, files
+ * that are not opened again, ages; and the access files that walks look for.
+ */
+#include "config.h"
+#include "cache.h"
+
+#include "cache_kit.h"
+#include "keyed_hash.h"
+#include "proto/fdio.h"
+
+#define TTL    100
+#define PLACES 3
+#define NAMES  1        /* the number of the list that questions name */
+
+static struct fp_cache *cache;
+static struct fp_answer answer;
+static struct fp_cache_base base;
+static struct fp_cache_age age;
+static int fds_at_rest;
+static uint64_t now;
+
+static void setup(void)
+{
+    const struct fp_cache_limits limits = { 100, PLACES, 100, 100, TTL };
+
+    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    fds_at_rest = unit_open_fds();
+    now = 1000;
+    cache = fp_cache_create(&limits);
+    ck_assert_ptr_nonnull(cache);
+}
+
+static void teardown(void)
+{
+    fp_cache_destroy(&cache);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+static int cached_fds(void)
+{
+    return unit_open_fds() - fds_at_rest;
+}
+
+static void insert(const char *path, const struct fp_cache_base *b)
+{
+    fp_cache_insert(cache, path, strlen(path), 0, b, now, &answer);
+    ck_assert_int_eq(answer.fd, -1);
+}
+
+/* A walk; of a directory that is the whole path it brings a descriptor. */
+static void walked(const char *path, const char *what)
+{
+    kit_answer(&answer, path, what);
+    if (fp_step_leads_on(&answer.steps[answer.n_steps - 1]))
+        answer.fd = kit_file('p');
+    insert(path, NULL);
+}
+
+static bool known(const char *path)
+{
+    return fp_cache_lookup(cache, path, strlen(path), 0, now, &answer, &age);
+}
+
+static bool find_base(const char *path)
+{
+    return fp_cache_find_base(cache, path, strlen(path), 0, now, &base);
+}
+
+/* The walk of the last component alone, from the base that was found. */
+static void walked_from_base(const char *path, char kind)
+{
+    const char what[] = { 'd', kind, '\0' };
+    const struct fp_cache_base began = base;
+
+    kit_answer(&answer, path, what);
+    kit_step(&answer.steps[0], path, strlen(path), kind, '0');
+    answer.n_steps = 1;
+    insert(path, &began);
+}
+
+/* ---- places ---- */
+
+START_TEST(base_is_found)
+{
+    walked("/a/b", "ddd");
+    ck_assert(find_base("/a/b/f"));
+    ck_assert_uint_eq(base.len, 4);
+    ck_assert_int_eq(kit_version_of(base.fd), 'p');
+    ck_assert(!find_base("/a/b/c/f"));
+    ck_assert(!find_base("/a/f"));
+    ck_assert(!find_base("/"));
+    walked("/", "d");
+    ck_assert(find_base("/x"));
+    ck_assert_uint_eq(base.len, 1);
+    ck_assert_uint_eq(fp_cache_counts(cache).places, 2);
+    ck_assert_int_eq(cached_fds(), 2);
+}
+END_TEST
+
+START_TEST(place_is_not_lent_as_a_file)
+{
+    walked("/a", "dd");
+    ck_assert(known("/a"));
+    ck_assert_int_eq(answer.fd, -1);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
+}
+END_TEST
+
+START_TEST(base_is_not_believed_longer_than_the_rest)
+{
+    walked("/a", "dd");
+    now += TTL;
+    ck_assert(!find_base("/a/f"));
+}
+END_TEST
+
+START_TEST(places_are_bounded)
+{
+    char path[16];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/d%d", i);
+        walked(path, "dd");
+        ck_assert_uint_le(fp_cache_counts(cache).places, PLACES);
+        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).places);
+        ck_assert(known(path));
+    }
+    ck_assert(find_base("/d19/f"));
+    ck_assert(!find_base("/d0/f"));
+}
+END_TEST
+
+START_TEST(place_in_use_stays)
+{
+    char path[16];
+
+    walked("/used", "dd");
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/d%d", i);
+        walked(path, "dd");
+        ck_assert(find_base("/used/f"));
+    }
+}
+END_TEST
+
+START_TEST(place_stays_while_it_is_the_same_directory)
+{
+    walked("/a", "dd");
+    walked("/a/f", "ddf");
+    ck_assert(find_base("/a/f"));
+    walked("/a/g", "dd1f");
+    ck_assert(!find_base("/a/f"));
+    ck_assert_uint_eq(fp_cache_counts(cache).places, 0);
+}
+END_TEST
+
+START_TEST(place_goes_with_its_directory)
+{
+    static const char *const instead[] = { "da", "df", "du", "dx", "dl", "db", "dd1" };
+
+    for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
+        fp_cache_clear(cache);
+        walked("/a", "dd");
+        ck_assert(find_base("/a/f"));
+        kit_answer(&answer, "/a", instead[i]);
+        insert("/a", NULL);
+        ck_assert(!find_base("/a/f"));
+        ck_assert_uint_eq(fp_cache_counts(cache).places, 0);
+        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
+    }
+}
+END_TEST
+
+START_TEST(link_to_a_directory_is_a_place)
+{
+    walked("/l", "dl1");
+    ck_assert(find_base("/l/f"));
+    kit_answer(&answer, "/l/g", "dl2f");
+    insert("/l/g", NULL);
+    ck_assert(!find_base("/l/f"));
+}
+END_TEST
+
+START_TEST(walk_from_a_base_adds_to_it)
+{
+    walked("/a/b", "ddd");
+    ck_assert(find_base("/a/b/f"));
+    walked_from_base("/a/b/f", 'f');
+    ck_assert(known("/a/b/f"));
+    ck_assert_uint_eq(answer.n_steps, 4);
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert(find_base("/a/b/no"));
+    walked_from_base("/a/b/no", 'a');
+    ck_assert(known("/a/b/no/x"));
+    ck_assert_uint_eq(answer.n_steps, 4);
+}
+END_TEST
+
+START_TEST(walk_from_a_base_that_was_replaced_is_not_kept)
+{
+    walked("/a", "dd");
+    ck_assert(find_base("/a/f"));
+    walked("/a", "dd1");
+    walked_from_base("/a/f", 'f');
+    ck_assert(!known("/a/f"));
+    ck_assert(find_base("/a/f"));
+    walked("/a", "dd2");
+    walked("/a", "dd1");
+    walked_from_base("/a/f", 'f');
+    ck_assert(!known("/a/f"));
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
+}
+END_TEST
+
+START_TEST(walk_from_a_base_that_is_forgotten_is_not_kept)
+{
+    walked("/a", "dd");
+    ck_assert(find_base("/a/f"));
+    fp_cache_clear(cache);
+    walked_from_base("/a/f", 'f');
+    ck_assert(!known("/a/f"));
+    ck_assert_int_eq(cached_fds(), 0);
+    /* Nor below one that has come back. */
+    walked("/a", "dd");
+    walked_from_base("/a/f", 'f');
+    ck_assert(!known("/a/f"));
+}
+END_TEST
+
+/* ---- files ---- */
+
+static void walked_unchanged(const char *path, const char *what)
+{
+    kit_answer(&answer, path, what);
+    fp_close(&answer.fd);
+    answer.unchanged = true;
+    insert(path, NULL);
+}
+
+START_TEST(file_that_is_unchanged_stays_open)
+{
+    struct fp_meta m;
+
+    walked("/f", "df3");
+    ck_assert(fp_cache_find_known(cache, "/f", 2, &m));
+    ck_assert_uint_eq(m.size, 3);
+    now += TTL - 1;
+    walked_unchanged("/f", "df3");
+    now += TTL - 1;
+    ck_assert(known("/f"));
+    ck_assert_int_eq(kit_version_of(answer.fd), '3');
+}
+END_TEST
+
+/* "Unchanged" is of what the task said; something else is here by now. */
+START_TEST(unchanged_file_that_is_not_the_one_at_hand)
+{
+    walked("/f", "df3");
+    walked_unchanged("/f", "df4");
+    ck_assert(!known("/f"));
+    ck_assert_int_eq(cached_fds(), 0);
+    walked_unchanged("/never", "df3");
+    ck_assert(!known("/never"));
+}
+END_TEST
+
+START_TEST(links_are_opened_again)
+{
+    struct fp_meta m;
+
+    walked("/L", "dL");
+    walked("/d", "dd");
+    walked("/u", "du");
+    walked("/no", "da");
+    ck_assert(!fp_cache_find_known(cache, "/L", 2, &m));
+    ck_assert(!fp_cache_find_known(cache, "/d", 2, &m));
+    ck_assert(!fp_cache_find_known(cache, "/u", 2, &m));
+    ck_assert(!fp_cache_find_known(cache, "/no", 3, &m));
+    ck_assert(!fp_cache_find_known(cache, "/x", 2, &m));
+}
+END_TEST
+
+/* A walk to what is below it saw the file, but did not try to open it. */
+START_TEST(file_that_was_only_passed)
+{
+    walked("/f/x", "du");
+    ck_assert(known("/f/x"));
+    ck_assert_uint_eq(answer.n_steps, 2);
+    ck_assert(!known("/f"));
+    walked("/f", "df");
+    ck_assert(known("/f"));
+    ck_assert_int_ne(answer.fd, -1);
+    walked("/f/x", "du");
+    ck_assert(known("/f"));
+    ck_assert_int_ne(answer.fd, -1);
+}
+END_TEST
+
+START_TEST(passing_error_is_not_kept)
+{
+    kit_answer(&answer, "/a/f", "dda");
+    answer.steps[2].status = FP_IOERROR;
+    insert("/a/f", NULL);
+    ck_assert(!known("/a/f"));
+    kit_answer(&answer, "/l", "db");
+    answer.steps[1].target_status = FP_IOERROR;
+    insert("/l", NULL);
+    ck_assert(!known("/l"));
+}
+END_TEST
+
+/* ---- ages ---- */
+
+START_TEST(ages)
+{
+    walked("/a/f", "ddf");
+    now += TTL / 2 - 1;
+    ck_assert(known("/a/f"));
+    ck_assert(!age.itself);
+    ck_assert(!age.above);
+    now += 1;
+    ck_assert(known("/a/f"));
+    ck_assert(age.itself);
+    ck_assert(age.above);
+    walked("/a", "dd");
+    ck_assert(known("/a/f"));
+    ck_assert(age.itself);
+    ck_assert(!age.above);
+    walked("/a/f", "ddf");
+    ck_assert(known("/a/f"));
+    ck_assert(!age.itself);
+}
+END_TEST
+
+START_TEST(age_of_a_file_below_an_older_directory)
+{
+    walked("/a", "dd");
+    now += 30;
+    ck_assert(find_base("/a/f"));
+    walked_from_base("/a/f", 'f');
+    now += 30;
+    ck_assert(known("/a/f"));
+    ck_assert(!age.itself);
+    ck_assert(age.above);
+}
+END_TEST
+
+/* ---- access files ---- */
+
+static void walked_with_names(const char *path, const char *what, unsigned names,
+                              uint64_t size)
+{
+    kit_answer(&answer, path, what);
+    answer.n_names = 2;
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        answer.steps[i].access[0] = (struct fp_access){ .status = FP_OK, .size = size + i };
+        answer.steps[i].access[1] = (struct fp_access){ .status = FP_ABSENT };
+    }
+    fp_cache_insert(cache, path, strlen(path), names, NULL, now, &answer);
+}
+
+static bool known_with_names(const char *path, unsigned names)
+{
+    return fp_cache_lookup(cache, path, strlen(path), names, now, &answer, &age);
+}
+
+START_TEST(access_files_are_known)
+{
+    walked_with_names("/a/f", "ddf", NAMES, 70);
+    ck_assert(known_with_names("/a/f", NAMES));
+    ck_assert_uint_eq(answer.n_names, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq((int)answer.steps[i].access[0].status, FP_OK);
+        ck_assert_uint_eq(answer.steps[i].access[0].size, 70 + i);
+        ck_assert_int_eq((int)answer.steps[i].access[1].status, FP_ABSENT);
+    }
+}
+END_TEST
+
+START_TEST(access_files_that_nobody_asked_about)
+{
+    walked_with_names("/a/f", "ddf", NAMES, 70);
+    ck_assert(known("/a/f"));
+    ck_assert_uint_eq(answer.n_names, 0);
+}
+END_TEST
+
+/* Unknown is not absent: the file may have held the rule that denies. */
+START_TEST(access_files_that_nobody_looked_for)
+{
+    walked("/a/f", "ddf");
+    ck_assert(!known_with_names("/a/f", NAMES));
+    walked_with_names("/a/f", "ddf", NAMES + 1, 70);
+    ck_assert(!known_with_names("/a/f", NAMES));
+    ck_assert(known_with_names("/a/f", NAMES + 1));
+}
+END_TEST
+
+START_TEST(access_files_of_one_directory_only)
+{
+    walked_with_names("/a", "dd", NAMES, 70);
+    ck_assert(known_with_names("/a", NAMES));
+    walked("/a/b/f", "dddf");
+    ck_assert(!known_with_names("/a/b/f", NAMES));
+    ck_assert(!known_with_names("/a", NAMES));
+    walked_with_names("/a/b/f", "dddf", NAMES, 70);
+    ck_assert(known_with_names("/a/b/f", NAMES));
+}
+END_TEST
+
+START_TEST(access_files_that_change)
+{
+    walked_with_names("/a/f", "ddf", NAMES, 70);
+    walked_with_names("/a", "dd", NAMES, 80);
+    ck_assert(known_with_names("/a/f", NAMES));
+    ck_assert_uint_eq(answer.steps[1].access[0].size, 81);
+}
+END_TEST
+
+START_TEST(base_must_know_the_access_files)
+{
+    walked("/a", "dd");
+    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, NAMES, now, &base));
+    ck_assert(find_base("/a/f"));
+}
+END_TEST
+
+static TCase *add_case(Suite *s, const char *name)
+{
+    TCase *t = tcase_create(name);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    return t;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("cache_walks");
+    TCase *t = add_case(s, "places");
+
+    tcase_add_test(t, base_is_found);
+    tcase_add_test(t, place_is_not_lent_as_a_file);
+    tcase_add_test(t, base_is_not_believed_longer_than_the_rest);
+    tcase_add_test(t, places_are_bounded);
+    tcase_add_test(t, place_in_use_stays);
+    tcase_add_test(t, place_stays_while_it_is_the_same_directory);
+    tcase_add_test(t, place_goes_with_its_directory);
+    tcase_add_test(t, link_to_a_directory_is_a_place);
+    tcase_add_test(t, walk_from_a_base_adds_to_it);
+    tcase_add_test(t, walk_from_a_base_that_was_replaced_is_not_kept);
+    tcase_add_test(t, walk_from_a_base_that_is_forgotten_is_not_kept);
+    t = add_case(s, "files");
+    tcase_add_test(t, file_that_is_unchanged_stays_open);
+    tcase_add_test(t, unchanged_file_that_is_not_the_one_at_hand);
+    tcase_add_test(t, links_are_opened_again);
+    tcase_add_test(t, file_that_was_only_passed);
+    tcase_add_test(t, passing_error_is_not_kept);
+    tcase_add_test(t, ages);
+    tcase_add_test(t, age_of_a_file_below_an_older_directory);
+    t = add_case(s, "access_files");
+    tcase_add_test(t, access_files_are_known);
+    tcase_add_test(t, access_files_that_nobody_asked_about);
+    tcase_add_test(t, access_files_that_nobody_looked_for);
+    tcase_add_test(t, access_files_of_one_directory_only);
+    tcase_add_test(t, access_files_that_change);
+    tcase_add_test(t, base_must_know_the_access_files);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A directory to walk in, walks, and what every answer must be.
+ */
+#ifndef FP_RESOLVE_KIT_H
+#define FP_RESOLVE_KIT_H
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/wire.h"
+#include "resolve.h"
+#include "task.h"
+#include "unit.h"
+
+static struct fp_resolver resolver;
+static struct fp_answer answer;
+static char dir[PATH_MAX];
+static int fds_at_rest;
+
+static inline void setup(void)
+{
+    unit_fresh_dir(dir);
+    ck_assert_int_eq(fp_resolver_init(&resolver, NULL), 0);
+    fds_at_rest = unit_open_fds();
+    answer.fd = -1;
+}
+
+static inline void teardown(void)
+{
+    fp_close(&answer.fd);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    fp_close(&resolver.slash);
+}
+
+static inline const char *in_dir(const char *name)
+{
+    return unit_join(dir, name);
+}
+
+static inline void make_dir(const char *name)
+{
+    ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
+}
+
+static inline void make_link(const char *text, const char *name)
+{
+    ck_assert_int_eq(symlink(text, in_dir(name)), 0);
+}
+
+static inline void resolve_task(const char *path, size_t len)
+{
+    const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
+
+    fp_resolve(&resolver, &t, -1, &answer);
+}
+
+static inline void resolve_path(const char *path)
+{
+    const size_t len = strlen(path);
+    char *exact = malloc(len);   /* not terminated: paths of the wire are not */
+
+    ck_assert_ptr_nonnull(exact);
+    ck_assert(fp_path_is_normal(path, len));
+    memcpy(exact, path, len);
+    fp_close(&answer.fd);
+    memset(&answer, 0xa5, sizeof(answer));
+    resolve_task(exact, len);
+    free(exact);
+}
+
+static inline void resolve(const char *name)
+{
+    resolve_path(in_dir(name));
+}
+
+static inline const struct fp_step *last(void)
+{
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    ck_assert_uint_ge(answer.n_steps, 1);
+    ck_assert_uint_le(answer.n_steps, FP_MAX_STEPS);
+    return &answer.steps[answer.n_steps - 1];
+}
+
+static inline void assert_no_answer(fp_status why)
+{
+    ck_assert_int_eq((int)answer.status, (int)why);
+    ck_assert_uint_eq(answer.n_steps, 0);
+    ck_assert_int_eq(answer.fd, -1);
+}
+
+static inline void assert_meta(const struct fp_meta *m, const struct stat *st)
+{
+    ck_assert_uint_eq(m->mode, st->st_mode);
+    ck_assert_uint_eq(m->uid, st->st_uid);
+    ck_assert_uint_eq(m->gid, st->st_gid);
+    ck_assert_uint_eq(m->dev, st->st_dev);
+    ck_assert_uint_eq(m->ino, st->st_ino);
+    ck_assert_uint_eq(m->nlink, st->st_nlink);
+    ck_assert_uint_eq(m->size, (uint64_t)st->st_size);
+    ck_assert_uint_eq(m->blocks, (uint64_t)st->st_blocks);
+    ck_assert_int_eq(m->mtime.sec, st->st_mtim.tv_sec);
+    ck_assert_uint_eq(m->mtime.nsec, (uint64_t)st->st_mtim.tv_nsec);
+    ck_assert_int_eq(m->ctime.sec, st->st_ctim.tv_sec);
+    ck_assert_uint_eq(m->ctime.nsec, (uint64_t)st->st_ctim.tv_nsec);
+}
+
+/* Of links it is another one every time: following them is access. */
+static inline void assert_atime(const struct fp_meta *m, const struct stat *st)
+{
+    ck_assert_int_eq(m->atime.sec, st->st_atim.tv_sec);
+    ck_assert_uint_eq(m->atime.nsec, (uint64_t)st->st_atim.tv_nsec);
+}
+
+/* Every step is what lstat(2) and stat(2) say of that part of the path. */
+static inline void assert_steps(const char *path)
+{
+    char part[PATH_MAX];
+    size_t end = 0;
+
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        const struct fp_step *s = &answer.steps[i];
+        struct stat st;
+
+        ck_assert_uint_gt(s->end, end);
+        ck_assert(path[s->end] == '/' || path[s->end] == '\0' || s->end == 1);
+        end = s->end;
+        snprintf(part, sizeof(part), "%.*s", (int)end, path);
+        if (s->status != FP_OK) {
+            ck_assert_int_eq(lstat(part, &st), -1);
+            ck_assert_int_eq((int)s->status, (int)fp_status_from_errno(errno));
+            continue;
+        }
+        ck_assert_int_eq(lstat(part, &st), 0);
+        assert_meta(&s->self, &st);
+        if (!S_ISLNK(st.st_mode))
+            continue;
+        if (s->target_status != FP_OK) {
+            ck_assert_int_eq(stat(part, &st), -1);
+            ck_assert_int_eq((int)s->target_status, (int)fp_status_from_errno(errno));
+            continue;
+        }
+        ck_assert_int_eq(stat(part, &st), 0);
+        assert_meta(&s->target, &st);
+    }
+}
+
+static inline void assert_content(const char *text)
+{
+    char room[64];
+    ssize_t n = pread(answer.fd, room, sizeof(room), 0);
+
+    ck_assert_int_eq(n, (ssize_t)strlen(text));
+    ck_assert_mem_eq(room, text, strlen(text));
+}
+
+/* An answer with an open file, as it must be. */
+static inline void assert_open(const char *text)
+{
+    struct stat st;
+
+    last();
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_PATH, 0);
+    ck_assert_int_eq(lseek(answer.fd, 0, SEEK_CUR), 0);
+    ck_assert_int_eq(fstat(answer.fd, &st), 0);
+    assert_meta(fp_step_target(last()), &st);
+    assert_atime(fp_step_target(last()), &st);
+    assert_content(text);
+}
+
+static inline void assert_file(const char *name, const char *text)
+{
+    resolve(name);
+    assert_steps(in_dir(name));
+    ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+    assert_open(text);
+}
+
+/* A directory comes with a descriptor that can only be walked from; nothing
+ * else that is not a file is open. */
+static inline void assert_place_or_nothing(void)
+{
+    const struct fp_meta *m = fp_step_target(last());
+    struct stat st;
+
+    if (m == NULL || !S_ISDIR(m->mode)) {
+        ck_assert_int_eq(answer.fd, -1);
+        return;
+    }
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFL) & O_PATH, O_PATH);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fstat(answer.fd, &st), 0);
+    ck_assert_uint_eq(st.st_ino, m->ino);
+}
+
+/* The whole path is known, and nothing is open but a directory's place. */
+static inline void assert_thing(const char *name, mode_t type)
+{
+    resolve(name);
+    assert_steps(in_dir(name));
+    ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+    ck_assert_int_eq((int)last()->status, FP_OK);
+    ck_assert_uint_eq(fp_step_target(last())->mode & S_IFMT, type);
+    assert_place_or_nothing();
+}
+
+static inline TCase *add_case(Suite *s, const char *name)
+{
+    TCase *t = tcase_create(name);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    suite_add_tcase(s, t);
+    return t;
+}
+
+#endif
