@@ -170,13 +170,26 @@ static void answer_all(struct walk *w, const struct fp_answer *a)
         answer_waiter(wt, a);
 }
 
+static void go_on(struct walk *w, fp_status parent_status);
+
+/* Every walk ends here: whoever waits for it is answered, and what waits for
+ * its directory goes on. */
 static void end_walk(struct walk *w, const struct fp_answer *a)
 {
+    TAILQ_HEAD(, walk) children = TAILQ_HEAD_INITIALIZER(children);
+    fp_status st = a->status;
+    struct walk *child;
+
+    TAILQ_CONCAT(&children, &w->children, sibling);
     remove_walk(w->dispatch, w);
     w->dispatch->counts.inflight--;
     answer_all(w, a);
     fp_close(&w->base.fd);
     free(w);
+    while ((child = TAILQ_FIRST(&children)) != NULL) {
+        TAILQ_REMOVE(&children, child, sibling);
+        go_on(child, st);
+    }
 }
 
 static void end_walk_without(struct walk *w, fp_status why)
@@ -356,22 +369,14 @@ static void end_walk_from_root(struct walk *w, struct fp_answer *a, uint64_t beg
 
 static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms)
 {
-    struct walk *w = ctx, *child;
-    struct fp_dispatch *d = w->dispatch;
-    TAILQ_HEAD(, walk) children = TAILQ_HEAD_INITIALIZER(children);
-    fp_status st = a->status;
+    struct walk *w = ctx;
 
-    TAILQ_CONCAT(&children, &w->children, sibling);
-    if (st == FP_BUSY)
-        fp_cache_shed_files(d->cache, SHED_FILES);
+    if (a->status == FP_BUSY)
+        fp_cache_shed_files(w->dispatch->cache, SHED_FILES);
     if (w->base.fd != -1)
         end_walk_from_base(w, a, began_ms);
     else
         end_walk_from_root(w, a, began_ms);
-    while ((child = TAILQ_FIRST(&children)) != NULL) {
-        TAILQ_REMOVE(&children, child, sibling);
-        go_on(child, st);
-    }
 }
 
 static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
