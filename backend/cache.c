@@ -347,10 +347,18 @@ static bool is_aged(const struct fp_cache *c, const struct entry *e, uint64_t no
     return now_ms >= e->seen_ms + c->ttl_ms / 2;
 }
 
+uint32_t fp_cache_good_for(const struct fp_cache *c, uint64_t began_ms, uint64_t now_ms)
+{
+    uint64_t until = began_ms + c->ttl_ms / 2;
+
+    return until > now_ms ? (uint32_t)(until - now_ms) : 0;
+}
+
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a,
                      struct fp_cache_age *age)
 {
+    uint32_t good_for;
     unsigned n;
     struct entry *end = find_end(c, path, len, names, now_ms, &n);
 
@@ -361,6 +369,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     }
     c->counts.hits++;
     end->visited = true;
+    a->good_for_ms = UINT32_MAX;
     age->itself = is_aged(c, end, now_ms);
     age->above = false;
     a->source = FP_SOURCE_CACHE;
@@ -375,6 +384,9 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
         tell(e, &a->steps[--n]);
         if (e != end && is_aged(c, e, now_ms))
             age->above = true;
+        good_for = fp_cache_good_for(c, e->seen_ms, now_ms);
+        if (good_for < a->good_for_ms)
+            a->good_for_ms = good_for;
     }
     return true;
 }

@@ -68,6 +68,10 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a,
                      struct fp_cache_age *age);
 
+/* For how long an answer from a walk that began then may be used again without
+ * asking: until it is half as old as it may get. */
+uint32_t fp_cache_good_for(const struct fp_cache *c, uint64_t began_ms, uint64_t now_ms);
+
 /* A directory where a walk may begin. */
 struct fp_cache_base {
     int fd;              /* opened O_PATH; lent, as by fp_cache_lookup() */

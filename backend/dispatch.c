@@ -361,6 +361,7 @@ static void end_walk_from_root(struct walk *w, struct fp_answer *a, uint64_t beg
 
     if (place)
         a->fd = -1;
+    a->good_for_ms = fp_cache_good_for(w->dispatch->cache, began_ms, fp_now_ms());
     answer_all(w, a);
     a->fd = fd;
     fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, NULL, began_ms, a);

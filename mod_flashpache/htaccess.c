@@ -2,14 +2,10 @@
 #include "config.h"
 #include "htaccess.h"
 
-#include <apr_hash.h>
 #include <apr_strings.h>
 #include <errno.h>
 #include <http_core.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,17 +14,14 @@
 #include "mod_flashpache.h"
 #include "request.h"
 #include "settings.h"
+#include "table.h"
 
 #define CONTENT_MOST ((apr_size_t)1024 * 1024)   /* bytes; larger ones are core's */
 
 /* A parsed file. */
 struct parsed {
-    TAILQ_ENTRY(parsed) link;      /* in the table's queue */
-    atomic_uint references;        /* the table's, and one of each request */
-    bool visited;
+    struct fp_item item;
     apr_pool_t *pool;              /* holds this and all below */
-    const char *key;               /* server and directory */
-    apr_size_t key_len;
     const char *dir;               /* as core names it, with a slash behind it */
     int override, override_opts;
     unsigned name;                 /* which access file name */
@@ -36,86 +29,22 @@ struct parsed {
     ap_conf_vector_t *conf;
 };
 
-/* Of this child.  SIEVE, as in the daemon's cache (backend/cache.c). */
-static struct {
-    pthread_mutex_t mutex;
-    apr_hash_t *hash;
-    TAILQ_HEAD(queue, parsed) queue;
-    struct parsed *hand;
-    int count, limit;
-} table = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+static struct fp_table *table;     /* this child's; NULL: none are kept */
 
-/* ---- references ---- */
-
-static void release(struct parsed *p)
+static void destroy(struct fp_item *item)
 {
-    if (atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) == 1)
-        apr_pool_destroy(p->pool);
+    apr_pool_destroy(((struct parsed *)item)->pool);
 }
 
 static apr_status_t release_later(void *data)
 {
-    release(data);
-    return APR_SUCCESS;
-}
-
-/* ---- the table; all of it under the mutex ---- */
-
-static void drop(struct parsed *p)
-{
-    if (table.hand == p)
-        table.hand = TAILQ_PREV(p, queue, link);
-    TAILQ_REMOVE(&table.queue, p, link);
-    apr_hash_set(table.hash, p->key, (apr_ssize_t)p->key_len, NULL);
-    table.count--;
-    release(p);
-}
-
-static void drop_one(void)
-{
-    struct parsed *p = table.hand != NULL ? table.hand : TAILQ_LAST(&table.queue, queue);
-
-    while (p != NULL && p->visited) {
-        p->visited = false;
-        p = TAILQ_PREV(p, queue, link);
-        if (p == NULL)
-            p = TAILQ_LAST(&table.queue, queue);
-    }
-    table.hand = p;
-    if (p != NULL)
-        drop(p);
-}
-
-static void put(struct parsed *p)
-{
-    struct parsed *old = apr_hash_get(table.hash, p->key, (apr_ssize_t)p->key_len);
-
-    if (old != NULL)
-        drop(old);
-    while (table.count >= table.limit)
-        drop_one();
-    apr_hash_set(table.hash, p->key, (apr_ssize_t)p->key_len, p);
-    TAILQ_INSERT_HEAD(&table.queue, p, link);
-    table.count++;
-}
-
-static apr_status_t end(void *unused)
-{
-    (void)unused;
-    pthread_mutex_lock(&table.mutex);
-    while (!TAILQ_EMPTY(&table.queue))
-        drop(TAILQ_FIRST(&table.queue));
-    table.limit = 0;
-    pthread_mutex_unlock(&table.mutex);
+    fp_item_release(data);
     return APR_SUCCESS;
 }
 
 void fp_htaccess_init(apr_pool_t *p, int limit)
 {
-    TAILQ_INIT(&table.queue);
-    table.hash = apr_hash_make(p);
-    table.limit = limit;
-    apr_pool_cleanup_register(p, NULL, end, apr_pool_cleanup_null);
+    table = limit > 0 ? fp_table_create(p, limit) : NULL;
 }
 
 /* ---- which file ---- */
@@ -310,20 +239,13 @@ static struct parsed *find(const request_rec *r, const struct fp_request *q,
 {
     apr_size_t len;
     const char *key = make_key(r->pool, r->server, q->path, s->end, &len);
-    struct parsed *p;
+    struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
-    pthread_mutex_lock(&table.mutex);
-    p = apr_hash_get(table.hash, key, (apr_ssize_t)len);
-    if (p != NULL && (p->name != name || !same_access(&p->access, &s->access[name]))) {
-        drop(p);
-        p = NULL;
-    }
-    if (p != NULL) {
-        p->visited = true;
-        atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
-    }
-    pthread_mutex_unlock(&table.mutex);
-    return p;
+    if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
+        return p;
+    fp_table_drop(table, &p->item);
+    fp_item_release(&p->item);
+    return NULL;
 }
 
 static void inject(request_rec *r, struct parsed *p)
@@ -339,14 +261,14 @@ static void inject(request_rec *r, struct parsed *p)
 #ifdef AP_TAINT_HTACCESS
     r->taint |= AP_TAINT_HTACCESS;
 #endif
-    apr_pool_cleanup_register(r->pool, p, release_later, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(r->pool, &p->item, release_later, apr_pool_cleanup_null);
 }
 
 void fp_htaccess_inject(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
-    if (q == NULL || table.limit == 0 || !fp_settings_of(r->server)->keep_parsed)
+    if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return;
     for (unsigned i = 0; i < q->n_steps; i++) {
         int name = access_of(q, &q->steps[i]);
@@ -380,6 +302,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
 {
     unsigned opened = q->access_opened;
     struct parsed *p;
+    const char *key;
+    apr_size_t key_len;
     apr_pool_t *pool;
 
     /* Of no parent: it lives longer than the request and is destroyed by
@@ -394,23 +318,22 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
         apr_pool_destroy(pool);
         return;
     }
-    p->key = make_key(pool, r->server, q->path, s->end, &p->key_len);
+    key = make_key(pool, r->server, q->path, s->end, &key_len);
+    fp_item_init(&p->item, key, key_len, destroy);
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;
     p->override_opts = h->override_opts;
     p->name = name;
     p->access = s->access[name];
-    atomic_init(&p->references, 1);
-    pthread_mutex_lock(&table.mutex);
-    put(p);
-    pthread_mutex_unlock(&table.mutex);
+    fp_table_put(table, &p->item);
+    fp_item_release(&p->item);
 }
 
 void fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
-    if (q == NULL || table.limit == 0 || !fp_settings_of(r->server)->keep_parsed)
+    if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return;
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
@@ -424,7 +347,7 @@ void fp_htaccess_keep(request_rec *r)
             continue;
         p = find(r, q, s, (unsigned)name);
         if (p != NULL)
-            release(p);
+            fp_item_release(&p->item);
         else
             keep_one(r, q, s, (unsigned)name, h);
     }

@@ -14,6 +14,7 @@
 
 #include "client.h"
 #include "htaccess.h"
+#include "lease.h"
 #include "request.h"
 #include "respond.h"
 #include "settings.h"
@@ -88,6 +89,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    fp_lease_init(p, fp_settings_leases(settings));
     fp_htaccess_init(p, fp_settings_parsed(settings));
 }
 

@@ -9,7 +9,7 @@
 #include <http_request.h>
 
 #include "client.h"
-#include "file.h"
+#include "lease.h"
 #include "mod_flashpache.h"
 #include "settings.h"
 #include "wire.h"
@@ -186,24 +186,24 @@ static apr_status_t forget(void *data)
         p = &(*p)->next;
     if (*p != NULL)
         *p = (*p)->next;
-    fp_file_release(&own->own->file);
+    fp_item_release(&own->own->lease->item);
     own->own = NULL;
     return APR_SUCCESS;
 }
 
-static void remember(request_rec *r, const char *path, apr_size_t len,
-                     const struct fp_answer *a)
+/* The request has a reference to the lease until its pool is gone. */
+static void remember(request_rec *r, struct fp_lease *lease)
 {
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
 
-    q->path = path;
-    q->len = len;
-    q->n_steps = a->n_steps;
-    q->n_names = a->n_names;
-    q->steps = apr_pmemdup(r->pool, a->steps, a->n_steps * sizeof(a->steps[0]));
-    if (a->fd != -1)
-        q->file = fp_file_create(a->fd, a->local);
+    q->lease = lease;
+    q->path = lease->path;
+    q->len = lease->path_len;
+    q->n_steps = lease->n_steps;
+    q->n_names = lease->n_names;
+    q->steps = lease->steps;
+    q->file = lease->file;
     q->next = top->all;
     top->all = q;
     own->own = q;
@@ -223,23 +223,41 @@ static int is_news(void)
 
 static void ask(request_rec *r, const char *path, apr_size_t len)
 {
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_lease *lease = NULL;
     apr_time_t began = apr_time_now();
     struct fp_answer a;
-    fp_status st = fp_client_lookup(fp_child_client, path, len,
-                                    &fp_settings_of(r->server)->names, &a);
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a);
 
     note_time(r, began);
     if (st == FP_OK)
         st = a.status;
     if (st == FP_OK) {
-        remember(r, path, len, &a);
+        lease = fp_lease_create(settings, path, len, &a);
+        st = lease != NULL ? FP_OK : FP_NOMEM;
+    }
+    if (st == FP_OK) {
+        remember(r, lease);
         note(r, a.source == FP_SOURCE_CACHE ? "hit" : "miss", NULL);
         return;
     }
     note(r, is_bypass(st) ? "bypass" : "fallback", reason_of(st));
     ap_log_rerror(APLOG_MARK, is_bypass(st) || !is_news() ? APLOG_DEBUG : APLOG_WARNING,
                   0, r, "FP0101: no answer from flashpached at %s for %s (%s): serving it as "
-                  "without Flashpache", fp_settings_socket(fp_settings_of(r->server)), path, fp_status_text(st));
+                  "without Flashpache", fp_settings_socket(settings), path, fp_status_text(st));
+}
+
+static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
+                             const char *path, apr_size_t len)
+{
+    struct fp_lease *lease = fp_lease_find(settings, path, len);
+
+    if (lease == NULL) {
+        ask(r, path, len);
+        return;
+    }
+    remember(r, lease);
+    note(r, "lease", NULL);
 }
 
 void fp_request_begin(request_rec *r)
@@ -261,5 +279,5 @@ void fp_request_begin(request_rec *r)
     else if (fp_settings_excludes(settings, path, len))
         note(r, "bypass", "excluded");
     else
-        ask(r, path, len);
+        use_lease_or_ask(r, settings, path, len);
 }

@@ -11,9 +11,12 @@
 #include "answer.h"
 
 struct fp_file;
+struct fp_lease;
 
 struct fp_request {
-    const char *path;             /* normal form, without a slash at its end */
+    struct fp_lease *lease;       /* holds what follows */
+    const char *path;             /* normal form, without a slash at its end;
+                                     not terminated */
     apr_size_t len;
     unsigned n_steps;
     unsigned n_names;             /* access files told of each directory */
@@ -27,7 +30,7 @@ struct fp_request {
 
 /*
  * map_to_storage: asks about r->filename if it is ours.  The notes
- * "flashpache" (hit, miss, bypass, fallback), "flashpache-reason" and
+ * "flashpache" (lease, hit, miss, bypass, fallback), "flashpache-reason" and
  * "flashpache-us" (microseconds) tell what happened.
  */
 void fp_request_begin(request_rec *r);

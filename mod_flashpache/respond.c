@@ -48,7 +48,7 @@ static int is_same(const request_rec *r, const struct fp_request *q)
 
     if (m == NULL)
         return 0;
-    fp_walk_fill(&f, m, q->path, r->pool);
+    fp_walk_fill(&f, m, r->filename, r->pool);
     return f.inode == r->finfo.inode && f.device == r->finfo.device
         && f.size == r->finfo.size && f.mtime == r->finfo.mtime;
 }

@@ -11,7 +11,8 @@
 
 #define USUAL_TIMEOUT apr_time_from_sec(1)
 #define USUAL_PARSED    500
-#define MOST_PARSED     1000000
+#define USUAL_LEASES    1000
+#define MOST_KEPT       1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
 
@@ -20,7 +21,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
 
     (void)s;
-    n->engine = n->parsed = -1;
+    n->engine = n->parsed = n->leases = -1;
     return n;
 }
 
@@ -56,6 +57,11 @@ apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings)
 int fp_settings_parsed(const struct fp_settings *settings)
 {
     return settings->parsed != -1 ? settings->parsed : USUAL_PARSED;
+}
+
+int fp_settings_leases(const struct fp_settings *settings)
+{
+    return settings->leases != -1 ? settings->leases : USUAL_LEASES;
 }
 
 /* ---- what the configuration says about .htaccess files ---- */
@@ -200,21 +206,31 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
-static const char *set_parsed(cmd_parms *cmd, void *dir, const char *arg)
+static const char *set_number(cmd_parms *cmd, const char *arg, int *number)
 {
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     char *end;
     long n = strtol(arg, &end, 10);
 
-    (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (end == arg || *end != '\0' || n < 0 || n > MOST_PARSED)
-        return apr_psprintf(cmd->pool, "FlashpacheHtaccess %s: give the number of parsed "
-                            ".htaccess files that each child may keep, 0 to %d", arg,
-                            MOST_PARSED);
-    fp_settings_of(cmd->server)->parsed = (int)n;
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
+        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
+                            cmd->cmd->name, arg, MOST_KEPT);
+    *number = (int)n;
     return NULL;
+}
+
+static const char *set_parsed(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_number(cmd, arg, &fp_settings_of(cmd->server)->parsed);
+}
+
+static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_number(cmd, arg, &fp_settings_of(cmd->server)->leases);
 }
 
 /* httpd's macros call every kind of handler through one function type. */
@@ -232,6 +248,8 @@ const command_rec fp_directives[] = {
                     "directories of the file system that are never asked about"),
     AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
+    AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
+                  "how many answers each child uses again without asking (1000); 0: none"),
     { NULL }
 };
 #pragma GCC diagnostic pop

@@ -17,6 +17,7 @@ struct fp_settings {
     apr_interval_time_t timeout;     /* main server only; 0: not set */
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
+    int leases;                      /* main server only: FlashpacheLeases; -1: not set */
 
     /* Found out by fp_settings_finish(). */
     struct fp_names names;           /* AccessFileName, none where AllowOverride
@@ -32,8 +33,9 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 /* Once the configuration is complete: what it says about .htaccess files. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
-/* How many parsed .htaccess files a child keeps. */
+/* How many parsed .htaccess files, and how many answers, a child keeps. */
 int fp_settings_parsed(const struct fp_settings *settings);
+int fp_settings_leases(const struct fp_settings *settings);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 

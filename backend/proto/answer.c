@@ -19,6 +19,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
 {
     a->status = status;
     a->source = FP_SOURCE_HELPER;
+    a->good_for_ms = 0;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
     a->local = a->unchanged = false;
@@ -109,6 +110,7 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
                             | (a->unchanged ? UNCHANGED : 0)));
     fp_put_u8(w, (uint8_t)a->n_names);
     fp_put_u8(w, (uint8_t)a->n_steps);
+    fp_put_u32(w, a->good_for_ms);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i], a->n_names);
     return fp_frame_end(w);
@@ -231,6 +233,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
     a->unchanged = (flags & UNCHANGED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
+    a->good_for_ms = fp_get_u32(r);
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
         return FP_PROTOCOL;

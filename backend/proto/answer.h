@@ -64,6 +64,7 @@ enum fp_source {
 struct fp_answer {
     fp_status status;
     enum fp_source source;
+    uint32_t good_for_ms;     /* the asker may use it again for so long */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;

@@ -8,7 +8,8 @@
 #define SOME_FD 77   /* neither encoder nor decoder touch it */
 
 /* Where the fields of an ANSWER are, in its frame. */
-enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
+enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS,
+       AT_GOOD_FOR, AT_STEPS = AT_GOOD_FOR + 4 };
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
