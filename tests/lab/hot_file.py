@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One hot file, in memory: what a request costs, side by side in one run.
 
-  tests/lab/hot_file.py [--rounds N] [--seconds S] [--mpm prefork|event] [--connections N]
+  tests/lab/hot_file.py [--rounds N] [--seconds S] [--mpm prefork|worker|event]
+                        [--connections N] [--size BYTES]
 
-Stock httpd and Flashpache serve one 5 KB file six directories deep under three
+Stock httpd and Flashpache serve one file (5 KB) six directories deep under three
 configurations: AllowOverride None; AllowOverride All with a .htaccess of the size and kind
 that Drupal and WordPress ship; and the same rules in <Directory> with AllowOverride None.
 Each round measures every server once, in turn, for a few seconds; the table has medians
@@ -74,12 +75,12 @@ AddEncoding gzip svgz
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def make_tree(base):
+def make_tree(base, size):
     """Two trees of one file each: without .htaccess, and with one in its root."""
     for name in ("plain", "rules"):
         directory = base / name / DEPTH
         directory.mkdir(parents=True)
-        (directory / "file.bin").write_bytes(os.urandom(5000))
+        (directory / "file.bin").write_bytes(os.urandom(size))
     (base / "rules" / ".htaccess").write_text(RULES)
 
 
@@ -160,6 +161,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--mpm", choices=("prefork", "worker", "event"), default="prefork")
     parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--size", type=int, default=5000, help="of the file, in bytes")
     return parser.parse_args()
 
 
@@ -169,7 +171,7 @@ def main():
         sys.exit("hot_file.py: needs root: httpd and flashpached run as www-data")
     base = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))
     base.chmod(0o755)
-    make_tree(base)
+    make_tree(base, arguments.size)
     started, results = [], {}
     try:
         started = start_all(base, arguments.mpm)
