@@ -10,6 +10,7 @@
 #include "keyed_hash.h"
 #include "proto/answer.h"
 #include "proto/fdio.h"
+#include "proto/wire.h"
 
 enum kind { KIND_FILE, KIND_DIRECTORY, KIND_ABSENT, KINDS };
 
@@ -303,13 +304,6 @@ static unsigned count_steps(const struct fp_cache *c, const struct entry *e,
     return n;
 }
 
-static size_t parent_len(const char *path, size_t len)
-{
-    while (path[--len] != '/')
-        ;
-    return len > 0 ? len : 1;
-}
-
 /*
  * The believed entry at which a walk of path ends, its own or one above that
  * leads no further, and in *n_r the steps to it; NULL if there is none.
@@ -318,7 +312,7 @@ static struct entry *find_end(const struct fp_cache *c, const char *path,
                               size_t len, unsigned names, uint64_t now_ms,
                               unsigned *n_r)
 {
-    for (size_t n = len;; n = parent_len(path, n)) {
+    for (size_t n = len;; n = fp_path_parent_len(path, n)) {
         struct entry *e = find(c, path, n);
 
         *n_r = count_steps(c, e, names, now_ms);
@@ -340,11 +334,6 @@ static const struct entry *root_of(const struct entry *e)
     while (e->parent != NULL)
         e = e->parent;
     return e;
-}
-
-static bool is_aged(const struct fp_cache *c, const struct entry *e, uint64_t now_ms)
-{
-    return now_ms >= e->seen_ms + c->ttl_ms / 2;
 }
 
 uint32_t fp_cache_good_for(const struct fp_cache *c, uint64_t began_ms, uint64_t now_ms)
@@ -369,9 +358,9 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     }
     c->counts.hits++;
     end->visited = true;
-    a->good_for_ms = UINT32_MAX;
-    age->itself = is_aged(c, end, now_ms);
+    age->itself = fp_cache_good_for(c, end->seen_ms, now_ms) == 0;
     age->above = false;
+    a->good_for_ms = UINT32_MAX;
     a->source = FP_SOURCE_CACHE;
     a->n_steps = n;
     /* "/" is a directory and knows all the names, or we were not here. */
@@ -382,9 +371,9 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     }
     for (const struct entry *e = end; e != NULL; e = e->parent) {
         tell(e, &a->steps[--n]);
-        if (e != end && is_aged(c, e, now_ms))
-            age->above = true;
         good_for = fp_cache_good_for(c, e->seen_ms, now_ms);
+        if (e != end && good_for == 0)
+            age->above = true;
         if (good_for < a->good_for_ms)
             a->good_for_ms = good_for;
     }
@@ -394,7 +383,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base)
 {
-    struct entry *e = len > 1 ? find(c, path, parent_len(path, len)) : NULL;
+    struct entry *e = len > 1 ? find(c, path, fp_path_parent_len(path, len)) : NULL;
 
     if (count_steps(c, e, names, now_ms) == 0 || !e->is_place)
         return false;
@@ -422,15 +411,10 @@ static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
         && a->uid == b->uid && a->gid == b->gid;
 }
 
-static bool same_moment(const struct fp_time *a, const struct fp_time *b)
-{
-    return a->sec == b->sec && a->nsec == b->nsec;
-}
-
 static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
 {
-    return a->size == b->size && same_moment(&a->mtime, &b->mtime)
-        && same_moment(&a->ctime, &b->ctime);
+    return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
+        && fp_time_equal(&a->ctime, &b->ctime);
 }
 
 /* Would what was seen below this entry be seen below the step as well? */
@@ -445,7 +429,7 @@ static bool same_thing(const struct entry *e, const struct fp_step *s)
     if (!S_ISLNK(s->self.mode))
         return true;
     /* An inode number is used again soon, a change time is not. */
-    return same_moment(&e->self.ctime, &s->self.ctime)
+    return fp_time_equal(&e->self.ctime, &s->self.ctime)
         && (s->target_status != FP_OK
             || (e->target != NULL && same_object(e->target, &s->target)));
 }

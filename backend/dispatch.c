@@ -10,11 +10,11 @@
 #include <sys/queue.h>
 
 #include "cache.h"
-#include "clock.h"
 #include "connection.h"
 #include "helper.h"
 #include "keyed_hash.h"
 #include "proto/answer.h"
+#include "proto/clock.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "task.h"
@@ -277,11 +277,20 @@ static struct fp_lookup parent_of(const struct fp_lookup *l)
 {
     struct fp_lookup parent = *l;
 
-    while (parent.path[--parent.path_len] != '/')
-        ;
-    if (parent.path_len == 0)
-        parent.path_len = 1;
+    parent.path_len = fp_path_parent_len(l->path, l->path_len);
     return parent;
+}
+
+/* NULL when it could not be begun. */
+static struct walk *start_walk_from_root(struct fp_dispatch *d, const struct fp_lookup *l,
+                                         unsigned names)
+{
+    struct walk *w = create_walk(d, l, names);
+
+    if (w == NULL || submit_from_root(w) == FP_OK)
+        return w;
+    end_walk_without(w, FP_BUSY);
+    return NULL;
 }
 
 /* The walk to the directory that w's path lies in, under way or begun now. */
@@ -291,14 +300,7 @@ static struct walk *parent_walk(struct walk *w)
     struct fp_lookup l = parent_of(&w->task.lookup);
     struct walk *p = find_walk(d, &l, w->names);
 
-    if (p != NULL)
-        return p;
-    p = create_walk(d, &l, w->names);
-    if (p != NULL && submit_from_root(p) != FP_OK) {
-        end_walk_without(p, FP_BUSY);
-        p = NULL;
-    }
-    return p;
+    return p != NULL ? p : start_walk_from_root(d, &l, w->names);
 }
 
 /* Begins the walk, or lets it wait for its directory's. */
@@ -398,7 +400,6 @@ static void refresh(struct fp_dispatch *d, const struct fp_lookup *l, unsigned n
                     const struct fp_cache_age *age)
 {
     struct fp_lookup parent;
-    struct walk *w;
     fp_status st;
 
     if ((!age->itself && !age->above) || !fp_helpers_spare(d->helpers))
@@ -409,12 +410,9 @@ static void refresh(struct fp_dispatch *d, const struct fp_lookup *l, unsigned n
     if (!age->above || l->path_len == 1)
         return;
     parent = parent_of(l);
-    if (find_walk(d, &parent, names) != NULL)
-        return;
-    w = create_walk(d, &parent, names);
-    d->counts.refreshed++;
-    if (w != NULL && submit_from_root(w) != FP_OK)
-        end_walk_without(w, FP_BUSY);
+    if (find_walk(d, &parent, names) == NULL
+        && start_walk_from_root(d, &parent, names) != NULL)
+        d->counts.refreshed++;
 }
 
 /* A little less than the asker waits, so that our answer comes before it

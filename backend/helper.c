@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "clock.h"
 #include "log.h"
 #include "proto/answer.h"
+#include "proto/clock.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "spawner.h"

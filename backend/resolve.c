@@ -25,21 +25,12 @@ int fp_resolver_init(struct fp_resolver *r, const char *const *roots)
     return r->slash == -1 ? -1 : 0;
 }
 
-static bool is_below(const char *path, size_t len, const char *root)
-{
-    size_t n = strlen(root);
-
-    if (n == 1)
-        return true;
-    return len >= n && memcmp(path, root, n) == 0 && (len == n || path[n] == '/');
-}
-
 static bool is_within(const struct fp_resolver *r, const char *path, size_t len)
 {
     if (r->roots == NULL || r->roots[0] == NULL)
         return true;
     for (size_t i = 0; r->roots[i] != NULL; i++) {
-        if (is_below(path, len, r->roots[i]))
+        if (fp_path_is_below(path, len, r->roots[i]))
             return true;
     }
     return false;

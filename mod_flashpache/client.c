@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "clock.h"
 #include "fdio.h"
 #include "wire.h"
 
@@ -35,14 +35,6 @@ struct fp_client {
     unsigned n_idle, max_idle;
     int idle[];
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
                                    unsigned max_idle)
@@ -83,7 +75,7 @@ static bool begin(struct fp_client *c, int *sock_r, uint64_t *id_r)
     bool allowed;
 
     pthread_mutex_lock(&c->mutex);
-    allowed = c->pause_ms == 0 || now_ms() >= c->retry_at_ms;
+    allowed = c->pause_ms == 0 || fp_now_ms() >= c->retry_at_ms;
     *id_r = ++c->last_id;
     *sock_r = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : -1;
     pthread_mutex_unlock(&c->mutex);
@@ -117,7 +109,7 @@ static void pause_asking(struct fp_client *c, fp_status why)
 {
     uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
     uint32_t most = why == FP_TIMEOUT ? HUNG_MOST_MS : ABSENT_MOST_MS;
-    uint64_t now = now_ms();
+    uint64_t now = fp_now_ms();
 
     pthread_mutex_lock(&c->mutex);
     /* Failures of questions that were under way together count once. */
@@ -135,7 +127,7 @@ static void pause_asking(struct fp_client *c, fp_status why)
 /* What is left of the time for a question; false: nothing is. */
 static bool limit(int sock, uint64_t deadline_ms)
 {
-    uint64_t now = now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
+    uint64_t now = fp_now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
     const struct timeval tv = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000 };
 
     if (ms == 0)
@@ -257,13 +249,13 @@ static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
 static fp_status ask_afresh(struct fp_client *c, uint64_t id, const struct fp_lookup *l,
                             struct fp_answer *a, int *sock_r)
 {
-    uint64_t deadline_ms = now_ms() + c->timeout_ms;
+    uint64_t deadline_ms = fp_now_ms() + c->timeout_ms;
     fp_status st = dial(c, deadline_ms, sock_r);
 
     if (st == FP_OK)
         st = limit(*sock_r, deadline_ms) ? ask(*sock_r, id, l, a) : FP_TIMEOUT;
     /* Other questions on this connection have all of their time. */
-    if (st == FP_OK && !limit(*sock_r, now_ms() + c->timeout_ms))
+    if (st == FP_OK && !limit(*sock_r, fp_now_ms() + c->timeout_ms))
         fp_close(sock_r);
     return st;
 }

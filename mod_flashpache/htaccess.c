@@ -49,16 +49,11 @@ void fp_htaccess_init(apr_pool_t *p, int limit)
 
 /* ---- which file ---- */
 
-static bool same_time(const struct fp_time *a, const struct fp_time *b)
-{
-    return a->sec == b->sec && a->nsec == b->nsec;
-}
-
 static bool same_access(const struct fp_access *a, const struct fp_access *b)
 {
     return a->status == FP_OK && b->status == FP_OK && a->mode == b->mode
         && a->dev == b->dev && a->ino == b->ino && a->size == b->size
-        && same_time(&a->mtime, &b->mtime) && same_time(&a->ctime, &b->ctime);
+        && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime);
 }
 
 /*
@@ -74,15 +69,6 @@ static int access_of(const struct fp_request *q, const struct fp_step *s)
             return -1;
     }
     return -1;
-}
-
-static apr_size_t without_slash(const char *dir)
-{
-    apr_size_t len = strlen(dir);
-
-    while (len > 1 && dir[len - 1] == '/')
-        len--;
-    return len;
 }
 
 static const char *make_key(apr_pool_t *p, const server_rec *s, const char *dir,
@@ -216,7 +202,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
     if (n == -1)
         return AP_DECLINED;
-    s = fp_request_step(q, dir, without_slash(dir), &beyond);
+    s = fp_request_step(q, dir, fp_path_len(dir), &beyond);
     if (s == NULL)
         return AP_DECLINED;
     if (fp_step_leads_on(s))
@@ -339,7 +325,7 @@ void fp_htaccess_keep(request_rec *r)
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int beyond = 0, name;
         const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_step(q, h->dir, without_slash(h->dir), &beyond);
+            : fp_request_step(q, h->dir, fp_path_len(h->dir), &beyond);
         struct parsed *p;
 
         name = s != NULL && !beyond ? access_of(q, s) : -1;

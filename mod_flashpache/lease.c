@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "clock.h"
 #include "fdio.h"
 #include "file.h"
 #include "wire.h"
@@ -14,14 +14,6 @@
 #define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
 
 static struct fp_table *leases;
-
-static apr_uint64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (apr_uint64_t)ts.tv_sec * 1000 + (apr_uint64_t)ts.tv_nsec / 1000000;
-}
 
 void fp_lease_init(apr_pool_t *p, int limit)
 {
@@ -54,7 +46,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     struct fp_lease *lease;
 
     lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
-    if (lease == NULL || now_ms() < lease->until_ms)
+    if (lease == NULL || fp_now_ms() < lease->until_ms)
         return lease;
     fp_table_drop(leases, &lease->item);
     fp_item_release(&lease->item);
@@ -74,7 +66,7 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
     }
     key = (char *)lease->steps + steps;
     fp_item_init(&lease->item, key, make_key(key, owner, path, len), destroy);
-    lease->until_ms = now_ms() + a->good_for_ms;
+    lease->until_ms = fp_now_ms() + a->good_for_ms;
     lease->path = key + sizeof(owner);
     lease->path_len = len;
     lease->n_steps = a->n_steps;

@@ -128,9 +128,8 @@ static const char *question_of(const request_rec *r, apr_size_t *len_r)
     if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool)
         != APR_SUCCESS)
         return NULL;
-    len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        path[--len] = '\0';
+    len = fp_path_len(path);
+    path[len] = '\0';
     *len_r = len;
     return fp_path_is_normal(path, len) ? path : NULL;
 }

@@ -120,22 +120,13 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         take_names(p, core->access_name, &n->names);
 }
 
-static int is_below(const char *path, apr_size_t len, const char *prefix)
-{
-    apr_size_t n = strlen(prefix);
-
-    if (n == 1)
-        return 1;
-    return len >= n && memcmp(path, prefix, n) == 0 && (len == n || path[n] == '/');
-}
-
 int fp_settings_excludes(const struct fp_settings *settings, const char *path,
                          apr_size_t len)
 {
     const apr_array_header_t *x = settings->excluded;
 
     for (int i = 0; x != NULL && i < x->nelts; i++) {
-        if (is_below(path, len, APR_ARRAY_IDX(x, i, const char *)))
+        if (fp_path_is_below(path, len, APR_ARRAY_IDX(x, i, const char *)))
             return 1;
     }
     return 0;

@@ -79,13 +79,9 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
 {
     struct fp_request *q = fp_request_of(r);
     const struct fp_step *s;
-    apr_size_t len = strlen(r->filename);
-    int slash = 0, beyond;
+    apr_size_t len = fp_path_len(r->filename);
+    int slash = r->filename[len] == '/', beyond;
 
-    while (len > 1 && r->filename[len - 1] == '/') {
-        slash = 1;
-        len--;
-    }
     s = q != NULL ? fp_request_step(q, r->filename, len, &beyond) : NULL;
     if (s == NULL)
         return AP_DECLINED;

@@ -25,7 +25,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->local = a->unchanged = false;
 }
 
-static bool same_time(const struct fp_time *a, const struct fp_time *b)
+bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
 {
     return a->sec == b->sec && a->nsec == b->nsec;
 }
@@ -34,8 +34,8 @@ bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
 {
     return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid
         && a->dev == b->dev && a->ino == b->ino && a->nlink == b->nlink
-        && a->size == b->size && same_time(&a->mtime, &b->mtime)
-        && same_time(&a->ctime, &b->ctime);
+        && a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
+        && fp_time_equal(&a->ctime, &b->ctime);
 }
 
 bool fp_step_leads_on(const struct fp_step *s)

@@ -83,6 +83,8 @@ const struct fp_meta *fp_step_target(const struct fp_step *s);
 void fp_put_meta(struct fp_writer *w, const struct fp_meta *m);
 void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
+bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
+
 /* The same kind, size and times; what it was opened for is still in it. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 

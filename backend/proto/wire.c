@@ -250,6 +250,31 @@ bool fp_path_is_normal(const char *path, size_t len)
     return true;
 }
 
+size_t fp_path_len(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return len;
+}
+
+size_t fp_path_parent_len(const char *path, size_t len)
+{
+    while (path[--len] != '/')
+        ;
+    return len > 0 ? len : 1;
+}
+
+bool fp_path_is_below(const char *path, size_t len, const char *above)
+{
+    size_t n = strlen(above);
+
+    if (n == 1)
+        return true;
+    return len >= n && memcmp(path, above, n) == 0 && (len == n || path[n] == '/');
+}
+
 fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
                           const char *text)
 {

@@ -121,6 +121,15 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
  */
 bool fp_path_is_normal(const char *path, size_t len);
 
+/* The length of a path without slashes at its end ("/" stays). */
+size_t fp_path_len(const char *path);
+
+/* The length of what a path in normal form lies in; "/" for "/a".  len > 1. */
+size_t fp_path_parent_len(const char *path, size_t len);
+
+/* Is a path in normal form the same as above, which is terminated, or below it? */
+bool fp_path_is_below(const char *path, size_t len, const char *above);
+
 /* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
 bool fp_name_is_single(const char *name, size_t len);
 

@@ -427,19 +427,10 @@ START_TEST(base_must_know_the_access_files)
 }
 END_TEST
 
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *t = tcase_create(name);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    return t;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache_walks");
-    TCase *t = add_case(s, "places");
+    TCase *t = unit_add_case(s, "places", setup, teardown, 0);
 
     tcase_add_test(t, base_is_found);
     tcase_add_test(t, place_is_not_lent_as_a_file);
@@ -452,7 +443,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, walk_from_a_base_adds_to_it);
     tcase_add_test(t, walk_from_a_base_that_was_replaced_is_not_kept);
     tcase_add_test(t, walk_from_a_base_that_is_forgotten_is_not_kept);
-    t = add_case(s, "files");
+    t = unit_add_case(s, "files", setup, teardown, 0);
     tcase_add_test(t, file_that_is_unchanged_stays_open);
     tcase_add_test(t, unchanged_file_that_is_not_the_one_at_hand);
     tcase_add_test(t, links_are_opened_again);
@@ -460,7 +451,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, passing_error_is_not_kept);
     tcase_add_test(t, ages);
     tcase_add_test(t, age_of_a_file_below_an_older_directory);
-    t = add_case(s, "access_files");
+    t = unit_add_case(s, "access_files", setup, teardown, 0);
     tcase_add_test(t, access_files_are_known);
     tcase_add_test(t, access_files_that_nobody_asked_about);
     tcase_add_test(t, access_files_that_nobody_looked_for);

@@ -665,20 +665,10 @@ START_TEST(no_descriptor_free_for_the_answer)
 }
 END_TEST
 
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *t = tcase_create(name);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 20);
-    suite_add_tcase(s, t);
-    return t;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("client");
-    TCase *t = add_case(s, "answers");
+    TCase *t = unit_add_case(s, "answers", setup, teardown, 20);
 
     tcase_add_test(t, answers_with_a_descriptor_on_one_connection);
     tcase_add_test(t, no_answer_is_no_failure);
@@ -686,21 +676,21 @@ static Suite *make_suite(void)
     tcase_add_test(t, no_connection_is_kept_without_room);
     tcase_add_test(t, socket_path_of_the_most_bytes);
     tcase_add_test(t, every_thread_gets_its_own_answers);
-    t = add_case(s, "errors");
+    t = unit_add_case(s, "errors", setup, teardown, 20);
     tcase_add_test(t, version_is_refused);
     tcase_add_test(t, another_version_is_chosen);
     tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
     tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 3);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
-    t = add_case(s, "late");
+    t = unit_add_case(s, "late", setup, teardown, 20);
     tcase_add_test(t, late_answer_is_never_another_ones);
     tcase_add_test(t, daemon_says_nothing);
     tcase_add_test(t, daemon_does_not_accept);
     tcase_add_test(t, daemon_does_not_accept_and_its_backlog_is_full);
     tcase_add_test(t, timeout_is_that_of_the_whole_question);
     tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
-    t = add_case(s, "gone");
+    t = unit_add_case(s, "gone", setup, teardown, 20);
     tcase_add_test(t, no_daemon_at_all);
     tcase_add_test(t, daemon_comes_back);
     tcase_add_test(t, socket_without_a_listener);

@@ -527,21 +527,11 @@ START_TEST(references_of_several_threads)
 }
 END_TEST
 
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *t = tcase_create(name);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 30);
-    suite_add_tcase(s, t);
-    return t;
-}
-
 /* Tests with _i: 0 copies, 1 may map. */
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("file");
-    TCase *t = add_case(s, "reading");
+    TCase *t = unit_add_case(s, "reading", setup, teardown, 30);
 
     tcase_add_loop_test(t, whole_file, 0, SIZES);
     tcase_add_loop_test(t, part_of_a_file, 0, 2);
@@ -557,13 +547,13 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, setaside_after_reading, 0, 2);
     tcase_add_loop_test(t, several_buckets_do_not_disturb_each_other, 0, 2);
     tcase_add_test(t, only_local_files_are_mapped_and_only_if_allowed);
-    t = add_case(s, "surprises");
+    t = unit_add_case(s, "surprises", setup, teardown, 30);
     tcase_add_loop_test(t, file_that_is_shorter_than_announced, 0, 2);
     tcase_add_loop_test(t, file_that_is_cut_while_it_is_sent, 0, 2);
     tcase_add_test(t, file_that_is_cut_after_it_was_read);
     tcase_add_loop_test(t, file_that_grew, 0, 2);
     tcase_add_loop_test(t, file_that_cannot_be_read, 0, 2);
-    t = add_case(s, "references");
+    t = unit_add_case(s, "references", setup, teardown, 30);
     tcase_add_test(t, last_reference_closes);
     tcase_add_test(t, last_bucket_closes);
     tcase_add_test(t, pool_does_not_close);

@@ -369,19 +369,10 @@ START_TEST(full_disk_does_not_end_the_service)
 }
 END_TEST
 
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *t = tcase_create(name);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    suite_add_tcase(s, t);
-    return t;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("log");
-    TCase *t = add_case(s, "line");
+    TCase *t = unit_add_case(s, "line", setup, teardown, 0);
 
     tcase_add_test(t, levels);
     tcase_add_test(t, line_has_id_level_and_text);
@@ -390,7 +381,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, long_message_is_still_one_line);
     tcase_add_test(t, message_with_line_ends_is_still_one_line);
     tcase_add_test(t, empty_message);
-    t = add_case(s, "repetition");
+    t = unit_add_case(s, "repetition", setup, teardown, 0);
     tcase_add_test(t, repeated_message_is_limited);
     tcase_add_test(t, what_was_left_out_is_said_afterwards);
     tcase_add_test(t, few_messages_are_not_limited);
@@ -398,7 +389,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, debugging_is_not_limited);
     tcase_add_test(t, what_is_below_the_threshold_does_not_count);
     tcase_add_test(t, clock_that_is_set_back);
-    t = add_case(s, "target");
+    t = unit_add_case(s, "target", setup, teardown, 0);
     tcase_add_test(t, file_is_appended_to_and_private);
     tcase_add_test(t, opening_again_follows_a_rotation);
     tcase_add_test(t, opening_again_leaks_nothing);

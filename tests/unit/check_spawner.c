@@ -550,20 +550,10 @@ START_TEST(signals_to_the_group_do_not_end_the_spawner)
 }
 END_TEST
 
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *t = tcase_create(name);
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 20);
-    suite_add_tcase(s, t);
-    return t;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("spawner");
-    TCase *t = add_case(s, "helpers");
+    TCase *t = unit_add_case(s, "helpers", setup, teardown, 20);
 
     tcase_add_test(t, helper_answers);
     tcase_add_test(t, helper_begins_at_a_base);
@@ -571,13 +561,13 @@ static Suite *make_suite(void)
     tcase_add_test(t, helper_keeps_to_the_roots);
     tcase_add_test(t, helper_leaks_nothing);
     tcase_add_loop_test(t, nonsense_ends_the_helper, 0, NONSENSE);
-    t = add_case(s, "life");
+    t = unit_add_case(s, "life", setup, teardown, 20);
     tcase_add_test(t, processes_have_names);
     tcase_add_test(t, daemons_end_of_the_socket);
     tcase_add_test(t, nothing_is_inherited);
     tcase_add_test(t, nobody_has_asked);
     tcase_add_test(t, spawner_without_descriptors);
-    t = add_case(s, "death");
+    t = unit_add_case(s, "death", setup, teardown, 20);
     tcase_add_test(t, killed_helper_is_gone);
     tcase_add_test(t, killed_helper_leaves_no_zombie);
     tcase_add_test(t, killed_helpers_do_not_pile_up);

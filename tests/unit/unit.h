@@ -39,6 +39,19 @@ static inline int unit_remove_one(const char *path, const struct stat *st, int t
     return remove(path);
 }
 
+/* A case of the suite; seconds: how long one test may take, 0: Check's default. */
+static inline TCase *unit_add_case(Suite *suite, const char *name, SFun setup, SFun teardown,
+                                   double seconds)
+{
+    TCase *t = tcase_create(name);
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    if (seconds > 0)
+        tcase_set_timeout(t, seconds);
+    suite_add_tcase(suite, t);
+    return t;
+}
+
 /* Runs a suite as CK_RUN_CASE, CK_FORK and CK_VERBOSITY say; for main(). */
 static inline int unit_run(Suite *suite)
 {
