@@ -484,14 +484,19 @@ struct seen {
                                   opened, unless it cannot be */
 };
 
+static void forget_access(struct entry *e)
+{
+    free(e->access);
+    e->access = NULL;
+    e->names = e->n_access = 0;
+}
+
 static void set_access(struct entry *e, const struct fp_step *s,
                        const struct seen *seen)
 {
     unsigned n = seen->answer->n_names;
 
-    free(e->access);
-    e->access = NULL;
-    e->names = e->n_access = 0;
+    forget_access(e);
     if (n == 0 || !fp_step_leads_on(s))
         return;
     e->access = malloc(n * sizeof(e->access[0]));
@@ -620,6 +625,88 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     while (done < n && evict_from(c, KIND_FILE))
         done++;
     return done;
+}
+
+/* ---- forgetting ---- */
+
+static bool is_below(const struct entry *e, const char *path, size_t len)
+{
+    return fp_path_common_len(e->path, e->len, path, len) == len;
+}
+
+/* Evicts what lies below the path and has no children.  Parents that lose their
+ * last child come to the head of a queue, maybe of one that was done. */
+static size_t evict_leaves(struct fp_cache *c, const char *path, size_t len)
+{
+    size_t n = 0;
+
+    for (int k = 0; k < KINDS; k++) {
+        struct entry *e = TAILQ_LAST(&c->sieves[k].queue, queue), *before;
+
+        for (; e != NULL; e = before) {
+            before = TAILQ_PREV(e, queue, link);
+            if (!is_below(e, path, len))
+                continue;
+            evict(c, e);
+            n++;
+        }
+    }
+    return n;
+}
+
+static size_t forget_tree(struct fp_cache *c, const char *path, size_t len)
+{
+    size_t all = 0, n;
+
+    while ((n = evict_leaves(c, path, len)) > 0)
+        all += n;
+    return all;
+}
+
+/* An entry with children stays, with nothing known of it; they are dead until it
+ * is known again. */
+static size_t forget_entry(struct fp_cache *c, struct entry *e)
+{
+    size_t known = e->generation != 0;
+
+    if (e->children == 0) {
+        evict(c, e);
+        return known;
+    }
+    e->generation = 0;
+    drop_fd(c, e);
+    forget_access(e);
+    set_kind(c, e, kind_of(e));
+    return known;
+}
+
+/* Questions about the path are answered from what is above it where walks end
+ * there, and the directory it lies in tells of its access files. */
+static void forget_above(struct fp_cache *c, const char *path, size_t len)
+{
+    const size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
+
+    for (size_t n = parent_len; n > 0; n = n > 1 ? fp_path_parent_len(path, n) : 0) {
+        struct entry *e = find(c, path, n);
+
+        if (e != NULL && !leads_on(e))
+            forget_entry(c, e);
+        else if (e != NULL && n == parent_len)
+            forget_access(e);
+    }
+}
+
+size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree)
+{
+    struct entry *e = find(c, path, len);
+    size_t n = 0;
+
+    if (tree)
+        n = forget_tree(c, path, len);
+    else if (e != NULL)
+        n = forget_entry(c, e);
+    forget_above(c, path, len);
+    return n;
 }
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)

@@ -102,6 +102,15 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
+/*
+ * Forgets the path, or with tree the path and everything below it, so that no
+ * question about it is answered before a walk has looked again: what is known of
+ * the directory's access files goes too, and every name above the path at which a
+ * walk would end.  Returns how many entries of the path, and below it, there
+ * were; their descriptors are closed.  Looks at every entry if tree is set.
+ */
+size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
+
 /* Forgets everything. */
 void fp_cache_clear(struct fp_cache *c);
 

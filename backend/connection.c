@@ -131,6 +131,18 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
         refuse(conn, FP_PROTOCOL);
 }
 
+void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (fp_done_encode(&w, id, d) == FP_OK)
+        send_frame(conn, &w, -1);
+    else
+        refuse(conn, FP_PROTOCOL);
+}
+
 static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
 {
     uint8_t buf[64];

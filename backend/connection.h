@@ -14,14 +14,15 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_connection;
+struct fp_done;
 struct fp_frame;
 
 /* What a connection tells its owner; ctx is the owner's. */
 struct fp_connection_ops {
     /*
      * A question arrived; the connection waits until it is answered with
-     * fp_connection_answer(), at once or later.  Anything but FP_OK ends the
-     * connection with that reason.
+     * fp_connection_answer() or fp_connection_done(), at once or later.
+     * Anything but FP_OK ends the connection with that reason.
      */
     fp_status (*question)(void *ctx, struct fp_connection *conn,
                           const struct fp_frame *frame);
@@ -43,6 +44,10 @@ void fp_connection_destroy(struct fp_connection **conn);
  */
 void fp_connection_answer(struct fp_connection *conn, uint64_t id,
                           const struct fp_answer *a);
+
+/* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
+ * connection may be gone. */
+void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d);
 
 /* A place for the owner's data about this connection, NULL at first. */
 void **fp_connection_slot(struct fp_connection *conn);

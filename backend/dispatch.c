@@ -11,6 +11,7 @@
 
 #include "cache.h"
 #include "connection.h"
+#include "control.h"
 #include "helper.h"
 #include "keyed_hash.h"
 #include "proto/answer.h"
@@ -43,6 +44,11 @@ struct walk {
     struct fp_task task;           /* its lookup points into key and a name_list */
     struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
     unsigned names;                /* number of the list, 0: none */
+    LIST_ENTRY(walk) orphan;       /* while it is not in the table */
+    bool orphaned;
+    bool outdated;                 /* its path was forgotten since it was submitted */
+    size_t doubt_len;              /* so much of its path leads to a forgotten one: a walk
+                                      that ends there tells of that one, too */
     size_t key_len;
     char key[];                /* names in one byte, then the path */
 };
@@ -63,6 +69,8 @@ struct fp_dispatch {
     struct fp_cache *cache;
     struct fp_helpers *helpers;
     struct walk *walks;
+    LIST_HEAD(, walk) orphans;            /* walks that nobody may join */
+    struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
     struct name_list *lists[MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_dispatch_counts counts;
 };
@@ -91,11 +99,22 @@ static bool add_walk(struct fp_dispatch *d, struct walk *w)
     return w->hh.tbl != NULL;
 }
 
-static void remove_walk(struct fp_dispatch *d, struct walk *w)
+/* From now on nobody joins it. */
+static void orphan_walk(struct fp_dispatch *d, struct walk *w)
 {
+    if (w->orphaned)
+        return;
     HASH_DEL(d->walks, w);
+    w->orphaned = true;
+    LIST_INSERT_HEAD(&d->orphans, w, orphan);
 }
 FP_HASH_DIAGNOSTICS_ON
+
+static void remove_walk(struct fp_dispatch *d, struct walk *w)
+{
+    orphan_walk(d, w);
+    LIST_REMOVE(w, orphan);
+}
 
 static void waiter_free(struct waiter *wt)
 {
@@ -235,6 +254,9 @@ static void take_base(struct walk *w)
 
 static fp_status submit(struct walk *w)
 {
+    /* It will look after whatever was forgotten until now. */
+    w->outdated = false;
+    w->doubt_len = 0;
     return fp_helpers_submit(w->dispatch->helpers, &w->task, w->base.fd, on_walked, w);
 }
 
@@ -333,10 +355,19 @@ static void go_on(struct walk *w, fp_status parent_status)
         end_walk_without(w, st == FP_NOMEM ? FP_BUSY : st);
 }
 
+/* May what it found be believed, or was it seen before it had to be forgotten? */
+static bool is_current(const struct walk *w, const struct fp_answer *a)
+{
+    const struct fp_step *last = a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL;
+
+    return !w->outdated
+        && (last == NULL || last->end > w->doubt_len || fp_step_leads_on(last));
+}
+
 /*
  * A walk from a base brings the last step only: the whole answer is in the
  * cache then.  If it is not, the base has changed meanwhile, or the file system
- * knows it no more: once again, from "/".
+ * knows it no more, or it had to be forgotten: once again, from "/".
  */
 static void end_walk_from_base(struct walk *w, struct fp_answer *a, uint64_t began_ms)
 {
@@ -344,10 +375,12 @@ static void end_walk_from_base(struct walk *w, struct fp_answer *a, uint64_t beg
     fp_status st = a->status;
 
     if (st == FP_OK) {
-        fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, &w->base,
-                        began_ms, a);
-        if (end_walk_from_cache(w))
-            return;
+        if (is_current(w, a)) {
+            fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, &w->base,
+                            began_ms, a);
+            if (end_walk_from_cache(w))
+                return;
+        }
         st = submit_from_root(w);
     }
     if (st != FP_OK)
@@ -359,14 +392,17 @@ static void end_walk_from_root(struct walk *w, struct fp_answer *a, uint64_t beg
 {
     const struct fp_lookup *l = &w->task.lookup;
     bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    bool current = is_current(w, a);
     int fd = a->fd;
 
     if (place)
         a->fd = -1;
-    a->good_for_ms = fp_cache_good_for(w->dispatch->cache, began_ms, fp_now_ms());
+    a->good_for_ms = current ? fp_cache_good_for(w->dispatch->cache, began_ms, fp_now_ms()) : 0;
     answer_all(w, a);
     a->fd = fd;
-    fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, NULL, began_ms, a);
+    if (current)
+        fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, NULL, began_ms, a);
+    fp_close(&a->fd);
     end_walk(w, a);
 }
 
@@ -494,12 +530,83 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     return FP_OK;
 }
 
+/* ---- control ---- */
+
+static bool asks_about(const struct fp_names *names, const char *name, size_t len)
+{
+    for (unsigned i = 0; i < names->n; i++) {
+        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the walk has to do with a path that is forgotten. */
+static void doubt(struct walk *w, const char *path, size_t len)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    size_t common = fp_path_common_len(l->path, l->path_len, path, len);
+    size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
+    const char *name = parent_len > 1 ? path + parent_len + 1 : path + 1;
+
+    if (common > w->doubt_len)
+        w->doubt_len = common;
+    if (common == len || (common == parent_len
+                          && asks_about(&l->names, name, (size_t)(path + len - name))))
+        w->outdated = true;
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static void doubt_walks(struct fp_dispatch *d, const char *path, size_t len)
+{
+    struct walk *w, *next;
+
+    LIST_FOREACH(w, &d->orphans, orphan)
+        doubt(w, path, len);
+    HASH_ITER(hh, d->walks, w, next) {
+        doubt(w, path, len);
+        if (w->outdated)
+            orphan_walk(d, w);
+    }
+}
+FP_HASH_DIAGNOSTICS_ON
+
+size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
+{
+    doubt_walks(d, path, len);
+    return fp_cache_forget(d->cache, path, len, tree);
+}
+
+void fp_dispatch_set_report(struct fp_dispatch *d, enum fp_report what,
+                            const struct fp_report_source *source)
+{
+    d->reports[what] = *source;
+}
+
+static fp_status do_control(struct fp_dispatch *d, struct fp_connection *conn,
+                            const struct fp_frame *f)
+{
+    struct fp_reader body = f->body;
+    struct fp_control question;
+    struct fp_done done;
+
+    if (fp_control_decode(&body, &question) != FP_OK)
+        return FP_PROTOCOL;
+    if (question.op == FP_CONTROL_PURGE)
+        fp_control_purge(d, &question, &done);
+    else
+        fp_control_report(&d->reports[question.what], question.from, &done);
+    fp_connection_done(conn, f->id, &done);
+    return FP_OK;
+}
+
 static const struct {
     uint8_t type;
     fp_status (*handle)(struct fp_dispatch *d, struct fp_connection *conn,
                         const struct fp_frame *f);
 } operations[] = {
     { FP_FRAME_LOOKUP, do_lookup },
+    { FP_FRAME_CONTROL, do_control },
 };
 
 static fp_status on_question(void *ctx, struct fp_connection *conn,
@@ -540,12 +647,13 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 void fp_dispatch_destroy(struct fp_dispatch **dp)
 {
     struct fp_dispatch *d = *dp;
+    struct walk *w;
 
     if (d == NULL)
         return;
-    while (d->walks != NULL) {
-        struct walk *w = d->walks;
-
+    while (d->walks != NULL)
+        orphan_walk(d, d->walks);
+    while ((w = LIST_FIRST(&d->orphans)) != NULL) {
         remove_walk(d, w);
         fp_close(&w->base.fd);
         free(w);

@@ -7,14 +7,18 @@
 #ifndef FP_DISPATCH_H
 #define FP_DISPATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "proto/wire.h"
 
 struct ev_loop;
 struct fp_cache;
 struct fp_dispatch;
 struct fp_helpers;
 struct fp_connection_ops;
+struct fp_report_source;
 
 struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, unanswered;
@@ -29,6 +33,18 @@ void fp_dispatch_destroy(struct fp_dispatch **d);
 
 /* What connections are created with; their ctx is the fp_dispatch. */
 extern const struct fp_connection_ops fp_dispatch_ops;
+
+/*
+ * Forgets the path, or with tree the path and everything below it: afterwards no
+ * question about it is answered from what was known before.  Walks under way are
+ * not joined any more and what they find is not kept; who already waits for one
+ * gets its answer, good for once.  Returns how many entries there were.
+ */
+size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
+
+/* Where the lines of a report come from; source->ctx must outlive the dispatch. */
+void fp_dispatch_set_report(struct fp_dispatch *d, enum fp_report what,
+                            const struct fp_report_source *source);
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d);
 

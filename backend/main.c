@@ -18,6 +18,7 @@
 
 #include "cache.h"
 #include "conf.h"
+#include "control.h"
 #include "dispatch.h"
 #include "helper.h"
 #include "keyed_hash.h"
@@ -51,6 +52,7 @@ struct daemon {
     struct fp_helpers *helpers;
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
+    struct fp_stats stats;
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
     bool pid_written;
@@ -210,7 +212,7 @@ static void on_stats(struct ev_loop *loop, ev_signal *w, int events)
 
     (void)loop;
     (void)events;
-    fp_stats_log(d->cache, d->dispatch, d->helpers, d->listener);
+    fp_stats_log(&d->stats);
 }
 
 static void watch_signal(struct daemon *d, ev_signal *w, int signum,
@@ -343,6 +345,14 @@ static bool prepare(struct daemon *d)
     return fp_keyed_hash_init() == 0;
 }
 
+static void tell_stats(struct daemon *d)
+{
+    const struct fp_report_source source = { fp_stats_line, &d->stats };
+
+    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->helpers, d->listener };
+    fp_dispatch_set_report(d->dispatch, FP_REPORT_STATS, &source);
+}
+
 static bool start(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
@@ -363,7 +373,10 @@ static bool start(struct daemon *d)
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers);
     listener.ctx = d->dispatch;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
-    return d->listener != NULL;
+    if (d->listener == NULL)
+        return false;
+    tell_stats(d);
+    return true;
 }
 
 static void stop(struct daemon *d)

@@ -28,6 +28,7 @@
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
+    uid_t trusted;             /* beside our own user and root */
     pthread_mutex_t mutex;     /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
@@ -52,6 +53,11 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
     c->max_idle = max_idle;
     pthread_mutex_init(&c->mutex, NULL);
     return c;
+}
+
+void fp_client_trust(struct fp_client *c, uid_t uid)
+{
+    c->trusted = uid;
 }
 
 void fp_client_destroy(struct fp_client **cp)
@@ -137,13 +143,13 @@ static bool limit(int sock, uint64_t deadline_ms)
 }
 
 /* Whoever answers there decides what we serve. */
-static bool is_trusted(int sock)
+static bool is_trusted(const struct fp_client *c, int sock)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
     return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
-        && (peer.uid == geteuid() || peer.uid == 0);
+        && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
 }
 
 /* One frame within the timeout. */
@@ -208,7 +214,7 @@ static fp_status dial(const struct fp_client *c, uint64_t deadline_ms, int *sock
     else if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
         st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
     else
-        st = is_trusted(sock) ? greet(sock, deadline_ms) : FP_DENIED;
+        st = is_trusted(c, sock) ? greet(sock, deadline_ms) : FP_DENIED;
     if (st == FP_OK)
         *sock_r = sock;
     else
@@ -216,9 +222,22 @@ static fp_status dial(const struct fp_client *c, uint64_t deadline_ms, int *sock
     return st;
 }
 
-static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
-                     struct fp_answer *a)
+/* ---- questions ---- */
+
+/* A question, and how it is put on a connection: FP_OK when it was answered. */
+struct question {
+    fp_status (*ask)(int sock, uint64_t id, struct question *q);
+    const struct fp_lookup *lookup;
+    struct fp_answer *answer;
+    const struct fp_control *control;
+    struct fp_done *done;
+    uint8_t *room;
+};
+
+static fp_status ask_lookup(int sock, uint64_t id, struct question *q)
 {
+    const struct fp_lookup *l = q->lookup;
+    struct fp_answer *a = q->answer;
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
     struct fp_frame f;
@@ -246,42 +265,63 @@ static fp_status ask(int sock, uint64_t id, const struct fp_lookup *l,
     return FP_OK;
 }
 
-static fp_status ask_afresh(struct fp_client *c, uint64_t id, const struct fp_lookup *l,
-                            struct fp_answer *a, int *sock_r)
+/* A report must end some time, and nothing else goes on. */
+static bool goes_on_well(const struct fp_control *c, const struct fp_done *d)
+{
+    return d->next == 0 || (c->op == FP_CONTROL_REPORT && d->next > c->from);
+}
+
+static fp_status ask_control(int sock, uint64_t id, struct question *q)
+{
+    struct fp_writer w;
+    struct fp_frame f;
+    fp_status st;
+
+    fp_writer_init(&w, q->room, FP_MAX_FRAME);
+    st = fp_control_encode(&w, id, q->control);
+    if (st == FP_OK)
+        st = send_all(sock, &w);
+    if (st == FP_OK)
+        st = receive(sock, q->room, &f, NULL);
+    if (st != FP_OK)
+        return st;
+    if (f.type != FP_FRAME_DONE || f.id != id || fp_done_decode(&f.body, q->done) != FP_OK
+        || !goes_on_well(q->control, q->done))
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q,
+                            int *sock_r)
 {
     uint64_t deadline_ms = fp_now_ms() + c->timeout_ms;
     fp_status st = dial(c, deadline_ms, sock_r);
 
     if (st == FP_OK)
-        st = limit(*sock_r, deadline_ms) ? ask(*sock_r, id, l, a) : FP_TIMEOUT;
+        st = limit(*sock_r, deadline_ms) ? q->ask(*sock_r, id, q) : FP_TIMEOUT;
     /* Other questions on this connection have all of their time. */
     if (st == FP_OK && !limit(*sock_r, fp_now_ms() + c->timeout_ms))
         fp_close(sock_r);
     return st;
 }
 
-fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a)
+static fp_status ask(struct fp_client *c, struct question *q)
 {
-    struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
     fp_status st = FP_CLOSED;
     uint64_t id;
     int sock;
 
-    if (names != NULL)
-        l.names = *names;
-    fp_answer_init(a, FP_FAILED);
     if (!begin(c, &sock, &id))
         return FP_AGAIN;
     if (sock != -1)
-        st = ask(sock, id, &l, a);
+        st = q->ask(sock, id, q);
     /* An idle connection may have outlived its daemon: that is no failure
      * before another one has been tried. */
     if (st == FP_CLOSED) {
         if (sock != -1)
             drop_idle(c);
         fp_close(&sock);
-        st = ask_afresh(c, id, &l, a, &sock);
+        st = ask_afresh(c, id, q, &sock);
     }
     if (st == FP_OK) {
         keep(c, sock);
@@ -292,4 +332,27 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
     if (st != FP_LOSTFD)
         pause_asking(c, st);
     return st;
+}
+
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
+                           const struct fp_names *names, struct fp_answer *a)
+{
+    struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
+    struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a };
+
+    if (names != NULL)
+        l.names = *names;
+    fp_answer_init(a, FP_FAILED);
+    return ask(c, &q);
+}
+
+fp_status fp_client_control(struct fp_client *c, const struct fp_control *question,
+                            struct fp_done *done, uint8_t *room)
+{
+    struct question q = { .ask = ask_control, .control = question, .done = done,
+                          .room = room };
+
+    memset(done, 0, sizeof(*done));
+    done->status = FP_FAILED;
+    return ask(c, &q);
 }

@@ -13,11 +13,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "errors.h"
 
 struct fp_answer;
 struct fp_client;
+struct fp_control;
+struct fp_done;
 struct fp_names;
 
 /*
@@ -28,6 +31,10 @@ struct fp_names;
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
                                    unsigned max_idle);
 
+/* Trusts a daemon of this user as well: beside root's and that of our own
+ * effective user.  Before the first question. */
+void fp_client_trust(struct fp_client *client, uid_t uid);
+
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);
 
@@ -37,10 +44,18 @@ void fp_client_destroy(struct fp_client **client);
  * may be that it has no answer (a->status); a->fd is the caller's.
  * Otherwise there was no answer: FP_AGAIN (the daemon failed a moment ago and
  * is not asked yet), FP_TIMEOUT, FP_CLOSED, FP_VERSION, FP_PROTOCOL,
- * FP_DENIED (what listens there is not run by our user or root), FP_LOSTFD,
+ * FP_DENIED (what listens there is not run by a user whom we trust), FP_LOSTFD,
  * FP_SYSTEM.  May be called by several threads.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a);
+
+/*
+ * Asks for a control operation.  FP_OK: *done is what the daemon said, which may
+ * be that it was not done (done->status); its text points into room, which has
+ * FP_MAX_FRAME bytes.  Otherwise as fp_client_lookup().
+ */
+fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
+                            struct fp_done *done, uint8_t *room);
 
 #endif

@@ -214,12 +214,6 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
         && (S_ISREG(m->mode) || (x->from_helper && S_ISDIR(m->mode)));
 }
 
-/* Why there may be no answer. */
-static bool is_reason(fp_status st)
-{
-    return st >= FP_TIMEOUT && st <= FP_FAILED;
-}
-
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
                         struct fp_answer *a)
 {
@@ -245,7 +239,8 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
     if (a->source != FP_SOURCE_CACHE && a->source != FP_SOURCE_HELPER)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
-        return is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
+        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK
+            : FP_PROTOCOL;
     if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
         return FP_PROTOCOL;
     a->fd = fd;

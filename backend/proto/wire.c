@@ -205,6 +205,108 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     return FP_OK;
 }
 
+static void put_purge(struct fp_writer *w, const struct fp_control *c)
+{
+    if (c->path_len > FP_MAX_PATH)
+        w->bad = true;
+    fp_put_u8(w, (uint8_t)c->scope);
+    fp_put_u16(w, (uint16_t)c->path_len);
+    fp_put_bytes(w, c->path, c->path_len);
+}
+
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
+                            const struct fp_control *c)
+{
+    fp_frame_begin(w, FP_FRAME_CONTROL, id);
+    fp_put_u8(w, (uint8_t)c->op);
+    if (c->op == FP_CONTROL_PURGE) {
+        put_purge(w, c);
+    } else {
+        fp_put_u8(w, (uint8_t)c->what);
+        fp_put_u32(w, c->from);
+    }
+    return fp_frame_end(w);
+}
+
+static bool get_purge(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t scope = fp_get_u8(r);
+
+    c->scope = (enum fp_scope)scope;
+    c->path_len = fp_get_u16(r);
+    c->path = (const char *)fp_get_bytes(r, c->path_len);
+    if (!fp_reader_done(r))
+        return false;
+    if (scope == FP_SCOPE_ALL) {
+        c->path = NULL;
+        return c->path_len == 0;
+    }
+    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE)
+        && fp_path_is_normal(c->path, c->path_len);
+}
+
+static bool get_report(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t what = fp_get_u8(r);
+
+    c->what = (enum fp_report)what;
+    c->from = fp_get_u32(r);
+    return fp_reader_done(r) && what >= 1 && what <= FP_REPORTS;
+}
+
+fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t op = fp_get_u8(r);
+    bool good = false;
+
+    memset(c, 0, sizeof(*c));
+    c->op = (enum fp_control_op)op;
+    if (op == FP_CONTROL_PURGE)
+        good = get_purge(r, c);
+    else if (op == FP_CONTROL_REPORT)
+        good = get_report(r, c);
+    return good ? FP_OK : FP_PROTOCOL;
+}
+
+fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d)
+{
+    if (d->text_len > FP_MAX_REPORT)
+        w->bad = true;
+    fp_frame_begin(w, FP_FRAME_DONE, id);
+    fp_put_u8(w, (uint8_t)d->status);
+    fp_put_u64(w, d->count);
+    fp_put_u32(w, d->next);
+    fp_put_u16(w, (uint16_t)d->text_len);
+    fp_put_bytes(w, d->text, d->text_len);
+    return fp_frame_end(w);
+}
+
+static bool is_whole_lines(const char *text, size_t len)
+{
+    return len == 0 || (text[len - 1] == '\n' && memchr(text, '\0', len) == NULL);
+}
+
+fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d)
+{
+    bool empty;
+
+    d->status = (fp_status)fp_get_u8(r);
+    d->count = fp_get_u64(r);
+    d->next = fp_get_u32(r);
+    d->text_len = fp_get_u16(r);
+    d->text = (const char *)fp_get_bytes(r, d->text_len);
+    if (!fp_reader_done(r) || !is_whole_lines(d->text, d->text_len))
+        return FP_PROTOCOL;
+    empty = d->count == 0 && d->next == 0 && d->text_len == 0;
+    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK
+        : FP_PROTOCOL;
+}
+
+bool fp_status_is_reason(fp_status st)
+{
+    return st >= FP_TIMEOUT && st <= FP_FAILED;
+}
+
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
 {
     if (a->n != b->n)
@@ -273,6 +375,17 @@ bool fp_path_is_below(const char *path, size_t len, const char *above)
     if (n == 1)
         return true;
     return len >= n && memcmp(path, above, n) == 0 && (len == n || path[n] == '/');
+}
+
+size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t most = a_len < b_len ? a_len : b_len, common = 1;
+
+    for (size_t n = 1; n <= most && a[n - 1] == b[n - 1]; n++) {
+        if (n > 1 && (n == a_len || a[n] == '/') && (n == b_len || b[n] == '/'))
+            common = n;
+    }
+    return common;
 }
 
 fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,

@@ -24,6 +24,7 @@
 #define FP_MAX_TEXT       255          /* bytes of an error's text */
 #define FP_MAX_NAMES      4            /* access file names in a question */
 #define FP_MAX_NAME       255          /* bytes of one of them */
+#define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a DONE */
 
 enum fp_frame_type {
     FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
@@ -31,7 +32,9 @@ enum fp_frame_type {
     FP_FRAME_LOOKUP = 3,   /* asker -> daemon */
     FP_FRAME_ANSWER = 4,   /* helper -> daemon -> asker; may carry a descriptor */
     FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
-    FP_FRAME_TASK = 6      /* daemon -> helper; may carry a descriptor */
+    FP_FRAME_TASK = 6,     /* daemon -> helper; may carry a descriptor */
+    FP_FRAME_CONTROL = 7,  /* asker -> daemon */
+    FP_FRAME_DONE = 8      /* daemon -> asker */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -115,6 +118,58 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
 /* Its fields alone, as they also stand at the end of a TASK. */
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 
+enum fp_control_op {
+    FP_CONTROL_PURGE = 1,  /* forget what is known */
+    FP_CONTROL_REPORT = 2  /* tell about yourself */
+};
+
+enum fp_scope {
+    FP_SCOPE_PATH = 1,     /* the path itself */
+    FP_SCOPE_TREE = 2,     /* the path and everything below */
+    FP_SCOPE_ALL = 3       /* everything; no path */
+};
+
+enum fp_report {
+    FP_REPORT_MOUNTS = 1,
+    FP_REPORT_STATS = 2
+};
+#define FP_REPORTS 2       /* how many there are */
+
+/*
+ * CONTROL: what an operator asks for.  The fields of the other operation are
+ * zero.  path is as in a LOOKUP, and decoded likewise.
+ */
+struct fp_control {
+    enum fp_control_op op;
+    enum fp_scope scope;   /* PURGE */
+    const char *path;      /* PURGE; NULL for FP_SCOPE_ALL */
+    size_t path_len;
+    enum fp_report what;   /* REPORT */
+    uint32_t from;         /* REPORT: 0, or the last answer's next */
+};
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
+                            const struct fp_control *c);
+fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
+
+/*
+ * DONE, the answer to a CONTROL.  status: FP_OK, or the reason why it was not
+ * done; then nothing else is told.  text: whole lines, each with its line end, at
+ * most FP_MAX_REPORT bytes, not terminated; decoding leaves it pointing into the
+ * reader's buffer.
+ */
+struct fp_done {
+    fp_status status;
+    uint64_t count;        /* PURGE: entries that were forgotten */
+    uint32_t next;         /* REPORT: where it goes on, 0: that was all */
+    const char *text;
+    size_t text_len;
+};
+fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d);
+fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d);
+
+/* May this stand in an answer as the reason why there is none? */
+bool fp_status_is_reason(fp_status st);
+
 /*
  * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no
  * slash at the end, at most FP_MAX_PATH bytes.
@@ -129,6 +184,9 @@ size_t fp_path_parent_len(const char *path, size_t len);
 
 /* Is a path in normal form the same as above, which is terminated, or below it? */
 bool fp_path_is_below(const char *path, size_t len, const char *above);
+
+/* The length of the longest path that two in normal form both are, or lie below. */
+size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);
 
 /* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
 bool fp_name_is_single(const char *name, size_t len);

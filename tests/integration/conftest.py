@@ -80,6 +80,18 @@ def flashpached_program():
 
 
 @pytest.fixture(scope="session")
+def flashpachectl():
+    """flashpachectl(*args, ...) runs it to its end: the completed process."""
+    program = str(built("backend/flashpachectl"))
+
+    def run(*args, **options):
+        defaults = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 60,
+                    **({} if "input" in options else {"stdin": subprocess.DEVNULL})}
+        return subprocess.run([program, *map(str, args)], **{**defaults, **options})
+    return run
+
+
+@pytest.fixture(scope="session")
 def module_path():
     return built("mod_flashpache/.libs/mod_flashpache.so")
 

@@ -9,7 +9,11 @@ import struct
 
 MAGIC = 0x46504348
 VERSION = 1
-HELLO, LOOKUP = 1, 3
+HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
+PURGE, REPORT = 1, 2
+PATH, TREE, ALL = 1, 2, 3
+MOUNTS, STATS = 1, 2
+KNOWN, LOOKED = 1, 2            # an ANSWER's source
 MAX_FRAME = 16384
 
 
@@ -26,6 +30,59 @@ def lookup(path, number=1, deadline_ms=1000, claimed=None):
     data = os.fsencode(path)
     size = len(data) if claimed is None else claimed
     return frame(LOOKUP, struct.pack(">IH", deadline_ms, size) + data, number)
+
+
+def whole_lookup(path, number=1, deadline_ms=20000):
+    """A LOOKUP as it has to be; no access files are asked about."""
+    data = os.fsencode(path)
+    return frame(LOOKUP, struct.pack(">IH", deadline_ms, len(data)) + data + b"\0", number)
+
+
+def purge(scope, path="", number=1, claimed=None):
+    data = os.fsencode(path)
+    size = len(data) if claimed is None else claimed
+    return frame(CONTROL, struct.pack(">BBH", PURGE, scope, size) + data, number)
+
+
+def report(what, cursor=0, number=1):
+    return frame(CONTROL, struct.pack(">BBI", REPORT, what, cursor), number)
+
+
+def parse_done(packet, number=1):
+    """(status, count, next, text) of a DONE."""
+    size, kind, _, _, got = struct.unpack(">IBBHQ", packet[:16])
+    assert (size, kind, got) == (len(packet), DONE, number), packet
+    status, count, cursor, length = struct.unpack(">BQIH", packet[16:31])
+    assert len(packet) == 31 + length
+    return status, count, cursor, packet[31:].decode()
+
+
+def parse_answer(packet, number=1):
+    """(status, source, good_for_ms) of an ANSWER."""
+    size, kind, _, _, got = struct.unpack(">IBBHQ", packet[:16])
+    assert (size, kind, got) == (len(packet), ANSWER, number), packet
+    status, source, _, _, _, good_for_ms = struct.unpack(">BBBBBI", packet[16:25])
+    return status, source, good_for_ms
+
+
+def ask(conn, packet):
+    """One question's answer; a descriptor that comes along is closed."""
+    conn.sendall(packet)
+    return receive(conn)
+
+
+def receive(conn):
+    data, fds, _, _ = socket.recv_fds(conn, 65536, 4)
+    for fd in fds:
+        os.close(fd)
+    return data
+
+
+def greet(path, timeout=20):
+    """A connection on which questions may be asked."""
+    conn = connect(path, timeout)
+    ask(conn, hello())
+    return conn
 
 
 def connect(path, timeout=20):

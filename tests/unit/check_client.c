@@ -206,6 +206,122 @@ START_TEST(socket_path_of_the_most_bytes)
 }
 END_TEST
 
+/* ---- control ---- */
+
+static uint8_t room[FP_MAX_FRAME];
+static struct fp_done done;
+
+static fp_status purge(const char *path)
+{
+    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE,
+                                         .path = path, .path_len = strlen(path) };
+
+    return fp_client_control(client, &question, &done, room);
+}
+
+static fp_status report(uint32_t from)
+{
+    const struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS,
+                                         .from = from };
+
+    return fp_client_control(client, &question, &done, room);
+}
+
+static void *answer_controls(void *arg)
+{
+    const struct fp_done forgotten = { FP_OK, 12, 0, NULL, 0 };
+    const struct fp_done text = { FP_OK, 0, 9, "a 1\n", 4 };
+    const struct fp_done not_done = { FP_FAILED, 0, 0, NULL, 0 };
+    struct fp_control c;
+    uint64_t id;
+
+    if (d_greet() && d_control(&id, &c) && d_done(id, &forgotten, -1)
+        && d_control(&id, &c) && c.from == 8 && d_done(id, &text, -1)
+        && d_control(&id, &c) && d_done(id, &not_done, -1) && d_question(&id))
+        d_answer(id);
+    return arg;
+}
+
+START_TEST(controls_and_questions_share_a_connection)
+{
+    start(answer_controls);
+    ck_assert_int_eq((int)purge("/srv"), FP_OK);
+    ck_assert_int_eq((int)done.status, FP_OK);
+    ck_assert_uint_eq(done.count, 12);
+    ck_assert_str_eq(d.path, "/srv");
+    ck_assert_int_eq((int)report(8), FP_OK);
+    ck_assert_uint_eq(done.next, 9);
+    ck_assert_uint_eq(done.text_len, 4);
+    ck_assert_mem_eq(done.text, "a 1\n", 4);
+    ck_assert_int_eq((int)report(9), FP_OK);
+    ck_assert_int_eq((int)done.status, FP_FAILED);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+    join();
+    ck_assert_uint_eq(d.connections, 1);
+}
+END_TEST
+
+START_TEST(control_that_is_none)
+{
+    /* The daemon would close the connection: it is not sent. */
+    start(answer_controls);
+    ck_assert_int_eq((int)fp_client_control(client, &(struct fp_control){
+        .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_PATH, .path = "/",
+        .path_len = FP_MAX_PATH + 1 }, &done, room), FP_PROTOCOL);
+    ck_assert_uint_eq(d.questions, 0);
+}
+END_TEST
+
+START_TEST(control_without_a_daemon)
+{
+    ck_assert_int_eq((int)purge("/srv"), FP_CLOSED);
+    ck_assert_int_ne((int)done.status, FP_OK);
+    ck_assert_int_eq((int)purge("/srv"), FP_AGAIN);
+}
+END_TEST
+
+/* What comes instead of a DONE, by number. */
+static bool send_wrong_done(int which, uint64_t id)
+{
+    struct fp_done r = { FP_OK, 0, 0, NULL, 0 };
+
+    switch (which) {
+    case 0: return d_done(id + 1, &r, -1);
+    case 1: return d_done(id, &r, d.file);
+    case 2: return d_answer(id);
+    case 3: return d_error(FP_FAILED);
+    case 4: r.next = 7; return d_done(id, &r, -1);
+    case 5: r.next = 8; return d_done(id, &r, -1);
+    case 6: r.status = FP_ABSENT; return d_done(id, &r, -1);
+    case 7: return fp_send_packet(d.sock, "garbage", 7, -1) == FP_OK;
+    }
+    return false;
+}
+#define WRONG_DONES 8
+
+static int wrong_done;
+
+static void *err_in_control(void *arg)
+{
+    struct fp_control c;
+    uint64_t id;
+
+    if (d_greet() && d_control(&id, &c) && send_wrong_done(wrong_done, id))
+        d_wait_for_end();
+    return arg;
+}
+
+START_TEST(wrong_done_ends_the_connection)
+{
+    wrong_done = _i;
+    start(err_in_control);
+    ck_assert_int_eq((int)report(8), FP_PROTOCOL);
+    join();
+    ck_assert(d.saw_end);
+}
+END_TEST
+
 /* ---- several threads ---- */
 
 static void *serve_connection(void *arg)
@@ -676,6 +792,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, no_connection_is_kept_without_room);
     tcase_add_test(t, socket_path_of_the_most_bytes);
     tcase_add_test(t, every_thread_gets_its_own_answers);
+    t = unit_add_case(s, "control", setup, teardown, 20);
+    tcase_add_test(t, controls_and_questions_share_a_connection);
+    tcase_add_test(t, control_that_is_none);
+    tcase_add_test(t, control_without_a_daemon);
+    tcase_add_loop_test(t, wrong_done_ends_the_connection, 0, WRONG_DONES);
     t = unit_add_case(s, "errors", setup, teardown, 20);
     tcase_add_test(t, version_is_refused);
     tcase_add_test(t, another_version_is_chosen);

@@ -154,8 +154,36 @@ static fp_status decode_error(struct fp_frame *f)
     return fp_error_decode(&f->body, &said);
 }
 
+static fp_status decode_control(struct fp_frame *f)
+{
+    struct fp_control c;
+    const uint8_t *begin = f->body.pos, *end = f->body.end;
+    fp_status st = fp_control_decode(&f->body, &c);
+
+    if (st != FP_OK || c.path == NULL)
+        return st;
+    ck_assert((const uint8_t *)c.path >= begin);
+    ck_assert((const uint8_t *)c.path + c.path_len <= end);
+    ck_assert(fp_path_is_normal(c.path, c.path_len));
+    return FP_OK;
+}
+
+static fp_status decode_done(struct fp_frame *f)
+{
+    struct fp_done d;
+    const uint8_t *begin = f->body.pos, *end = f->body.end;
+    fp_status st = fp_done_decode(&f->body, &d);
+
+    if (st != FP_OK)
+        return st;
+    ck_assert((const uint8_t *)d.text >= begin);
+    ck_assert((const uint8_t *)d.text + d.text_len <= end);
+    return FP_OK;
+}
+
 static decoder *const decoders[] = { decode_hello, decode_welcome, decode_lookup,
-                                     decode_error };
+                                     decode_error, decode_control, decode_control,
+                                     decode_done };
 #define KINDS ((int)(sizeof(decoders) / sizeof(decoders[0])))
 
 static void encode(int kind)
@@ -163,6 +191,11 @@ static void encode(int kind)
     static const struct fp_hello hello = { 1, 3 };
     static const struct fp_lookup lookup = { 1500, "/srv/www/index.html", 19,
         { 2, { { ".htaccess", 9 }, { ".acl", 4 } } } };
+    static const struct fp_control purge = { .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE,
+                                             .path = "/srv/www", .path_len = 8 };
+    static const struct fp_control report = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS,
+                                              .from = 7 };
+    static const struct fp_done done = { FP_OK, 258, 3, "a 1\nb 2\n", 8 };
     fp_status st = FP_PROTOCOL;
 
     fp_writer_init(&w, buf, FP_MAX_FRAME);
@@ -171,6 +204,9 @@ static void encode(int kind)
     case 1: st = fp_welcome_encode(&w, 1); break;
     case 2: st = fp_lookup_encode(&w, 42, &lookup); break;
     case 3: st = fp_error_encode(&w, 0, FP_VERSION, "no common version"); break;
+    case 4: st = fp_control_encode(&w, 42, &purge); break;
+    case 5: st = fp_control_encode(&w, 42, &report); break;
+    case 6: st = fp_done_encode(&w, 42, &done); break;
     }
     ck_assert_int_eq((int)st, FP_OK);
 }
@@ -210,6 +246,13 @@ START_TEST(frames_are_as_specified)
                                      4, '.', 'a', 'c', 'l' };
     static const uint8_t error[] = { 0, 0, 0, 35, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                      21, 17, 'n', 'o', ' ' };
+    static const uint8_t purge[] = { 0, 0, 0, 28, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
+                                     1, 2, 0, 8, '/', 's', 'r', 'v', '/', 'w', 'w', 'w' };
+    static const uint8_t report[] = { 0, 0, 0, 22, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
+                                      2, 2, 0, 0, 0, 7 };
+    static const uint8_t done[] = { 0, 0, 0, 39, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
+                                    0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3, 0, 8,
+                                    'a', ' ', '1', '\n', 'b', ' ', '2', '\n' };
 
     encode(0);
     ck_assert_uint_eq(w.len, 24);
@@ -224,6 +267,15 @@ START_TEST(frames_are_as_specified)
     encode(3);
     ck_assert_uint_eq(w.len, 35);
     ck_assert_mem_eq(buf, error, sizeof(error));
+    encode(4);
+    ck_assert_uint_eq(w.len, sizeof(purge));
+    ck_assert_mem_eq(buf, purge, sizeof(purge));
+    encode(5);
+    ck_assert_uint_eq(w.len, sizeof(report));
+    ck_assert_mem_eq(buf, report, sizeof(report));
+    encode(6);
+    ck_assert_uint_eq(w.len, sizeof(done));
+    ck_assert_mem_eq(buf, done, sizeof(done));
 }
 END_TEST
 
@@ -622,6 +674,210 @@ START_TEST(path_length_bound)
 }
 END_TEST
 
+START_TEST(path_in_common)
+{
+    static const struct { const char *a, *b; size_t common; } pairs[] = {
+        { "/", "/", 1 }, { "/", "/a", 1 }, { "/a", "/b", 1 }, { "/a", "/a", 2 },
+        { "/a", "/ab", 1 }, { "/a/b", "/a", 2 }, { "/a/b", "/a/c", 2 },
+        { "/a/b", "/a/bc", 2 }, { "/a/b/c", "/a/b/d/e", 4 }, { "/a/b/c", "/a/b", 4 },
+        { "/ab/c", "/a/b", 1 },
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        const char *a = pairs[i].a, *b = pairs[i].b;
+
+        ck_assert_uint_eq(fp_path_common_len(a, strlen(a), b, strlen(b)), pairs[i].common);
+        ck_assert_uint_eq(fp_path_common_len(b, strlen(b), a, strlen(a)), pairs[i].common);
+    }
+}
+END_TEST
+
+/* ---- CONTROL and DONE ---- */
+
+/* A PURGE without the encoder's own checks. */
+static void raw_purge(unsigned op, unsigned scope, const char *path, size_t len, size_t said)
+{
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    fp_frame_begin(&w, FP_FRAME_CONTROL, 1);
+    fp_put_u8(&w, (uint8_t)op);
+    fp_put_u8(&w, (uint8_t)scope);
+    fp_put_u16(&w, (uint16_t)said);
+    fp_put_bytes(&w, path, len);
+    ck_assert_int_eq((int)fp_frame_end(&w), FP_OK);
+}
+
+START_TEST(purge_round_trip)
+{
+    static char path[FP_MAX_PATH + 1];
+    struct fp_control in = { .op = FP_CONTROL_PURGE, .path = path }, out;
+
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+    for (in.path_len = 1; in.path_len <= FP_MAX_PATH; in.path_len += 89) {
+        struct fp_frame f;
+
+        in.scope = in.path_len % 2 == 0 ? FP_SCOPE_PATH : FP_SCOPE_TREE;
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        ck_assert_uint_eq(f.type, FP_FRAME_CONTROL);
+        ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_OK);
+        ck_assert_int_eq((int)out.op, FP_CONTROL_PURGE);
+        ck_assert_int_eq((int)out.scope, (int)in.scope);
+        ck_assert_uint_eq(out.path_len, in.path_len);
+        ck_assert_mem_eq(out.path, path, in.path_len);
+    }
+    in.path_len = FP_MAX_PATH + 1;
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_PROTOCOL);
+    raw_purge(1, 1, path, FP_MAX_PATH + 1, FP_MAX_PATH + 1);
+    ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len), FP_PROTOCOL);
+}
+END_TEST
+
+START_TEST(purge_path_table)
+{
+    for (unsigned scope = FP_SCOPE_PATH; scope <= FP_SCOPE_TREE; scope++) {
+        raw_purge(1, scope, paths[_i].path, paths[_i].len, paths[_i].len);
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
+                         paths[_i].good ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
+START_TEST(operation_and_scope_are_checked)
+{
+    for (unsigned v = 0; v < 256; v++) {
+        raw_purge(1, v, "/a", 2, 2);
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
+                         v == FP_SCOPE_PATH || v == FP_SCOPE_TREE ? FP_OK : FP_PROTOCOL);
+        raw_purge(1, v, "", 0, 0);
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
+                         v == FP_SCOPE_ALL ? FP_OK : FP_PROTOCOL);
+        raw_purge(v, 1, "/a", 2, 2);
+        /* As a REPORT of number 1 these are six bytes: from is that many. */
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
+                         v == FP_CONTROL_PURGE || v == FP_CONTROL_REPORT ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
+START_TEST(purge_whose_path_is_longer_or_shorter_than_said)
+{
+    for (size_t said = 0; said < 12; said++) {
+        raw_purge(1, 2, "/etc", 4, said);
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
+                         said == 4 ? FP_OK : FP_PROTOCOL);
+    }
+    raw_purge(1, 2, "/etc", 4, 65535);
+    ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len), FP_PROTOCOL);
+}
+END_TEST
+
+START_TEST(report_round_trip)
+{
+    static const uint32_t from[] = { 0, 1, 0x01020304, UINT32_MAX };
+
+    for (unsigned what = 0; what < 256; what++) {
+        const struct fp_control in = { .op = FP_CONTROL_REPORT, .what = (enum fp_report)what,
+                                       .from = from[what % 4] };
+        struct fp_control out;
+        struct fp_frame f;
+
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        if (what == 0 || what > FP_REPORTS) {
+            ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_PROTOCOL);
+            continue;
+        }
+        ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_OK);
+        ck_assert_int_eq((int)out.op, FP_CONTROL_REPORT);
+        ck_assert_int_eq((int)out.what, (int)what);
+        ck_assert_uint_eq(out.from, in.from);
+        ck_assert_ptr_null(out.path);
+    }
+}
+END_TEST
+
+static fp_status done_round_trip(const struct fp_done *in, struct fp_done *out)
+{
+    struct fp_frame f;
+
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    ck_assert_int_eq((int)fp_done_encode(&w, 3, in), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+    ck_assert_uint_eq(f.type, FP_FRAME_DONE);
+    ck_assert_uint_eq(f.id, 3);
+    return fp_done_decode(&f.body, out);
+}
+
+START_TEST(done_round_trips)
+{
+    static char text[FP_MAX_REPORT + 1];
+    static const size_t lengths[] = { 0, 1, 2, FP_MAX_REPORT };
+    struct fp_done in = { FP_OK, UINT64_MAX, UINT32_MAX, text, 0 }, out;
+
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        in.text_len = lengths[i];
+        if (in.text_len > 0)
+            text[in.text_len - 1] = '\n';
+        ck_assert_int_eq((int)done_round_trip(&in, &out), FP_OK);
+        ck_assert_int_eq((int)out.status, FP_OK);
+        ck_assert_uint_eq(out.count, UINT64_MAX);
+        ck_assert_uint_eq(out.next, UINT32_MAX);
+        ck_assert_uint_eq(out.text_len, in.text_len);
+        ck_assert_mem_eq(out.text, text, in.text_len);
+    }
+    /* The longest text fills the frame. */
+    ck_assert_uint_eq(w.len, FP_MAX_FRAME);
+    in.text_len++;
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_done_encode(&w, 3, &in), FP_PROTOCOL);
+}
+END_TEST
+
+START_TEST(done_has_whole_lines)
+{
+    static const struct { const char *text; size_t len; bool good; } texts[] = {
+        { "", 0, true }, { "\n", 1, true }, { "a\n", 2, true }, { "a\nb\n", 4, true },
+        { "\xc3\xa4\n", 3, true }, { "a", 1, false }, { "a\nb", 3, false },
+        { "\0\n", 2, false }, { "a\0b\n", 4, false },
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const struct fp_done in = { FP_OK, 0, 0, texts[i].text, texts[i].len };
+        struct fp_done out;
+
+        ck_assert_int_eq((int)done_round_trip(&in, &out),
+                         texts[i].good ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
+/* A reason comes alone. */
+START_TEST(done_status)
+{
+    for (int st = 0; st < 256; st++) {
+        const bool reason = st >= 16 && st <= 20;
+        struct fp_done in = { (fp_status)st, 0, 0, NULL, 0 }, out;
+
+        ck_assert_int_eq((int)done_round_trip(&in, &out),
+                         st == 0 || reason ? FP_OK : FP_PROTOCOL);
+        in.count = 1;
+        ck_assert_int_eq((int)done_round_trip(&in, &out), st == 0 ? FP_OK : FP_PROTOCOL);
+        in.count = 0;
+        in.next = 1;
+        ck_assert_int_eq((int)done_round_trip(&in, &out), st == 0 ? FP_OK : FP_PROTOCOL);
+        in.next = 0;
+        in.text = "\n";
+        in.text_len = 1;
+        ck_assert_int_eq((int)done_round_trip(&in, &out), st == 0 ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
 /* ---- ERROR ---- */
 
 START_TEST(error_round_trip)
@@ -710,6 +966,7 @@ static Suite *make_suite(void)
     TCase *fields = tcase_create("fields");
     TCase *lookup = tcase_create("lookup");
     TCase *hostile = tcase_create("hostile");
+    TCase *control = tcase_create("control");
 
     tcase_add_checked_fixture(fields, setup, NULL);
     tcase_add_test(fields, integers_are_big_endian);
@@ -732,7 +989,18 @@ static Suite *make_suite(void)
     tcase_add_test(lookup, name_length_bound);
     tcase_add_loop_test(lookup, path_table, 0, PATHS);
     tcase_add_test(lookup, path_length_bound);
+    tcase_add_test(lookup, path_in_common);
     suite_add_tcase(s, lookup);
+    tcase_add_checked_fixture(control, setup, NULL);
+    tcase_add_test(control, purge_round_trip);
+    tcase_add_loop_test(control, purge_path_table, 0, PATHS);
+    tcase_add_test(control, operation_and_scope_are_checked);
+    tcase_add_test(control, purge_whose_path_is_longer_or_shorter_than_said);
+    tcase_add_test(control, report_round_trip);
+    tcase_add_test(control, done_round_trips);
+    tcase_add_test(control, done_has_whole_lines);
+    tcase_add_test(control, done_status);
+    suite_add_tcase(s, control);
     tcase_add_checked_fixture(hostile, setup, NULL);
     tcase_set_timeout(hostile, 60);
     tcase_add_test(hostile, random_bytes_are_harmless);

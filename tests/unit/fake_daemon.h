@@ -172,6 +172,32 @@ static inline bool d_answer(uint64_t id)
     return d_send_answer(id, &a);
 }
 
+/* A CONTROL; its path is noted. */
+static inline bool d_control(uint64_t *id_r, struct fp_control *c)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+
+    if (!d_receive(&f, buf) || f.type != FP_FRAME_CONTROL
+        || fp_control_decode(&f.body, c) != FP_OK || c->path_len >= sizeof(d.path))
+        return false;
+    if (c->path_len > 0)
+        memcpy(d.path, c->path, c->path_len);
+    d.path[c->path_len] = '\0';
+    d.questions++;
+    *id_r = f.id;
+    return true;
+}
+
+static inline bool d_done(uint64_t id, const struct fp_done *done, int fd)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    return fp_done_encode(&w, id, done) == FP_OK && d_send(&w, fd);
+}
+
 static inline bool d_error(fp_status st)
 {
     uint8_t buf[512];
