@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "mounts.h"
 #include "proto/wire.h"
 
 /* The public part first, so that one pointer serves for both. */
@@ -22,19 +23,28 @@ struct loaded {
     struct fp_conf conf;
     cfg_t *cfg;               /* owns the strings */
     const char **roots;
+    struct fp_mount_rule *mounts;
 };
 
 static const struct { const char *key; long def, min, max; } numbers[] = {
     { "helpers", 8, 1, 256 },
     { "lookup_timeout_ms", 10000, 10, 600000 },
     { "ttl_ms", 3000, 1, 86400000 },
+    { "watched_ttl_ms", 60000, 1, 86400000 },
+    { "stale_if_error_ms", 0, 0, 86400000 },
+    { "mount_helpers", 0, 0, 256 },
+    { "mount_timeout_ms", 2000, 100, 600000 },
+    { "read_ahead", 65536, 0, 16777216 },
     { "max_entries", 200000, 16, 100000000 },
+    { "max_absent", 200000, 16, 100000000 },
+    { "max_bytes", 268435456, 1048576, 1099511627776 },
     { "max_descriptors", 0, 0, 100000000 },
     { "max_connections", 4096, 1, 1000000 },
     { "max_queue", 4096, 1, 1000000 },
+    { "max_inflight", 4096, 1, 1000000 },
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-#define STRINGS 7             /* the settings that are no numbers */
+#define OTHERS 9              /* the settings that are no numbers */
 
 static int check_number(cfg_t *cfg, cfg_opt_t *opt)
 {
@@ -95,6 +105,41 @@ static int check_log_level(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
+static int check_watch(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+    int by;
+
+    if (fp_watch_by_parse(v, &by) && by != FP_BY_FANOTIFY)
+        return 0;
+    cfg_error(cfg, "watch = \"%s\" is unknown: use auto (which is fanotify where the daemon "
+              "may), inotify or ttl", v);
+    return -1;
+}
+
+static int check_mount_watch(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+    int by;
+
+    if (fp_watch_by_parse(v, &by))
+        return 0;
+    cfg_error(cfg, "watch = \"%s\" is unknown: use auto, fanotify, inotify or ttl", v);
+    return -1;
+}
+
+/* Its keys have been checked; left is its title. */
+static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *point = cfg_title(cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1));
+
+    if (fp_path_is_normal(point, strlen(point)))
+        return 0;
+    cfg_error(cfg, "mount \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+              "without a slash at its end", point);
+    return -1;
+}
+
 static int check_user(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *v = cfg_opt_getnstr(opt, 0);
@@ -128,14 +173,23 @@ static void complain(cfg_t *cfg, const char *format, va_list ap)
 
 static cfg_t *make_table(void)
 {
-    cfg_opt_t opts[NUMBERS + STRINGS + 1] = {
+    /* -1, which is out of range in a file: as the general setting. */
+    cfg_opt_t mount_opts[] = {
+        CFG_STR("watch", "auto", CFGF_NONE),
+        CFG_INT("ttl_ms", -1, CFGF_NONE),
+        CFG_INT("stale_if_error_ms", -1, CFGF_NONE),
+        CFG_END(),
+    };
+    cfg_opt_t opts[NUMBERS + OTHERS + 1] = {
         CFG_STR("socket", FP_DEFAULT_SOCKET, CFGF_NONE),
         CFG_STR("user", "", CFGF_NONE),
         CFG_STR("group", "", CFGF_NONE),
         CFG_STR("pid_file", "", CFGF_NONE),
         CFG_STR("log", "syslog", CFGF_NONE),
         CFG_STR("log_level", "info", CFGF_NONE),
+        CFG_STR("watch", "auto", CFGF_NONE),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
+        CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
     };
     const cfg_opt_t end = CFG_END();
     cfg_t *cfg;
@@ -143,9 +197,9 @@ static cfg_t *make_table(void)
     for (size_t i = 0; i < NUMBERS; i++) {
         const cfg_opt_t opt = CFG_INT(numbers[i].key, numbers[i].def, CFGF_NONE);
 
-        opts[STRINGS + i] = opt;
+        opts[OTHERS + i] = opt;
     }
-    opts[STRINGS + NUMBERS] = end;
+    opts[OTHERS + NUMBERS] = end;
     cfg = cfg_init(opts, CFGF_NONE);
     if (cfg == NULL)
         return NULL;
@@ -156,7 +210,12 @@ static cfg_t *make_table(void)
     cfg_set_validate_func(cfg, "pid_file", check_path);
     cfg_set_validate_func(cfg, "log", check_log);
     cfg_set_validate_func(cfg, "log_level", check_log_level);
+    cfg_set_validate_func(cfg, "watch", check_watch);
     cfg_set_validate_func(cfg, "roots", check_path);
+    cfg_set_validate_func(cfg, "mount", check_mount);
+    cfg_set_validate_func(cfg, "mount|watch", check_mount_watch);
+    cfg_set_validate_func(cfg, "mount|ttl_ms", check_number);
+    cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_number);
     for (size_t i = 0; i < NUMBERS; i++)
         cfg_set_validate_func(cfg, numbers[i].key, check_number);
     return cfg;
@@ -173,6 +232,11 @@ static int set_one(cfg_t *cfg, const char *setting)
         return -1;
     }
     snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
+    if (strcmp(key, "mount") == 0 || strchr(key, '|') != NULL) {
+        fprintf(stderr, "flashpached: \"%s\": sections can only be given in the file\n",
+                setting);
+        return -1;
+    }
     opt = cfg_getopt(cfg, key);
     if (opt == NULL)
         return -1;      /* said by libconfuse */
@@ -265,6 +329,53 @@ static int take_roots(struct loaded *l)
     return 0;
 }
 
+static int watch_of(cfg_t *cfg)
+{
+    int by = FP_BY_AUTO;
+
+    fp_watch_by_parse(cfg_getstr(cfg, "watch"), &by);   /* has been checked */
+    return by;
+}
+
+static int take_mounts(struct loaded *l)
+{
+    const unsigned n = cfg_size(l->cfg, "mount");
+
+    l->mounts = calloc(n + 1, sizeof(*l->mounts));
+    if (l->mounts == NULL)
+        return -1;
+    for (unsigned i = 0; i < n; i++) {
+        cfg_t *section = cfg_getnsec(l->cfg, "mount", i);
+
+        l->mounts[i].point = cfg_title(section);
+        l->mounts[i].by = watch_of(section);
+        l->mounts[i].ttl_ms = cfg_getint(section, "ttl_ms");
+        l->mounts[i].stale_if_error_ms = cfg_getint(section, "stale_if_error_ms");
+    }
+    l->conf.mounts = l->mounts;
+    l->conf.n_mounts = n;
+    return 0;
+}
+
+static void take_numbers(struct fp_conf *c, cfg_t *cfg)
+{
+    c->helpers = (unsigned)cfg_getint(cfg, "helpers");
+    c->lookup_timeout_ms = (uint32_t)cfg_getint(cfg, "lookup_timeout_ms");
+    c->mount_helpers = (unsigned)cfg_getint(cfg, "mount_helpers");
+    c->mount_timeout_ms = (uint32_t)cfg_getint(cfg, "mount_timeout_ms");
+    c->ttl_ms = (uint32_t)cfg_getint(cfg, "ttl_ms");
+    c->watched_ttl_ms = (uint32_t)cfg_getint(cfg, "watched_ttl_ms");
+    c->stale_if_error_ms = (uint32_t)cfg_getint(cfg, "stale_if_error_ms");
+    c->read_ahead = (size_t)cfg_getint(cfg, "read_ahead");
+    c->max_entries = (size_t)cfg_getint(cfg, "max_entries");
+    c->max_absent = (size_t)cfg_getint(cfg, "max_absent");
+    c->max_bytes = (size_t)cfg_getint(cfg, "max_bytes");
+    c->max_descriptors = (size_t)cfg_getint(cfg, "max_descriptors");
+    c->max_connections = (size_t)cfg_getint(cfg, "max_connections");
+    c->max_queue = (size_t)cfg_getint(cfg, "max_queue");
+    c->max_inflight = (size_t)cfg_getint(cfg, "max_inflight");
+}
+
 static int take(struct loaded *l)
 {
     struct fp_conf *c = &l->conf;
@@ -275,14 +386,11 @@ static int take(struct loaded *l)
     c->pid_file = cfg_getstr(cfg, "pid_file");
     c->log = cfg_getstr(cfg, "log");
     c->log_level = fp_log_level_parse(cfg_getstr(cfg, "log_level"));
-    c->helpers = (unsigned)cfg_getint(cfg, "helpers");
-    c->lookup_timeout_ms = (uint32_t)cfg_getint(cfg, "lookup_timeout_ms");
-    c->ttl_ms = (uint32_t)cfg_getint(cfg, "ttl_ms");
-    c->max_entries = (size_t)cfg_getint(cfg, "max_entries");
-    c->max_descriptors = (size_t)cfg_getint(cfg, "max_descriptors");
-    c->max_connections = (size_t)cfg_getint(cfg, "max_connections");
-    c->max_queue = (size_t)cfg_getint(cfg, "max_queue");
-    return take_roots(l) == -1 ? -1 : take_identity(c, cfg_getstr(cfg, "group"));
+    c->watch = watch_of(cfg);
+    take_numbers(c, cfg);
+    if (take_roots(l) == -1 || take_mounts(l) == -1)
+        return -1;
+    return take_identity(c, cfg_getstr(cfg, "group"));
 }
 
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
@@ -308,6 +416,7 @@ void fp_conf_destroy(struct fp_conf **conf)
     if (l->cfg != NULL)
         cfg_free(l->cfg);
     free(l->roots);
+    free(l->mounts);
     free(l);
     *conf = NULL;
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct fp_mount_rule;
+
 struct fp_conf {
     const char *socket;       /* absolute, fits sun_path */
     const char *user;         /* name; "" where none was set */
@@ -20,11 +22,22 @@ struct fp_conf {
     int log_level;            /* enum fp_log_level */
     unsigned helpers;
     uint32_t lookup_timeout_ms;
-    uint32_t ttl_ms;
-    size_t max_entries;       /* directories and absent names, each */
+    unsigned mount_helpers;   /* at one mount at most; 0: three quarters of helpers */
+    uint32_t mount_timeout_ms;     /* a walk that takes longer counts against its mount */
+    int watch;                /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mounts.h) */
+    uint32_t ttl_ms;          /* for what is not watched */
+    uint32_t watched_ttl_ms;  /* for what is: until it is looked at again all the same */
+    uint32_t stale_if_error_ms;    /* longer than ttl_ms while the file system fails */
+    const struct fp_mount_rule *mounts;   /* sections of single mounts, one a point */
+    size_t n_mounts;
+    size_t read_ahead;        /* bytes of a file that a helper brings in; 0: none */
+    size_t max_entries;       /* directories and links */
+    size_t max_absent;        /* names known to be absent */
+    size_t max_bytes;         /* of memory for all entries */
     size_t max_descriptors;   /* 0: from RLIMIT_NOFILE */
     size_t max_connections;
     size_t max_queue;         /* lookups waiting for a helper */
+    size_t max_inflight;      /* different paths that are being looked at */
     const char *const *roots; /* NULL-terminated, normal form */
 };
 

@@ -1,12 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kind of file system a file lies on.
+ * The table of mounted file systems: which one is this, and how is a change on
+ * it noticed.
+ *
+ * It is read from /proc/self/mountinfo alone.  No mount point is ever looked
+ * at, so a file system that does not answer cannot block whoever asks here.
+ * All functions are for the daemon's loop, but for those of the view and
+ * fp_mount_is_local(), which are for helpers.
+ *
+ * What is not guaranteed: the kernel tells of a mount after it was made, and
+ * until the table was read again it is that of before.  A table that is read
+ * while mounts come and go may lack some; the kernel then tells again.  What is
+ * not in the table is to be validated by TTL.  The ids and the device numbers of
+ * file systems that are gone are given to new ones at once, so nothing that was
+ * known about either holds over a change of the table.
  */
 #ifndef FP_MOUNTS_H
 #define FP_MOUNTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* How a change on a file system is noticed. */
+enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
+#define FP_BY_AUTO (-1)         /* in settings: by the file system's type */
+
+/* "ttl", "inotify", "fanotify". */
+const char *fp_watch_by_text(enum fp_watch_by by);
+/* Also takes "auto" (FP_BY_AUTO).  False for a name that is none of these. */
+bool fp_watch_by_parse(const char *name, int *by_r);
+
+/* One `mount "POINT" { ... }` section of the configuration. */
+struct fp_mount_rule {
+    const char *point;          /* the mount point, in normal form */
+    int by;                     /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
+    long ttl_ms, stale_if_error_ms;   /* -1: the general setting */
+};
+
+struct fp_mounts_settings {
+    const struct fp_mount_rule *rules;   /* one for a point */
+    size_t n_rules;
+    /*
+     * Where no rule says more.  FP_BY_AUTO: local types by fanotify where the
+     * device is marked, by inotify elsewhere.  FP_BY_INOTIFY: local types by
+     * inotify.  FP_BY_TTL: nothing is watched.
+     */
+    int by;
+    uint32_t ttl_ms, stale_if_error_ms;
+};
+
+struct fp_mount {
+    uint32_t id;                /* statx(2)'s stx_mnt_id */
+    dev_t dev;                  /* of the file system; files of btrfs have others */
+    const char *point, *type;   /* "/var/www", "ext4", "fuse.sshfs" */
+    enum fp_watch_by by;
+    bool local;                 /* on this machine: looking at an open file waits for nobody */
+    uint32_t ttl_ms, stale_if_error_ms;
+};
+
+struct fp_mounts;
+struct fp_mounts_view;
+
+/*
+ * Reads the table.  mountinfo: the file to read, NULL for /proc/self/mountinfo.
+ * The settings are copied; the view (NULL: none) is borrowed, and written now
+ * and on every later change.  NULL with errno.
+ */
+struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts_settings *s,
+                                   struct fp_mounts_view *view);
+void fp_mounts_destroy(struct fp_mounts **m);
+
+/*
+ * A descriptor that becomes readable when the table changed, for the loop: it
+ * has no way to wait for mountinfo itself, which is always readable.  It is a
+ * hint, and whoever begins to wait for it asks fp_mounts_changed() once after
+ * that.  It stays ours.
+ */
+int fp_mounts_fd(const struct fp_mounts *m);
+
+/*
+ * Has the table of mounts changed since last asked?  Then it has been read
+ * again, and pointers to mounts are void.  If reading failed: true, and the
+ * table is empty; it is tried again whenever this is called, and true once
+ * more when it succeeds.  One system call where nothing changed.
+ *
+ * After true the caller first gives the marks that are left, with
+ * fp_mounts_set_marked(), and then disbelieves what was seen before.
+ */
+bool fp_mounts_changed(struct fp_mounts *m);
+
+/* New settings, which hold at once.  0, or -1 with errno: the old ones stay. */
+int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
+
+/*
+ * The complete list of the devices whose file systems fanotify has a mark on
+ * now.  Their mounts are watched by fanotify where settings allow it.  A mount
+ * that was marked and is no longer has FP_BY_TTL until it is marked again or
+ * unmounted, whatever its type: helpers may have seen it as marked.
+ */
+void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
+
+/* NULL: unknown. */
+const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
+
+/*
+ * The mount that the path, in normal form and taken literally (links are not
+ * followed), lies on: that with the longest mount point among those that can
+ * be seen, which are not covered by a later mount.  NULL: unknown.
+ */
+const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path,
+                                         size_t len);
+
+/* All of them, covered ones too, by id. */
+size_t fp_mounts_count(const struct fp_mounts *m);
+const struct fp_mount *fp_mounts_at(const struct fp_mounts *m, size_t i);
+
+/*
+ * What helpers may know of the table: shared memory that is made before they
+ * are forked and that the daemon alone writes.  It has room for 4096 mounts,
+ * those with the lowest ids.  NULL with errno; it lasts as long as the process.
+ */
+struct fp_mounts_view *fp_mounts_view_create(void);
+
+/* In a helper: it can only read from now on.  0, or -1 with errno. */
+int fp_mounts_view_protect(struct fp_mounts_view *v);
+
+/*
+ * How changes on the mount are noticed, and whether it is local; FP_BY_TTL and
+ * not local for a mount that is not there.
+ *
+ * It may be read while the daemon writes it, and then be that of before, of
+ * afterwards, or lack a mount that is in both; one mount's two values always
+ * belong together.  That is harmless: after every change of the table the
+ * daemon disbelieves everything that was seen before, and what walks that are
+ * under way bring as well.
+ */
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
+                                     bool *local_r);
 
 /*
  * Is the open file on a file system of this machine, where looking at an open

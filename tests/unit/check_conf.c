@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "log.h"
+#include "mounts.h"
 #include "unit.h"
 
 static char dir[PATH_MAX], file[PATH_MAX];
@@ -102,6 +103,16 @@ START_TEST(nothing_set)
     ck_assert_uint_ge(conf->max_entries, 1);
     ck_assert_uint_ge(conf->max_connections, 1);
     ck_assert_uint_ge(conf->max_queue, 1);
+    ck_assert_int_eq(conf->watch, FP_BY_AUTO);
+    ck_assert_uint_eq(conf->stale_if_error_ms, 0);
+    ck_assert_uint_eq(conf->watched_ttl_ms, 60000);
+    ck_assert_uint_eq(conf->mount_helpers, 0);
+    ck_assert_uint_eq(conf->mount_timeout_ms, 2000);
+    ck_assert_uint_eq(conf->read_ahead, 65536);
+    ck_assert_uint_eq(conf->max_absent, 200000);
+    ck_assert_uint_eq(conf->max_bytes, 268435456);
+    ck_assert_uint_eq(conf->max_inflight, 4096);
+    ck_assert_uint_eq(conf->n_mounts, 0);
 }
 END_TEST
 
@@ -127,6 +138,15 @@ START_TEST(every_setting_from_a_file)
                   "max_descriptors = 2000\n"
                   "max_connections = 30\n"
                   "max_queue = 40\n"
+                  "watch = \"inotify\"\n"
+                  "watched_ttl_ms = 50\n"
+                  "stale_if_error_ms = 60\n"
+                  "mount_helpers = 1\n"
+                  "mount_timeout_ms = 700\n"
+                  "read_ahead = 0\n"
+                  "max_absent = 80\n"
+                  "max_bytes = 9876543210\n"
+                  "max_inflight = 90\n"
                   "roots = {\"/var/www\", \"/srv\"}\n", NULL);
     ck_assert_str_eq(conf->socket, "/run/x/s.sock");
     ck_assert_str_eq(conf->pid_file, "/run/x.pid");
@@ -139,9 +159,48 @@ START_TEST(every_setting_from_a_file)
     ck_assert_uint_eq(conf->max_descriptors, 2000);
     ck_assert_uint_eq(conf->max_connections, 30);
     ck_assert_uint_eq(conf->max_queue, 40);
+    ck_assert_int_eq(conf->watch, FP_BY_INOTIFY);
+    ck_assert_uint_eq(conf->watched_ttl_ms, 50);
+    ck_assert_uint_eq(conf->stale_if_error_ms, 60);
+    ck_assert_uint_eq(conf->mount_helpers, 1);
+    ck_assert_uint_eq(conf->mount_timeout_ms, 700);
+    ck_assert_uint_eq(conf->read_ahead, 0);
+    ck_assert_uint_eq(conf->max_absent, 80);
+    ck_assert_uint_eq(conf->max_bytes, 9876543210);
+    ck_assert_uint_eq(conf->max_inflight, 90);
     ck_assert_str_eq(conf->roots[0], "/var/www");
     ck_assert_str_eq(conf->roots[1], "/srv");
     ck_assert_ptr_null(conf->roots[2]);
+}
+END_TEST
+
+static void assert_mount(size_t i, const char *point, int by, long ttl_ms, long stale_ms)
+{
+    ck_assert_uint_lt(i, conf->n_mounts);
+    ck_assert_str_eq(conf->mounts[i].point, point);
+    ck_assert_int_eq(conf->mounts[i].by, by);
+    ck_assert_int_eq(conf->mounts[i].ttl_ms, ttl_ms);
+    ck_assert_int_eq(conf->mounts[i].stale_if_error_ms, stale_ms);
+}
+
+START_TEST(sections_of_mounts)
+{
+    assert_loaded("watch = \"ttl\"\n"
+                  "mount \"/srv\" {\n  watch = \"inotify\"  # here\n  ttl_ms = 5\n"
+                  "  stale_if_error_ms = 0\n}\n"
+                  "mount \"/\" { watch = \"ttl\" }\n"
+                  "mount \"/a b\" {}\n"
+                  "mount '/x' { watch = \"fanotify\" stale_if_error_ms = 86400000 }\n"
+                  "mount /y { watch = \"auto\" }\n"
+                  "ttl_ms = 9\n", "watch=auto");
+    ck_assert_uint_eq(conf->n_mounts, 5);
+    assert_mount(0, "/srv", FP_BY_INOTIFY, 5, 0);
+    assert_mount(1, "/", FP_BY_TTL, -1, -1);
+    assert_mount(2, "/a b", FP_BY_AUTO, -1, -1);
+    assert_mount(3, "/x", FP_BY_FANOTIFY, -1, 86400000);
+    assert_mount(4, "/y", FP_BY_AUTO, -1, -1);
+    ck_assert_uint_eq(conf->ttl_ms, 9);
+    ck_assert_int_eq(conf->watch, FP_BY_AUTO);
 }
 END_TEST
 
@@ -191,13 +250,20 @@ END_TEST
 
 static const char *const numbers[] = {
     "helpers", "lookup_timeout_ms", "ttl_ms", "max_entries", "max_descriptors",
-    "max_connections", "max_queue",
+    "max_connections", "max_queue", "watched_ttl_ms", "stale_if_error_ms", "mount_helpers",
+    "mount_timeout_ms", "read_ahead", "max_absent", "max_bytes", "max_inflight",
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
 
+static bool may_be_zero(const char *key)
+{
+    return strcmp(key, "max_descriptors") == 0 || strcmp(key, "stale_if_error_ms") == 0
+        || strcmp(key, "mount_helpers") == 0 || strcmp(key, "read_ahead") == 0;
+}
+
 START_TEST(numbers_that_are_none_or_out_of_range)
 {
-    static const char *const wrong[] = { "-1", "4294967296", "99999999999999999999",
+    static const char *const wrong[] = { "-1", "4294967296000", "99999999999999999999",
                                          "-99999999999999999999", "x", "5x", "1.5" };
     char text[128];
 
@@ -207,7 +273,7 @@ START_TEST(numbers_that_are_none_or_out_of_range)
         snprintf(text, sizeof(text), "%s=%s", numbers[_i], wrong[i]);
         assert_refused(NULL, text, numbers[_i], NULL);
     }
-    if (strcmp(numbers[_i], "max_descriptors") != 0) {
+    if (!may_be_zero(numbers[_i])) {
         snprintf(text, sizeof(text), "%s = 0\n", numbers[_i]);
         assert_refused(text, NULL, numbers[_i], "out of range");
     }
@@ -218,6 +284,8 @@ START_TEST(bounds_are_said)
 {
     assert_refused("helpers = 257", NULL, "257", "1 to 256");
     assert_refused("ttl_ms = 0", NULL, "ttl_ms", "1 to");
+    assert_refused("max_entries = 4294967296", NULL, "4294967296", "16 to");
+    assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
 }
 END_TEST
 
@@ -308,6 +376,39 @@ START_TEST(log_targets_and_levels)
 }
 END_TEST
 
+START_TEST(ways_of_watching)
+{
+    assert_refused("watch = \"loud\"\n", NULL, "loud", "inotify or ttl");
+    assert_refused("watch = \"fanotify\"\n", NULL, "fanotify", "auto");
+    assert_refused(NULL, "watch=", "watch", NULL);
+}
+END_TEST
+
+START_TEST(sections_with_mistakes)
+{
+    static const struct { const char *text, *word, *place; } wrong[] = {
+        { "mount \"/srv\" {\n watch = \"tt\"\n}\n", "fanotify, inotify or ttl", "conf:2" },
+        { "mount \"/srv\" {\n\n ttl_ms = 0\n}\n", "ttl_ms", "conf:3" },
+        { "mount \"/srv\" {\n ttl_ms = -1\n}\n", "1 to 86400000", "conf:2" },
+        { "mount \"/srv\" {\n stale_if_error_ms = -1\n}\n", "0 to 86400000", "conf:2" },
+        { "mount \"/srv\" {\n stale_if_error_ms = x\n}\n", "stale_if_error_ms", "conf:2" },
+        { "mount \"/srv\" {\n helpers = 2\n}\n", "helpers", "conf:2" },
+        { "mount \"srv\" { }\n", "\"srv\"", "conf:1" },
+        { "mount \"/srv/\" { }\n", "\"/srv/\"", "conf:1" },
+        { "mount \"\" { }\n", "mount", "conf:1" },
+        { "mount { }\n", "mount", "conf:1" },
+        { "mount = \"/srv\"\n", "mount", "conf:1" },
+        { "mount \"/srv\"\n", "end of file", "conf:2" },
+        { "mount \"/a\" { }\nmount \"/b\" { }\nmount \"/a\" { }\n", "/a", "conf:3" },
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_refused(wrong[i].text, NULL, wrong[i].word, wrong[i].place);
+    assert_refused(NULL, "mount=/srv", "in the file", "mount");
+    assert_refused("mount \"/srv\" { }\n", "mount|ttl_ms=5", "in the file", "mount");
+}
+END_TEST
+
 START_TEST(files_that_cannot_be_read)
 {
     char *overrides[] = { user_setting };
@@ -386,7 +487,8 @@ END_TEST
 START_TEST(changed_files_are_harmless)
 {
     static const char good[] = "socket = \"/run/x\" # c\nroots = {\"/var/www\", \"/srv\"}\n"
-                               "helpers = 4\nlog_level = \"info\"\n";
+                               "helpers = 4\nlog_level = \"info\"\n"
+                               "mount \"/srv\" { watch = \"ttl\" ttl_ms = 5 }\n";
     char text[sizeof(good)];
     uint64_t seed = 5 + (uint64_t)_i;
 
@@ -412,6 +514,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, empty_files);
     tcase_add_test(t, every_setting_from_a_file);
+    tcase_add_test(t, sections_of_mounts);
     tcase_add_test(t, override_wins);
     tcase_add_test(t, every_setting_by_override);
     tcase_add_test(t, destroying_nothing);
@@ -430,6 +533,8 @@ static Suite *make_suite(void)
     tcase_add_test(refused, paths_that_are_not_normal);
     tcase_add_test(refused, socket_path_of_the_most_bytes);
     tcase_add_test(refused, log_targets_and_levels);
+    tcase_add_test(refused, ways_of_watching);
+    tcase_add_test(refused, sections_with_mistakes);
     tcase_add_test(refused, files_that_cannot_be_read);
     tcase_add_test(refused, users_that_cannot_be);
     tcase_add_test(refused, root_must_name_a_user);

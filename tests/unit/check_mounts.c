@@ -1,0 +1,766 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "mounts.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+
+#include "unit.h"
+
+#define GENERAL_TTL 3000
+#define GENERAL_STALE 7
+#define VIEW_ROOM 4096              /* mounts that helpers can know */
+
+static char dir[PATH_MAX], file[PATH_MAX];
+static struct fp_mounts *mounts;
+static struct fp_mounts_view *view;
+static int fds_before;
+
+static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL,
+                                                   GENERAL_STALE };
+
+static void setup(void)
+{
+    unit_fresh_dir(dir);
+    strcpy(file, unit_join(dir, "mountinfo"));
+    fds_before = unit_open_fds();
+    view = fp_mounts_view_create();
+    ck_assert_ptr_nonnull(view);
+}
+
+static void teardown(void)
+{
+    fp_mounts_destroy(&mounts);
+    ck_assert_ptr_null(mounts);
+    ck_assert_int_eq(unit_open_fds(), fds_before);
+}
+
+static void load_with(const char *text, const struct fp_mounts_settings *s)
+{
+    fp_mounts_destroy(&mounts);
+    unit_write_file(file, text);
+    mounts = fp_mounts_create(file, s, view);
+    ck_assert_ptr_nonnull(mounts);
+}
+
+static void load(const char *text)
+{
+    load_with(text, &general);
+}
+
+/* The id of the mount that a path lies on; 0: none. */
+static uint32_t of_path(const char *path)
+{
+    const struct fp_mount *m = fp_mounts_of_path(mounts, path, strlen(path));
+
+    return m != NULL ? m->id : 0;
+}
+
+static const struct fp_mount *known(uint32_t id)
+{
+    const struct fp_mount *m = fp_mounts_find(mounts, id);
+
+    ck_assert_ptr_nonnull(m);
+    ck_assert_uint_eq(m->id, id);
+    return m;
+}
+
+static const char *by_of(uint32_t id)
+{
+    return fp_watch_by_text(known(id)->by);
+}
+
+/* ---- names ---- */
+
+START_TEST(names_of_ways)
+{
+    int by = 5;
+
+    for (int i = FP_BY_TTL; i <= FP_BY_FANOTIFY; i++) {
+        ck_assert(fp_watch_by_parse(fp_watch_by_text((enum fp_watch_by)i), &by));
+        ck_assert_int_eq(by, i);
+    }
+    ck_assert_str_eq(fp_watch_by_text(FP_BY_TTL), "ttl");
+    ck_assert(fp_watch_by_parse("auto", &by));
+    ck_assert_int_eq(by, FP_BY_AUTO);
+    ck_assert(!fp_watch_by_parse("", &by));
+    ck_assert(!fp_watch_by_parse("TTL", &by));
+    ck_assert(!fp_watch_by_parse("inotify2", &by));
+}
+END_TEST
+
+/* ---- the file ---- */
+
+START_TEST(fields_are_taken)
+{
+    load("27 1 254:3 / / rw,relatime - ext4 /dev/vda rw\n"
+         "36 27 98:0 /mnt1 /srv/a rw,noatime master:1 - xfs /dev/root rw,errors=continue\n"
+         "37 27 0:44 / /srv/b rw shared:7 master:1 propagate_from:2 unbindable - nfs4 h:/x rw\n"
+         "40 27 0:45 / /srv/c rw - fuse.sshfs h: rw");
+    ck_assert_uint_eq(fp_mounts_count(mounts), 4);
+    ck_assert_str_eq(known(36)->point, "/srv/a");
+    ck_assert_str_eq(known(36)->type, "xfs");
+    ck_assert_uint_eq(known(36)->dev, makedev(98, 0));
+    ck_assert_uint_eq(known(27)->dev, makedev(254, 3));
+    ck_assert_str_eq(known(37)->type, "nfs4");
+    ck_assert_str_eq(known(40)->type, "fuse.sshfs");     /* no line end */
+    ck_assert_uint_eq(known(40)->ttl_ms, GENERAL_TTL);
+    ck_assert_uint_eq(known(40)->stale_if_error_ms, GENERAL_STALE);
+    ck_assert_ptr_null(fp_mounts_find(mounts, 38));
+    ck_assert_ptr_null(fp_mounts_find(mounts, 0));
+    ck_assert_ptr_null(fp_mounts_find(mounts, UINT32_MAX));
+}
+END_TEST
+
+START_TEST(listed_by_id)
+{
+    load("30 27 0:3 / /c rw - tmpfs t rw\n27 1 0:1 / / rw - ext4 /dev/vda rw\n"
+         "4294967295 27 0:4 / /d rw - tmpfs t rw\n29 27 0:2 / /b rw - tmpfs t rw\n");
+    ck_assert_uint_eq(fp_mounts_count(mounts), 4);
+    ck_assert_uint_eq(fp_mounts_at(mounts, 0)->id, 27);
+    ck_assert_uint_eq(fp_mounts_at(mounts, 1)->id, 29);
+    ck_assert_uint_eq(fp_mounts_at(mounts, 2)->id, 30);
+    ck_assert_uint_eq(fp_mounts_at(mounts, 3)->id, UINT32_MAX);
+}
+END_TEST
+
+START_TEST(escapes_are_undone)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n"
+         "2 1 0:2 / /a\\040b\\011c\\012d\\134e\\043 rw - fuse.a\\040b s rw\n"
+         "3 1 0:3 / /x\\04 rw - tmpfs s rw\n"
+         "4 1 0:4 / /x\\ rw - tmpfs s rw\n"
+         "5 1 0:5 / /x\\089\\134040 rw - tmpfs s rw\n"
+         "6 1 0:6 / /\\303\\244 rw - tmpfs s rw\n");
+    ck_assert_str_eq(known(2)->point, "/a b\tc\nd\\e#");
+    ck_assert_str_eq(known(2)->type, "fuse.a b");
+    ck_assert_str_eq(known(3)->point, "/x\\04");
+    ck_assert_str_eq(known(4)->point, "/x\\");
+    ck_assert_str_eq(known(5)->point, "/x\\089\\040");
+    ck_assert_str_eq(known(6)->point, "/\xc3\xa4");
+    ck_assert_uint_eq(of_path("/a b\tc\nd\\e#/f"), 2);
+}
+END_TEST
+
+START_TEST(garbage_is_skipped)
+{
+    load("\n \nx\n27 1 254:0 / / rw - ext4 d rw\n"
+         "28 27 0:1 / /a rw no-separator ext4 d rw\n"
+         "29 27 0:1 / /a rw -\n"
+         "30 27 0:1 / /a rw -  d rw\n"
+         "31 27 0:1 / a rw - ext4 d rw\n"
+         "32 27 0:1 /  rw - ext4 d rw\n"
+         "33 27 0 / /a rw - ext4 d rw\n"
+         "34 27 0:x / /a rw - ext4 d rw\n"
+         "35 27 :1 / /a rw - ext4 d rw\n"
+         "36 27 0:1: / /a rw - ext4 d rw\n"
+         "-37 27 0:1 / /a rw - ext4 d rw\n"
+         "4294967296 27 0:1 / /a rw - ext4 d rw\n"
+         "99999999999999999999 27 0:1 / /a rw - ext4 d rw\n"
+         "38 x 0:1 / /a rw - ext4 d rw\n"
+         "39 27 0:4294967296 / /a rw - ext4 d rw\n"
+         "40x 27 0:1 / /a rw - ext4 d rw\n"
+         "41 27 0:1 / - rw - ext4 d rw\n"
+         "42 27 0:1 / /b rw - tmpfs\n");
+    ck_assert_uint_eq(fp_mounts_count(mounts), 2);
+    ck_assert_str_eq(known(27)->point, "/");
+    ck_assert_str_eq(known(42)->type, "tmpfs");
+    ck_assert_uint_eq(of_path("/a"), 27);
+}
+END_TEST
+
+START_TEST(empty_table)
+{
+    load("");
+    ck_assert_uint_eq(fp_mounts_count(mounts), 0);
+    ck_assert_ptr_null(fp_mounts_find(mounts, 1));
+    ck_assert_uint_eq(of_path("/"), 0);
+    ck_assert_uint_eq(of_path("/a/b"), 0);
+    ck_assert(!fp_mounts_changed(mounts));
+}
+END_TEST
+
+START_TEST(the_later_of_a_repeated_id)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n50 1 0:2 / /a rw - tmpfs t rw\n"
+         "51 1 0:3 / /b rw - tmpfs t rw\n50 1 0:4 / /c rw - nfs n rw\n");
+    ck_assert_uint_eq(fp_mounts_count(mounts), 3);
+    ck_assert_str_eq(known(50)->point, "/c");
+    ck_assert_uint_eq(of_path("/a"), 1);
+    ck_assert_uint_eq(of_path("/c/x"), 50);
+}
+END_TEST
+
+/* A file of many kilobytes, with long lines. */
+START_TEST(large_file)
+{
+    static char text[1 << 20];
+    char path[64];
+    size_t len = (size_t)snprintf(text, sizeof(text), "1 1 0:1 / / rw - ext4 d rw\n");
+
+    for (int i = 2; i <= 6000; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                "%d 1 0:%d / /data/volumes/%d rw,nosuid,nodev,noexec,relatime "
+                                "shared:%d - tmpfs tmpfs rw,size=1024k\n", i, i, i, i);
+    }
+    load(text);
+    ck_assert_uint_eq(fp_mounts_count(mounts), 6000);
+    for (uint32_t i = 2; i <= 6000; i++) {
+        bool local = i <= VIEW_ROOM;
+        const enum fp_watch_by by = local ? FP_BY_INOTIFY : FP_BY_TTL;
+
+        snprintf(path, sizeof(path), "/data/volumes/%u/x/y", (unsigned)i);
+        ck_assert_uint_eq(of_path(path), i);
+        ck_assert_int_eq(known(i)->by, FP_BY_INOTIFY);
+        ck_assert_int_eq(fp_mounts_view_find(view, i, &local), by);
+        ck_assert_int_eq(local, i <= VIEW_ROOM);
+    }
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_read)
+{
+    mounts = fp_mounts_create(unit_join(dir, "no"), &general, NULL);
+    ck_assert_ptr_null(mounts);
+    ck_assert_int_eq(errno, ENOENT);
+    mounts = fp_mounts_create(dir, &general, NULL);
+    ck_assert_ptr_null(mounts);
+    ck_assert_int_eq(errno, EISDIR);
+}
+END_TEST
+
+/* The table says what statx() says. */
+START_TEST(this_system)
+{
+    static const char *const paths[] = { "/", "/proc", "/dev", "/sys" };
+    struct statx st;
+
+    mounts = fp_mounts_create(NULL, &general, NULL);
+    ck_assert_ptr_nonnull(mounts);
+    ck_assert_uint_ge(fp_mounts_count(mounts), 1);
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        ck_assert_int_eq(statx(AT_FDCWD, paths[i], 0, STATX_BASIC_STATS | STATX_MNT_ID, &st), 0);
+        ck_assert_uint_eq(of_path(paths[i]), st.stx_mnt_id);
+    }
+    ck_assert_str_eq(by_of(of_path("/proc/self")), "ttl");
+}
+END_TEST
+
+/* ---- paths ---- */
+
+START_TEST(longest_point_by_components)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /srv rw - tmpfs t rw\n"
+         "3 2 0:3 / /srv/www/htdocs rw - tmpfs t rw\n4 1 0:4 / /srvxy rw - tmpfs t rw\n"
+         "5 1 0:5 / /srv-a rw - tmpfs t rw\n");
+    ck_assert_uint_eq(of_path("/"), 1);
+    ck_assert_uint_eq(of_path("/s"), 1);
+    ck_assert_uint_eq(of_path("/srv"), 2);
+    ck_assert_uint_eq(of_path("/srvx"), 1);
+    ck_assert_uint_eq(of_path("/srvx/www"), 1);
+    ck_assert_uint_eq(of_path("/srvxy"), 4);
+    ck_assert_uint_eq(of_path("/srv-a/b"), 5);
+    ck_assert_uint_eq(of_path("/srv/www"), 2);
+    ck_assert_uint_eq(of_path("/srv/www/htdocs"), 3);
+    ck_assert_uint_eq(of_path("/srv/www/htdocs/a/b/c"), 3);
+    ck_assert_uint_eq(of_path("/srv/www/htdocs2"), 2);
+    ck_assert_uint_eq(fp_mounts_of_path(mounts, "/srvxy", 4)->id, 2);   /* not terminated */
+}
+END_TEST
+
+START_TEST(the_top_of_a_stack)
+{
+    load("1 1 0:1 / / rw - rootfs rootfs rw\n9 1 0:5 / / rw - ext4 d rw\n"
+         "20 9 0:2 / /srv rw - tmpfs t rw\n"
+         "15 20 0:3 / /srv rw - nfs t rw\n30 15 0:4 / /srv rw - xfs t rw\n");
+    ck_assert_uint_eq(of_path("/"), 9);
+    ck_assert_uint_eq(of_path("/srv/x"), 30);
+    ck_assert_str_eq(known(15)->point, "/srv");     /* known, though covered */
+    /* The same, where the lower ones came last: mounted beneath. */
+    load("9 1 0:5 / / rw - ext4 d rw\n30 15 0:4 / /srv rw - xfs t rw\n"
+         "15 20 0:3 / /srv rw - nfs t rw\n20 9 0:2 / /srv rw - tmpfs t rw\n");
+    ck_assert_uint_eq(of_path("/srv/x"), 30);
+    /* Two on the same: the last. */
+    load("9 1 0:5 / / rw - ext4 d rw\n30 9 0:4 / /srv rw - xfs t rw\n"
+         "15 9 0:3 / /srv rw - nfs t rw\n");
+    ck_assert_uint_eq(of_path("/srv/x"), 15);
+}
+END_TEST
+
+START_TEST(covered_by_a_mount_above)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
+         "3 2 0:2 / /a/b/c/d rw - tmpfs t rw\n4 1 0:3 / /a rw - tmpfs t rw\n");
+    ck_assert_uint_eq(of_path("/a/b/x"), 4);
+    ck_assert_uint_eq(of_path("/a/b/c/d/e"), 4);
+    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
+         "4 1 0:3 / /a rw - tmpfs t rw\n5 4 0:4 / /a/b/c rw - tmpfs t rw\n");
+    ck_assert_uint_eq(of_path("/a/b"), 4);
+    ck_assert_uint_eq(of_path("/a/b/c"), 5);
+}
+END_TEST
+
+/* In a chroot the root directory may be no mount point. */
+START_TEST(without_a_root)
+{
+    load("30 27 0:1 / /proc rw - proc proc rw\n31 27 0:2 / /srv rw - ext4 d rw\n"
+         "32 31 0:3 / /srv/a rw - ext4 d rw\n");
+    ck_assert_uint_eq(of_path("/"), 0);
+    ck_assert_uint_eq(of_path("/var"), 0);
+    ck_assert_uint_eq(of_path("/srv/b"), 31);
+    ck_assert_uint_eq(of_path("/srv/a/b"), 32);
+}
+END_TEST
+
+START_TEST(parents_in_a_circle)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n2 3 0:2 / /a rw - tmpfs t rw\n"
+         "3 2 0:3 / /a rw - tmpfs t rw\n4 4 0:4 / /b rw - tmpfs t rw\n");
+    ck_assert_uint_eq(of_path("/a"), 1);
+    ck_assert_uint_eq(of_path("/b"), 1);
+    ck_assert_uint_eq(fp_mounts_count(mounts), 4);
+}
+END_TEST
+
+/* Against the plainest way of finding it, in random trees of mounts. */
+struct model { uint32_t id, parent; char point[32]; };
+
+static uint32_t model_at(const struct model *all, size_t n, const char *path)
+{
+    const size_t len = strlen(path);
+    uint32_t at = 0;
+
+    for (size_t cut = 1; cut <= len; cut++) {
+        if (cut > 1 && cut < len && path[cut] != '/')
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            if (all[i].parent == at && strlen(all[i].point) == cut
+                && strncmp(all[i].point, path, cut) == 0) {
+                at = all[i].id;
+                i = (size_t)-1;     /* something may be mounted on it */
+            }
+        }
+    }
+    return at;
+}
+
+static void random_path(uint64_t *seed, char *room)
+{
+    const uint64_t depth = unit_random(seed) % 4;
+
+    strcpy(room, depth == 0 ? "/" : "");
+    for (uint64_t i = 0; i < depth; i++)
+        strcat(room, unit_random(seed) % 2 ? "/a" : unit_random(seed) % 2 ? "/ab" : "/a-");
+}
+
+START_TEST(random_trees)
+{
+    uint64_t seed = 77 + (uint64_t)_i;
+    struct model all[12];
+    char text[4096], path[32];
+    size_t len = 0;
+
+    for (uint32_t n = 0; n < 12; n++) {
+        struct model *m = &all[n];
+
+        random_path(&seed, m->point);
+        if (n == 0)
+            strcpy(m->point, "/");
+        m->parent = model_at(all, n, m->point);
+        m->id = 100 - n * 7 % 12;       /* ids are used again: in no order */
+        len += (size_t)snprintf(text + len, sizeof(text) - len,
+                                "%u %u 0:9 / %s rw - tmpfs t rw\n", (unsigned)m->id,
+                                (unsigned)m->parent, m->point);
+    }
+    load(text);
+    ck_assert_uint_eq(fp_mounts_count(mounts), 12);
+    for (int i = 0; i < 100; i++) {
+        random_path(&seed, path);
+        ck_assert_msg(of_path(path) == model_at(all, 12, path), "%s: %u in\n%s", path,
+                      (unsigned)of_path(path), text);
+    }
+}
+END_TEST
+
+/* ---- how they are watched ---- */
+
+static const char some_types[] =
+    "1 1 254:0 / / rw - ext4 d rw\n2 1 0:2 / /nfs rw - nfs4 h:/ rw\n"
+    "3 1 0:3 / /ov rw - overlay o rw\n4 1 0:4 / /bt rw - btrfs d rw\n"
+    "5 1 0:5 / /proc rw - proc p rw\n6 1 254:0 /x /bind rw - ext4 d rw\n"
+    "7 1 0:7 / /tmp rw - tmpfs t rw\n8 1 0:8 / /new rw - ext5 t rw\n";
+
+static void assert_ways(const char *expected)
+{
+    char found[256] = "";
+
+    for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
+        const struct fp_mount *m = fp_mounts_at(mounts, i);
+        bool local = !m->local;
+
+        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
+                 i > 0 ? " " : "", fp_watch_by_text(m->by));
+        ck_assert_int_eq(fp_mounts_view_find(view, m->id, &local), m->by);
+        ck_assert_int_eq(local, m->local);
+    }
+    ck_assert_str_eq(found, expected);
+}
+
+START_TEST(by_type)
+{
+    static const char *const local[] = {
+        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "zfs", "bcachefs",
+        "jfs", "reiserfs", "vfat", "exfat", "ntfs3", "erofs", "squashfs", "iso9660", "udf" };
+    static const char *const other[] = {
+        "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "fuse",
+        "fuseblk", "fuse.sshfs", "overlay", "aufs", "proc", "sysfs", "cgroup2", "devtmpfs",
+        "autofs", "rootfs", "ext", "ext44", "EXT4" };
+    const size_t n_local = sizeof(local) / sizeof(local[0]);
+    char text[128];
+
+    for (size_t i = 0; i < n_local + sizeof(other) / sizeof(other[0]); i++) {
+        const bool is_local = i < n_local;
+
+        snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n",
+                 is_local ? local[i] : other[i - n_local]);
+        load(text);
+        ck_assert_msg(known(5)->local == is_local, "%s", text);
+        ck_assert_msg(known(5)->by == (is_local ? FP_BY_INOTIFY : FP_BY_TTL), "%s", text);
+    }
+}
+END_TEST
+
+START_TEST(marks_come_and_go)
+{
+    const dev_t disk = makedev(254, 0), memory = makedev(0, 7), nfs = makedev(0, 2),
+                btrfs = makedev(0, 4);
+    const dev_t all[] = { memory, nfs, btrfs, disk };
+
+    load(some_types);
+    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    fp_mounts_set_marked(mounts, NULL, 0);
+    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    fp_mounts_set_marked(mounts, &disk, 1);
+    assert_ways("fanotify ttl ttl inotify ttl fanotify inotify ttl");
+    fp_mounts_set_marked(mounts, all, 4);
+    assert_ways("fanotify ttl ttl inotify ttl fanotify fanotify ttl");
+    fp_mounts_set_marked(mounts, &memory, 1);
+    assert_ways("ttl ttl ttl inotify ttl ttl fanotify ttl");
+    fp_mounts_set_marked(mounts, NULL, 0);
+    assert_ways("ttl ttl ttl inotify ttl ttl ttl ttl");
+    fp_mounts_set_marked(mounts, &disk, 1);
+    assert_ways("fanotify ttl ttl inotify ttl fanotify ttl ttl");
+}
+END_TEST
+
+START_TEST(rules_override)
+{
+    const dev_t disk = makedev(254, 0);
+    const struct fp_mount_rule rules[] = {
+        { "/", FP_BY_TTL, 10, -1 }, { "/ov", FP_BY_INOTIFY, -1, 20 },
+        { "/bt", FP_BY_FANOTIFY, -1, -1 }, { "/tmp", FP_BY_FANOTIFY, 0, 0 },
+        { "/nfs", FP_BY_AUTO, LONG_MAX, 40 }, { "/none", FP_BY_TTL, 1, 1 },
+        { "/bin", FP_BY_TTL, 1, 1 } };
+    struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200 };
+
+    load_with(some_types, &s);
+    fp_mounts_set_marked(mounts, &disk, 1);
+    assert_ways("ttl ttl inotify inotify ttl fanotify inotify ttl");
+    ck_assert_uint_eq(known(1)->ttl_ms, 10);
+    ck_assert_uint_eq(known(1)->stale_if_error_ms, 200);
+    ck_assert_uint_eq(known(3)->ttl_ms, 100);
+    ck_assert_uint_eq(known(3)->stale_if_error_ms, 20);
+    ck_assert_uint_eq(known(7)->ttl_ms, 0);
+    ck_assert_uint_eq(known(7)->stale_if_error_ms, 0);
+    ck_assert_uint_eq(known(2)->ttl_ms, UINT32_MAX);
+    ck_assert(!known(3)->local);        /* a rule does not change what it is */
+    ck_assert(known(1)->local);
+}
+END_TEST
+
+START_TEST(general_settings)
+{
+    const dev_t disk = makedev(254, 0);
+    const struct fp_mount_rule rules[] = { { "/bind", FP_BY_FANOTIFY, -1, -1 },
+                                           { "/tmp", FP_BY_INOTIFY, -1, -1 },
+                                           { "/bt", FP_BY_AUTO, 5, -1 } };
+    struct fp_mounts_settings s = { rules, 3, FP_BY_INOTIFY, 100, 200 };
+
+    load_with(some_types, &s);
+    fp_mounts_set_marked(mounts, &disk, 1);
+    assert_ways("inotify ttl ttl inotify ttl fanotify inotify ttl");
+    s.by = FP_BY_TTL;
+    ck_assert_int_eq(fp_mounts_set(mounts, &s), 0);
+    assert_ways("ttl ttl ttl ttl ttl fanotify inotify ttl");
+    fp_mounts_set_marked(mounts, NULL, 0);
+    assert_ways("ttl ttl ttl ttl ttl ttl inotify ttl");
+    ck_assert_int_eq(fp_mounts_set(mounts, &general), 0);
+    assert_ways("ttl ttl ttl inotify ttl ttl inotify ttl");     /* lost, not forgotten */
+    ck_assert_uint_eq(known(4)->ttl_ms, GENERAL_TTL);
+}
+END_TEST
+
+START_TEST(settings_are_copied)
+{
+    char point[] = "/tmp";
+    struct fp_mount_rule rule = { point, FP_BY_TTL, 5, 6 };
+    const struct fp_mounts_settings s = { &rule, 1, FP_BY_AUTO, 100, 200 };
+
+    load_with(some_types, &s);
+    strcpy(point, "/xxx");
+    rule.by = FP_BY_INOTIFY;
+    fp_mounts_set_marked(mounts, NULL, 0);
+    ck_assert_str_eq(by_of(7), "ttl");
+    ck_assert_uint_eq(known(7)->ttl_ms, 5);
+}
+END_TEST
+
+/* ---- the view ---- */
+
+START_TEST(view_of_what_is_not_there)
+{
+    bool local = true;
+
+    ck_assert_int_eq(fp_mounts_view_find(view, 0, &local), FP_BY_TTL);
+    ck_assert(!local);
+    load(some_types);
+    local = true;
+    ck_assert_int_eq(fp_mounts_view_find(view, 99, &local), FP_BY_TTL);
+    ck_assert(!local);
+    ck_assert_int_eq(fp_mounts_view_find(view, 7, &local), FP_BY_INOTIFY);
+    ck_assert(local);
+    load("3 1 0:1 / / rw - tmpfs t rw\n");
+    ck_assert_int_eq(fp_mounts_view_find(view, 7, &local), FP_BY_TTL);
+    ck_assert_int_eq(fp_mounts_view_find(view, 3, &local), FP_BY_INOTIFY);
+}
+END_TEST
+
+/* In a process that was forked before there was a table. */
+static void read_view(int go, int told)
+{
+    bool local = false;
+    char c;
+
+    if (fp_mounts_view_protect(view) == -1 || read(go, &c, 1) != 1)
+        _exit(1);
+    c = (char)fp_mounts_view_find(view, 7, &local);
+    if (!local || write(told, &c, 1) != 1)
+        _exit(2);
+    signal(SIGSEGV, SIG_DFL);
+    *(volatile char *)view = 1;         /* ends it */
+    _exit(3);
+}
+
+START_TEST(view_in_another_process)
+{
+    const dev_t dev = makedev(0, 7);
+    int go[2], told[2], status;
+    char by = -1;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(go), 0);
+    ck_assert_int_eq(pipe(told), 0);
+    pid = fork();
+    ck_assert_int_ne(pid, -1);
+    if (pid == 0)
+        read_view(go[0], told[1]);
+    load(some_types);
+    fp_mounts_set_marked(mounts, &dev, 1);
+    ck_assert_int_eq(write(go[1], "", 1), 1);
+    ck_assert_int_eq(read(told[0], &by, 1), 1);
+    ck_assert_int_eq(by, FP_BY_FANOTIFY);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    for (int i = 0; i < 2; i++) {
+        close(go[i]);
+        close(told[i]);
+    }
+}
+END_TEST
+
+/* ---- the kernel's own file ---- */
+
+/* Mounts of our own, which nobody else sees.  False where we may not. */
+static bool enter_namespace(void)
+{
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == -1)
+        return false;
+    ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    mounts = fp_mounts_create(NULL, &general, view);
+    ck_assert_ptr_nonnull(mounts);
+    ck_assert(!fp_mounts_changed(mounts));
+    ck_assert(!unit_wait_readable(fp_mounts_fd(mounts), 0));
+    return true;
+}
+
+static void mount_here(void)
+{
+    ck_assert_int_eq(mount("unit", dir, "tmpfs", 0, "size=64k"), 0);
+}
+
+/* Told by both, once. */
+static void assert_changed(void)
+{
+    ck_assert(unit_wait_readable(fp_mounts_fd(mounts), 1000));
+    ck_assert(fp_mounts_changed(mounts));
+    ck_assert(!fp_mounts_changed(mounts));
+    ck_assert(!unit_wait_readable(fp_mounts_fd(mounts), 0));
+}
+
+START_TEST(mounting_is_noticed_once)
+{
+    size_t before;
+    uint32_t below, id;
+    struct statx st;
+    bool local;
+
+    if (!enter_namespace())
+        return;
+    before = fp_mounts_count(mounts);
+    below = of_path(dir);
+    mount_here();
+    assert_changed();
+    ck_assert_uint_eq(fp_mounts_count(mounts), before + 1);
+    id = of_path(unit_join(dir, "x"));
+    ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st), 0);
+    ck_assert_uint_eq(id, st.stx_mnt_id);
+    ck_assert_str_eq(known(id)->type, "tmpfs");
+    ck_assert_int_eq(fp_mounts_view_find(view, id, &local), FP_BY_INOTIFY);
+    ck_assert_int_eq(umount(dir), 0);
+    assert_changed();
+    ck_assert_uint_eq(of_path(dir), below);
+    ck_assert_ptr_null(fp_mounts_find(mounts, id));
+    ck_assert_int_eq(fp_mounts_view_find(view, id, &local), FP_BY_TTL);
+    for (int i = 0; i < 3; i++)
+        mount_here();
+    assert_changed();
+    ck_assert_uint_eq(fp_mounts_count(mounts), before + 3);
+    ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st), 0);
+    ck_assert_uint_eq(of_path(dir), st.stx_mnt_id);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(umount(dir), 0);
+    assert_changed();
+}
+END_TEST
+
+START_TEST(marks_over_a_change)
+{
+    char other[PATH_MAX];
+    uint32_t id;
+    dev_t dev;
+
+    unit_fresh_dir(other);
+    if (!enter_namespace())
+        return;
+    mount_here();
+    assert_changed();
+    id = of_path(dir);
+    dev = known(id)->dev;
+    fp_mounts_set_marked(mounts, &dev, 1);
+    ck_assert_str_eq(by_of(id), "fanotify");
+    /* The same file system by another name is not known as marked yet. */
+    ck_assert_int_eq(mount(dir, other, NULL, MS_BIND, NULL), 0);
+    assert_changed();
+    ck_assert_str_eq(by_of(id), "fanotify");
+    ck_assert_str_eq(by_of(of_path(other)), "inotify");
+    ck_assert_uint_eq(known(of_path(other))->dev, dev);
+    fp_mounts_set_marked(mounts, &dev, 1);
+    ck_assert_str_eq(by_of(of_path(other)), "fanotify");
+    ck_assert_int_eq(umount(other), 0);
+    assert_changed();
+    fp_mounts_set_marked(mounts, NULL, 0);
+    ck_assert_str_eq(by_of(id), "ttl");
+    ck_assert_int_eq(umount(dir), 0);
+    assert_changed();
+    ck_assert_ptr_null(fp_mounts_find(mounts, id));
+}
+END_TEST
+
+/* The first descriptor that is opened is the table's; in its place comes a pipe,
+ * which cannot be read from its beginning. */
+START_TEST(failed_reading)
+{
+    const int info = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int ends[2], saved;
+    bool local = true;
+
+    close(info);
+    load(some_types);
+    saved = dup(info);
+    ck_assert_int_eq(pipe(ends), 0);
+    close(ends[0]);
+    ck_assert_int_eq(dup2(ends[1], info), info);    /* POLLERR: a change is told */
+    ck_assert(fp_mounts_changed(mounts));
+    ck_assert_uint_eq(fp_mounts_count(mounts), 0);
+    ck_assert_ptr_null(fp_mounts_find(mounts, 1));
+    ck_assert_uint_eq(of_path("/tmp"), 0);
+    ck_assert_int_eq(fp_mounts_view_find(view, 1, &local), FP_BY_TTL);
+    ck_assert(!local);
+    close(ends[1]);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(dup2(ends[0], info), info);    /* no change, and no table still */
+    ck_assert(!fp_mounts_changed(mounts));
+    ck_assert(!fp_mounts_changed(mounts));
+    ck_assert_int_eq(dup2(saved, info), info);
+    ck_assert(fp_mounts_changed(mounts));
+    ck_assert(!fp_mounts_changed(mounts));
+    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    close(ends[0]);
+    close(ends[1]);
+    close(saved);
+}
+END_TEST
+
+START_TEST(destroying_nothing)
+{
+    struct fp_mounts *none = NULL;
+
+    fp_mounts_destroy(&none);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("mounts");
+    TCase *t = unit_add_case(s, "table", setup, teardown, 0);
+
+    tcase_add_test(t, names_of_ways);
+    tcase_add_test(t, fields_are_taken);
+    tcase_add_test(t, listed_by_id);
+    tcase_add_test(t, escapes_are_undone);
+    tcase_add_test(t, garbage_is_skipped);
+    tcase_add_test(t, empty_table);
+    tcase_add_test(t, the_later_of_a_repeated_id);
+    tcase_add_test(t, large_file);
+    tcase_add_test(t, files_that_cannot_be_read);
+    tcase_add_test(t, failed_reading);
+    tcase_add_test(t, this_system);
+    tcase_add_test(t, destroying_nothing);
+    t = unit_add_case(s, "paths", setup, teardown, 0);
+    tcase_add_test(t, longest_point_by_components);
+    tcase_add_test(t, the_top_of_a_stack);
+    tcase_add_test(t, covered_by_a_mount_above);
+    tcase_add_test(t, without_a_root);
+    tcase_add_test(t, parents_in_a_circle);
+    tcase_add_loop_test(t, random_trees, 0, 20);
+    t = unit_add_case(s, "watching", setup, teardown, 0);
+    tcase_add_test(t, by_type);
+    tcase_add_test(t, marks_come_and_go);
+    tcase_add_test(t, rules_override);
+    tcase_add_test(t, general_settings);
+    tcase_add_test(t, settings_are_copied);
+    t = unit_add_case(s, "view", setup, teardown, 0);
+    tcase_add_test(t, view_of_what_is_not_there);
+    tcase_add_test(t, view_in_another_process);
+    t = unit_add_case(s, "kernel", setup, teardown, 0);
+    tcase_add_test(t, mounting_is_noticed_once);
+    tcase_add_test(t, marks_over_a_change);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
