@@ -8,14 +8,18 @@
  * thing than before, the parent's generation changes and all below is dead at
  * once, without being visited.
  *
- * Knows no sockets, no file system and no clock: callers say what time it is,
- * in milliseconds of a monotonic clock.
+ * An entry is believed for some time, and where changes are told (watch.h) for
+ * much longer: until one is.  Each has a slot in shared memory (slots.h) that
+ * ends all leases on it when what is told of it changes, or when it goes.
  *
- * Not promised: an entry may be up to its time to live older than the file
- * system.  Within one answer the last step's metadata and its descriptor come
- * from one walk; a step above may have been seen again later, as the same
- * thing (same inode, mode and owner; for a link also the same change time and
- * target).
+ * Knows no sockets and no file system: callers say what time it is, in
+ * milliseconds of a monotonic clock.
+ *
+ * Not promised: what is not watched may be up to its time to live older than
+ * the file system.  Within one answer the last step's metadata and its
+ * descriptor come from one walk; a step above may have been seen again later,
+ * as the same thing (same inode, mode and owner; for a link also the same
+ * change time and target).
  */
 #ifndef FP_CACHE_H
 #define FP_CACHE_H
@@ -27,6 +31,10 @@
 struct fp_answer;
 struct fp_cache;
 struct fp_meta;
+struct fp_names;
+struct fp_slots;
+struct fp_trail;
+struct fp_watch_key;
 
 /* Each at least 1. */
 struct fp_cache_limits {
@@ -34,23 +42,41 @@ struct fp_cache_limits {
     size_t places;       /* directories kept open, to begin walks at */
     size_t directories;  /* directories, links and what cannot be opened */
     size_t absent;       /* names known to be absent or unreadable */
-    uint32_t ttl_ms;     /* how long an entry is believed */
+    size_t bytes;        /* of memory for entries, about */
+    uint32_t ttl_ms;     /* how long an entry is believed where nothing else is said, */
+    uint32_t watched_ttl_ms;   /* and where all changes are told */
 };
 
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
+    uint64_t changes;    /* entries disbelieved because a change was told */
     size_t files, directories, absent;   /* entries now */
-    size_t places;
+    size_t places, bytes, watches;
+};
+
+/* What a cache uses; all of it the caller's and outlives it. */
+struct fp_cache_means {
+    struct fp_slots *slots;        /* NULL: there are no leases */
+    uint64_t (*now_ms)(void);
+    /* Nobody wants to know of changes there any more; may be NULL. */
+    void (*forget)(void *ctx, const struct fp_watch_key *key);
+    void *ctx;
 };
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
-struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits);
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
+                                 const struct fp_cache_means *means);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
 /* New limits hold at once; what is over them is evicted. */
 void fp_cache_set_limits(struct fp_cache *c,
                          const struct fp_cache_limits *limits);
+
+/* Whoever numbers lists of names says what they are: for a number from 1 to
+ * FP_MAX_LISTS, once; the list stays the caller's. */
+#define FP_MAX_LISTS 16
+void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
 /* What is past half its time to live and should be looked at again. */
 struct fp_cache_age {
@@ -68,9 +94,13 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a,
                      struct fp_cache_age *age);
 
-/* For how long an answer from a walk that began then may be used again without
- * asking: until it is half as old as it may get. */
-uint32_t fp_cache_good_for(const struct fp_cache *c, uint64_t began_ms, uint64_t now_ms);
+/*
+ * The same of what is believed no longer, but was not changed as far as anybody
+ * knows, for as long after that as its mount allows: for when the file system
+ * does not answer.
+ */
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                           uint64_t now_ms, struct fp_answer *a);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {
@@ -87,17 +117,47 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
                          struct fp_meta *m);
 
+/* How long what lies on a mount may be believed. */
+struct fp_trust {
+    uint32_t mount;
+    bool watchable;      /* if changes are told, for as long as they are */
+    uint32_t ttl_ms;     /* else */
+    uint32_t stale_ms;   /* so much longer if the file system does not answer */
+};
+
+/* What a walk tells beside its answer. */
+struct fp_cache_evidence {
+    const struct fp_trail *trail;
+    const struct fp_trust *trust;   /* of what each step leads to; mount 0: unknown, or nothing */
+};
+
 /*
  * Takes what a walk of path found, and its descriptor: a->fd is -1
  * afterwards.  Only complete answers (status FP_OK) are kept.  names numbers
  * the list of names that the walk looked for; now_ms is when it began.  An
  * entry knows one list's access files: those of the last walk.  base: where
  * the walk began, NULL for "/"; if that directory has become another one
- * meanwhile, nothing is kept.
+ * meanwhile, nothing is kept.  evidence NULL: nothing is watched.  What changed
+ * since the walk began is not believed.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     struct fp_answer *a);
+                     const struct fp_cache_evidence *evidence, struct fp_answer *a);
+
+/* As struct fp_watch_ops says: what is concerned is not believed any more. */
+void fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
+                      size_t len, bool replaced);
+void fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
+/*
+ * Nothing that was seen before and is watched is believed any more: at that
+ * path (terminated, in normal form) and below it, and what was reached through
+ * links; NULL: at all.  Returns how many entries that are.
+ */
+size_t fp_cache_disbelieve(struct fp_cache *c, const char *at);
+
+/* The mount that the path lies on, and how much of the path was known for that
+ * (0: nothing), be it believed or not. */
+uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r);
 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);

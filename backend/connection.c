@@ -10,6 +10,7 @@
 #include "log.h"
 #include "proto/answer.h"
 #include "proto/fdio.h"
+#include "proto/slots.h"
 #include "proto/wire.h"
 
 #define HELLO_SECONDS 5.0   /* for the first frame to come */
@@ -26,6 +27,7 @@ struct fp_connection {
     struct ev_loop *loop;
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
+    const struct fp_slots *slots;
     int sock;
     enum state state;
     ev_io readable, writable;
@@ -143,10 +145,28 @@ void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp
         refuse(conn, FP_PROTOCOL);
 }
 
-static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
+/* Both frames fit into a socket that nothing was sent to yet. */
+static fp_status welcome(struct fp_connection *conn)
 {
     uint8_t buf[64];
     struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_welcome_encode(&w, FP_WIRE_VERSION);
+    if (st == FP_OK)
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_generations_fd(conn->slots));
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (st == FP_OK)
+        st = fp_marks_encode(&w);
+    if (st == FP_OK)
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_marks_fd(conn->slots));
+    conn->state = READY;
+    return st;
+}
+
+static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
+{
     struct fp_hello h;
 
     if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
@@ -154,10 +174,7 @@ static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
     if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
         return FP_VERSION;
     set_timer(conn, 0);
-    fp_writer_init(&w, buf, sizeof(buf));
-    fp_welcome_encode(&w, FP_WIRE_VERSION);
-    send_frame(conn, &w, -1);
-    return FP_OK;
+    return welcome(conn);
 }
 
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
@@ -230,7 +247,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx)
+                                           void *ctx, const struct fp_slots *slots)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 
@@ -241,6 +258,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->loop = loop;
     conn->ops = ops;
     conn->ctx = ctx;
+    conn->slots = slots;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

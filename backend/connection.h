@@ -16,6 +16,7 @@ struct fp_answer;
 struct fp_connection;
 struct fp_done;
 struct fp_frame;
+struct fp_slots;
 
 /* What a connection tells its owner; ctx is the owner's. */
 struct fp_connection_ops {
@@ -30,10 +31,13 @@ struct fp_connection_ops {
     void (*closed)(void *ctx, struct fp_connection *conn);
 };
 
-/* Takes the socket.  NULL when out of memory, the socket is closed then. */
+/*
+ * Takes the socket.  slots: the table of leases that the peer gets to see; it
+ * stays the caller's.  NULL when out of memory, the socket is closed then.
+ */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx);
+                                           void *ctx, const struct fp_slots *slots);
 
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);

@@ -18,7 +18,7 @@ void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
 
     memset(done, 0, sizeof(*done));
     done->count = fp_dispatch_forget(d, path, len, tree);
-    fp_log(FP_LOG_INFO, 40, "forgotten as asked: %.*s%s, %" PRIu64 " entries", (int)len, path,
+    fp_log(FP_LOG_INFO, 50, "forgotten as asked: %.*s%s, %" PRIu64 " entries", (int)len, path,
            tree ? " and all below" : "", done->count);
 }
 

@@ -80,7 +80,7 @@ static fp_status warm_one(const struct ctl *ctl, const char *line,
         n->failed++;
         return FP_OK;
     }
-    st = fp_client_lookup(ctl->client, path, strlen(path), names, &a);
+    st = fp_client_lookup(ctl->client, path, strlen(path), names, &a, NULL);
     if (st != FP_OK)
         return st;
     note_outcome(n, path, outcome(&a, strlen(path)));

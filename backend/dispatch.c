@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "breaker.h"
 #include "cache.h"
 #include "connection.h"
 #include "control.h"
+#include "fresh.h"
+#include "guard.h"
 #include "helper.h"
 #include "keyed_hash.h"
 #include "proto/answer.h"
@@ -19,10 +22,11 @@
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "task.h"
+#include "trail.h"
 
 #define MAX_DEADLINE_MS 60000u
 #define SHED_FILES 64           /* descriptors given back when there is none */
-#define MAX_LISTS  16           /* of names; more than one is rare */
+#define SLOW_MS    25u           /* a walk that took longer may have been overtaken */
 
 /* A list of access file names that somebody asks about; kept for good. */
 struct name_list {
@@ -43,6 +47,9 @@ struct walk {
     TAILQ_ENTRY(walk) sibling;     /* while it waits for its parent's */
     struct fp_task task;           /* its lookup points into key and a name_list */
     struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
+    uint32_t mount;                /* where it is expected to be */
+    bool follows;                  /* it is one of its directory's children */
+    bool repeated;                 /* what it saw changed meanwhile, once already */
     unsigned names;                /* number of the list, 0: none */
     LIST_ENTRY(walk) orphan;       /* while it is not in the table */
     bool orphaned;
@@ -68,10 +75,13 @@ struct fp_dispatch {
     struct ev_loop *loop;
     struct fp_cache *cache;
     struct fp_helpers *helpers;
+    struct fp_fresh *fresh;
+    struct fp_guard *guard;
+    struct fp_dispatch_settings settings;
     struct walk *walks;
     LIST_HEAD(, walk) orphans;            /* walks that nobody may join */
     struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
-    struct name_list *lists[MAX_LISTS];   /* number n is lists[n - 1] */
+    struct name_list *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_dispatch_counts counts;
 };
 
@@ -124,14 +134,36 @@ static void waiter_free(struct waiter *wt)
     free(wt);
 }
 
+/* Where there is no good answer, the one of before may be allowed. */
+static const struct fp_answer *or_stale(struct walk *w, const struct fp_answer *a)
+{
+    static struct fp_answer stale;
+    const struct fp_lookup *l = &w->task.lookup;
+
+    if (!fp_guard_is_failure(a) || !fp_cache_lookup_stale(w->dispatch->cache, l->path, l->path_len,
+                                                 w->names, fp_now_ms(), &stale))
+        return a;
+    w->dispatch->counts.stale++;
+    return &stale;
+}
+
+static void count_unanswered(struct fp_dispatch *d, fp_status why)
+{
+    if (why != FP_OK)
+        d->counts.unanswered++;
+    if (why == FP_UNAVAILABLE)
+        d->counts.unavailable++;
+}
+
 /* The connection may be gone afterwards, the waiter is. */
 static void answer_waiter(struct waiter *wt, const struct fp_answer *a)
 {
     struct fp_connection *conn = wt->conn;
+    struct fp_dispatch *d = wt->dispatch;
     uint64_t id = wt->id;
 
-    if (a->status != FP_OK)
-        wt->dispatch->counts.unanswered++;
+    a = or_stale(wt->walk, a);
+    count_unanswered(d, a->status);
     waiter_free(wt);
     fp_connection_answer(conn, id, a);
 }
@@ -168,11 +200,13 @@ static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
 {
     if (names->n == 0)
         return 0;
-    for (unsigned i = 0; i < MAX_LISTS; i++) {
-        if (d->lists[i] == NULL)
+    for (unsigned i = 0; i < FP_MAX_LISTS; i++) {
+        if (d->lists[i] == NULL) {
             d->lists[i] = copy_names(names);
-        if (d->lists[i] == NULL)
-            return 0;
+            if (d->lists[i] == NULL)
+                return 0;
+            fp_cache_set_names(d->cache, i + 1, &d->lists[i]->names);
+        }
         if (fp_names_equal(&d->lists[i]->names, names))
             return i + 1;
     }
@@ -201,12 +235,14 @@ static void end_walk(struct walk *w, const struct fp_answer *a)
 
     TAILQ_CONCAT(&children, &w->children, sibling);
     remove_walk(w->dispatch, w);
+    fp_guard_leave(w->dispatch->guard, w->mount);
     w->dispatch->counts.inflight--;
     answer_all(w, a);
     fp_close(&w->base.fd);
     free(w);
     while ((child = TAILQ_FIRST(&children)) != NULL) {
         TAILQ_REMOVE(&children, child, sibling);
+        child->follows = false;
         go_on(child, st);
     }
 }
@@ -233,7 +269,8 @@ static bool end_walk_from_cache(struct walk *w)
     return true;
 }
 
-static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms);
+static void on_walked(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+                      uint64_t began_ms);
 
 /* The cache may close its descriptor while the task waits: ours is a copy. */
 static void take_base(struct walk *w)
@@ -252,12 +289,41 @@ static void take_base(struct walk *w)
     w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
 }
 
+static uint32_t expected_mount(const struct fp_dispatch *d, const char *path, size_t len)
+{
+    size_t seen, listed;
+    uint32_t by_cache = fp_cache_mount(d->cache, path, len, &seen);
+    uint32_t by_name = fp_fresh_mount_of(d->fresh, path, len, &listed);
+
+    return seen > listed && fp_fresh_mount_point(d->fresh, by_cache) != NULL ? by_cache : by_name;
+}
+
+/* More may be known than when it was created. */
+static void expect_again(struct walk *w)
+{
+    struct fp_guard *guard = w->dispatch->guard;
+    const struct fp_lookup *l = &w->task.lookup;
+    uint32_t before = w->mount;
+
+    w->mount = expected_mount(w->dispatch, l->path, l->path_len);
+    fp_guard_enter(guard, w->mount);
+    fp_guard_leave(guard, before);
+}
+
 static fp_status submit(struct walk *w)
 {
+    fp_status st;
+
+    expect_again(w);
+    if (fp_guard_is_out(w->dispatch->guard, w->mount))
+        return FP_UNAVAILABLE;
     /* It will look after whatever was forgotten until now. */
     w->outdated = false;
     w->doubt_len = 0;
-    return fp_helpers_submit(w->dispatch->helpers, &w->task, w->base.fd, on_walked, w);
+    st = fp_helpers_submit(w->dispatch->helpers, w->mount, &w->task, w->base.fd, on_walked, w);
+    if (st == FP_OK)
+        fp_guard_asked(w->dispatch->guard, w->mount);
+    return st;
 }
 
 static fp_status submit_from_root(struct walk *w)
@@ -271,8 +337,10 @@ static fp_status submit_from_root(struct walk *w)
 static struct walk *create_walk(struct fp_dispatch *d, const struct fp_lookup *l,
                                 unsigned names)
 {
-    struct walk *w = calloc(1, sizeof(*w) + 1 + l->path_len);
+    struct walk *w = NULL;
 
+    if (d->counts.inflight < d->settings.max_inflight)
+        w = calloc(1, sizeof(*w) + 1 + l->path_len);
     if (w == NULL)
         return NULL;
     w->dispatch = d;
@@ -287,7 +355,10 @@ static struct walk *create_walk(struct fp_dispatch *d, const struct fp_lookup *l
         w->task.lookup.names = d->lists[names - 1]->names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
-    if (!add_walk(d, w)) {
+    w->mount = expected_mount(d, l->path, l->path_len);
+    if (fp_guard_enter(d->guard, w->mount) > (d->settings.max_inflight + 1) / 2
+        || !add_walk(d, w)) {
+        fp_guard_leave(d->guard, w->mount);
         free(w);
         return NULL;
     }
@@ -325,6 +396,12 @@ static struct walk *parent_walk(struct walk *w)
     return p != NULL ? p : start_walk_from_root(d, &l, w->names);
 }
 
+static void follow(struct walk *w, struct walk *parent)
+{
+    w->follows = true;
+    TAILQ_INSERT_TAIL(&parent->children, w, sibling);
+}
+
 /* Begins the walk, or lets it wait for its directory's. */
 static fp_status begin_walk(struct walk *w)
 {
@@ -336,7 +413,7 @@ static fp_status begin_walk(struct walk *w)
     p = parent_walk(w);
     if (p == NULL)
         return FP_BUSY;
-    TAILQ_INSERT_TAIL(&p->children, w, sibling);
+    follow(w, p);
     return FP_OK;
 }
 
@@ -364,20 +441,32 @@ static bool is_current(const struct walk *w, const struct fp_answer *a)
         && (last == NULL || last->end > w->doubt_len || fp_step_leads_on(last));
 }
 
+/* Into the cache, with all that the walk brought; a->fd is -1 afterwards. */
+static void keep(struct walk *w, struct fp_answer *a, const struct fp_trail *trail,
+                 uint64_t began_ms)
+{
+    static struct fp_trust trust[FP_MAX_STEPS];
+    const struct fp_cache_evidence evidence = { trail, trust };
+    const struct fp_lookup *l = &w->task.lookup;
+
+    fp_fresh_trust(w->dispatch->fresh, trail, a->n_steps, trust);
+    fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names,
+                    w->base.fd != -1 ? &w->base : NULL, began_ms, &evidence, a);
+}
+
 /*
  * A walk from a base brings the last step only: the whole answer is in the
- * cache then.  If it is not, the base has changed meanwhile, or the file system
- * knows it no more, or it had to be forgotten: once again, from "/".
+ * cache then.  If it is not, something has changed meanwhile, or the file
+ * system knows the base no more, or it had to be forgotten: once again, from "/".
  */
-static void end_walk_from_base(struct walk *w, struct fp_answer *a, uint64_t began_ms)
+static void end_walk_from_base(struct walk *w, struct fp_answer *a, const struct fp_trail *trail,
+                               uint64_t began_ms)
 {
-    const struct fp_lookup *l = &w->task.lookup;
     fp_status st = a->status;
 
     if (st == FP_OK) {
         if (is_current(w, a)) {
-            fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, &w->base,
-                            began_ms, a);
+            keep(w, a, trail, began_ms);
             if (end_walk_from_cache(w))
                 return;
         }
@@ -387,35 +476,57 @@ static void end_walk_from_base(struct walk *w, struct fp_answer *a, uint64_t beg
         end_walk_without(w, st);
 }
 
-/* A directory's descriptor is for us, not for who asks. */
-static void end_walk_from_root(struct walk *w, struct fp_answer *a, uint64_t began_ms)
+/* True when it is over, or goes on: the cache has the answer, or another walk looks. */
+static bool end_or_repeat(struct walk *w, struct fp_answer *a, const struct fp_trail *trail,
+                          uint64_t began_ms)
 {
-    const struct fp_lookup *l = &w->task.lookup;
-    bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
-    bool current = is_current(w, a);
-    int fd = a->fd;
+    bool failed = fp_guard_is_failure(a);
 
-    if (place)
-        a->fd = -1;
-    a->good_for_ms = current ? fp_cache_good_for(w->dispatch->cache, began_ms, fp_now_ms()) : 0;
-    answer_all(w, a);
-    a->fd = fd;
-    if (current)
-        fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names, NULL, began_ms, a);
-    fp_close(&a->fd);
-    end_walk(w, a);
+    keep(w, a, trail, began_ms);
+    if (end_walk_from_cache(w))
+        return true;
+    if (w->repeated || failed || fp_now_ms() - began_ms <= SLOW_MS)
+        return false;
+    w->repeated = true;
+    return submit_from_root(w) == FP_OK;
 }
 
-static void on_walked(void *ctx, struct fp_answer *a, uint64_t began_ms)
+/*
+ * What the cache does not keep has changed while it was looked at, or is an
+ * error: it is told as it was seen.  But if the look was long ago, some may
+ * have asked after the change: once again, then.  A directory's descriptor is
+ * for us, not for who asks.
+ */
+static void end_walk_from_root(struct walk *w, struct fp_answer *a, const struct fp_trail *trail,
+                               uint64_t began_ms)
+{
+    bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    int fd = a->fd != -1 && !place ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+    if (!is_current(w, a) || !end_or_repeat(w, a, trail, began_ms)) {
+        fp_close(&a->fd);
+        a->fd = fd;
+        a->good_for_ms = 0;
+        end_walk(w, a);
+        a->fd = -1;
+    }
+    fp_close(&fd);
+}
+
+static void on_walked(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+                      uint64_t began_ms)
 {
     struct walk *w = ctx;
 
+    fp_guard_heard(w->dispatch->guard, w->mount, a, trail, began_ms);
     if (a->status == FP_BUSY)
         fp_cache_shed_files(w->dispatch->cache, SHED_FILES);
-    if (w->base.fd != -1)
-        end_walk_from_base(w, a, began_ms);
+    if (trail == NULL || a->status != FP_OK)
+        end_walk(w, a);
+    else if (w->base.fd != -1)
+        end_walk_from_base(w, a, trail, began_ms);
     else
-        end_walk_from_root(w, a, began_ms);
+        end_walk_from_root(w, a, trail, began_ms);
 }
 
 static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
@@ -485,9 +596,116 @@ static void answer_without(struct fp_dispatch *d, struct fp_connection *conn,
 {
     struct fp_answer a;
 
-    d->counts.unanswered++;
+    count_unanswered(d, why);
     fp_answer_init(&a, why);
     fp_connection_answer(conn, id, &a);
+}
+
+/* ---- mounts out of service ---- */
+
+/* The longest part of the path that is not on a mount out of service. */
+static size_t alive_len(const struct fp_dispatch *d, const struct fp_lookup *l)
+{
+    size_t len = l->path_len;
+
+    while (len > 1 && fp_guard_is_out(d->guard, expected_mount(d, l->path, len)))
+        len = fp_path_parent_len(l->path, len);
+    return len;
+}
+
+/*
+ * What is above the mount point is on living mounts: it is kept known, for
+ * nothing is told of a path otherwise.  NULL: it is; or the walk that looks.
+ */
+static struct walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names)
+{
+    static struct fp_answer a;
+    struct fp_lookup above = *l;
+    struct fp_cache_age age;
+    struct walk *w;
+
+    above.path_len = alive_len(d, l);
+    if (fp_cache_lookup(d->cache, above.path, above.path_len, names, fp_now_ms(), &a, &age)) {
+        refresh(d, &above, names, &age);
+        return NULL;
+    }
+    w = find_walk(d, &above, names);
+    return w != NULL ? w : start_walk_from_root(d, &above, names);
+}
+
+/* Its walk waits for what is above, and then finds its mount out of service. */
+static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
+                                const struct fp_lookup *l, unsigned names, struct walk *above)
+{
+    struct walk *w = find_walk(d, l, names);
+
+    if (w == NULL) {
+        w = create_walk(d, l, names);
+        if (w == NULL)
+            return FP_UNAVAILABLE;
+        follow(w, above);
+    }
+    return wait_for(w, conn, id, l->deadline_ms) == FP_OK ? FP_OK : FP_UNAVAILABLE;
+}
+
+static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
+                               const struct fp_lookup *l, unsigned names)
+{
+    static struct fp_answer a;
+    struct walk *above = know_above(d, l, names);
+
+    if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names, fp_now_ms(), &a)) {
+        d->counts.stale++;
+        fp_connection_answer(conn, id, &a);
+    } else if (above == NULL || wait_for_above(d, conn, id, l, names, above) != FP_OK) {
+        answer_without(d, conn, id, FP_UNAVAILABLE);
+    }
+}
+
+/* A walk of the mount that is with a helper and has somebody waiting for it. */
+static struct walk *hanging_walk(const struct fp_dispatch *d, uint32_t mount)
+{
+    struct walk *w;
+
+    LIST_FOREACH(w, &d->orphans, orphan) {
+        if (w->mount == mount && !w->follows
+            && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
+            return w;
+    }
+    return NULL;
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static void orphan_walks(struct fp_dispatch *d, uint32_t mount)
+{
+    struct walk *w, *next;
+
+    HASH_ITER(hh, d->walks, w, next) {
+        if (w->mount == mount && !w->follows)
+            orphan_walk(d, w);
+    }
+}
+FP_HASH_DIAGNOSTICS_ON
+
+/*
+ * Nobody waits any more for walks that hang.  Those that only wait for a helper
+ * have been ended already; what these find is kept if they come back.
+ */
+static void on_tripped(void *ctx, uint32_t mount)
+{
+    struct fp_dispatch *d = ctx;
+    struct walk *w, *child;
+    struct fp_answer a;
+
+    fp_answer_init(&a, FP_UNAVAILABLE);
+    orphan_walks(d, mount);
+    while ((w = hanging_walk(d, mount)) != NULL) {
+        while ((child = TAILQ_FIRST(&w->children)) != NULL) {
+            TAILQ_REMOVE(&w->children, child, sibling);
+            end_walk(child, &a);
+        }
+        answer_all(w, &a);
+    }
 }
 
 static void ask_helper(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
@@ -520,10 +738,13 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
     names = number_of(d, &l.names);
+    fp_fresh_ask(d->fresh);
     if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a, &age)) {
         d->counts.hits++;
         fp_connection_answer(conn, f->id, &a);
         refresh(d, &l, names, &age);
+    } else if (fp_guard_is_out(d->guard, expected_mount(d, l.path, l.path_len))) {
+        answer_unavailable(d, conn, f->id, &l, names);
     } else {
         ask_helper(d, conn, f->id, &l, names);
     }
@@ -632,16 +853,32 @@ static void on_closed(void *ctx, struct fp_connection *conn)
 const struct fp_connection_ops fp_dispatch_ops = { on_question, on_closed };
 
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_helpers *helpers)
+                                       struct fp_helpers *helpers, struct fp_fresh *fresh,
+                                       const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
+    const struct fp_guard_parts parts = { helpers, fresh, settings->roots, on_tripped, d };
 
     if (d == NULL)
         return NULL;
+    d->guard = fp_guard_create(loop, &parts, settings->mount_timeout_ms);
+    if (d->guard == NULL) {
+        free(d);
+        return NULL;
+    }
     d->loop = loop;
     d->cache = cache;
     d->helpers = helpers;
+    d->fresh = fresh;
+    d->settings = *settings;
+    fp_fresh_set_service(fresh, fp_guard_is_out, d->guard);
     return d;
+}
+
+void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings)
+{
+    d->settings = *settings;
+    fp_guard_set(d->guard, settings->mount_timeout_ms);
 }
 
 void fp_dispatch_destroy(struct fp_dispatch **dp)
@@ -658,13 +895,19 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
         fp_close(&w->base.fd);
         free(w);
     }
-    for (unsigned i = 0; i < MAX_LISTS; i++)
+    for (unsigned i = 0; i < FP_MAX_LISTS; i++)
         free(d->lists[i]);
+    fp_guard_destroy(&d->guard);
     free(d);
     *dp = NULL;
 }
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
 {
-    return d->counts;
+    const struct fp_breaker_counts mounts = fp_guard_counts(d->guard);
+    struct fp_dispatch_counts counts = d->counts;
+
+    counts.trips = mounts.trips;
+    counts.out = mounts.open;
+    return counts;
 }

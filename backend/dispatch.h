@@ -3,6 +3,12 @@
  * What becomes of a question: answered from the cache, joined to a walk that
  * is under way, or given to a helper.  The only place that sees connections,
  * cache and helpers together.  All functions run on the loop.
+ *
+ * Where the mount that the path is expected on is out of service (guard.h) there
+ * is no walk: what was known is told if that is allowed, or that there is no
+ * answer.  Before a path was walked its mount is a guess: by the nearest entry of
+ * the cache, or by the names of mount points.  What lies behind a symbolic link
+ * that was never seen is taken for its link's.
  */
 #ifndef FP_DISPATCH_H
 #define FP_DISPATCH_H
@@ -16,18 +22,32 @@
 struct ev_loop;
 struct fp_cache;
 struct fp_dispatch;
+struct fp_fresh;
 struct fp_helpers;
 struct fp_connection_ops;
 struct fp_report_source;
 
 struct fp_dispatch_counts {
-    uint64_t hits, misses, joined, refreshed, unanswered;
+    uint64_t hits, misses, joined, refreshed, stale, unanswered;
+    uint64_t unavailable;    /* of the unanswered: a mount out of service */
     size_t inflight;
+    uint64_t trips;          /* of mounts, out of service */
+    unsigned out;            /* of service now */
 };
 
-/* cache and helpers stay the caller's and must outlive it.  NULL: no memory. */
+struct fp_dispatch_settings {
+    size_t max_inflight;     /* different paths that are being looked at; half of them may
+                                be of one mount */
+    uint32_t mount_timeout_ms;   /* without any answer, then a mount is out of service */
+    const char *const *roots;    /* as in resolve.h; the caller's */
+};
+
+/* All but the settings stays the caller's and must outlive it.  NULL: no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_helpers *helpers);
+                                       struct fp_helpers *helpers, struct fp_fresh *fresh,
+                                       const struct fp_dispatch_settings *settings);
+/* New settings hold at once, but for the roots. */
+void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
 /* After the helpers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 

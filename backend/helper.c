@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "lanes.h"
 #include "log.h"
 #include "proto/answer.h"
 #include "proto/clock.h"
@@ -14,12 +15,13 @@
 #include "proto/wire.h"
 #include "spawner.h"
 #include "task.h"
+#include "trail.h"
 
 #define SPARE_PER_HELPER 4    /* queued walks that are no load yet */
 #define RESPAWN_SECONDS 1.0   /* after a helper could not be made */
 
 struct job {
-    TAILQ_ENTRY(job) link;
+    struct fp_waiting waiting;    /* first: a job is what waits */
     fp_helper_done *done;
     void *ctx;
     uint64_t began_ms;
@@ -36,6 +38,15 @@ struct helper {
     ev_timer deadline;
 };
 
+/* A helper that was killed and is not dead yet. */
+struct dying {
+    LIST_ENTRY(dying) link;
+    struct fp_helpers *pool;
+    struct fp_lane *lane;     /* whose limit it counts against; NULL: no more */
+    int sock;                 /* its other end closes when it dies */
+    ev_io closed;
+};
+
 struct fp_helpers {
     struct ev_loop *loop;
     struct fp_helpers_settings settings;
@@ -43,15 +54,16 @@ struct fp_helpers {
     ev_io born;
     ev_timer respawn;
     unsigned missing;         /* to be asked for once the spawner can again */
-    TAILQ_HEAD(, job) queue;
+    struct fp_lanes lanes;
+    LIST_HEAD(, dying) dying;
     struct fp_helpers_counts counts;
     uint64_t last_id;
     struct helper helpers[];
 };
 
-static void finish(struct job *j, struct fp_answer *a)
+static void finish(struct job *j, struct fp_answer *a, const struct fp_trail *trail)
 {
-    j->done(j->ctx, a, j->began_ms);
+    j->done(j->ctx, a, trail, j->began_ms);
     fp_close(&a->fd);
     free(j);
 }
@@ -61,7 +73,7 @@ static void fail(struct job *j, fp_status why)
     struct fp_answer a;
 
     fp_answer_init(&a, why);
-    finish(j, &a);
+    finish(j, &a, NULL);
 }
 
 static void ask_for_one(struct fp_helpers *h)
@@ -72,6 +84,67 @@ static void ask_for_one(struct fp_helpers *h)
     ev_timer_again(h->loop, &h->respawn);
 }
 
+static void run_queue(struct fp_helpers *h);
+
+/* It counts no longer against its mount's limit. */
+static void discharge(struct dying *g)
+{
+    if (g->lane != NULL)
+        fp_lanes_dead(&g->pool->lanes, g->lane);
+    g->lane = NULL;
+}
+
+static void bury(struct dying *g)
+{
+    discharge(g);
+    ev_io_stop(g->pool->loop, &g->closed);
+    LIST_REMOVE(g, link);
+    fp_close(&g->sock);
+    free(g);
+}
+
+static void on_dead(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct dying *g = w->data;
+    struct fp_helpers *h = g->pool;
+
+    (void)loop;
+    (void)events;
+    bury(g);
+    run_queue(h);
+}
+
+/* Takes the socket of a helper that was killed over its job. */
+static void watch_dying(struct helper *p, struct job *j)
+{
+    struct fp_helpers *h = p->pool;
+    struct dying *g = calloc(1, sizeof(*g));
+
+    if (g == NULL) {
+        fp_lanes_left(&h->lanes, &j->waiting);
+        return;
+    }
+    g->pool = h;
+    g->lane = fp_lanes_dying(&h->lanes, &j->waiting);
+    g->sock = p->sock;
+    p->sock = -1;
+    ev_io_init(&g->closed, on_dead, g->sock, EV_READ);
+    g->closed.data = g;
+    ev_io_start(h->loop, &g->closed);
+    LIST_INSERT_HEAD(&h->dying, g, link);
+}
+
+void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
+{
+    struct dying *g;
+
+    LIST_FOREACH(g, &h->dying, link) {
+        if (g->lane != NULL && fp_lane_mount(g->lane) == mount)
+            discharge(g);
+    }
+    run_queue(h);
+}
+
 static void lose(struct helper *p, fp_status why)
 {
     struct fp_helpers *h = p->pool;
@@ -80,6 +153,8 @@ static void lose(struct helper *p, fp_status why)
     ev_io_stop(h->loop, &p->readable);
     ev_timer_stop(h->loop, &p->deadline);
     fp_spawner_kill(&h->spawner, p->pid);
+    if (j != NULL)
+        watch_dying(p, j);
     fp_close(&p->sock);
     p->job = NULL;
     h->counts.alive--;
@@ -118,8 +193,7 @@ static void start(struct helper *p, struct job *j)
     h->counts.running--;
     h->counts.deaths++;
     lose(p, FP_FAILED);
-    TAILQ_INSERT_HEAD(&h->queue, j, link);
-    h->counts.queued++;
+    fp_lanes_put_back(&h->lanes, &j->waiting);
 }
 
 static struct helper *idle_helper(struct fp_helpers *h)
@@ -133,24 +207,20 @@ static struct helper *idle_helper(struct fp_helpers *h)
 
 bool fp_helpers_spare(const struct fp_helpers *h)
 {
-    return h->counts.queued < SPARE_PER_HELPER * (size_t)h->counts.alive;
+    return h->lanes.waiting < SPARE_PER_HELPER * (size_t)h->counts.alive;
 }
 
 static void run_queue(struct fp_helpers *h)
 {
+    struct fp_waiting *next;
     struct helper *p;
 
-    while (!TAILQ_EMPTY(&h->queue) && (p = idle_helper(h)) != NULL) {
-        struct job *j = TAILQ_FIRST(&h->queue);
-
-        TAILQ_REMOVE(&h->queue, j, link);
-        h->counts.queued--;
-        start(p, j);
-    }
+    while ((p = idle_helper(h)) != NULL && (next = fp_lanes_take(&h->lanes)) != NULL)
+        start(p, (struct job *)next);
 }
 
 /* The answer to p's job.  FP_OK, or why this helper is of no more use. */
-static fp_status read_answer(struct helper *p, struct fp_answer *a)
+static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_trail *trail)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_frame f;
@@ -160,19 +230,15 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a)
 
     if (st == FP_LOSTFD && p->job != NULL) {
         fp_answer_init(a, FP_BUSY);
+        fp_trail_init(trail);
         return FP_OK;
     }
     if (st != FP_OK)
         return st;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
         || f.type != FP_FRAME_ANSWER
-        || fp_answer_decode_task(&f.body, p->job->task->lookup.path_len,
-                                 p->job->task->base_len, fd, a) != FP_OK) {
+        || fp_result_decode(&f.body, p->job->task, fd, a, trail) != FP_OK) {
         fp_close(&fd);
-        return FP_PROTOCOL;
-    }
-    if (a->status == FP_OK && a->n_names != p->job->task->lookup.names.n) {
-        fp_close(&a->fd);
         return FP_PROTOCOL;
     }
     return FP_OK;
@@ -183,7 +249,8 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     struct helper *p = w->data;
     struct fp_helpers *h = p->pool;
     static struct fp_answer a;
-    fp_status st = read_answer(p, &a);
+    static struct fp_trail trail;
+    fp_status st = read_answer(p, &a, &trail);
     struct job *j = p->job;
 
     (void)events;
@@ -201,9 +268,10 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     ev_timer_stop(loop, &p->deadline);
     p->job = NULL;
     h->counts.running--;
+    fp_lanes_left(&h->lanes, &j->waiting);
     /* The helper goes on before the answer is passed out. */
     run_queue(h);
-    finish(j, &a);
+    finish(j, &a, &trail);
 }
 
 static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
@@ -256,7 +324,7 @@ static void lose_all(struct fp_helpers *h, fp_status why)
 
 static bool start_spawner(struct fp_helpers *h)
 {
-    if (fp_spawner_start(&h->spawner, h->settings.roots) == -1)
+    if (fp_spawner_start(&h->spawner, h->settings.resolver) == -1)
         return false;
     ev_io_set(&h->born, h->spawner.sock, EV_READ);
     ev_io_start(h->loop, &h->born);
@@ -332,7 +400,7 @@ struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
         return NULL;
     h->loop = loop;
     h->settings = *settings;
-    TAILQ_INIT(&h->queue);
+    fp_lanes_init(&h->lanes, settings->mount_helpers, settings->max_queue);
     ev_init(&h->born, on_born);
     ev_init(&h->respawn, on_respawn);
     h->respawn.repeat = RESPAWN_SECONDS;
@@ -353,13 +421,26 @@ static void drop_helper(struct fp_helpers *h, struct helper *p)
     ev_io_stop(h->loop, &p->readable);
     ev_timer_stop(h->loop, &p->deadline);
     fp_close(&p->sock);
+    if (p->job != NULL)
+        fp_lanes_left(&h->lanes, &p->job->waiting);
     free(p->job);
+}
+
+/* While nobody is at work: then each lane has one that may begin. */
+static void drop_waiting(struct fp_helpers *h)
+{
+    struct fp_waiting *w;
+
+    while ((w = fp_lanes_take(&h->lanes)) != NULL) {
+        fp_lanes_left(&h->lanes, w);
+        free(w);
+    }
 }
 
 void fp_helpers_destroy(struct fp_helpers **hp)
 {
     struct fp_helpers *h = *hp;
-    struct job *j;
+    struct dying *g;
 
     if (h == NULL)
         return;
@@ -368,43 +449,95 @@ void fp_helpers_destroy(struct fp_helpers **hp)
     fp_spawner_stop(&h->spawner);
     for (unsigned i = 0; i < h->settings.helpers; i++)
         drop_helper(h, &h->helpers[i]);
-    while ((j = TAILQ_FIRST(&h->queue)) != NULL) {
-        TAILQ_REMOVE(&h->queue, j, link);
-        free(j);
-    }
+    while ((g = LIST_FIRST(&h->dying)) != NULL)
+        bury(g);
+    drop_waiting(h);
     free(h);
     *hp = NULL;
 }
 
-void fp_helpers_set(struct fp_helpers *h, uint32_t timeout_ms, size_t max_queue)
+void fp_helpers_set(struct fp_helpers *h, const struct fp_helpers_settings *settings)
 {
-    h->settings.timeout_ms = timeout_ms;
-    h->settings.max_queue = max_queue;
+    h->settings.timeout_ms = settings->timeout_ms;
+    fp_lanes_set(&h->lanes, settings->mount_helpers, settings->max_queue);
+    run_queue(h);
 }
 
-fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_task *t, int base,
-                            fp_helper_done *done, void *ctx)
+static struct job *create_job(const struct fp_task *t, int base, fp_helper_done *done, void *ctx)
 {
-    struct job *j;
+    struct job *j = calloc(1, sizeof(*j));
 
-    if (h->counts.queued >= h->settings.max_queue) {
-        h->counts.refused++;
-        return FP_BUSY;
-    }
-    j = malloc(sizeof(*j));
     if (j == NULL)
-        return FP_NOMEM;
+        return NULL;
     j->done = done;
     j->ctx = ctx;
     j->task = t;
     j->base = base;
-    TAILQ_INSERT_TAIL(&h->queue, j, link);
-    h->counts.queued++;
-    run_queue(h);
-    return FP_OK;
+    return j;
+}
+
+/* The job is in its lane, or could not be put there. */
+static fp_status run_or_refuse(struct fp_helpers *h, struct job *j, fp_status st)
+{
+    if (st == FP_OK) {
+        run_queue(h);
+        return FP_OK;
+    }
+    if (st == FP_BUSY)
+        h->counts.refused++;
+    free(j);
+    return st;
+}
+
+fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_helper_done *done, void *ctx)
+{
+    struct job *j = create_job(t, base, done, ctx);
+
+    if (j == NULL)
+        return FP_NOMEM;
+    return run_or_refuse(h, j, fp_lanes_put(&h->lanes, mount, &j->waiting));
+}
+
+fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                           fp_helper_done *done, void *ctx)
+{
+    struct job *j = create_job(t, -1, done, ctx);
+
+    if (j == NULL)
+        return FP_NOMEM;
+    return run_or_refuse(h, j, fp_lanes_put_probe(&h->lanes, mount, &j->waiting));
+}
+
+void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
+{
+    struct fp_waiting *w;
+
+    while ((w = fp_lanes_cancel(&h->lanes, mount)) != NULL)
+        fail((struct job *)w, why);
+}
+
+struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
+{
+    struct fp_helpers_at at = { .waiting = fp_lanes_waiting(&h->lanes, mount) };
+    const struct dying *g;
+
+    for (unsigned i = 0; i < h->settings.helpers; i++) {
+        const struct job *j = h->helpers[i].job;
+
+        if (j != NULL && fp_lane_mount(j->waiting.lane) == mount
+            && (at.oldest_ms == 0 || j->began_ms < at.oldest_ms))
+            at.oldest_ms = j->began_ms;
+    }
+    LIST_FOREACH(g, &h->dying, link)
+        at.hung += g->lane != NULL && fp_lane_mount(g->lane) == mount;
+    return at;
 }
 
 struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h)
 {
-    return h->counts;
+    struct fp_helpers_counts counts = h->counts;
+
+    counts.queued = h->lanes.waiting;
+    return counts;
 }

@@ -75,7 +75,7 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m);
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.slots);
     if (m->conn == NULL) {
         free(m);
         return;

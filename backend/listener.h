@@ -13,6 +13,7 @@
 struct ev_loop;
 struct fp_listener;
 struct fp_connection_ops;
+struct fp_slots;
 
 struct fp_listener_settings {
     const char *path;             /* of the socket; must outlive the listener */
@@ -21,6 +22,7 @@ struct fp_listener_settings {
     size_t max_connections;
     const struct fp_connection_ops *ops;
     void *ctx;                    /* for the ops */
+    const struct fp_slots *slots; /* for whoever connects */
 };
 
 struct fp_listener_counts {

@@ -20,13 +20,19 @@
 #include "conf.h"
 #include "control.h"
 #include "dispatch.h"
+#include "fresh.h"
 #include "helper.h"
 #include "keyed_hash.h"
 #include "listener.h"
 #include "log.h"
+#include "mounts.h"
 #include "priv.h"
+#include "proto/clock.h"
 #include "proto/fdio.h"
+#include "proto/slots.h"
+#include "resolve.h"
 #include "stats.h"
+#include "watch.h"
 
 #define MAX_OVERRIDES 64
 /* Descriptors that are neither files nor connections: log, loop, lock,
@@ -48,7 +54,13 @@ struct daemon {
     struct fp_conf *conf;       /* as we started; parts of us point into it */
     size_t descriptors;         /* the process may hold */
     struct ev_loop *loop;
+    struct fp_mounts_view *view;
+    struct fp_mounts *mounts;
+    struct fp_watch watch;
+    struct fp_resolver_settings resolver;
+    struct fp_slots *slots;
     struct fp_cache *cache;
+    struct fp_fresh *fresh;
     struct fp_helpers *helpers;
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
@@ -134,8 +146,37 @@ static void derive_limits(const struct daemon *d, const struct fp_conf *c,
     /* Most of the room is for what requests ask for. */
     l->places = l->files / PLACES_SHARE + 1;
     l->files -= l->files / PLACES_SHARE;
-    l->directories = l->absent = c->max_entries;
+    l->directories = c->max_entries;
+    l->absent = c->max_absent;
+    l->bytes = c->max_bytes;
     l->ttl_ms = c->ttl_ms;
+    l->watched_ttl_ms = c->watched_ttl_ms;
+}
+
+static struct fp_mounts_settings mounts_settings(const struct fp_conf *c)
+{
+    return (struct fp_mounts_settings){ c->mounts, c->n_mounts, c->watch, c->ttl_ms,
+                                        c->stale_if_error_ms };
+}
+
+/* The number of helpers is that of the start, and so is their share. */
+static struct fp_helpers_settings helpers_settings(const struct daemon *d,
+                                                   const struct fp_conf *c)
+{
+    const unsigned n = d->conf->helpers, most = n > 1 ? n * 3 / 4 : 1;
+
+    return (struct fp_helpers_settings){
+        .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
+        .mount_helpers = c->mount_helpers != 0 ? c->mount_helpers : most,
+        .resolver = &d->resolver };
+}
+
+static struct fp_dispatch_settings dispatch_settings(const struct daemon *d,
+                                                     const struct fp_conf *c)
+{
+    return (struct fp_dispatch_settings){ .max_inflight = c->max_inflight,
+                                          .mount_timeout_ms = c->mount_timeout_ms,
+                                          .roots = d->conf->roots };
 }
 
 static const char *log_target(const struct daemon *d, const struct fp_conf *c)
@@ -169,9 +210,28 @@ static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
     }
     if (!same_roots || strcmp(old->socket, new->socket) != 0 || old->uid != new->uid
         || old->gid != new->gid || old->helpers != new->helpers
-        || old->max_connections != new->max_connections)
-        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots and max_connections "
-               "take effect after a restart only");
+        || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead)
+        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots, read_ahead and "
+               "max_connections take effect after a restart only");
+}
+
+/* What holds at once.  What is known stays, for as long as it was believed. */
+static void apply(struct daemon *d, const struct fp_conf *c)
+{
+    const struct fp_mounts_settings mounts = mounts_settings(c);
+    const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
+    const struct fp_helpers_settings helpers = helpers_settings(d, c);
+    struct fp_cache_limits limits;
+
+    derive_limits(d, c, &limits);
+    fp_cache_set_limits(d->cache, &limits);
+    fp_helpers_set(d->helpers, &helpers);
+    fp_dispatch_set(d->dispatch, &dispatch);
+    fp_fresh_set(d->fresh, c->ttl_ms, c->stale_if_error_ms);
+    if (fp_mounts_set(d->mounts, &mounts) == -1)
+        fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
+    /* What was watched by rules that are gone is not for long. */
+    fp_cache_disbelieve(d->cache, NULL);
 }
 
 static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
@@ -179,7 +239,6 @@ static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
     struct daemon *d = w->data;
     struct fp_conf *c = fp_conf_load(d->args.file, d->args.overrides,
                                      d->args.n_overrides);
-    struct fp_cache_limits limits;
 
     (void)loop;
     (void)events;
@@ -189,9 +248,7 @@ static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
         return;
     }
     open_log(d, c);
-    derive_limits(d, c, &limits);
-    fp_cache_set_limits(d->cache, &limits);
-    fp_helpers_set(d->helpers, c->lookup_timeout_ms, c->max_queue);
+    apply(d, c);
     warn_of_fixed(d->conf, c);
     fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
     fp_conf_destroy(&c);
@@ -331,51 +388,106 @@ static void say_ready(struct daemon *d)
 
 /* ---- start and end ---- */
 
+/* The marks need a right that we are about to give up. */
+static bool prepare_watching(struct daemon *d)
+{
+    const struct fp_mounts_settings settings = mounts_settings(d->conf);
+
+    d->view = fp_mounts_view_create();
+    d->mounts = d->view != NULL ? fp_mounts_create(NULL, &settings, d->view) : NULL;
+    if (d->mounts == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot read the table of mounts /proc/self/mountinfo: %m");
+        return false;
+    }
+    fp_watch_mark(&d->watch, d->mounts, d->conf->roots);
+    return true;
+}
+
 /* As root if we are, and before anything is shared. */
 static bool prepare(struct daemon *d)
 {
     if (!open_log(d, d->conf) || (!d->args.foreground && !detach(d))
-        || !open_pid_file(d))
+        || !open_pid_file(d) || !prepare_watching(d))
         return false;
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
         fp_log(FP_LOG_ERROR, 8, "cannot become user %s: %m", d->conf->user);
         return false;
     }
+    if (!fp_watch_open(&d->watch))
+        fp_log(FP_LOG_WARNING, 43, "inotify is not to be had (%m): changes are seen after ttl_ms; "
+               "raise fs.inotify.max_user_instances");
     return fp_keyed_hash_init() == 0;
 }
 
-static void tell_stats(struct daemon *d)
+/* One for everything that can be told of a path, and another one for each
+ * directory that is the end of one. */
+static uint32_t slots_for(const struct fp_cache_limits *l)
 {
-    const struct fp_report_source source = { fp_stats_line, &d->stats };
+    size_t n = l->files + l->absent + 2 * l->directories;
 
-    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->helpers, d->listener };
-    fp_dispatch_set_report(d->dispatch, FP_REPORT_STATS, &source);
+    return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
+}
+
+static void forget_watch(void *ctx, const struct fp_watch_key *key)
+{
+    fp_watch_forget(ctx, key);
+}
+
+static bool start_cache(struct daemon *d)
+{
+    const struct fp_conf *c = d->conf;
+    struct fp_cache_means means = { NULL, fp_now_ms, forget_watch, &d->watch };
+    struct fp_fresh_parts parts = { NULL, d->mounts, &d->watch, NULL };
+    struct fp_cache_limits limits;
+
+    derive_limits(d, c, &limits);
+    d->slots = fp_slots_create(slots_for(&limits));
+    if (d->slots == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot make the shared table of leases: %m; lower max_entries "
+               "and max_absent");
+        return false;
+    }
+    parts.slots = means.slots = d->slots;
+    parts.cache = d->cache = fp_cache_create(&limits, &means);
+    if (d->cache != NULL)
+        d->fresh = fp_fresh_create(d->loop, &parts, c->ttl_ms, c->stale_if_error_ms);
+    return d->fresh != NULL;
+}
+
+static void set_reports(struct daemon *d)
+{
+    const struct fp_report_source stats = { fp_stats_line, &d->stats };
+    const struct fp_report_source mounts = { fp_fresh_mount_line, d->fresh };
+
+    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener };
+    fp_dispatch_set_report(d->dispatch, FP_REPORT_STATS, &stats);
+    fp_dispatch_set_report(d->dispatch, FP_REPORT_MOUNTS, &mounts);
 }
 
 static bool start(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
-    const struct fp_helpers_settings helpers = { c->helpers, c->lookup_timeout_ms,
-                                                 c->max_queue, c->roots };
-    struct fp_listener_settings listener = { c->socket, c->uid, c->gid,
-                                             c->max_connections, &fp_dispatch_ops, NULL };
-    struct fp_cache_limits limits;
+    const struct fp_helpers_settings helpers = helpers_settings(d, c);
+    const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
+    struct fp_listener_settings listener = { .path = c->socket, .uid = c->uid, .gid = c->gid,
+                                             .max_connections = c->max_connections,
+                                             .ops = &fp_dispatch_ops };
 
+    d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch };
     d->loop = ev_default_loop(EVFLAG_NOENV);
     if (d->loop == NULL)
         return false;
     d->helpers = fp_helpers_create(d->loop, &helpers);
-    derive_limits(d, c, &limits);
-    d->cache = fp_cache_create(&limits);
-    if (d->helpers == NULL || d->cache == NULL)
+    if (d->helpers == NULL || !start_cache(d))
         return false;
-    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers);
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);
     listener.ctx = d->dispatch;
+    listener.slots = d->slots;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL)
         return false;
-    tell_stats(d);
+    set_reports(d);
     return true;
 }
 
@@ -384,14 +496,18 @@ static void stop(struct daemon *d)
     fp_listener_destroy(&d->listener);
     fp_helpers_destroy(&d->helpers);
     fp_dispatch_destroy(&d->dispatch);
+    fp_fresh_destroy(&d->fresh);
     fp_cache_destroy(&d->cache);
+    fp_slots_destroy(&d->slots);
+    fp_watch_close(&d->watch);
+    fp_mounts_destroy(&d->mounts);
     remove_pid_file(d);
     fp_conf_destroy(&d->conf);
 }
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .ready_pipe = -1, .pid_file = -1 };
+    static struct daemon d = { .ready_pipe = -1, .pid_file = -1, .watch = { -1, -1 } };
     bool ok;
 
     parse_arguments(&d.args, argc, argv);

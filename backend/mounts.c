@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "proto/fdio.h"
@@ -47,7 +45,7 @@ struct fp_mounts {
     int info, hint_info;
     int hint;                   /* epoll, of hint_info */
     bool failed;                /* the table is empty because reading failed */
-    struct table table;
+    struct table table, before; /* as read last, and the time before */
     struct fp_mounts_settings settings;   /* rules in one piece of memory, ours */
     struct fp_mounts_view *view;
 };
@@ -601,6 +599,7 @@ void fp_mounts_destroy(struct fp_mounts **m)
     fp_close(&(*m)->hint_info);
     fp_close(&(*m)->info);
     free_table(&(*m)->table);
+    free_table(&(*m)->before);
     free_rules(&(*m)->settings);
     free(*m);
     *m = NULL;
@@ -641,7 +640,8 @@ static bool reread(struct fp_mounts *m)
 
     m->failed = read_table(&now, m->info) == -1;
     carry_marks(&now, &m->table);
-    free_table(&m->table);
+    free_table(&m->before);
+    m->before = m->table;
     m->table = now;
     apply(m);
     return !m->failed;
@@ -654,6 +654,33 @@ bool fp_mounts_changed(struct fp_mounts *m)
     if (!told && !m->failed)
         return false;
     return reread(m) || told;
+}
+
+/* Calls each for the mounts of one table that the other does not have. */
+static size_t each_missing(const struct table *t, const struct table *other,
+                           void (*each)(void *ctx, const char *point), void *ctx)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const struct one *a = &t->by_id[i], *b = find_one(other, a->mount.id);
+
+        if (b != NULL && a->mount.dev == b->mount.dev && a->parent == b->parent
+            && strcmp(a->mount.point, b->mount.point) == 0)
+            continue;
+        each(ctx, a->mount.point);
+        n++;
+    }
+    return n;
+}
+
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point),
+                         void *ctx)
+{
+    if (m->failed || m->before.n == 0)
+        return 0;
+    return each_missing(&m->table, &m->before, each, ctx)
+        + each_missing(&m->before, &m->table, each, ctx);
 }
 
 static bool is_among(dev_t dev, const dev_t *devs, size_t n)
@@ -676,6 +703,18 @@ void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n)
             o->mark = MARK_LOST;
     }
     apply(m);
+}
+
+bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r)
+{
+    const struct one *o = &m->table.by_id[i];
+    int wanted = find_rule(&m->settings, o->mount.point)->by;
+
+    *asked_r = wanted == FP_BY_FANOTIFY;
+    if (wanted == FP_BY_AUTO && o->mount.local)
+        wanted = m->settings.by;
+    return strcmp(o->mount.type, "btrfs") != 0
+        && (wanted == FP_BY_FANOTIFY || (wanted == FP_BY_AUTO && o->mount.local));
 }
 
 /* ---- asking ---- */
@@ -739,55 +778,4 @@ enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mn
     }
     *local_r = false;
     return FP_BY_TTL;
-}
-
-/* ---- by an open file ---- */
-
-#define REMEMBERED 64
-
-/* Where <linux/magic.h> has no name for them. */
-#define MAGIC_BCACHEFS 0xca451a4e
-#define MAGIC_JFS      0x3153464a
-#define MAGIC_ZFS      0x2fc12fc1
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-
-static const unsigned long local_types[] = {
-    BTRFS_SUPER_MAGIC, EROFS_SUPER_MAGIC_V1, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC,
-    MAGIC_BCACHEFS, MAGIC_JFS, MAGIC_ZFS, MSDOS_SUPER_MAGIC, RAMFS_MAGIC,
-    REISERFS_SUPER_MAGIC, SQUASHFS_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC,
-};
-
-static bool is_local_type(unsigned long type)
-{
-    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
-        if (local_types[i] == type)
-            return true;
-    }
-    return false;
-}
-
-bool fp_mount_is_local(int fd, dev_t dev)
-{
-    static struct { dev_t dev; bool local; } known[REMEMBERED];
-    static size_t n;
-    struct statfs fs;
-    bool local;
-
-    for (size_t i = 0; i < n && i < REMEMBERED; i++) {
-        if (known[i].dev == dev)
-            return known[i].local;
-    }
-    if (fstatfs(fd, &fs) == -1)
-        return false;
-    local = is_local_type((unsigned long)fs.f_type & 0xffffffffUL);
-    /* A number without a driver behind it (major 0) is soon another mount's:
-     * then not local is the safe thing to remember. */
-    if (local && major(dev) == 0)
-        return true;
-    /* The oldest makes room. */
-    known[n % REMEMBERED].dev = dev;
-    known[n++ % REMEMBERED].local = local;
-    return local;
 }

@@ -5,15 +5,16 @@
  *
  * It is read from /proc/self/mountinfo alone.  No mount point is ever looked
  * at, so a file system that does not answer cannot block whoever asks here.
- * All functions are for the daemon's loop, but for those of the view and
- * fp_mount_is_local(), which are for helpers.
+ * All functions are for the daemon's loop, but for those of the view,
+ * which are for helpers.
  *
  * What is not guaranteed: the kernel tells of a mount after it was made, and
  * until the table was read again it is that of before.  A table that is read
  * while mounts come and go may lack some; the kernel then tells again.  What is
  * not in the table is to be validated by TTL.  The ids and the device numbers of
  * file systems that are gone are given to new ones at once, so nothing that was
- * known about either holds over a change of the table.
+ * known about either holds over a change of the table.  (What is watched is told
+ * of its end by the watch itself, and what is open keeps its file system.)
  */
 #ifndef FP_MOUNTS_H
 #define FP_MOUNTS_H
@@ -87,9 +88,18 @@ int fp_mounts_fd(const struct fp_mounts *m);
  * more when it succeeds.  One system call where nothing changed.
  *
  * After true the caller first gives the marks that are left, with
- * fp_mounts_set_marked(), and then disbelieves what was seen before.
+ * fp_mounts_set_marked(), and then disbelieves what was seen before: of the
+ * mount points that fp_mounts_changes() names, or all if it names none.
  */
 bool fp_mounts_changed(struct fp_mounts *m);
+
+/*
+ * Calls each for every mount point at which something was mounted or
+ * unmounted between the last two readings, perhaps more than once.  Returns how
+ * often; 0: that cannot be told.
+ */
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point),
+                         void *ctx);
 
 /* New settings, which hold at once.  0, or -1 with errno: the old ones stay. */
 int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
@@ -101,6 +111,9 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
  * unmounted, whatever its type: helpers may have seen it as marked.
  */
 void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
+
+/* May fanotify have a mark there?  asked_r: its rule says so. */
+bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r);
 
 /* NULL: unknown. */
 const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
@@ -139,13 +152,5 @@ int fp_mounts_view_protect(struct fp_mounts_view *v);
  */
 enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
                                      bool *local_r);
-
-/*
- * Is the open file on a file system of this machine, where looking at an open
- * file never waits for anybody else?  Asks the file system once for each
- * device; unknown types, network file systems and FUSE are not local.
- * Blocking: for helpers only.
- */
-bool fp_mount_is_local(int fd, dev_t dev);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "mounts.h"
@@ -15,22 +15,59 @@
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "task.h"
+#include "trail.h"
+#include "watch.h"
 
-#define PROC_FD_NAME 32   /* "/proc/self/fd/" and a number */
+#define PROC_FD_NAME 32     /* "/proc/self/fd/" and a number */
+#define MAX_LINKS    40     /* followed for one step, as by the kernel */
+#define READ_PIECE   65536  /* bytes of one read ahead */
 
-int fp_resolver_init(struct fp_resolver *r, const char *const *roots)
+/* What a walk has reached. */
+struct place {
+    int fd;                     /* O_PATH; -1: the walk cannot go on */
+    uint32_t mount;
+    struct fp_watch_key watch;  /* empty: nothing tells of changes there */
+};
+
+struct walk {
+    const struct fp_resolver *r;
+    const struct fp_task *task;
+    struct place place;
+    struct fp_answer *a;
+    struct fp_trail *trail;
+};
+
+/* When it cannot be told, as if they were. */
+static bool links_are_protected(void)
 {
-    r->roots = roots;
+    char c = '1';
+    int fd = open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC);
+
+    if (fd != -1 && read(fd, &c, 1) != 1)
+        c = '1';
+    fp_close(&fd);
+    return c != '0';
+}
+
+int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
+{
+    r->settings = settings;
+    r->protected_links = links_are_protected();
     r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return r->slash == -1 ? -1 : 0;
 }
 
+static bool is_everywhere(const struct fp_resolver *r)
+{
+    return r->settings->roots == NULL || r->settings->roots[0] == NULL;
+}
+
 static bool is_within(const struct fp_resolver *r, const char *path, size_t len)
 {
-    if (r->roots == NULL || r->roots[0] == NULL)
+    if (is_everywhere(r))
         return true;
-    for (size_t i = 0; r->roots[i] != NULL; i++) {
-        if (fp_path_is_below(path, len, r->roots[i]))
+    for (size_t i = 0; r->settings->roots[i] != NULL; i++) {
+        if (fp_path_is_below(path, len, r->settings->roots[i]))
             return true;
     }
     return false;
@@ -47,37 +84,61 @@ static bool opened_within(const struct fp_resolver *r, int fd)
     char name[PROC_FD_NAME], real[FP_MAX_PATH + 1];
     ssize_t n;
 
-    if (r->roots == NULL || r->roots[0] == NULL)
+    if (is_everywhere(r))
         return true;
     proc_name(name, fd);
     n = readlink(name, real, sizeof(real));
     return n > 0 && (size_t)n < sizeof(real) && is_within(r, real, (size_t)n);
 }
 
-static void time_of(struct fp_time *t, const struct timespec *ts)
+/* ---- looking ---- */
+
+static void time_of(struct fp_time *t, const struct statx_timestamp *ts)
 {
     t->sec = ts->tv_sec;
-    t->nsec = (uint32_t)ts->tv_nsec;
+    t->nsec = ts->tv_nsec;
 }
 
-static fp_status look(int fd, struct fp_meta *m)
+/* 0 where the kernel does not tell (before Linux 5.8). */
+static uint32_t mount_in(const struct statx *st)
 {
-    struct stat st;
+    return (st->stx_mask & STATX_MNT_ID) != 0 ? (uint32_t)st->stx_mnt_id : 0;
+}
 
-    if (fstatat(fd, "", &st, AT_EMPTY_PATH) == -1)
+static void tell_meta(struct fp_meta *m, uint32_t *mount_r, const struct statx *st)
+{
+    m->mode = st->stx_mode;
+    m->uid = st->stx_uid;
+    m->gid = st->stx_gid;
+    m->dev = makedev(st->stx_dev_major, st->stx_dev_minor);
+    m->ino = st->stx_ino;
+    m->nlink = st->stx_nlink;
+    m->size = st->stx_size;
+    m->blocks = st->stx_blocks;
+    time_of(&m->atime, &st->stx_atime);
+    time_of(&m->mtime, &st->stx_mtime);
+    time_of(&m->ctime, &st->stx_ctime);
+    *mount_r = mount_in(st);
+}
+
+static fp_status look(int fd, struct fp_meta *m, uint32_t *mount_r)
+{
+    struct statx st;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
-    m->mode = st.st_mode;
-    m->uid = st.st_uid;
-    m->gid = st.st_gid;
-    m->dev = st.st_dev;
-    m->ino = st.st_ino;
-    m->nlink = st.st_nlink;
-    m->size = (uint64_t)st.st_size;
-    m->blocks = (uint64_t)st.st_blocks;
-    time_of(&m->atime, &st.st_atim);
-    time_of(&m->mtime, &st.st_mtim);
-    time_of(&m->ctime, &st.st_ctim);
+    tell_meta(m, mount_r, &st);
     return FP_OK;
+}
+
+/* Does not ask the file system itself. */
+static uint32_t mount_of(int fd)
+{
+    struct statx st;
+
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
+        return 0;
+    return mount_in(&st);
 }
 
 /* Running out of descriptors says nothing about the path. */
@@ -86,65 +147,280 @@ static bool is_our_fault(int err)
     return err == EMFILE || err == ENFILE || err == ENOMEM;
 }
 
+static fp_status why_not_opened(void)
+{
+    return is_our_fault(errno) ? FP_BUSY : fp_status_from_errno(errno);
+}
+
 /*
  * Opens one name below dir without following it.  O_DIRECTORY first, where
  * more is to come: it makes an automount mount, which O_PATH alone does not.
  */
-static int open_name(int dir, const char *name, bool more)
+static int open_name(int dir, const char *name, bool more, bool *is_directory_r)
 {
     int fd = -1;
 
     if (more)
         fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+    *is_directory_r = fd != -1;
     if (!more || (fd == -1 && errno == ENOTDIR))
         fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return fd;
 }
 
-/*
- * Follows the link that is open as *fd, lying in dir; *fd becomes its target.
- * Its text is read from that very link: a link put in its place meanwhile
- * does not come into it.
- */
-static void follow(int dir, int *fd, struct fp_step *s)
-{
-    char text[FP_MAX_PATH + 1];
-    ssize_t n = readlinkat(*fd, "", text, sizeof(text));
+/* ---- watching ---- */
 
-    if (n <= 0 || (size_t)n >= sizeof(text)) {
-        s->target_status = n == -1 ? fp_status_from_errno(errno) : FP_NAMETOOLONG;
-        fp_close(fd);
-        return;
-    }
-    text[n] = '\0';
-    fp_close(fd);
-    *fd = openat(dir, text, O_PATH | O_CLOEXEC);
-    s->target_status = *fd == -1 ? fp_status_from_errno(errno)
-                                 : look(*fd, &s->target);
-    if (s->target_status != FP_OK)
-        fp_close(fd);
+/* Has it watched, before what is in it is looked at.  True where that was not
+ * so before: what was seen of the place itself is too old then. */
+static bool watch_place(const struct walk *w, struct place *p, bool directory, bool *refused_r)
+{
+    const struct fp_resolver_settings *settings = w->r->settings;
+    enum fp_watch_by by;
+    bool local;
+    fp_status st;
+
+    if (p->watch.len > 0 || settings->view == NULL)
+        return false;
+    by = fp_mounts_view_find(settings->view, p->mount, &local);
+    if (by == FP_BY_TTL)
+        return false;
+    st = fp_watch_place(settings->watch, by, p->fd, directory, &p->watch);
+    if (st != FP_OK)
+        p->watch.len = 0;
+    *refused_r = *refused_r || st == FP_BUSY;
+    return by == FP_BY_INOTIFY && st == FP_OK;
+}
+
+/* ---- links ---- */
+
+/* A link is followed name by name, so that all that it depends on is known. */
+struct trip {
+    const struct walk *walk;
+    struct fp_origin *origin;   /* of the step that the link is */
+    struct place at;            /* where it has led so far */
+    bool passed;                /* the path goes on behind the link */
+    unsigned links;
+    char *rest;                 /* what is left to go, in text */
+    char text[2 * FP_MAX_PATH + 2];
+};
+
+/* Takes the descriptor. */
+static void go_to(struct trip *t, int fd)
+{
+    fp_close(&t->at.fd);
+    t->at.fd = fd;
+    t->at.mount = mount_of(fd);
+    t->at.watch.len = 0;
 }
 
 /*
- * One step down from *dir, which becomes the new place, or -1 where the walk
+ * The kernel's own rule (proc(5), protected_symlinks): in a sticky directory
+ * that everybody may write to, a link at the end of a path counts only if it is
+ * ours or the directory's owner's.
+ */
+static fp_status may_follow(const struct walk *w, int dir, const struct fp_meta *link)
+{
+    struct fp_meta m;
+    uint32_t mount;
+    fp_status st;
+
+    if (!w->r->protected_links || link->uid == geteuid())
+        return FP_OK;
+    st = look(dir, &m, &mount);
+    if (st == FP_OK && link->uid != m.uid
+        && (m.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+        return FP_DENIED;
+    return st;
+}
+
+/* The text of the very link that was looked at: one put in its place meanwhile
+ * does not come into it.  What was left to go follows it. */
+static fp_status read_link(struct trip *t, int link, bool more)
+{
+    char text[FP_MAX_PATH + 1];
+    ssize_t n = readlinkat(link, "", text, sizeof(text));
+    size_t rest = strlen(t->rest);
+
+    if (n <= 0)
+        return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;
+    if (++t->links > MAX_LINKS)
+        return FP_LOOP;
+    if ((size_t)n >= sizeof(text) || (size_t)n + 1 + rest >= sizeof(t->text))
+        return FP_NAMETOOLONG;
+    memmove(t->text + n + 1, t->rest, rest + 1);
+    t->text[n] = more ? '/' : '\0';
+    memcpy(t->text, text, (size_t)n);
+    t->rest = t->text;
+    if (t->text[0] == '/')
+        go_to(t, fcntl(t->walk->r->slash, F_DUPFD_CLOEXEC, 0));
+    return t->at.fd == -1 ? FP_BUSY : FP_OK;
+}
+
+/* more: a slash follows, and must not get lost. */
+static fp_status follow_link(struct trip *t, int link, const struct fp_meta *m, bool more)
+{
+    bool at_end = !t->passed && t->rest[strspn(t->rest, "/")] == '\0';
+    fp_status st = at_end ? may_follow(t->walk, t->at.fd, m) : FP_OK;
+
+    return st == FP_OK ? read_link(t, link, more) : st;
+}
+
+/* Cuts the next name off; NULL: there is none.  *more_r: something follows, and
+ * be it a slash, so that it must be a directory. */
+static const char *next_name(struct trip *t, bool *more_r)
+{
+    char *name = t->rest + strspn(t->rest, "/");
+    size_t len = strcspn(name, "/");
+
+    *more_r = name[len] != '\0';
+    name[len] = '\0';
+    t->rest = name + len + *more_r;
+    return len > 0 ? name : NULL;
+}
+
+/* "." and ".." depend on no name in the directory. */
+static bool is_dots(const char *name)
+{
+    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+/* The directory's own mode is told by inotify where the directory lies, as a
+ * change of its name there; by fanotify only as a change of itself. */
+static bool note_in(struct fp_trail *t, unsigned step, const struct fp_watch_key *dir,
+                    const char *name)
+{
+    return dir->len > 0 && fp_trail_add(t, step, dir, name, strlen(name))
+        && (dir->bytes[0] != FP_BY_FANOTIFY || fp_trail_add(t, step, dir, "", 0));
+}
+
+static void note_name(struct trip *t, const char *name)
+{
+    unsigned step = (unsigned)(t->origin - t->walk->trail->origins);
+
+    if (is_dots(name))
+        return;
+    watch_place(t->walk, &t->at, true, &t->origin->refused);
+    if (!note_in(t->walk->trail, step, &t->at.watch, name))
+        t->origin->untold = true;
+}
+
+/* t->at goes on by one name, or to where the link of that name begins. */
+static fp_status pass(struct trip *t, const char *name, bool more)
+{
+    struct fp_meta m = { 0 };
+    bool is_directory;
+    uint32_t mount;
+    fp_status st = FP_OK;
+    int fd;
+
+    note_name(t, name);
+    fd = open_name(t->at.fd, name, more, &is_directory);
+    if (fd == -1)
+        return why_not_opened();
+    if (!is_directory)
+        st = look(fd, &m, &mount);
+    if (st == FP_OK && S_ISLNK(m.mode))
+        st = follow_link(t, fd, &m, more);
+    else if (st == FP_OK && more && !is_directory)
+        st = FP_NOTDIR;
+    else if (st == FP_OK) {
+        go_to(t, fd);
+        return FP_OK;
+    }
+    fp_close(&fd);
+    return st;
+}
+
+/* The link open as p->fd lies at w's place; p becomes its target.  passed: the
+ * path goes on behind it. */
+static fp_status follow(const struct walk *w, struct place *p, const struct fp_meta *link,
+                        struct fp_origin *origin, bool passed)
+{
+    struct trip t = { .walk = w, .origin = origin, .at = w->place, .passed = passed };
+    const char *name;
+    fp_status st;
+    bool more;
+
+    t.text[0] = '\0';
+    t.rest = t.text;
+    t.at.fd = fcntl(w->place.fd, F_DUPFD_CLOEXEC, 0);
+    st = t.at.fd != -1 ? follow_link(&t, p->fd, link, false) : FP_BUSY;
+    while (st == FP_OK && (name = next_name(&t, &more)) != NULL)
+        st = pass(&t, name, more);
+    fp_close(&p->fd);
+    if (st == FP_OK)
+        *p = t.at;
+    else
+        fp_close(&t.at.fd);
+    return st;
+}
+
+/* ---- one step ---- */
+
+/* Has what the step leads to watched, and looks at it once more if need be. */
+static fp_status settle(const struct walk *w, struct place *p, struct fp_meta *m,
+                        struct fp_origin *origin)
+{
+    bool directory = S_ISDIR(m->mode);
+    fp_status st = FP_OK;
+
+    if ((directory || S_ISREG(m->mode)) && watch_place(w, p, directory, &origin->refused))
+        st = look(p->fd, m, &p->mount);
+    origin->mount = p->mount;
+    origin->watch = p->watch;
+    return st;
+}
+
+static fp_status look_at_target(struct walk *w, struct place *p, struct fp_step *s,
+                                struct fp_origin *origin, bool passed)
+{
+    fp_status st = follow(w, p, &s->self, origin, passed);
+
+    if (st == FP_OK)
+        st = look(p->fd, &s->target, &p->mount);
+    if (st == FP_OK)
+        st = settle(w, p, &s->target, origin);
+    return st;
+}
+
+/*
+ * One step down from w's place, which becomes the new one, or -1 where the walk
  * cannot go on.  False when we, not the path, are the reason.
  */
-static bool step(int *dir, const char *name, bool more, struct fp_step *s)
+static bool step(struct walk *w, const char *name, bool more)
 {
-    int fd = open_name(*dir, name, more);
-    bool ours = fd == -1 && is_our_fault(errno);
+    struct fp_step *s = &w->a->steps[w->a->n_steps];
+    struct fp_origin *origin = &w->trail->origins[w->a->n_steps];
+    struct place next = { .mount = 0 };
+    bool is_directory;
+    fp_status last;
 
-    s->status = fd == -1 ? fp_status_from_errno(errno) : look(fd, &s->self);
+    next.fd = open_name(w->place.fd, name, more, &is_directory);
     s->target_status = FP_OK;
-    if (s->status != FP_OK)
-        fp_close(&fd);
-    else if (S_ISLNK(s->self.mode)) {
-        follow(*dir, &fd, s);
-        ours = fd == -1 && is_our_fault(errno);
+    last = s->status = next.fd == -1 ? why_not_opened() : look(next.fd, &s->self, &next.mount);
+    if (s->status == FP_OK && S_ISLNK(s->self.mode))
+        last = s->target_status = look_at_target(w, &next, s, origin, more);
+    else if (s->status == FP_OK)
+        last = s->status = settle(w, &next, &s->self, origin);
+    if (last != FP_OK)
+        fp_close(&next.fd);
+    fp_close(&w->place.fd);
+    w->place = next;
+    return last != FP_BUSY;
+}
+
+/* ---- the end ---- */
+
+/* So that whoever sends the file does not wait for what the open brought in. */
+static void read_ahead(int fd, size_t bytes, uint64_t size)
+{
+    static char buf[READ_PIECE];
+    size_t end = size < bytes ? (size_t)size : bytes;
+
+    for (size_t at = 0; at < end; at += sizeof(buf)) {
+        if (pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at) <= 0)
+            return;
     }
-    fp_close(dir);
-    *dir = fd;
-    return !ours;
 }
 
 /*
@@ -157,6 +433,7 @@ static fp_status open_file(const struct fp_resolver *r, int place,
                            struct fp_meta *m, int *fd_r)
 {
     char name[PROC_FD_NAME];
+    uint32_t mount;
     fp_status st;
 
     proc_name(name, place);
@@ -171,37 +448,49 @@ static fp_status open_file(const struct fp_resolver *r, int place,
         fp_close(fd_r);
         return FP_REFUSED;
     }
-    st = look(*fd_r, m);
+    st = look(*fd_r, m, &mount);
     if (st != FP_OK)
         fp_close(fd_r);
     return st;
 }
 
+static bool is_local(const struct walk *w)
+{
+    bool local = false;
+
+    if (w->r->settings->view != NULL)
+        fp_mounts_view_find(w->r->settings->view, w->place.mount, &local);
+    return local;
+}
+
 /* A directory is kept to begin other walks at; a file is opened, unless it is
  * as it was. */
-static fp_status finish(const struct fp_resolver *r, const struct fp_task *t, int *place,
-                        struct fp_answer *a)
+static fp_status finish(struct walk *w)
 {
+    struct fp_answer *a = w->a;
     struct fp_step *last = &a->steps[a->n_steps - 1];
     bool link = S_ISLNK(last->self.mode);
     struct fp_meta *m = link ? &last->target : &last->self;
     fp_status st;
 
-    if (*place == -1)
+    if (w->place.fd == -1)
         return FP_OK;
     if (S_ISDIR(m->mode)) {
-        a->fd = *place;
-        *place = -1;
+        a->fd = w->place.fd;
+        w->place.fd = -1;
         return FP_OK;
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (t->has_known && !link && fp_meta_equal(m, &t->known)) {
+    if (w->task->has_known && !link && fp_meta_equal(m, &w->task->known)) {
         a->unchanged = true;
         return FP_OK;
     }
-    st = open_file(r, *place, m, &a->fd);
-    a->local = a->fd != -1 && fp_mount_is_local(a->fd, m->dev);
+    st = open_file(w->r, w->place.fd, m, &a->fd);
+    if (a->fd != -1) {
+        a->local = is_local(w);
+        read_ahead(a->fd, w->r->settings->read_ahead, m->size);
+    }
     if (st == FP_OK || st > FP_IOERROR)
         return st;
     /* That is the file system's word on the file, not on the question. */
@@ -212,42 +501,85 @@ static fp_status finish(const struct fp_resolver *r, const struct fp_task *t, in
     return FP_OK;
 }
 
-static void look_for(int dir, const char *name, size_t len, struct fp_access *x)
+static void tell_access(struct fp_access *x, const struct fp_meta *m)
 {
-    char copy[FP_MAX_NAME + 1];
-    struct stat st;
-
-    memcpy(copy, name, len);
-    copy[len] = '\0';
-    /* Links are followed, as by httpd when it opens one. */
-    if (fstatat(dir, copy, &st, 0) == -1) {
-        x->status = fp_status_from_errno(errno);
-        return;
-    }
     x->status = FP_OK;
-    x->mode = st.st_mode;
-    x->dev = st.st_dev;
-    x->ino = st.st_ino;
-    x->size = (uint64_t)st.st_size;
-    time_of(&x->mtime, &st.st_mtim);
-    time_of(&x->ctime, &st.st_ctim);
+    x->mode = m->mode;
+    x->dev = m->dev;
+    x->ino = m->ino;
+    x->size = m->size;
+    x->mtime = m->mtime;
+    x->ctime = m->ctime;
 }
 
-static void look_for_names(int dir, const struct fp_names *names, struct fp_step *s)
+/* In a watched directory: the file is watched, too, and what a link to it
+ * passes, since both may change without the directory. */
+static fp_status look_at_access(const struct walk *w, const char *name, struct fp_meta *m,
+                                struct fp_origin *origin)
 {
-    for (unsigned i = 0; i < names->n && fp_step_leads_on(s); i++)
-        look_for(dir, names->list[i].name, names->list[i].len, &s->access[i]);
+    struct place p = { .fd = openat(w->place.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
+    unsigned step = (unsigned)(origin - w->trail->origins);
+    fp_status st = p.fd != -1 ? look(p.fd, m, &p.mount) : why_not_opened();
+
+    /* Links are followed, as by httpd when it opens one. */
+    if (st == FP_OK && S_ISLNK(m->mode)) {
+        st = follow(w, &p, m, origin, false);
+        if (st == FP_OK)
+            st = look(p.fd, m, &p.mount);
+    }
+    if (st == FP_OK && S_ISREG(m->mode)) {
+        watch_place(w, &p, false, &origin->refused);
+        if (p.watch.len == 0 || !fp_trail_add(w->trail, step, &p.watch, "", 0))
+            origin->untold = origin->untold || m->nlink > 1 || p.watch.len > 0;
+        st = look(p.fd, m, &p.mount);
+    }
+    fp_close(&p.fd);
+    return st;
 }
 
-static void tell_root(int slash, const struct fp_names *names, struct fp_answer *a)
+static fp_status look_by_name(const struct walk *w, const char *name, struct fp_meta *m)
 {
-    struct fp_step *s = &a->steps[0];
+    struct statx st;
+    uint32_t mount;
+
+    if (statx(w->place.fd, name, 0, STATX_BASIC_STATS, &st) == -1)
+        return why_not_opened();
+    tell_meta(m, &mount, &st);
+    return FP_OK;
+}
+
+/* In the directory that the step leads to. */
+static void look_for_names(const struct walk *w, struct fp_step *s, struct fp_origin *origin)
+{
+    const struct fp_names *names = &w->task->lookup.names;
+
+    for (unsigned i = 0; i < names->n && fp_step_leads_on(s); i++) {
+        char name[FP_MAX_NAME + 1];
+        struct fp_meta m;
+
+        memcpy(name, names->list[i].name, names->list[i].len);
+        name[names->list[i].len] = '\0';
+        s->access[i].status = w->place.watch.len > 0 ? look_at_access(w, name, &m, origin)
+            : look_by_name(w, name, &m);
+        if (s->access[i].status == FP_OK)
+            tell_access(&s->access[i], &m);
+        else if (s->access[i].status > FP_IOERROR)
+            s->access[i].status = FP_IOERROR;
+    }
+}
+
+static void tell_root(struct walk *w)
+{
+    struct fp_step *s = &w->a->steps[0];
+    struct fp_origin *origin = &w->trail->origins[0];
 
     s->end = 1;
     s->target_status = FP_OK;
-    s->status = look(slash, &s->self);
-    look_for_names(slash, names, s);
-    a->n_steps = 1;
+    s->status = look(w->place.fd, &s->self, &w->place.mount);
+    if (s->status == FP_OK)
+        s->status = settle(w, &w->place, &s->self, origin);
+    look_for_names(w, s, origin);
+    w->a->n_steps = 1;
 }
 
 static bool may_go_on(const struct fp_answer *a)
@@ -255,10 +587,11 @@ static bool may_go_on(const struct fp_answer *a)
     return a->n_steps == 0 || fp_step_leads_on(&a->steps[a->n_steps - 1]);
 }
 
-/* From *place, which stands for the path's first at bytes. */
-static fp_status walk(char *path, size_t at, size_t len, const struct fp_names *names,
-                      int *place, struct fp_answer *a)
+/* From w's place, which stands for the path's first at bytes. */
+static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
 {
+    struct fp_answer *a = w->a;
+
     while (at < len && may_go_on(a)) {
         struct fp_step *s = &a->steps[a->n_steps];
         size_t end;
@@ -270,10 +603,10 @@ static fp_status walk(char *path, size_t at, size_t len, const struct fp_names *
             return FP_TOODEEP;
         path[end] = '\0';
         s->end = (uint16_t)end;
-        if (!step(place, path + at, end < len, s))
+        if (!step(w, path + at, end < len))
             return FP_BUSY;
         path[end] = end < len ? '/' : '\0';
-        look_for_names(*place, names, s);
+        look_for_names(w, s, &w->trail->origins[a->n_steps]);
         a->n_steps++;
         at = end;
     }
@@ -281,28 +614,31 @@ static fp_status walk(char *path, size_t at, size_t len, const struct fp_names *
 }
 
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a)
+                struct fp_answer *a, struct fp_trail *trail)
 {
     const struct fp_lookup *l = &t->lookup;
+    struct walk w = { .r = r, .task = t, .place = { .fd = -1 }, .a = a, .trail = trail };
     char copy[FP_MAX_PATH + 1];
     fp_status st = FP_REFUSED;
-    int place = -1;
 
     fp_answer_init(a, FP_OK);
+    fp_trail_init(trail);
     a->n_names = l->names.n;
     memcpy(copy, l->path, l->path_len);
     copy[l->path_len] = '\0';
     if (is_within(r, l->path, l->path_len)) {
-        place = fcntl(base != -1 ? base : r->slash, F_DUPFD_CLOEXEC, 0);
-        st = place == -1 ? FP_BUSY : FP_OK;
+        w.place.fd = fcntl(base != -1 ? base : r->slash, F_DUPFD_CLOEXEC, 0);
+        st = w.place.fd == -1 ? FP_BUSY : FP_OK;
     }
     if (st == FP_OK && base == -1)
-        tell_root(place, &l->names, a);
+        tell_root(&w);
+    if (st == FP_OK && base != -1)
+        w.place.mount = mount_of(base);
     if (st == FP_OK)
-        st = walk(copy, base != -1 ? t->base_len : 1, l->path_len, &l->names, &place, a);
+        st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);
     if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)
-        st = finish(r, t, &place, a);
-    fp_close(&place);
+        st = finish(&w);
+    fp_close(&w.place.fd);
     if (st != FP_OK) {
         fp_close(&a->fd);
         fp_answer_init(a, st);

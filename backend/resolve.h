@@ -5,7 +5,8 @@
  *
  * The walk goes by descriptors, component by component, so the metadata and
  * the descriptor of the last step are those of one and the same inode, and a
- * link's owner is that of the very link that was followed.
+ * link's owner is that of the very link that was followed.  Every directory
+ * and file is watched, where that can be, before it is looked at.
  *
  * A race that remains: the steps are looked at one after another, and a
  * directory may be renamed between two of them.  Then the answer describes a
@@ -14,28 +15,44 @@
 #ifndef FP_RESOLVE_H
 #define FP_RESOLVE_H
 
-struct fp_answer;
-struct fp_task;
+#include <stdbool.h>
+#include <stddef.h>
 
-/* Where answers are given: NULL-terminated prefixes; none means everywhere. */
+struct fp_answer;
+struct fp_mounts_view;
+struct fp_task;
+struct fp_trail;
+struct fp_watch;
+
+/* All of it the caller's, for as long as there are walks. */
+struct fp_resolver_settings {
+    const char *const *roots;   /* where answers are given: NULL-terminated prefixes in
+                                   normal form; NULL or none: everywhere */
+    size_t read_ahead;          /* bytes of a file that are brought into memory */
+    struct fp_mounts_view *view;         /* NULL: nothing is watched */
+    const struct fp_watch *watch;
+};
+
 struct fp_resolver {
-    const char *const *roots;   /* each in normal form; the caller keeps them */
+    const struct fp_resolver_settings *settings;
     int slash;                  /* "/" opened O_PATH */
+    bool protected_links;       /* as the kernel does (proc(5), protected_symlinks) */
 };
 
 /* 0, or -1 with errno: "/" cannot be opened. */
-int fp_resolver_init(struct fp_resolver *r, const char *const *roots);
+int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
 
 /*
- * Fills *a for the task: its path is in normal form (fp_path_is_normal), its
- * names are looked for in each directory on the way.  base is the directory
- * where it begins, opened O_PATH, -1 for "/"; it stays the caller's.  Only regular files
- * are opened: O_RDONLY, non-blocking, never a terminal, close-on-exec.
- * A directory that is the whole path comes with a descriptor opened O_PATH.
- * What is no business of this daemon (outside the roots, too deep, no descriptor
- * free) is an answer without steps.  The caller owns a->fd.
+ * Fills *a and *trail for the task: its path is in normal form
+ * (fp_path_is_normal), its names are looked for in each directory on the way.
+ * base is the directory where it begins, opened O_PATH, -1 for "/"; it stays
+ * the caller's.  Only regular files are opened: O_RDONLY, non-blocking, never a
+ * terminal, close-on-exec.  A directory that is the whole path comes with a
+ * descriptor opened O_PATH.  What is no business of this daemon (outside the
+ * roots, too deep, no descriptor free) is an answer without steps.  The caller
+ * owns a->fd.
  */
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a);
+                struct fp_answer *a, struct fp_trail *trail);
 
 #endif

@@ -19,6 +19,8 @@
 #include "proto/wire.h"
 #include "resolve.h"
 #include "task.h"
+#include "trail.h"
+#include "watch.h"
 
 #define REAP_MS      20     /* between two looks at what was killed */
 #define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
@@ -64,6 +66,7 @@ static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
 static fp_status answer_one(const struct fp_resolver *resolver, int sock,
                             void *buf, struct fp_answer *a)
 {
+    static struct fp_trail trail;
     size_t len = 0;
     struct fp_frame f;
     struct fp_task t;
@@ -78,17 +81,17 @@ static fp_status answer_one(const struct fp_resolver *resolver, int sock,
         fp_close(&base);
         return FP_PROTOCOL;
     }
-    fp_resolve(resolver, &t, base, a);
+    fp_resolve(resolver, &t, base, a, &trail);
     fp_close(&base);
     fp_writer_init(&w, buf, FP_MAX_FRAME);
-    st = fp_answer_encode(&w, f.id, a);
+    st = fp_result_encode(&w, f.id, a, &trail);
     if (st == FP_OK)
         st = fp_send_packet(sock, buf, w.len, a->fd);
     fp_close(&a->fd);
     return st;
 }
 
-static void be_helper(int sock, const char *const *roots)
+static void be_helper(int sock, const struct fp_resolver_settings *settings)
 {
     static uint8_t buf[FP_MAX_FRAME];
     static struct fp_answer answer;
@@ -96,7 +99,8 @@ static void be_helper(int sock, const char *const *roots)
 
     prctl(PR_SET_NAME, "fp-helper");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (fp_resolver_init(&resolver, roots) == -1)
+    if ((settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
+        || fp_resolver_init(&resolver, settings) == -1)
         _exit(1);
     while (answer_one(&resolver, sock, buf, &answer) == FP_OK)
         ;
@@ -142,7 +146,7 @@ static void kill_child(pid_t pid)
 }
 
 /* The helper's end in the child, the daemon's end sent to the daemon. */
-static fp_status spawn(int sock, const char *const *roots)
+static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
 {
     int ends[2] = { -1, -1 };
     pid_t pid = -1;
@@ -154,7 +158,7 @@ static fp_status spawn(int sock, const char *const *roots)
     if (pid == 0) {
         close(sock);
         close(ends[0]);
-        be_helper(ends[1], roots);
+        be_helper(ends[1], settings);
     }
     fp_close(&ends[1]);
     if (pid > 0) {
@@ -182,26 +186,34 @@ static void set_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The daemon's descriptors, should it hold any already, are not ours. */
-static void keep_only(int sock)
+static void close_between(int first, int last)
 {
-    if (sock > 3)
-        close_range(3, (unsigned)sock - 1, 0);
-    close_range((unsigned)(sock > 2 ? sock + 1 : 3), ~0u, 0);
+    if (first <= last)
+        close_range((unsigned)first, (unsigned)last, 0);
 }
 
-static void be_spawner(int sock, const char *const *roots)
+/* The daemon's descriptors are not ours, but for its inotify's (-1: none). */
+static void keep_only(int sock, int inotify)
+{
+    int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
+
+    close_between(3, low - 1);
+    close_between(low > 2 ? low + 1 : 3, high - 1);
+    close_range((unsigned)(high > 2 ? high + 1 : 3), ~0u, 0);
+}
+
+static void be_spawner(int sock, const struct fp_resolver_settings *settings)
 {
     uint8_t what;
     pid_t pid;
 
     prctl(PR_SET_NAME, "fp-spawner");
-    keep_only(sock);
+    keep_only(sock, settings->watch != NULL ? settings->watch->inotify : -1);
     set_signals();
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);
-        if (what == ASK && spawn(sock, roots) != FP_OK)
+        if (what == ASK && spawn(sock, settings) != FP_OK)
             break;
         reap_while_idle(sock);
     }
@@ -210,7 +222,7 @@ static void be_spawner(int sock, const char *const *roots)
     _exit(0);
 }
 
-int fp_spawner_start(struct fp_spawner *s, const char *const *roots)
+int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *settings)
 {
     int ends[2];
 
@@ -219,7 +231,7 @@ int fp_spawner_start(struct fp_spawner *s, const char *const *roots)
         return -1;
     s->pid = fork();
     if (s->pid == 0)
-        be_spawner(ends[1], roots);
+        be_spawner(ends[1], settings);
     fp_close(&ends[1]);
     if (s->pid == -1) {
         fp_close(&ends[0]);

@@ -14,16 +14,18 @@
 
 #include "proto/errors.h"
 
+struct fp_resolver_settings;
+
 struct fp_spawner {
     pid_t pid;
     int sock;      /* the daemon's end, non-blocking, close-on-exec; -1: none */
 };
 
 /*
- * Forks the spawner.  The calling process must have one thread.  roots as in
- * resolve.h.  0, or -1 with errno.
+ * Forks the spawner.  The calling process must have one thread.  settings as
+ * in resolve.h.  0, or -1 with errno.
  */
-int fp_spawner_start(struct fp_spawner *s, const char *const *roots);
+int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *settings);
 
 /* Asks for one more helper; fp_spawner_read() gives it.  FP_OK or why not. */
 fp_status fp_spawner_ask(const struct fp_spawner *s);

@@ -8,6 +8,7 @@
 
 #include "cache.h"
 #include "dispatch.h"
+#include "fresh.h"
 #include "helper.h"
 #include "listener.h"
 #include "log.h"
@@ -17,6 +18,7 @@
 struct values {
     struct fp_cache_counts cache;
     struct fp_dispatch_counts dispatch;
+    struct fp_fresh_counts fresh;
     struct fp_helpers_counts helpers;
     struct fp_listener_counts listener;
 };
@@ -29,12 +31,21 @@ static const struct { const char *name; size_t at, size; } rows[] = {
     ROW("misses", dispatch.misses),
     ROW("joined", dispatch.joined),
     ROW("refreshed", dispatch.refreshed),
+    ROW("stale", dispatch.stale),
     ROW("unanswered", dispatch.unanswered),
+    ROW("unavailable", dispatch.unavailable),
+    ROW("trips", dispatch.trips),
+    ROW("out_of_service", dispatch.out),
     ROW("inflight", dispatch.inflight),
     ROW("files", cache.files),
     ROW("directories", cache.directories),
     ROW("places", cache.places),
     ROW("absent", cache.absent),
+    ROW("bytes", cache.bytes),
+    ROW("watches", cache.watches),
+    ROW("events", fresh.events),
+    ROW("changes", cache.changes),
+    ROW("losses", fresh.losses),
     ROW("evictions", cache.evictions),
     ROW("walks", helpers.walks),
     ROW("timeouts", helpers.timeouts),
@@ -52,6 +63,7 @@ static void collect(const struct fp_stats *s, struct values *v)
 {
     v->cache = fp_cache_counts(s->cache);
     v->dispatch = fp_dispatch_counts(s->dispatch);
+    v->fresh = fp_fresh_counts(s->fresh);
     v->helpers = fp_helpers_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);
 }

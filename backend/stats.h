@@ -10,6 +10,7 @@
 
 struct fp_cache;
 struct fp_dispatch;
+struct fp_fresh;
 struct fp_helpers;
 struct fp_listener;
 
@@ -17,6 +18,7 @@ struct fp_listener;
 struct fp_stats {
     const struct fp_cache *cache;
     const struct fp_dispatch *dispatch;
+    const struct fp_fresh *fresh;
     const struct fp_helpers *helpers;
     const struct fp_listener *listener;
 };

@@ -20,9 +20,21 @@ struct fp_task {
                                   is opened and the answer says unchanged */
 };
 
+struct fp_trail;
+
 /* A whole frame; the base's descriptor goes with it where base_len is not 0. */
 fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t);
 /* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
+
+/* What the helper answers: a whole frame; a->fd goes with it. */
+fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
+                           const struct fp_trail *trail);
+/*
+ * The body of that frame, about t; fd is what came with it (-1: none), the
+ * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
+ */
+fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
+                           struct fp_answer *a, struct fp_trail *trail);
 
 #endif

@@ -15,6 +15,7 @@
 #include "answer.h"
 #include "clock.h"
 #include "fdio.h"
+#include "slots.h"
 #include "wire.h"
 
 /* How long the daemon is not asked after it failed: doubled at each failure
@@ -25,6 +26,12 @@
 #define HUNG_FIRST_MS   1000u
 #define HUNG_MOST_MS    16000u
 
+/* A connection, and the table that its daemon keeps of what it answered. */
+struct link {
+    int sock;                     /* -1: none */
+    struct fp_slots_view *view;   /* NULL: there is no memory for it */
+};
+
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
@@ -33,9 +40,16 @@ struct fp_client {
     uint64_t last_id;
     uint64_t retry_at_ms;
     uint32_t pause_ms;         /* the last one; 0 while all is well */
+    struct fp_slots_view *view;   /* of the daemon that was connected to last */
     unsigned n_idle, max_idle;
-    int idle[];
+    struct link idle[];
 };
+
+static void hang_up(struct link *l)
+{
+    fp_close(&l->sock);
+    fp_slots_view_release(&l->view);
+}
 
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
                                    unsigned max_idle)
@@ -67,7 +81,8 @@ void fp_client_destroy(struct fp_client **cp)
     if (c == NULL)
         return;
     while (c->n_idle > 0)
-        close(c->idle[--c->n_idle]);
+        hang_up(&c->idle[--c->n_idle]);
+    fp_slots_view_release(&c->view);
     pthread_mutex_destroy(&c->mutex);
     free(c);
     *cp = NULL;
@@ -76,30 +91,30 @@ void fp_client_destroy(struct fp_client **cp)
 /* ---- the state that threads share ---- */
 
 /* False while the daemon is left alone. */
-static bool begin(struct fp_client *c, int *sock_r, uint64_t *id_r)
+static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
 
     pthread_mutex_lock(&c->mutex);
     allowed = c->pause_ms == 0 || fp_now_ms() >= c->retry_at_ms;
     *id_r = ++c->last_id;
-    *sock_r = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : -1;
+    *l = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : (struct link){ -1, NULL };
     pthread_mutex_unlock(&c->mutex);
     return allowed;
 }
 
-static void keep(struct fp_client *c, int sock)
+static void keep(struct fp_client *c, struct link *l)
 {
-    if (sock == -1)
+    if (l->sock == -1)
         return;
     pthread_mutex_lock(&c->mutex);
     c->pause_ms = 0;
     if (c->n_idle < c->max_idle) {
-        c->idle[c->n_idle++] = sock;
-        sock = -1;
+        c->idle[c->n_idle++] = *l;
+        *l = (struct link){ -1, NULL };
     }
     pthread_mutex_unlock(&c->mutex);
-    fp_close(&sock);
+    hang_up(l);
 }
 
 /* The daemon that they led to is gone. */
@@ -107,8 +122,25 @@ static void drop_idle(struct fp_client *c)
 {
     pthread_mutex_lock(&c->mutex);
     while (c->n_idle > 0)
-        close(c->idle[--c->n_idle]);
+        hang_up(&c->idle[--c->n_idle]);
     pthread_mutex_unlock(&c->mutex);
+}
+
+/* All connections to one daemon share a mapping of its table. */
+static struct fp_slots_view *view_of(struct fp_client *c, int generations, int marks)
+{
+    struct fp_slots_view *v;
+
+    pthread_mutex_lock(&c->mutex);
+    if (c->view == NULL || !fp_slots_view_is(c->view, generations)) {
+        fp_slots_view_release(&c->view);
+        c->view = fp_slots_view_create(generations, marks);
+    }
+    v = c->view;
+    if (v != NULL)
+        fp_slots_view_retain(v);
+    pthread_mutex_unlock(&c->mutex);
+    return v;
 }
 
 static void pause_asking(struct fp_client *c, fp_status why)
@@ -175,50 +207,80 @@ static fp_status send_all(int sock, const struct fp_writer *w)
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-static fp_status greet(int sock, uint64_t deadline_ms)
+static fp_status say_hello(int sock)
 {
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
-    uint8_t buf[FP_MAX_FRAME];
+    uint8_t buf[64];
     struct fp_writer w;
-    struct fp_frame f;
-    fp_status st, said;
-    uint16_t version;
+    fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_hello_encode(&w, &hello);
-    if (st == FP_OK)
-        st = send_all(sock, &w);
-    if (st == FP_OK)
-        st = limit(sock, deadline_ms) ? receive(sock, buf, &f, NULL) : FP_TIMEOUT;
+    return st == FP_OK ? send_all(sock, &w) : st;
+}
+
+/* The daemon's welcome, and with it the first area of its table. */
+static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
+{
+    struct fp_frame f;
+    uint16_t version;
+    fp_status st = receive(sock, buf, &f, generations_r), said;
+
     if (st != FP_OK)
         return st;
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
         return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
-    if (f.type != FP_FRAME_WELCOME || f.id != 0 || fp_welcome_decode(&f.body, &version) != FP_OK)
+    if (f.type != FP_FRAME_WELCOME || f.id != 0 || *generations_r == -1
+        || fp_welcome_decode(&f.body, &version) != FP_OK)
         return FP_PROTOCOL;
     return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
 }
 
-static fp_status dial(const struct fp_client *c, uint64_t deadline_ms, int *sock_r)
+static fp_status hear_marks(int sock, uint8_t *buf, int *marks_r)
 {
-    /* The timeouts come first: connect() waits, within the one for sending,
-     * while a daemon that does not accept has its backlog full. */
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct fp_frame f;
+    fp_status st = receive(sock, buf, &f, marks_r);
+
+    if (st == FP_OK && (f.type != FP_FRAME_MARKS || *marks_r == -1 || !fp_reader_done(&f.body)))
+        st = FP_PROTOCOL;
+    return st;
+}
+
+static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
+{
+    uint8_t buf[FP_MAX_FRAME];
+    int generations = -1, marks = -1;
+    fp_status st = say_hello(l->sock);
+
+    if (st == FP_OK)
+        st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
+    if (st == FP_OK)
+        st = limit(l->sock, deadline_ms) ? hear_marks(l->sock, buf, &marks) : FP_TIMEOUT;
+    if (st == FP_OK)
+        l->view = view_of(c, generations, marks);
+    fp_close(&generations);
+    fp_close(&marks);
+    return st;
+}
+
+static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
+{
     fp_status st;
 
-    *sock_r = -1;
-    if (sock == -1)
+    /* The timeouts come first: connect() waits, within the one for sending,
+     * while a daemon that does not accept has its backlog full. */
+    l->view = NULL;
+    l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (l->sock == -1)
         return FP_SYSTEM;
-    if (!limit(sock, deadline_ms))
+    if (!limit(l->sock, deadline_ms))
         st = FP_SYSTEM;
-    else if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
+    else if (connect(l->sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
         st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
     else
-        st = is_trusted(c, sock) ? greet(sock, deadline_ms) : FP_DENIED;
-    if (st == FP_OK)
-        *sock_r = sock;
-    else
-        fp_close(&sock);
+        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_DENIED;
+    if (st != FP_OK)
+        hang_up(l);
     return st;
 }
 
@@ -229,6 +291,7 @@ struct question {
     fp_status (*ask)(int sock, uint64_t id, struct question *q);
     const struct fp_lookup *lookup;
     struct fp_answer *answer;
+    struct fp_slots_view **view_r;   /* NULL: is not wanted */
     const struct fp_control *control;
     struct fp_done *done;
     uint8_t *room;
@@ -292,42 +355,52 @@ static fp_status ask_control(int sock, uint64_t id, struct question *q)
 }
 
 static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q,
-                            int *sock_r)
+                            struct link *link)
 {
     uint64_t deadline_ms = fp_now_ms() + c->timeout_ms;
-    fp_status st = dial(c, deadline_ms, sock_r);
+    fp_status st = dial(c, deadline_ms, link);
 
     if (st == FP_OK)
-        st = limit(*sock_r, deadline_ms) ? q->ask(*sock_r, id, q) : FP_TIMEOUT;
+        st = limit(link->sock, deadline_ms) ? q->ask(link->sock, id, q) : FP_TIMEOUT;
     /* Other questions on this connection have all of their time. */
-    if (st == FP_OK && !limit(*sock_r, fp_now_ms() + c->timeout_ms))
-        fp_close(sock_r);
+    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->timeout_ms))
+        fp_close(&link->sock);
     return st;
+}
+
+/* The table goes to whoever wants it. */
+static void pass_view(const struct link *l, struct fp_slots_view **view_r)
+{
+    if (view_r == NULL || l->view == NULL)
+        return;
+    fp_slots_view_retain(l->view);
+    *view_r = l->view;
 }
 
 static fp_status ask(struct fp_client *c, struct question *q)
 {
     fp_status st = FP_CLOSED;
+    struct link link;
     uint64_t id;
-    int sock;
 
-    if (!begin(c, &sock, &id))
+    if (!begin(c, &link, &id))
         return FP_AGAIN;
-    if (sock != -1)
-        st = q->ask(sock, id, q);
+    if (link.sock != -1)
+        st = q->ask(link.sock, id, q);
     /* An idle connection may have outlived its daemon: that is no failure
      * before another one has been tried. */
     if (st == FP_CLOSED) {
-        if (sock != -1)
+        if (link.sock != -1)
             drop_idle(c);
-        fp_close(&sock);
-        st = ask_afresh(c, id, q, &sock);
+        hang_up(&link);
+        st = ask_afresh(c, id, q, &link);
     }
     if (st == FP_OK) {
-        keep(c, sock);
+        pass_view(&link, q->view_r);
+        keep(c, &link);
         return FP_OK;
     }
-    fp_close(&sock);
+    hang_up(&link);
     /* That we ran out of descriptors says nothing about the daemon. */
     if (st != FP_LOSTFD)
         pause_asking(c, st);
@@ -335,13 +408,16 @@ static fp_status ask(struct fp_client *c, struct question *q)
 }
 
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a)
+                           const struct fp_names *names, struct fp_answer *a,
+                           struct fp_slots_view **view_r)
 {
     struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
-    struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a };
+    struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
 
     if (names != NULL)
         l.names = *names;
+    if (view_r != NULL)
+        *view_r = NULL;
     fp_answer_init(a, FP_FAILED);
     return ask(c, &q);
 }

@@ -22,6 +22,7 @@ struct fp_client;
 struct fp_control;
 struct fp_done;
 struct fp_names;
+struct fp_slots_view;
 
 /*
  * path: the daemon's socket, copied.  timeout_ms: how long one question may
@@ -46,9 +47,12 @@ void fp_client_destroy(struct fp_client **client);
  * is not asked yet), FP_TIMEOUT, FP_CLOSED, FP_VERSION, FP_PROTOCOL,
  * FP_DENIED (what listens there is not run by a user whom we trust), FP_LOSTFD,
  * FP_SYSTEM.  May be called by several threads.
+ * *view_r (may be NULL): the table that the answer's slots are in, with a
+ * reference for the caller; NULL where there is none.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a);
+                           const struct fp_names *names, struct fp_answer *a,
+                           struct fp_slots_view **view_r);
 
 /*
  * Asks for a control operation.  FP_OK: *done is what the daemon said, which may

@@ -11,7 +11,7 @@
 
 #include "fdio.h"
 
-#define READ_SIZE  ((apr_size_t)64 * 1024)       /* most bytes of one read */
+#define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
 #define MAP_LEAST  ((apr_size_t)256 * 1024)      /* below this copying is cheaper */
 #define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
 
@@ -230,4 +230,38 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     s->map = map;
     fp_file_retain(file);
     return apr_bucket_shared_make(e, s, offset, length);
+}
+
+apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length,
+                                   apr_bucket_alloc_t *list)
+{
+    /* One byte more would show that it has grown. */
+    apr_size_t n = (apr_size_t)length + 1;
+    apr_bucket *e;
+    char *buf;
+
+    if (!file->local || length > FP_FILE_SMALL)
+        return NULL;
+    buf = apr_bucket_alloc(n, list);
+    read_at(file->fd, buf, &n, 0);
+    if ((apr_off_t)n != length) {
+        apr_bucket_free(buf);
+        return NULL;
+    }
+    e = apr_bucket_alloc(sizeof(*e), list);
+    APR_BUCKET_INIT(e);
+    e->free = apr_bucket_free;
+    e->list = list;
+    return apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+}
+
+bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r)
+{
+    struct stat st;
+
+    if (!file->local || fstat(file->fd, &st) == -1)
+        return false;
+    *size_r = st.st_size;
+    *mtime_r = apr_time_from_sec(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;
+    return true;
 }

@@ -43,4 +43,17 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
                                   apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list);
 
+/* Of files up to this size all is read at once. */
+#define FP_FILE_SMALL ((apr_off_t)64 * 1024)
+
+/*
+ * A bucket with the content of a file of at most FP_FILE_SMALL bytes, if it is
+ * on a local file system and has this very length now; else NULL.
+ */
+apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length,
+                                   apr_bucket_alloc_t *list);
+
+/* Size and times of a local file as they are now; false: not to be had. */
+bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
+
 #endif

@@ -159,7 +159,7 @@ static struct content *fetch(const request_rec *r, const char *path,
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST
         || !fp_path_is_normal(path, strlen(path))
-        || fp_client_lookup(fp_child_client, path, strlen(path), names, &a) != FP_OK)
+        || fp_client_lookup(fp_child_client, path, strlen(path), names, &a, NULL) != FP_OK)
         return NULL;
     if (a.status == FP_OK && a.fd != -1 && is_file_of(x, &a))
         c = read_content(r->pool, a.fd, (apr_size_t)x->size);

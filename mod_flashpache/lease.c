@@ -2,6 +2,7 @@
 #include "config.h"
 #include "lease.h"
 
+#include <apr_atomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,8 +10,10 @@
 #include "clock.h"
 #include "fdio.h"
 #include "file.h"
+#include "slots.h"
 #include "wire.h"
 
+#define SWEEP_MS          1000u
 #define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
 
 static struct fp_table *leases;
@@ -30,7 +33,44 @@ static void destroy(struct fp_item *item)
     struct fp_lease *lease = (struct fp_lease *)item;
 
     fp_file_release(&lease->file);
+    fp_slots_view_release(&lease->view);
     free(lease);
+}
+
+/* The last step first: most changes are of files. */
+static bool holds(const struct fp_lease *lease)
+{
+    unsigned i = lease->n_steps;
+
+    while (i-- > 0) {
+        if (!fp_slots_view_holds(lease->view, lease->steps[i].slot, lease->steps[i].generation))
+            return false;
+    }
+    return true;
+}
+
+/* May it be used?  Without a daemon that says it is up to date, no. */
+static bool is_in_force(const struct fp_lease *lease)
+{
+    apr_uint64_t now = fp_now_ms();
+
+    return now < lease->until_ms && fp_slots_view_fresh(lease->view, now) && holds(lease);
+}
+
+static bool is_over(const struct fp_item *item)
+{
+    const struct fp_lease *lease = (const struct fp_lease *)item;
+
+    return fp_now_ms() >= lease->until_ms || !holds(lease);
+}
+
+void fp_lease_sweep(void)
+{
+    static apr_uint32_t last;
+    apr_uint32_t now = (apr_uint32_t)fp_now_ms(), before = apr_atomic_read32(&last);
+
+    if (now - before >= SWEEP_MS && apr_atomic_cas32(&last, now, before) == before)
+        fp_table_drop_if(leases, is_over);
 }
 
 static apr_size_t make_key(char *key, const void *owner, const char *path, apr_size_t len)
@@ -46,15 +86,21 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     struct fp_lease *lease;
 
     lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
-    if (lease == NULL || fp_now_ms() < lease->until_ms)
+    if (lease == NULL)
+        return NULL;
+    if (is_in_force(lease)) {
+        fp_slots_view_mark(lease->view, lease->steps[lease->n_steps - 1].slot);
         return lease;
-    fp_table_drop(leases, &lease->item);
+    }
+    /* A daemon that was behind for a moment makes it good again. */
+    if (is_over(&lease->item))
+        fp_table_drop(leases, &lease->item);
     fp_item_release(&lease->item);
     return NULL;
 }
 
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
-                                 struct fp_answer *a)
+                                 struct fp_answer *a, struct fp_slots_view *view)
 {
     apr_size_t steps = a->n_steps * sizeof(a->steps[0]);
     struct fp_lease *lease = malloc(sizeof(*lease) + steps + sizeof(owner) + len);
@@ -62,11 +108,13 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
 
     if (lease == NULL) {
         fp_close(&a->fd);
+        fp_slots_view_release(&view);
         return NULL;
     }
     key = (char *)lease->steps + steps;
     fp_item_init(&lease->item, key, make_key(key, owner, path, len), destroy);
     lease->until_ms = fp_now_ms() + a->good_for_ms;
+    lease->view = view;
     lease->path = key + sizeof(owner);
     lease->path_len = len;
     lease->n_steps = a->n_steps;
@@ -74,7 +122,7 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
     memcpy(lease->steps, a->steps, steps);
     lease->file = a->fd != -1 ? fp_file_create(a->fd, a->local) : NULL;
     a->fd = -1;
-    if (a->good_for_ms > 0)
+    if (a->good_for_ms > 0 && view != NULL)
         fp_table_put(leases, &lease->item);
     return lease;
 }

@@ -12,10 +12,12 @@
 #include "lease.h"
 #include "mod_flashpache.h"
 #include "settings.h"
+#include "slots.h"
 #include "wire.h"
 
 APLOG_USE_MODULE(flashpache);
 
+#define AGAIN "flashpache-again"   /* note: what follows is not ours */
 #define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
 
 /*
@@ -106,6 +108,8 @@ static const char *why_not(const request_rec *r)
 {
     if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
         return "nofile";
+    if (r->prev != NULL && apr_table_get(r->prev->notes, AGAIN) != NULL)
+        return "changed";
     /* A directory listing's entries, say: httpd does not stat them. */
     if (r->finfo.filetype != APR_NOFILE)
         return "known";
@@ -163,7 +167,17 @@ static const char *reason_of(fp_status st)
     case FP_DENIED: return "foreign";
     case FP_LOSTFD: return "descriptors";
     case FP_FAILED: return "failed";
+    case FP_UNAVAILABLE: return "unavailable";
     default: return "error";
+    }
+}
+
+static const char *word_for(enum fp_source source)
+{
+    switch (source) {
+    case FP_SOURCE_CACHE: return "hit";
+    case FP_SOURCE_STALE: return "stale";
+    default: return "miss";
     }
 }
 
@@ -225,19 +239,22 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_lease *lease = NULL;
     apr_time_t began = apr_time_now();
+    struct fp_slots_view *view;
     struct fp_answer a;
-    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a);
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
 
     note_time(r, began);
     if (st == FP_OK)
         st = a.status;
     if (st == FP_OK) {
-        lease = fp_lease_create(settings, path, len, &a);
+        lease = fp_lease_create(settings, path, len, &a, view);
+        view = NULL;
         st = lease != NULL ? FP_OK : FP_NOMEM;
     }
+    fp_slots_view_release(&view);
     if (st == FP_OK) {
         remember(r, lease);
-        note(r, a.source == FP_SOURCE_CACHE ? "hit" : "miss", NULL);
+        note(r, word_for(a.source), NULL);
         return;
     }
     note(r, is_bypass(st) ? "bypass" : "fallback", reason_of(st));
@@ -249,14 +266,24 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
 static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
                              const char *path, apr_size_t len)
 {
-    struct fp_lease *lease = fp_lease_find(settings, path, len);
+    struct fp_lease *lease;
 
+    fp_lease_sweep();
+    lease = fp_lease_find(settings, path, len);
     if (lease == NULL) {
         ask(r, path, len);
         return;
     }
     remember(r, lease);
     note(r, "lease", NULL);
+}
+
+int fp_request_again(request_rec *r)
+{
+    apr_table_setn(r->notes, AGAIN, "1");
+    ap_internal_redirect(apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri),
+                                     r->args != NULL ? "?" : NULL, r->args, NULL), r);
+    return OK;
 }
 
 void fp_request_begin(request_rec *r)

@@ -35,6 +35,9 @@ struct fp_request {
  */
 void fp_request_begin(request_rec *r);
 
+/* Serves the request once more from the beginning, without asking.  OK. */
+int fp_request_again(request_rec *r);
+
 /* What is known for the walk of this very request; NULL: nothing. */
 struct fp_request *fp_request_of(const request_rec *r);
 

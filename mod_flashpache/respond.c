@@ -83,6 +83,31 @@ static bool may_map(const request_rec *r)
     return d->enable_mmap != ENABLE_MMAP_OFF && !is_secondary(r->connection);
 }
 
+/*
+ * A file that is written to in place changes under an answer that is a moment
+ * old: then it is sent at the length that it has now.  (Not where looking
+ * might wait for another machine.)
+ */
+static apr_bucket *body_of(request_rec *r, struct fp_file *file)
+{
+    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
+    apr_bucket *e = NULL;
+    apr_off_t size;
+    apr_time_t mtime;
+
+    if (!r->header_only)
+        e = fp_file_content_create(file, r->finfo.size, list);
+    if (e != NULL)
+        return e;
+    if (!r->header_only && fp_file_look(file, &size, &mtime)
+        && (size != r->finfo.size || mtime != r->finfo.mtime)) {
+        r->finfo.size = size;
+        r->finfo.mtime = mtime;
+        set_headers(r);
+    }
+    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, may_map(r), list);
+}
+
 static int send_file(request_rec *r, const struct fp_request *q)
 {
     conn_rec *c = r->connection;
@@ -92,10 +117,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
 
     if (condition != OK)
         r->status = condition;
-    else if (r->finfo.size > 0)
-        APR_BRIGADE_INSERT_TAIL(bb, fp_file_bucket_create(q->file, 0,
-                                                          (apr_size_t)r->finfo.size,
-                                                          may_map(r), c->bucket_alloc));
+    else
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);
@@ -112,6 +135,39 @@ static int is_fifo(const request_rec *r)
         && fp_request_find(r, r->filename) != NULL;
 }
 
+/* Is the file that bears the name now still the one that the walk approved? */
+static int is_unchanged(request_rec *r)
+{
+    apr_finfo_t now;
+
+    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS
+        && now.inode == r->finfo.inode && now.device == r->finfo.device
+        && now.size == r->finfo.size && now.mtime == r->finfo.mtime;
+}
+
+/*
+ * Core sends this file through a descriptor of its own, opened by name now.  It
+ * was approved as it was when the daemon looked: if it is another one by now,
+ * the request is served from the beginning, as without us.
+ */
+static int leave_to_core(request_rec *r)
+{
+    if (r->method_number != M_GET || r->finfo.filetype != APR_REG
+        || fp_request_find(r, r->filename) == NULL || is_unchanged(r))
+        return DECLINED;
+    return fp_request_again(r);
+}
+
+/* The daemon could not open it.  If it is still that file core may try, too. */
+static int deny_unreadable(request_rec *r)
+{
+    if (is_unchanged(r))
+        return DECLINED;
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0107: file permissions denied access to %s "
+                  "when it was looked at", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
 int fp_respond(request_rec *r)
 {
     const struct fp_request *q;
@@ -123,10 +179,12 @@ int fp_respond(request_rec *r)
         return HTTP_FORBIDDEN;
     }
     if (!is_plain(r))
-        return DECLINED;
+        return leave_to_core(r);
     q = fp_request_find(r, r->filename);
-    if (q == NULL || q->file == NULL || !is_same(r, q))
+    if (q == NULL || !is_same(r, q))
         return DECLINED;
+    if (q->file == NULL)
+        return deny_unreadable(r);
     if (!fp_walk_links_allowed(r, q)) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
                       "on the way to %s and its target have different owners", r->filename);

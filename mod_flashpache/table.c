@@ -105,6 +105,19 @@ void fp_table_drop(struct fp_table *t, struct fp_item *item)
     pthread_mutex_unlock(&t->mutex);
 }
 
+void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item))
+{
+    struct fp_item *item, *next;
+
+    pthread_mutex_lock(&t->mutex);
+    for (item = TAILQ_FIRST(&t->queue); item != NULL; item = next) {
+        next = TAILQ_NEXT(item, link);
+        if (over(item))
+            drop(t, item);
+    }
+    pthread_mutex_unlock(&t->mutex);
+}
+
 static apr_status_t end(void *data)
 {
     struct fp_table *t = data;

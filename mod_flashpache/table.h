@@ -41,4 +41,7 @@ void fp_table_put(struct fp_table *t, struct fp_item *item);
 /* No longer kept, if it still is. */
 void fp_table_drop(struct fp_table *t, struct fp_item *item);
 
+/* No longer keeps those for which over says so; it must not use the table. */
+void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item));
+
 #endif

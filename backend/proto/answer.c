@@ -98,12 +98,12 @@ static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_na
     put_objects(w, s);
     for (unsigned i = 0; i < n_names && fp_step_leads_on(s); i++)
         put_access(w, &s->access[i]);
+    fp_put_u32(w, s->slot);
+    fp_put_u32(w, s->generation);
 }
 
-fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_answer *a)
+void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
-    fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_u8(w, (uint8_t)a->status);
     fp_put_u8(w, (uint8_t)a->source);
     fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
@@ -113,6 +113,12 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
     fp_put_u32(w, a->good_for_ms);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i], a->n_names);
+}
+
+fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a)
+{
+    fp_frame_begin(w, FP_FRAME_ANSWER, id);
+    fp_put_answer(w, a);
     return fp_frame_end(w);
 }
 
@@ -184,6 +190,8 @@ static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
     get_objects(r, s);
     for (unsigned i = 0; i < n_names && !r->bad && fp_step_leads_on(s); i++)
         get_access(r, &s->access[i]);
+    s->slot = fp_get_u32(r);
+    s->generation = fp_get_u32(r);
 }
 
 /* What an answer must fit to. */
@@ -233,10 +241,10 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i], a->n_names);
-    if (!fp_reader_done(r) || (flags & ~flags_allowed) != 0
+    if (r->bad || (!x->from_helper && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
         || ((flags & HAS_FD) != 0) != (fd != -1))
         return FP_PROTOCOL;
-    if (a->source != FP_SOURCE_CACHE && a->source != FP_SOURCE_HELPER)
+    if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
         return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK
@@ -255,8 +263,8 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
     return decode(r, &x, fd, a);
 }
 
-fp_status fp_answer_decode_task(struct fp_reader *r, size_t path_len, size_t base_len,
-                                int fd, struct fp_answer *a)
+fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,
+                        struct fp_answer *a)
 {
     const struct frame_of x = { path_len, base_len, true };
 

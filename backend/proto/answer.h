@@ -45,11 +45,14 @@ struct fp_step {
     fp_status target_status;  /* when self is a link: of what it leads to */
     struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
     struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
+    uint32_t slot;            /* where the daemon tells when this changes (slots.h), */
+    uint32_t generation;      /* and what stands there while it has not */
 };
 
 enum fp_source {
     FP_SOURCE_CACHE = 1,      /* the daemon knew it */
-    FP_SOURCE_HELPER = 2      /* a helper had to look */
+    FP_SOURCE_HELPER = 2,     /* a helper had to look */
+    FP_SOURCE_STALE = 3       /* the file system does not answer: as it was */
 };
 
 /*
@@ -64,7 +67,8 @@ enum fp_source {
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    uint32_t good_for_ms;     /* the asker may use it again for so long */
+    uint32_t good_for_ms;     /* the asker may use it again for so long, while no
+                                 step's generation changes; 0: not at all */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
@@ -103,12 +107,14 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
                            struct fp_answer *a);
 
+/* The body alone. */
+void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);
 /*
- * The same for the answer to a helper's task (task.h): the steps begin below
- * a base of base_len bytes (0: at "/"), and a directory that is the whole path
+ * The same from a helper (task.h), where more follows: the steps begin below a
+ * base of base_len bytes (0: at "/"), and a directory that is the whole path
  * comes with a descriptor, opened O_PATH, to begin other walks at.
  */
-fp_status fp_answer_decode_task(struct fp_reader *r, size_t path_len, size_t base_len,
-                                int fd, struct fp_answer *a);
+fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,
+                        struct fp_answer *a);
 
 #endif

@@ -26,6 +26,7 @@ static const struct row rows[] = {
     { FP_FAILED, 0, "the daemon could not look" },
     { FP_VERSION, 0, "no common protocol version" },
     { FP_PROTOCOL, 0, "protocol error" },
+    { FP_UNAVAILABLE, 0, "the file system is out of service" },
     { FP_AGAIN, 0, "would block" },
     { FP_CLOSED, 0, "peer closed the connection" },
     { FP_NOMEM, 0, "out of memory" },

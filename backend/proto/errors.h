@@ -25,6 +25,7 @@ typedef enum fp_status {
     FP_FAILED = 20,    /* the daemon could not look: a helper died */
     FP_VERSION = 21,     /* no common protocol version */
     FP_PROTOCOL = 22,    /* the peer broke the protocol */
+    FP_UNAVAILABLE = 23, /* the file system is out of service; a reason as 16 to 20 are */
 
     /* Local only. */
     FP_AGAIN = 64,       /* would block */

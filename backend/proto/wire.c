@@ -152,6 +152,12 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
+fp_status fp_marks_encode(struct fp_writer *w)
+{
+    fp_frame_begin(w, FP_FRAME_MARKS, 0);
+    return fp_frame_end(w);
+}
+
 static void put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);
@@ -304,7 +310,7 @@ fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d)
 
 bool fp_status_is_reason(fp_status st)
 {
-    return st >= FP_TIMEOUT && st <= FP_FAILED;
+    return (st >= FP_TIMEOUT && st <= FP_FAILED) || st == FP_UNAVAILABLE;
 }
 
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)

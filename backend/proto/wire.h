@@ -34,7 +34,8 @@ enum fp_frame_type {
     FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
     FP_FRAME_TASK = 6,     /* daemon -> helper; may carry a descriptor */
     FP_FRAME_CONTROL = 7,  /* asker -> daemon */
-    FP_FRAME_DONE = 8      /* daemon -> asker */
+    FP_FRAME_DONE = 8,     /* daemon -> asker */
+    FP_FRAME_MARKS = 9     /* daemon -> asker, after WELCOME; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -88,6 +89,9 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 /* WELCOME: the version that the daemon chose. */
 fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
+
+/* MARKS: nothing but the descriptor. */
+fp_status fp_marks_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

@@ -112,11 +112,28 @@ static inline bool kit_same_step(const struct fp_step *a, const struct fp_step *
         || kit_same_meta(&a->target, &b->target);
 }
 
-/* A walk from "/" that looked for no access files, and a question without any. */
+/* The clock of caches made by kit_cache(). */
+static uint64_t kit_now_ms;
+
+static inline uint64_t kit_clock(void)
+{
+    return kit_now_ms;
+}
+
+/* A cache without leases, which tells nobody what it gives up. */
+static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
+{
+    const struct fp_cache_means means = { .slots = NULL, .now_ms = kit_clock };
+
+    return fp_cache_create(limits, &means);
+}
+
+/* A walk from "/" that looked for no access files and had nothing watched, and a
+ * question without any. */
 static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms,
                               struct fp_answer *a)
 {
-    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, a);
+    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, NULL, a);
 }
 
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,

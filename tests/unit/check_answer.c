@@ -53,6 +53,8 @@ static struct fp_step *add(fp_status status, uint32_t mode)
     s->status = status;
     s->self = meta(mode);
     s->target_status = FP_OK;
+    s->slot = 7 * (in.n_steps + 1);
+    s->generation = UINT32_MAX - in.n_steps;
     in.n_steps++;
     return s;
 }
@@ -131,6 +133,8 @@ static void assert_same_meta(const struct fp_meta *a, const struct fp_meta *b)
 
 static void assert_same_step(const struct fp_step *a, const struct fp_step *b)
 {
+    ck_assert_uint_eq(a->slot, b->slot);
+    ck_assert_uint_eq(a->generation, b->generation);
     ck_assert_uint_eq(a->end, b->end);
     ck_assert_int_eq((int)a->status, (int)b->status);
     if (a->status != FP_OK)
@@ -328,6 +332,9 @@ START_TEST(every_reason_for_no_answer)
         in.status = (fp_status)st;
         assert_round_trip();
     }
+    setup();
+    in.status = FP_UNAVAILABLE;
+    assert_round_trip();
 }
 END_TEST
 
@@ -582,11 +589,11 @@ START_TEST(answer_must_have_steps)
 }
 END_TEST
 
-/* PROTOCOL.md: 16 to 20 stand in an ANSWER. */
+/* PROTOCOL.md: 16 to 20 and 23 stand in an ANSWER. */
 START_TEST(statuses_that_no_answer_has)
 {
     for (int st = 1; st < 256; st++) {
-        if (st >= FP_TIMEOUT && st <= FP_FAILED)
+        if ((st >= FP_TIMEOUT && st <= FP_FAILED) || st == FP_UNAVAILABLE)
             continue;
         setup();
         encode();
@@ -619,8 +626,8 @@ START_TEST(unknown_sources_and_flags)
         encode();
         buf[AT_SOURCE] = (uint8_t)v;
         ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         v == FP_SOURCE_CACHE || v == FP_SOURCE_HELPER ? FP_OK
-                                                                       : FP_PROTOCOL);
+                         v == FP_SOURCE_CACHE || v == FP_SOURCE_HELPER
+                         || v == FP_SOURCE_STALE ? FP_OK : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
         if (v > 3)

@@ -15,10 +15,10 @@ static uint64_t now;           /* the time that lookups give */
 
 static void start(size_t files, size_t directories, size_t absent)
 {
-    const struct fp_cache_limits limits = { files, 3, directories, absent, TTL };
+    const struct fp_cache_limits limits = { files, 3, directories, absent, SIZE_MAX, TTL, TTL };
 
     fp_cache_destroy(&cache);
-    cache = fp_cache_create(&limits);
+    cache = kit_cache(&limits);
     ck_assert_ptr_nonnull(cache);
 }
 
@@ -263,15 +263,20 @@ START_TEST(walking_again_prolongs)
 }
 END_TEST
 
-START_TEST(shorter_time_to_live_holds_at_once)
+/* What is known stays, for as long as it was believed. */
+START_TEST(shorter_time_to_live_holds_for_what_comes)
 {
-    const struct fp_cache_limits limits = { 100, 100, 100, 100, 10 };
+    const struct fp_cache_limits limits = { 100, 100, 100, 100, SIZE_MAX, 10, 10 };
 
     walked("/f", now, "df");
     now += 10;
-    ck_assert(known("/f"));
     fp_cache_set_limits(cache, &limits);
-    assert_unknown("/f");
+    walked("/a/g", now, "ddf");
+    now += 10;
+    assert_unknown("/a/g");
+    assert_unknown("/f");      /* it was "/" that the second walk saw */
+    walked("/", now, "d");
+    assert_known("/f", "df");
 }
 END_TEST
 
@@ -600,6 +605,10 @@ START_TEST(a_path_deeper_than_the_limit)
     start(1, 1, 1);
     walked("/a/b/c/d/e/f", now, "ddddddf");
     walked("/a/b/c/d/e/no", now, "dddddda");
+    /* Those above what was seen last: it is to be told from here. */
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 6);
+    assert_known("/a/b/c/d/e/no", "dddddda");
+    walked("/no", now, "da");
     ck_assert_uint_le(fp_cache_counts(cache).directories, 1);
     ck_assert_uint_le(fp_cache_counts(cache).files, 1);
     ck_assert_uint_le(fp_cache_counts(cache).absent, 1);
@@ -661,7 +670,7 @@ END_TEST
 
 START_TEST(smaller_limits_hold_at_once)
 {
-    const struct fp_cache_limits smaller = { 3, 100, 5, 2, TTL };
+    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL };
 
     for (int i = 0; i < 20; i++) {
         walked(numbered("/f", i), now, "df");
@@ -774,7 +783,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, looking_does_not_prolong);
     tcase_add_test(t, a_walk_prolongs_only_what_it_saw);
     tcase_add_test(t, walking_again_prolongs);
-    tcase_add_test(t, shorter_time_to_live_holds_at_once);
+    tcase_add_test(t, shorter_time_to_live_holds_for_what_comes);
     tcase_add_test(t, nothing_is_below_an_absent_name);
     tcase_add_test(t, nothing_is_below_what_is_no_directory);
     tcase_add_test(t, a_walk_that_ended_above_answers_for_all_below);

@@ -20,11 +20,11 @@ static int fds_at_rest;
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { 1000, 10, 1000, 1000, TTL };
+    const struct fp_cache_limits limits = { 1000, 10, 1000, 1000, SIZE_MAX, TTL, TTL };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     fds_at_rest = unit_open_fds();
-    cache = fp_cache_create(&limits);
+    cache = kit_cache(&limits);
     ck_assert_ptr_nonnull(cache);
 }
 
@@ -280,7 +280,7 @@ static void walked_with_access(const char *path, const char *what)
     answer.n_names = 1;
     for (unsigned i = 0; i < answer.n_steps; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
-    fp_cache_insert(cache, path, strlen(path), NAMES, NULL, NOW, &answer);
+    fp_cache_insert(cache, path, strlen(path), NAMES, NULL, NOW, NULL, &answer);
 }
 
 static bool known_with_access(const char *path)

@@ -36,7 +36,7 @@ static int fds_at_rest;
 
 static void start(size_t files, size_t directories, size_t absent)
 {
-    const struct fp_cache_limits l = { files, 100, directories, absent, TTL };
+    const struct fp_cache_limits l = { files, 100, directories, absent, SIZE_MAX, TTL, TTL };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     limits = l;
@@ -47,7 +47,7 @@ static void start(size_t files, size_t directories, size_t absent)
         world[i].version = '0';
     }
     fds_at_rest = unit_open_fds();
-    cache = fp_cache_create(&limits);
+    cache = kit_cache(&limits);
     ck_assert_ptr_nonnull(cache);
 }
 
@@ -257,7 +257,7 @@ END_TEST
 START_TEST(with_next_to_no_room)
 {
     seed = 424242u * (uint64_t)(_i + 1);
-    start(1, LEVELS, 1);
+    start(1, LEVELS + 1, 1);    /* those above what was seen last stay */
     run(false);
 }
 END_TEST

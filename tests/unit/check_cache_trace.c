@@ -108,11 +108,12 @@ static struct fp_cache *cache_start(void)
 {
     const struct fp_cache_limits limits = { .files = ROOM, .places = 1,
                                             .directories = DIRECTORIES + 2, .absent = 1,
+                                            .bytes = SIZE_MAX,
                                             .ttl_ms = UINT32_MAX };
     struct fp_cache *c;
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
-    c = fp_cache_create(&limits);
+    c = kit_cache(&limits);
     ck_assert_ptr_nonnull(c);
     return c;
 }

@@ -23,12 +23,12 @@ static uint64_t now;
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, PLACES, 100, 100, TTL };
+    const struct fp_cache_limits limits = { 100, PLACES, 100, 100, SIZE_MAX, TTL, TTL };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     fds_at_rest = unit_open_fds();
     now = 1000;
-    cache = fp_cache_create(&limits);
+    cache = kit_cache(&limits);
     ck_assert_ptr_nonnull(cache);
 }
 
@@ -45,7 +45,7 @@ static int cached_fds(void)
 
 static void insert(const char *path, const struct fp_cache_base *b)
 {
-    fp_cache_insert(cache, path, strlen(path), 0, b, now, &answer);
+    fp_cache_insert(cache, path, strlen(path), 0, b, now, NULL, &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
 
@@ -358,7 +358,7 @@ static void walked_with_names(const char *path, const char *what, unsigned names
         answer.steps[i].access[0] = (struct fp_access){ .status = FP_OK, .size = size + i };
         answer.steps[i].access[1] = (struct fp_access){ .status = FP_ABSENT };
     }
-    fp_cache_insert(cache, path, strlen(path), names, NULL, now, &answer);
+    fp_cache_insert(cache, path, strlen(path), names, NULL, now, NULL, &answer);
 }
 
 static bool known_with_names(const char *path, unsigned names)

@@ -24,6 +24,8 @@ static void setup(void)
     fds_at_rest = unit_open_fds();
     d.file = memfd_create("answer", MFD_CLOEXEC);
     ck_assert_int_eq(write(d.file, "content", 7), 7);
+    d.slots = fp_slots_create(4);
+    ck_assert_ptr_nonnull(d.slots);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
     ck_assert_ptr_nonnull(client);
     answer.fd = -1;
@@ -38,13 +40,14 @@ static void teardown(void)
     fp_close(&d.sock);
     fp_close(&d.listener);
     fp_close(&d.file);
+    fp_slots_destroy(&d.slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
 static fp_status ask(void)
 {
     fp_close(&answer.fd);
-    return fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer);
+    return fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, NULL);
 }
 
 /* Asks until it is no longer too early to. */
@@ -158,8 +161,8 @@ START_TEST(access_files)
     start(answer_names);
     for (int i = 0; i < 3; i++) {
         fp_close(&answer.fd);
-        ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &names, &answer),
-                         (int)expected[i]);
+        ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &names, &answer,
+                                               NULL), (int)expected[i]);
         ck_assert_uint_eq(d.n_names, 2);
         ck_assert_int_eq(answer.fd != -1, expected[i] == FP_OK);
     }
@@ -203,6 +206,100 @@ START_TEST(socket_path_of_the_most_bytes)
     path[107] = 's';
     path[108] = '\0';
     ck_assert_ptr_null(fp_client_create(path, TIMEOUT_MS, 1));
+}
+END_TEST
+
+/* ---- the table of leases ---- */
+
+static struct fp_slots_view *ask_with_view(void)
+{
+    struct fp_slots_view *view = NULL;
+
+    fp_close(&answer.fd);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
+    return view;
+}
+
+START_TEST(answers_come_with_the_table)
+{
+    struct fp_slots_view *first, *second;
+
+    start(answer_three);
+    first = ask_with_view();
+    ck_assert_ptr_nonnull(first);
+    ck_assert(fp_slots_view_is(first, fp_slots_generations_fd(d.slots)));
+    ck_assert(fp_slots_view_holds(first, 1, fp_slots_generation(d.slots, 1)));
+    fp_slots_bump(d.slots, 1);
+    ck_assert(fp_slots_view_holds(first, 1, fp_slots_generation(d.slots, 1)));
+    /* One mapping serves all. */
+    second = ask_with_view();
+    ck_assert_ptr_eq(first, second);
+    fp_slots_view_release(&second);
+    /* It lasts as long as somebody has it, and marks arrive. */
+    join();
+    fp_client_destroy(&client);
+    fp_slots_view_mark(first, 2);
+    ck_assert(fp_slots_take_mark(d.slots, 2));
+    fp_slots_view_release(&first);
+}
+END_TEST
+
+static void *answer_with_another_table(void *arg)
+{
+    uint64_t id;
+
+    for (int i = 0; i < 2 && d_greet() && d_question(&id); i++) {
+        d_answer(id);
+        fp_slots_destroy(&d.slots);
+        d.slots = fp_slots_create(9);
+    }
+    return arg;
+}
+
+/* Another daemon's: what was said of the first one's slots is not mixed up. */
+START_TEST(another_daemon_has_another_table)
+{
+    struct fp_slots_view *first, *second;
+
+    fp_client_destroy(&client);
+    client = fp_client_create(socket_path, TIMEOUT_MS, 0);
+    start(answer_with_another_table);
+    first = ask_with_view();
+    second = ask_with_view();
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_nonnull(second);
+    ck_assert_ptr_ne(first, second);
+    fp_slots_view_release(&first);
+    fp_slots_view_release(&second);
+    join();
+}
+END_TEST
+
+static fp_status encode_welcome(struct fp_writer *w)
+{
+    return fp_welcome_encode(w, FP_WIRE_VERSION);
+}
+
+/* What could shrink is never mapped; answers are good without it. */
+static void *answer_with_a_wrong_table(void *arg)
+{
+    uint8_t frame[64];
+    struct fp_writer w;
+    uint64_t id;
+
+    fp_writer_init(&w, frame, sizeof(frame));
+    if (d_accept() && d_hello() && encode_welcome(&w) == FP_OK && d_send(&w, d.file)
+        && d_marks() && d_question(&id))
+        d_answer(id);
+    return arg;
+}
+
+START_TEST(table_that_is_none)
+{
+    start(answer_with_a_wrong_table);
+    ck_assert_ptr_null(ask_with_view());
+    assert_answered();
+    join();
 }
 END_TEST
 
@@ -324,6 +421,20 @@ END_TEST
 
 /* ---- several threads ---- */
 
+/* Both areas, as by d_greet(). */
+static void welcome(int sock)
+{
+    uint8_t frame[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fp_send_packet(sock, w.data, w.len, fp_slots_generations_fd(d.slots));
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_marks_encode(&w);
+    fp_send_packet(sock, w.data, w.len, fp_slots_marks_fd(d.slots));
+}
+
 static void *serve_connection(void *arg)
 {
     const int sock = (int)(intptr_t)arg;
@@ -337,16 +448,15 @@ static void *serve_connection(void *arg)
     while (fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, NULL) == FP_OK
            && fp_frame_parse(&f, buf, len) == FP_OK) {
         if (f.type == FP_FRAME_HELLO) {
-            fp_writer_init(&w, buf, FP_MAX_FRAME);
-            fp_welcome_encode(&w, FP_WIRE_VERSION);
-        } else {
-            if (fp_lookup_decode(&f.body, &l) != FP_OK)
-                break;
-            make_answer(a, (uint64_t)atoi(l.path + 5));
-            a->fd = -1;
-            fp_writer_init(&w, buf, FP_MAX_FRAME);
-            fp_answer_encode(&w, f.id, a);
+            welcome(sock);
+            continue;
         }
+        if (fp_lookup_decode(&f.body, &l) != FP_OK)
+            break;
+        make_answer(a, (uint64_t)atoi(l.path + 5));
+        a->fd = -1;
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        fp_answer_encode(&w, f.id, a);
         fp_send_packet(sock, buf, w.len, -1);
     }
     free(a);
@@ -384,7 +494,7 @@ static void *ask_often(void *arg)
         const int number = 1000 + me * 1000 + i;
 
         snprintf(path, sizeof(path), "/srv/%d", number);
-        if (fp_client_lookup(client, path, PATH_LEN, NULL, a) != FP_OK
+        if (fp_client_lookup(client, path, PATH_LEN, NULL, a, NULL) != FP_OK
             || a->steps[2].self.size != (uint64_t)number)
             wrong++;
     }
@@ -510,6 +620,17 @@ START_TEST(wrong_answer_ends_the_connection)
 }
 END_TEST
 
+/* A frame that should have brought a descriptor, without one. */
+static void pass_none(fp_status (*encode)(struct fp_writer *w))
+{
+    uint8_t frame[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, frame, sizeof(frame));
+    if (encode(&w) == FP_OK)
+        d_send(&w, -1);
+}
+
 static void *err_in_greeting(void *arg)
 {
     static struct fp_answer a;
@@ -521,6 +642,12 @@ static void *err_in_greeting(void *arg)
     case 0: d_send_answer(0, &a); break;
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
     case 2: d_error(FP_BUSY); break;
+    case 3: d_marks(); break;
+    case 4: pass_none(encode_welcome); break;
+    case 5: d_welcome(FP_WIRE_VERSION); pass_none(fp_marks_encode); break;
+    case 6: d_welcome(FP_WIRE_VERSION); d_send_answer(0, &a); break;
+    case 7: d_welcome(FP_WIRE_VERSION); d_welcome(FP_WIRE_VERSION); break;
+    case 8: d_welcome(FP_WIRE_VERSION); d_error(FP_FAILED); break;
     }
     d_wait_for_end();
     return arg;
@@ -671,7 +798,7 @@ static void *be_slow_twice(void *arg)
     if (!d_accept() || !d_hello())
         return arg;
     unit_sleep_ms(TIMEOUT_MS * 2 / 3);
-    if (d_welcome(FP_WIRE_VERSION) && d_question(&id)) {
+    if (d_welcome(FP_WIRE_VERSION) && d_marks() && d_question(&id)) {
         unit_sleep_ms(TIMEOUT_MS * 2 / 3);
         d_answer(id);
     }
@@ -792,6 +919,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, no_connection_is_kept_without_room);
     tcase_add_test(t, socket_path_of_the_most_bytes);
     tcase_add_test(t, every_thread_gets_its_own_answers);
+    t = unit_add_case(s, "table", setup, teardown, 20);
+    tcase_add_test(t, answers_come_with_the_table);
+    tcase_add_test(t, another_daemon_has_another_table);
+    tcase_add_test(t, table_that_is_none);
     t = unit_add_case(s, "control", setup, teardown, 20);
     tcase_add_test(t, controls_and_questions_share_a_connection);
     tcase_add_test(t, control_that_is_none);
@@ -801,7 +932,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, version_is_refused);
     tcase_add_test(t, another_version_is_chosen);
     tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
-    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 3);
+    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 9);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
     t = unit_add_case(s, "late", setup, teardown, 20);

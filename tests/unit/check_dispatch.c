@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of walks under way when their path has to be forgotten.  The
- * dispatch and the cache are real; connections and helpers are played here, so
- * that a walk ends when the test says so.
+ * What becomes of walks under way when their path has to be forgotten, and when
+ * their mount stops answering.  The dispatch and the cache are real; connections,
+ * helpers and what tells of changes are played here, so that a walk ends when the
+ * test says so.
  */
 #include "config.h"
 #include "dispatch.h"
@@ -13,11 +14,14 @@
 #include "cache_kit.h"
 #include "connection.h"
 #include "control.h"
+#include "fresh.h"
 #include "helper.h"
 #include "keyed_hash.h"
 #include "proto/clock.h"
 #include "proto/fdio.h"
+#include "proto/slots.h"
 #include "task.h"
+#include "trail.h"
 
 #define TTL_MS   60000
 #define MAX_JOBS 16
@@ -75,24 +79,143 @@ void fp_control_report(const struct fp_report_source *source, uint32_t from,
     done->next = from;
 }
 
+/* ---- nothing is watched; something else is mounted at /m ---- */
+
+enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
+
+/* What is told of "/", and of what lies below. */
+static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
+static bool from_root;      /* the walk that ends */
+
+void fp_fresh_ask(struct fp_fresh *f)
+{
+    (void)f;
+}
+
+void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
+                    struct fp_trust *trust)
+{
+    (void)f;
+    (void)trail;
+    for (size_t i = 0; i < n; i++)
+        trust[i] = from_root && i == 0
+            ? (struct fp_trust){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
+            : (struct fp_trust){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+}
+
+static bool is_below_m(const char *path, size_t len)
+{
+    return len >= 2 && memcmp(path, "/m", 2) == 0 && (len == 2 || path[2] == '/');
+}
+
+uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+                           size_t *known_r)
+{
+    (void)f;
+    *known_r = is_below_m(path, len) ? 2 : 1;
+    return is_below_m(path, len) ? OTHER_MOUNT : ROOT_MOUNT;
+}
+
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+{
+    (void)f;
+    return mount == OTHER_MOUNT ? "/m" : "/";
+}
+
+void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+                          void *ctx)
+{
+    (void)f;
+    (void)is_out;
+    (void)ctx;
+}
+
+struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+{
+    (void)f;
+    return (struct fp_fresh_counts){ .events = 0 };
+}
+
 /* ---- helpers ---- */
 
 static struct job {
+    uint32_t mount;
     const struct fp_task *task;
     fp_helper_done *done;
     void *ctx;
     uint64_t began_ms;
 } jobs[MAX_JOBS];
 static unsigned n_jobs;
+static unsigned n_running = MAX_JOBS;   /* the first of them are with a helper, others wait */
+static unsigned n_probes;
 
-fp_status fp_helpers_submit(struct fp_helpers *h, const struct fp_task *t, int base,
-                            fp_helper_done *done, void *ctx)
+fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_helper_done *done, void *ctx)
 {
     (void)h;
     (void)base;
     ck_assert_uint_lt(n_jobs, MAX_JOBS);
-    jobs[n_jobs++] = (struct job){ t, done, ctx, fp_now_ms() };
+    jobs[n_jobs++] = (struct job){ mount, t, done, ctx, fp_now_ms() };
     return FP_OK;
+}
+
+fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                           fp_helper_done *done, void *ctx)
+{
+    n_probes++;
+    return fp_helpers_submit(h, mount, t, -1, done, ctx);
+}
+
+static struct job take_job(unsigned i)
+{
+    struct job job = jobs[i];
+
+    memmove(&jobs[i], &jobs[i + 1], (--n_jobs - i) * sizeof(jobs[0]));
+    return job;
+}
+
+static void end_without(const struct job *job, fp_status why)
+{
+    struct fp_answer a;
+
+    fp_answer_init(&a, why);
+    job->done(job->ctx, &a, NULL, job->began_ms);
+}
+
+void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
+{
+    unsigned i = n_running;
+
+    (void)h;
+    while (i < n_jobs) {
+        struct job job;
+
+        if (jobs[i].mount != mount) {
+            i++;
+            continue;
+        }
+        job = take_job(i);
+        end_without(&job, why);
+        i = n_running;
+    }
+}
+
+struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
+{
+    struct fp_helpers_at at = { .oldest_ms = 0 };
+
+    (void)h;
+    for (unsigned i = 0; i < n_running && i < n_jobs; i++) {
+        if (jobs[i].mount == mount && at.oldest_ms == 0)
+            at.oldest_ms = jobs[i].began_ms;
+    }
+    return at;
+}
+
+void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
+{
+    (void)h;
+    (void)mount;
 }
 
 bool fp_helpers_spare(const struct fp_helpers *h)
@@ -106,19 +229,35 @@ static bool is_path(const struct fp_lookup *l, const char *path)
     return l->path_len == strlen(path) && memcmp(l->path, path, l->path_len) == 0;
 }
 
-/* The oldest walk of that path ends, having found what (cache_kit.h; the whole
- * path, whatever it began at). */
-static void finish(const char *path, const char *what)
+/* The oldest walk of that path. */
+static struct job take_walk(const char *path)
 {
-    struct fp_answer a;
-    unsigned i = 0, skip = 0;
-    struct job job;
+    unsigned i = 0;
 
     while (i < n_jobs && !is_path(&jobs[i].task->lookup, path))
         i++;
     ck_assert_msg(i < n_jobs, "no walk of %s", path);
-    job = jobs[i];
-    memmove(&jobs[i], &jobs[i + 1], (--n_jobs - i) * sizeof(jobs[0]));
+    return take_job(i);
+}
+
+/* It was killed, for it hung. */
+static void give_up(const char *path)
+{
+    const struct job job = take_walk(path);
+
+    end_without(&job, FP_TIMEOUT);
+}
+
+/* It ends, having found what (cache_kit.h; the whole path, whatever it began at). */
+static void finish(const char *path, const char *what)
+{
+    static struct fp_trail trail;
+    struct fp_answer a;
+    unsigned skip = 0;
+    struct job job = take_walk(path);
+
+    from_root = job.task->base_len == 0;
+    fp_trail_init(&trail);
     kit_answer(&a, path, what);
     a.source = FP_SOURCE_HELPER;
     /* From a base: its own steps are not told. */
@@ -128,7 +267,7 @@ static void finish(const char *path, const char *what)
     memmove(a.steps, a.steps + skip, a.n_steps * sizeof(a.steps[0]));
     if (a.fd == -1 && fp_step_leads_on(&a.steps[a.n_steps - 1]))
         a.fd = kit_file('p');
-    job.done(job.ctx, &a, job.began_ms);
+    job.done(job.ctx, &a, &trail, job.began_ms);
     fp_close(&a.fd);
 }
 
@@ -136,20 +275,26 @@ static void finish(const char *path, const char *what)
 
 static struct ev_loop *loop;
 static struct fp_cache *cache;
+static struct fp_slots *slots;
 static struct fp_dispatch *dispatch;
 static struct fp_connection early, other, late;
 static int fds_at_rest;
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, TTL_MS };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS };
+    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
+                                                   .mount_timeout_ms = TTL_MS };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     fds_at_rest = unit_open_fds();
-    cache = fp_cache_create(&limits);
-    dispatch = fp_dispatch_create(loop, cache, NULL);
+    slots = fp_slots_create(100);
+    ck_assert_ptr_nonnull(slots);
+    cache = fp_cache_create(&limits, &(struct fp_cache_means){ .slots = slots,
+                                                               .now_ms = fp_now_ms });
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
 }
 
@@ -157,6 +302,7 @@ static void teardown(void)
 {
     fp_dispatch_destroy(&dispatch);
     fp_cache_destroy(&cache);
+    fp_slots_destroy(&slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     ev_loop_destroy(loop);
 }
@@ -373,6 +519,202 @@ START_TEST(forgotten_twice)
 }
 END_TEST
 
+/* ---- mounts ---- */
+
+/* So long what is seen with a ttl_ms of SHORT_MS is believed. */
+#define SHORT_MS 50
+
+static void until_old(void)
+{
+    usleep((SHORT_MS + 10) * 1000);
+}
+
+static void trip_m(void)
+{
+    usleep(2000);
+    ask(&other, "/m/hung");
+    give_up("/m/hung");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+}
+
+static void know_root(void)
+{
+    ask(&early, "/");
+    finish("/", "d");
+}
+
+START_TEST(given_up)
+{
+    know_root();
+    ask(&early, "/m/f");
+    ask(&late, "/m/g");
+    give_up("/m");
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 0);
+    ask(&other, "/m/h");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).trips, 1);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).unavailable, 3);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+    /* The others go on. */
+    ask(&other, "/a");
+    finish("/a", "dd");
+    ck_assert_uint_gt(other.good_for_ms, 0);
+}
+END_TEST
+
+/* What hangs is not waited for, what waits for it neither, nor for a helper. */
+START_TEST(walks_of_a_mount_that_trips)
+{
+    know_root();
+    ask(&early, "/m/d/f");            /* waits for the walk to /m/d */
+    ask(&other, "/m");
+    n_running = 2;
+    ask(&late, "/m/e/f");
+    give_up("/m");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, n_jobs);
+    /* One comes back: so has the mount. */
+    finish("/m/d", "ddd");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+    n_running = MAX_JOBS;
+    ask(&early, "/m/d/f");
+    finish("/m/d/f", "dddf");
+    ck_assert_int_eq((int)early.status, FP_OK);
+}
+END_TEST
+
+START_TEST(one_file_that_hangs)
+{
+    know_root();
+    ask(&early, "/m/f");
+    finish("/m", "dd");
+    ask(&other, "/m/g");
+    finish("/m/g", "ddf");
+    give_up("/m/f");
+    ck_assert_int_eq((int)early.status, FP_TIMEOUT);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+}
+END_TEST
+
+static void know_mf(void)
+{
+    ask(&early, "/m/f");
+    finish("/m", "dd");
+    finish("/m/f", "ddf");
+    ck_assert(early.answered);
+}
+
+START_TEST(stale_where_it_is_allowed)
+{
+    know_root();
+    ttl_ms = SHORT_MS;
+    stale_ms = TTL_MS;
+    know_mf();
+    until_old();
+    ask(&early, "/m/f");
+    give_up("/m");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(early.good_for_ms, 0);
+    ask(&late, "/m/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(late.last_ino, ino_of("/m/f", '0'));
+    ask(&other, "/m/unknown");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+/* What is above the mount is looked at again first, for it is on another one. */
+START_TEST(stale_below_what_lives)
+{
+    root_ttl_ms = ttl_ms = SHORT_MS;
+    stale_ms = TTL_MS;
+    know_root();
+    know_mf();
+    trip_m();
+    until_old();
+    ask(&early, "/m/f");
+    ask(&late, "/m/f");
+    ck_assert(!early.answered);
+    ck_assert(!late.answered);
+    finish("/", "d");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+}
+END_TEST
+
+START_TEST(stale_is_not_allowed)
+{
+    know_root();
+    ttl_ms = SHORT_MS;
+    know_mf();
+    trip_m();
+    until_old();
+    ask(&early, "/m/f");
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+}
+END_TEST
+
+/* What is still believed is told, and not looked at again. */
+START_TEST(hits_of_a_mount_out_of_service)
+{
+    know_root();
+    ttl_ms = 2000;
+    know_mf();
+    trip_m();
+    usleep(1100000);
+    ask(&late, "/m/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+/* By the timer alone: it trips, a probe goes out, and ends it. */
+START_TEST(probe)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 100, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m/f");
+    while (n_probes == 0)
+        ev_run(loop, EVRUN_ONCE);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    give_up("/m");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+    finish("/m", "dd");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+    ask(&late, "/m/f");
+    ck_assert(!late.answered);
+}
+END_TEST
+
+/* One mount may have half of all walks. */
+START_TEST(half_is_left_for_others)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 2000, NULL };
+    static struct fp_connection many[MAX_JOBS];
+    char path[16];
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m");
+    for (unsigned i = 0; i < MAX_JOBS - 1; i++) {
+        snprintf(path, sizeof(path), "/m/%u", i);
+        ask(&many[i], path);
+    }
+    ck_assert_int_eq((int)many[MAX_JOBS - 2].status, FP_BUSY);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, MAX_JOBS / 2);
+    ask(&other, "/a");
+    ck_assert(!other.answered);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("dispatch");
@@ -389,6 +731,16 @@ static Suite *make_suite(void)
     tcase_add_test(t, asker_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);
+    t = unit_add_case(s, "mounts", setup, teardown, 20);
+    tcase_add_test(t, given_up);
+    tcase_add_test(t, walks_of_a_mount_that_trips);
+    tcase_add_test(t, one_file_that_hangs);
+    tcase_add_test(t, stale_where_it_is_allowed);
+    tcase_add_test(t, stale_below_what_lives);
+    tcase_add_test(t, stale_is_not_allowed);
+    tcase_add_test(t, hits_of_a_mount_out_of_service);
+    tcase_add_test(t, probe);
+    tcase_add_test(t, half_is_left_for_others);
     return s;
 }
 

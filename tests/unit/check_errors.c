@@ -11,7 +11,7 @@ START_TEST(wire_numbers_are_fixed)
         { FP_OK, 0 }, { FP_ABSENT, 1 }, { FP_NOTDIR, 2 }, { FP_DENIED, 3 },
         { FP_LOOP, 4 }, { FP_NAMETOOLONG, 5 }, { FP_IOERROR, 6 }, { FP_TIMEOUT, 16 },
         { FP_BUSY, 17 }, { FP_REFUSED, 18 }, { FP_TOODEEP, 19 }, { FP_FAILED, 20 },
-        { FP_VERSION, 21 }, { FP_PROTOCOL, 22 },
+        { FP_VERSION, 21 }, { FP_PROTOCOL, 22 }, { FP_UNAVAILABLE, 23 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -24,7 +24,7 @@ START_TEST(every_status_has_a_text_of_its_own)
     static const fp_status all[] = {
         FP_OK, FP_ABSENT, FP_NOTDIR, FP_DENIED, FP_LOOP, FP_NAMETOOLONG, FP_IOERROR,
         FP_TIMEOUT, FP_BUSY, FP_REFUSED, FP_TOODEEP, FP_FAILED, FP_VERSION,
-        FP_PROTOCOL, FP_AGAIN, FP_CLOSED, FP_NOMEM, FP_SYSTEM, FP_LOSTFD,
+        FP_PROTOCOL, FP_UNAVAILABLE, FP_AGAIN, FP_CLOSED, FP_NOMEM, FP_SYSTEM, FP_LOSTFD,
     };
     const size_t n = sizeof(all) / sizeof(all[0]);
 

@@ -390,7 +390,7 @@ END_TEST
 
 static void set_roots(const char *const *roots)
 {
-    resolver.roots = roots;
+    settings.roots = roots;
 }
 
 static void make_site(void)

@@ -8,11 +8,14 @@
 #include "proto/answer.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
+#include "resolve.h"
 #include "task.h"
+#include "trail.h"
 #include "unit.h"
 
 #define PATIENCE_MS 3000
 
+static const struct fp_resolver_settings everywhere;   /* and nothing is watched */
 static struct fp_spawner spawner;
 static struct fp_answer answer;
 static char dir[PATH_MAX];
@@ -22,7 +25,7 @@ static void setup(void)
 {
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();
-    ck_assert_int_eq(fp_spawner_start(&spawner, NULL), 0);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &everywhere), 0);
     answer.fd = -1;
 }
 
@@ -121,6 +124,9 @@ static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_
 static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
 {
     static uint8_t buf[FP_MAX_FRAME];
+    static struct fp_trail trail;
+    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
+                               .base_len = base_len };
     struct fp_frame f;
     size_t len = 0;
     int fd = -1;
@@ -131,8 +137,7 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
     ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
     ck_assert_uint_eq(f.id, id);
-    ck_assert_int_eq((int)fp_answer_decode_task(&f.body, strlen(path), base_len, fd, &answer),
-                     FP_OK);
+    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &trail), FP_OK);
 }
 
 static void ask(int sock, uint64_t id, const char *path)
@@ -219,13 +224,14 @@ END_TEST
 START_TEST(helper_keeps_to_the_roots)
 {
     static const char *const roots[] = { "/proc", NULL };
+    static const struct fp_resolver_settings settings = { .roots = roots };
     const char *path = unit_join(dir, "file");
     pid_t pid;
     int sock;
 
     unit_write_file(path, "content");
     fp_spawner_stop(&spawner);
-    ck_assert_int_eq(fp_spawner_start(&spawner, roots), 0);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &settings), 0);
     sock = spawn(&pid);
     ask(sock, 1, path);
     ck_assert_int_eq((int)answer.status, FP_REFUSED);
@@ -345,7 +351,7 @@ START_TEST(nothing_is_inherited)
     fp_spawner_stop(&spawner);
     for (int i = 0; i < 3; i++)
         held[i] = open(secret, O_RDONLY);
-    ck_assert_int_eq(fp_spawner_start(&spawner, NULL), 0);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &everywhere), 0);
     other = spawn(&sibling);
     sock = spawn(&pid);
     ask(sock, 1, "/");

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "task.h"
 
+#include "trail.h"
 #include "unit.h"
 
 #define SOME_FD 77   /* no decoder touches it */
@@ -13,11 +14,13 @@
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 static struct fp_answer in, out;
+static struct fp_trail trail, trail_out;
 
 static void setup(void)
 {
     memset(&in, 0, sizeof(in));
     fp_answer_init(&in, FP_OK);
+    fp_trail_init(&trail);
 }
 
 /* ---- tasks ---- */
@@ -157,14 +160,16 @@ static struct fp_step *add(size_t end, fp_status status, uint32_t mode)
 /* To a task for a path of 9 bytes with a base of 4; or without one. */
 static fp_status answer(size_t base_len, int fd, bool to_task)
 {
+    const struct fp_task t = { .lookup = { .path_len = 9 }, .base_len = base_len };
     struct fp_frame f;
 
     fp_writer_init(&w, buf, sizeof(buf));
     in.fd = fd;
-    ck_assert_int_eq((int)fp_answer_encode(&w, 9, &in), FP_OK);
+    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &trail)
+                                   : fp_answer_encode(&w, 9, &in)), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     if (to_task)
-        return fp_answer_decode_task(&f.body, 9, base_len, fd, &out);
+        return fp_result_decode(&f.body, &t, fd, &out, &trail_out);
     return fp_answer_decode(&f.body, 9, fd, &out);
 }
 

@@ -12,6 +12,7 @@
 
 #include "answer.h"
 #include "fdio.h"
+#include "slots.h"
 #include "unit.h"
 #include "wire.h"
 
@@ -24,6 +25,7 @@ static struct daemon {
     pthread_t thread;
     bool running;
     int file;                 /* what it passes */
+    struct fp_slots *slots;   /* its table of leases; NULL: it passes none */
     unsigned connections, questions;
     uint64_t ids[8];
     uint32_t deadline_ms;
@@ -101,18 +103,30 @@ static inline bool d_hello(void)
         && h.version_max >= FP_WIRE_VERSION;
 }
 
+/* The welcome with the first area of the table; the second comes behind it. */
 static inline bool d_welcome(uint16_t version)
 {
     uint8_t buf[64];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_welcome_encode(&w, version) == FP_OK && d_send(&w, -1);
+    return fp_welcome_encode(&w, version) == FP_OK
+        && d_send(&w, d.slots != NULL ? fp_slots_generations_fd(d.slots) : -1);
+}
+
+static inline bool d_marks(void)
+{
+    uint8_t buf[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    return fp_marks_encode(&w) == FP_OK
+        && d_send(&w, d.slots != NULL ? fp_slots_marks_fd(d.slots) : -1);
 }
 
 static inline bool d_greet(void)
 {
-    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION);
+    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION) && d_marks();
 }
 
 static inline bool d_question(uint64_t *id_r)

@@ -10,9 +10,12 @@
 #include "proto/wire.h"
 #include "resolve.h"
 #include "task.h"
+#include "trail.h"
 #include "unit.h"
 
 static struct fp_resolver resolver;
+static struct fp_resolver_settings settings;
+static struct fp_trail trail;
 static struct fp_answer answer;
 static char dir[PATH_MAX];
 static int fds_at_rest;
@@ -20,7 +23,8 @@ static int fds_at_rest;
 static inline void setup(void)
 {
     unit_fresh_dir(dir);
-    ck_assert_int_eq(fp_resolver_init(&resolver, NULL), 0);
+    memset(&settings, 0, sizeof(settings));
+    ck_assert_int_eq(fp_resolver_init(&resolver, &settings), 0);
     fds_at_rest = unit_open_fds();
     answer.fd = -1;
 }
@@ -51,7 +55,7 @@ static inline void resolve_task(const char *path, size_t len)
 {
     const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
 
-    fp_resolve(&resolver, &t, -1, &answer);
+    fp_resolve(&resolver, &t, -1, &answer, &trail);
 }
 
 static inline void resolve_path(const char *path)

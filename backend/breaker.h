@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which mounted file systems are out of service: a circuit breaker for each.
+ *
+ * A mount trips when something was asked of it, a walk has been under way there
+ * for the timeout, and nothing came back for as long.  While it is out of
+ * service a walk is due there now and then, to see whether it is back: after
+ * 1 s, then at intervals that double up to 30 s.  A mount that trips again
+ * within 30 s of being back goes on doubling.
+ *
+ * Mounts are told apart by statx(2)'s stx_mnt_id.  0 stands for "unknown": its
+ * walks are counted, but it never trips.  Knows no loop and no sockets: callers
+ * say what time it is, in milliseconds of a monotonic clock (never 0).
+ */
+#ifndef FP_BREAKER_H
+#define FP_BREAKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fp_breaker;
+
+struct fp_breaker_counts {
+    uint64_t trips;
+    unsigned open;       /* mounts that are out of service now */
+};
+
+/* NULL: no memory. */
+struct fp_breaker *fp_breaker_create(uint32_t timeout_ms);
+void fp_breaker_destroy(struct fp_breaker **b);
+/* A new timeout holds at once; what is out of service stays so. */
+void fp_breaker_set(struct fp_breaker *b, uint32_t timeout_ms);
+
+/* One walk more is meant for the mount, waiting or under way.  Without memory for
+ * it the mount is never out of service. */
+void fp_breaker_enter(struct fp_breaker *b, uint32_t mount);
+void fp_breaker_leave(struct fp_breaker *b, uint32_t mount);
+/* How many there are. */
+size_t fp_breaker_walks(const struct fp_breaker *b, uint32_t mount);
+
+/* A walk that has entered was handed to the helpers. */
+void fp_breaker_asked(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
+
+/*
+ * The mount answered.  waiting: more walks of it wait for a helper.  0, or since
+ * when it had been out of service: it is back now.
+ */
+uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
+                             uint64_t now_ms);
+
+/* Both: true if the mount goes out of service now. */
+/* oldest_ms: when the oldest walk that is under way there began; 0: none is. */
+bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms,
+                      uint64_t now_ms);
+/* The helper of a walk that began then was killed, for it took too long. */
+bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms,
+                         uint64_t now_ms);
+
+bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
+
+/* True: a walk should look now whether it is back, and no other one is due before
+ * fp_breaker_probed(). */
+bool fp_breaker_probe(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
+/* That walk has ended, or could not be begun. */
+void fp_breaker_probed(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
+/* So many killed helpers hang there still.  Fewer than when this was told last: one
+ * has got out, so a probe is due. */
+void fp_breaker_hung(struct fp_breaker *b, uint32_t mount, unsigned n);
+/* All mounts that are out of service are due: something may have changed. */
+void fp_breaker_hurry(struct fp_breaker *b);
+
+/* Something else is mounted under that number, or nothing: it is in service.  True
+ * if it was not. */
+bool fp_breaker_reset(struct fp_breaker *b, uint32_t mount);
+
+/* Calls each for every mount of which something is remembered; it may call all of
+ * the above. */
+void fp_breaker_each(struct fp_breaker *b, void (*each)(void *ctx, uint32_t mount), void *ctx);
+/* Forgets those that are not worth remembering.  False: nothing is left. */
+bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms);
+
+struct fp_breaker_counts fp_breaker_counts(const struct fp_breaker *b);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fresh.h"
+
+#include <ev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache.h"
+#include "log.h"
+#include "mounts.h"
+#include "proto/clock.h"
+#include "proto/slots.h"
+#include "trail.h"
+#include "watch.h"
+
+#define BEAT_SECONDS   0.015    /* a third of FP_FRESH_MS */
+#define MOMENT_MS      5u       /* as good as now */
+#define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
+#define MAX_MARKED     64
+
+struct fp_fresh {
+    struct ev_loop *loop;
+    struct fp_fresh_parts parts;
+    uint32_t ttl_ms, stale_ms;
+    uint64_t caught_up_ms, used_ms;
+    ev_io inotify, fanotify, mounts;
+    ev_timer beat;
+    struct fp_fresh_counts counts;
+    bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
+    void *is_out_ctx;
+};
+
+/* ---- what is told ---- */
+
+static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                       bool replaced)
+{
+    struct fp_fresh *f = ctx;
+
+    f->counts.events++;
+    fp_cache_changed(f->parts.cache, key, name, len, replaced);
+}
+
+static void on_gone(void *ctx, const struct fp_watch_key *key)
+{
+    struct fp_fresh *f = ctx;
+
+    fp_cache_unwatched(f->parts.cache, key);
+}
+
+static void on_lost(void *ctx)
+{
+    struct fp_fresh *f = ctx;
+
+    f->counts.losses++;
+    fp_cache_disbelieve(f->parts.cache, NULL);
+    fp_log(FP_LOG_WARNING, 41, "more changes than the queue of events holds: all that is watched "
+           "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
+           "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
+}
+
+static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+
+static void tell_marks(struct fp_fresh *f)
+{
+    dev_t devs[MAX_MARKED];
+    size_t n = fp_watch_marked(f->parts.watch, devs, MAX_MARKED);
+
+    fp_mounts_set_marked(f->parts.mounts, devs, n);
+}
+
+/* A mount point: what lies there is something else now. */
+static void on_mount(void *ctx, const char *point)
+{
+    struct fp_fresh *f = ctx;
+    size_t n = fp_cache_disbelieve(f->parts.cache, point);
+
+    if (n > 0)
+        fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s: %zu entries are "
+               "looked at again", point, n);
+}
+
+static void on_mounts_changed(struct fp_fresh *f)
+{
+    f->counts.losses++;
+    tell_marks(f);
+    if (fp_mounts_changes(f->parts.mounts, on_mount, f) > 0)
+        return;
+    fp_cache_disbelieve(f->parts.cache, NULL);
+    fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
+           "again");
+}
+
+/* Whatever happened before this is called has been told when it returns. */
+static void catch_up(struct fp_fresh *f)
+{
+    uint64_t now = fp_now_ms();
+
+    if (fp_mounts_changed(f->parts.mounts))
+        on_mounts_changed(f);
+    fp_watch_drain(f->parts.watch, &ops, f);
+    fp_slots_publish(f->parts.slots, now);
+    f->caught_up_ms = now;
+}
+
+static void on_told(struct ev_loop *loop, ev_io *w, int events)
+{
+    (void)loop;
+    (void)events;
+    catch_up(w->data);
+}
+
+static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_fresh *f = w->data;
+
+    (void)events;
+    catch_up(f);
+    if (fp_slots_take_use(f->parts.slots))
+        f->used_ms = f->caught_up_ms;
+    else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
+        ev_timer_stop(loop, w);
+}
+
+void fp_fresh_ask(struct fp_fresh *f)
+{
+    uint64_t now = fp_now_ms();
+
+    f->used_ms = now;
+    if (!ev_is_active(&f->beat))
+        ev_timer_again(f->loop, &f->beat);
+    if (now >= f->caught_up_ms + MOMENT_MS)
+        catch_up(f);
+}
+
+/* ---- how long to believe ---- */
+
+static void say_refused(void)
+{
+    fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched is "
+           "believed for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+           "and max_descriptors");
+}
+
+void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
+                    struct fp_trust *trust)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct fp_origin *o = &trail->origins[i];
+        const struct fp_mount *m = fp_mounts_find(f->parts.mounts, o->mount);
+
+        trust[i] = (struct fp_trust){ .mount = o->mount, .ttl_ms = f->ttl_ms,
+                                      .stale_ms = f->stale_ms };
+        if (o->refused)
+            say_refused();
+        if (m == NULL)
+            continue;
+        trust[i].ttl_ms = m->ttl_ms;
+        trust[i].stale_ms = m->stale_if_error_ms;
+        /* A helper may have seen the table of a moment ago. */
+        trust[i].watchable = m->by != FP_BY_TTL
+            && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
+    }
+}
+
+/* ---- telling ---- */
+
+uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+                           size_t *known_r)
+{
+    const struct fp_mount *m = fp_mounts_of_path(f->parts.mounts, path, len);
+
+    *known_r = m != NULL ? strlen(m->point) : 0;
+    return m != NULL ? m->id : 0;
+}
+
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+{
+    const struct fp_mount *m = fp_mounts_find(f->parts.mounts, mount);
+
+    return m != NULL ? m->point : NULL;
+}
+
+void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+                          void *ctx)
+{
+    f->is_out = is_out;
+    f->is_out_ctx = ctx;
+}
+
+/* As in /proc/self/mountinfo: a blank or a line end would look like ours. */
+static void escape(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+
+    for (; *from != '\0' && n + 5 < size; from++) {
+        if (*from > ' ' && *from != '\\' && *from != 0x7f)
+            to[n++] = *from;
+        else
+            n += (size_t)snprintf(to + n, size - n, "\\%03o", (unsigned char)*from);
+    }
+    to[n] = '\0';
+}
+
+size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
+{
+    const struct fp_fresh *f = ctx;
+    char point[FP_MAX_PATH + 1], type[64];
+    const struct fp_mount *m;
+
+    if (n >= fp_mounts_count(f->parts.mounts))
+        return 0;
+    m = fp_mounts_at(f->parts.mounts, n);
+    escape(point, sizeof(point), m->point);
+    escape(type, sizeof(type), m->type);
+    return (size_t)snprintf(room, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
+                            type, fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
+                            f->is_out != NULL && f->is_out(f->is_out_ctx, m->id)
+                                ? " out-of-service" : "");
+}
+
+/* ---- start and end ---- */
+
+static void watch_fd(struct fp_fresh *f, ev_io *io, int fd)
+{
+    ev_init(io, on_told);
+    io->data = f;
+    if (fd == -1)
+        return;
+    ev_io_set(io, fd, EV_READ);
+    ev_set_priority(io, EV_MAXPRI);
+    ev_io_start(f->loop, io);
+}
+
+struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
+                                 uint32_t ttl_ms, uint32_t stale_ms)
+{
+    struct fp_fresh *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return NULL;
+    f->loop = loop;
+    f->parts = *parts;
+    fp_fresh_set(f, ttl_ms, stale_ms);
+    watch_fd(f, &f->inotify, parts->watch->inotify);
+    watch_fd(f, &f->fanotify, parts->watch->fanotify);
+    watch_fd(f, &f->mounts, fp_mounts_fd(parts->mounts));
+    ev_init(&f->beat, on_beat);
+    f->beat.data = f;
+    f->beat.repeat = BEAT_SECONDS;
+    tell_marks(f);
+    catch_up(f);
+    return f;
+}
+
+void fp_fresh_destroy(struct fp_fresh **fp)
+{
+    struct fp_fresh *f = *fp;
+
+    *fp = NULL;
+    if (f == NULL)
+        return;
+    ev_io_stop(f->loop, &f->inotify);
+    ev_io_stop(f->loop, &f->fanotify);
+    ev_io_stop(f->loop, &f->mounts);
+    ev_timer_stop(f->loop, &f->beat);
+    free(f);
+}
+
+void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms)
+{
+    f->ttl_ms = ttl_ms;
+    f->stale_ms = stale_ms;
+}
+
+struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+{
+    return f->counts;
+}

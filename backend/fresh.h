@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeps the cache up to date with what watches and the table of mounts tell,
+ * and says in the shared table that it is (slots.h).  All functions run on the
+ * loop.
+ */
+#ifndef FP_FRESH_H
+#define FP_FRESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ev_loop;
+struct fp_cache;
+struct fp_fresh;
+struct fp_mounts;
+struct fp_slots;
+struct fp_trail;
+struct fp_trust;
+struct fp_watch;
+
+/* All of them the caller's, and outlive it. */
+struct fp_fresh_parts {
+    struct fp_cache *cache;
+    struct fp_mounts *mounts;
+    const struct fp_watch *watch;
+    struct fp_slots *slots;
+};
+
+struct fp_fresh_counts {
+    uint64_t events, losses;      /* losses: events that were lost, changes of mounts */
+};
+
+/* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
+struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
+                                 uint32_t ttl_ms, uint32_t stale_ms);
+void fp_fresh_destroy(struct fp_fresh **f);
+
+/* New settings. */
+void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms);
+
+/*
+ * Before a question is answered: takes in what was told, unless that was done a
+ * moment ago; and for a while leases are kept in force.
+ */
+void fp_fresh_ask(struct fp_fresh *f);
+
+/* How long what each of n steps leads to may be believed. */
+void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
+                    struct fp_trust *trust);
+
+/*
+ * The mount that the path lies on, taken literally, and the length of its mount
+ * point; 0 and 0: unknown.
+ */
+uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+                           size_t *known_r);
+/* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount);
+
+/* Whom the report of the mounts asks whether one is out of service. */
+void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+                          void *ctx);
+
+/* Report of the mounts (control.h): ctx is a struct fp_fresh. */
+size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size);
+
+struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f);
+
+#endif

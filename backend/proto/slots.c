@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fdio.h"
+
+#define MAGIC 0x46505332u    /* "FPS2": another layout, another number */
+
+/* The first area.  Slot 0's byte in the second says that leases are in use. */
+struct generations {
+    uint32_t magic, n;
+    _Atomic uint64_t fresh_until_ms;
+    _Atomic uint32_t generation[];
+};
+
+struct fp_slots {
+    struct generations *table;
+    _Atomic uint8_t *marks;
+    int table_fd, marks_fd;
+    uint32_t n;               /* slots, slot 0 included; the table's own number could
+                                 not be trusted if anybody else could write it */
+    uint32_t n_free;
+    uint32_t free[];          /* a stack */
+};
+
+static size_t table_size(uint32_t n)
+{
+    return sizeof(struct generations) + n * sizeof(_Atomic uint32_t);
+}
+
+/* A sealed memfd of that size, mapped for us to write. */
+static void *make_area(const char *name, size_t size, unsigned seals, int *fd_r)
+{
+    void *p = MAP_FAILED;
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd != -1 && ftruncate(fd, (off_t)size) == 0)
+        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW
+                                 | F_SEAL_SEAL) == -1) {
+        munmap(p, size);
+        p = MAP_FAILED;
+    }
+    if (p == MAP_FAILED)
+        fp_close(&fd);
+    *fd_r = fd;
+    return p == MAP_FAILED ? NULL : p;
+}
+
+struct fp_slots *fp_slots_create(uint32_t n)
+{
+    struct fp_slots *s = malloc(sizeof(*s) + n * sizeof(s->free[0]));
+
+    if (s == NULL)
+        return NULL;
+    s->n = n + 1;
+    s->table_fd = s->marks_fd = -1;
+    s->marks = NULL;
+    s->table = make_area("flashpache-generations", table_size(s->n), F_SEAL_FUTURE_WRITE,
+                         &s->table_fd);
+    if (s->table != NULL)
+        s->marks = make_area("flashpache-marks", s->n, 0, &s->marks_fd);
+    if (s->marks == NULL) {
+        fp_slots_destroy(&s);
+        return NULL;
+    }
+    s->table->magic = MAGIC;
+    s->table->n = s->n;
+    s->n_free = 0;
+    for (uint32_t i = n; i > 0; i--)
+        s->free[s->n_free++] = i;
+    return s;
+}
+
+void fp_slots_destroy(struct fp_slots **sp)
+{
+    struct fp_slots *s = *sp;
+
+    *sp = NULL;
+    if (s == NULL)
+        return;
+    if (s->table != NULL)
+        munmap(s->table, table_size(s->n));
+    if (s->marks != NULL)
+        munmap((void *)s->marks, s->n);
+    fp_close(&s->table_fd);
+    fp_close(&s->marks_fd);
+    free(s);
+}
+
+int fp_slots_generations_fd(const struct fp_slots *s)
+{
+    return s->table_fd;
+}
+
+int fp_slots_marks_fd(const struct fp_slots *s)
+{
+    return s->marks_fd;
+}
+
+uint32_t fp_slots_take(struct fp_slots *s)
+{
+    return s->n_free > 0 ? s->free[--s->n_free] : FP_NO_SLOT;
+}
+
+void fp_slots_release(struct fp_slots *s, uint32_t slot)
+{
+    if (slot == FP_NO_SLOT)
+        return;
+    fp_slots_bump(s, slot);
+    s->free[s->n_free++] = slot;
+}
+
+uint32_t fp_slots_generation(const struct fp_slots *s, uint32_t slot)
+{
+    return atomic_load_explicit(&s->table->generation[slot], memory_order_relaxed);
+}
+
+void fp_slots_bump(struct fp_slots *s, uint32_t slot)
+{
+    /* Release: whoever sees the new generation and asks sees what it is for;
+     * with fp_slots_publish() also the order that slots.h promises. */
+    if (slot != FP_NO_SLOT)
+        atomic_fetch_add_explicit(&s->table->generation[slot], 1, memory_order_release);
+}
+
+bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot)
+{
+    /* A hint: a mark that is lost between the two makes an entry go earlier. */
+    if (atomic_load_explicit(&s->marks[slot], memory_order_relaxed) == 0)
+        return false;
+    atomic_store_explicit(&s->marks[slot], 0, memory_order_relaxed);
+    return slot != FP_NO_SLOT;
+}
+
+bool fp_slots_take_use(struct fp_slots *s)
+{
+    bool used = atomic_load_explicit(&s->marks[FP_NO_SLOT], memory_order_relaxed) != 0;
+
+    if (used)
+        atomic_store_explicit(&s->marks[FP_NO_SLOT], 0, memory_order_relaxed);
+    return used;
+}
+
+void fp_slots_publish(struct fp_slots *s, uint64_t now_ms)
+{
+    /* After every generation that was changed: see slots.h. */
+    atomic_store_explicit(&s->table->fresh_until_ms, now_ms + FP_FRESH_MS,
+                          memory_order_release);
+}
+
+/* ---- an asker's side ---- */
+
+struct fp_slots_view {
+    atomic_uint references;
+    const struct generations *table;
+    _Atomic uint8_t *marks;
+    uint32_t n;
+    dev_t dev;                /* of the generations' memfd */
+    ino_t ino;
+};
+
+/* The size of a memfd that cannot become smaller; 0 where it could. */
+static size_t sealed_size(int fd)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (seals == -1 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &st) == -1 || st.st_size < 0)
+        return 0;
+    return (size_t)st.st_size;
+}
+
+static bool fits(size_t table, size_t marks)
+{
+    return marks > 1 && marks <= FP_MAX_SLOTS + 1u && table == table_size((uint32_t)marks);
+}
+
+struct fp_slots_view *fp_slots_view_create(int generations, int marks)
+{
+    size_t size = sealed_size(generations), n = sealed_size(marks);
+    struct fp_slots_view *v;
+    struct stat st;
+
+    if (!fits(size, n) || fstat(generations, &st) == -1) {
+        errno = EPROTO;
+        return NULL;
+    }
+    v = malloc(sizeof(*v));
+    if (v == NULL)
+        return NULL;
+    atomic_init(&v->references, 1);
+    v->n = (uint32_t)n;
+    v->dev = st.st_dev;
+    v->ino = st.st_ino;
+    v->table = mmap(NULL, size, PROT_READ, MAP_SHARED, generations, 0);
+    v->marks = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, marks, 0);
+    if (v->table != MAP_FAILED && (void *)v->marks != MAP_FAILED
+        && v->table->magic == MAGIC && v->table->n == v->n)
+        return v;
+    if (v->table != MAP_FAILED)
+        munmap((void *)v->table, size);
+    if ((void *)v->marks != MAP_FAILED)
+        munmap((void *)v->marks, n);
+    free(v);
+    errno = EPROTO;
+    return NULL;
+}
+
+bool fp_slots_view_is(const struct fp_slots_view *v, int generations)
+{
+    struct stat st;
+
+    return fstat(generations, &st) == 0 && st.st_dev == v->dev && st.st_ino == v->ino;
+}
+
+void fp_slots_view_retain(struct fp_slots_view *v)
+{
+    atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
+}
+
+void fp_slots_view_release(struct fp_slots_view **vp)
+{
+    struct fp_slots_view *v = *vp;
+
+    *vp = NULL;
+    /* All use by other threads is over before the last one unmaps. */
+    if (v == NULL
+        || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
+    munmap((void *)v->table, table_size(v->n));
+    munmap((void *)v->marks, v->n);
+    free(v);
+}
+
+bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms)
+{
+    /* Acquire: generations are read after it. */
+    return now_ms < atomic_load_explicit(&v->table->fresh_until_ms, memory_order_acquire);
+}
+
+bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation)
+{
+    return slot != FP_NO_SLOT && slot < v->n
+        && atomic_load_explicit(&v->table->generation[slot], memory_order_acquire) == generation;
+}
+
+static void set_mark(const struct fp_slots_view *v, uint32_t slot)
+{
+    /* Looked at first: a line that all write would travel between processors. */
+    if (slot < v->n && atomic_load_explicit(&v->marks[slot], memory_order_relaxed) == 0)
+        atomic_store_explicit(&v->marks[slot], 1, memory_order_relaxed);
+}
+
+void fp_slots_view_mark(const struct fp_slots_view *v, uint32_t slot)
+{
+    set_mark(v, slot);
+    set_mark(v, FP_NO_SLOT);
+}

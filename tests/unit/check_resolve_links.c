@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links are followed name by name here: it must come out as if the kernel had
+ * followed them; and every name on which that depends must be noted.
+ */
+#include "config.h"
+#include "resolve.h"
+
+#include "mounts.h"
+#include "resolve_kit.h"
+#include "watch.h"
+
+#define MOST_LINKS 40
+
+static struct fp_mounts_view *view;
+static struct fp_mounts *mounts;
+static struct fp_watch watch;
+
+/* ---- as the kernel does ---- */
+
+static void assert_status(fp_status st, int done, const char *path)
+{
+    const fp_status expected = done == 0 ? FP_OK : fp_status_from_errno(errno);
+    char text[PATH_MAX];
+    ssize_t n = readlink(path, text, sizeof(text));
+
+    ck_assert_msg(st == expected, "%s, a link to \"%.*s\": %d, not %d", path,
+                  n > 0 && n < 100 ? (int)n : 0, text, (int)st, (int)expected);
+}
+
+static void assert_same_thing(const struct fp_meta *m, const struct stat *st)
+{
+    ck_assert_uint_eq(m->mode, st->st_mode);
+    ck_assert_uint_eq(m->uid, st->st_uid);
+    ck_assert_uint_eq(m->dev, st->st_dev);
+    ck_assert_uint_eq(m->ino, st->st_ino);
+}
+
+/* What lies above the directory, and /proc, may change while we look. */
+static void assert_steps_in_dir(const char *path)
+{
+    char part[PATH_MAX];
+    struct stat st;
+
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        const struct fp_step *s = &answer.steps[i];
+
+        if (s->end <= strlen(dir))
+            continue;
+        snprintf(part, sizeof(part), "%.*s", (int)s->end, path);
+        assert_status(s->status, lstat(part, &st), part);
+        if (s->status != FP_OK)
+            continue;
+        assert_same_thing(&s->self, &st);
+        if (!S_ISLNK(st.st_mode))
+            continue;
+        assert_status(s->target_status, stat(part, &st), part);
+        if (s->target_status == FP_OK)
+            assert_same_thing(&s->target, &st);
+    }
+}
+
+/* Every step is what lstat(2) and stat(2) say of that part of the path. */
+static void assert_as_kernel(const char *name)
+{
+    struct stat st;
+
+    resolve(name);
+    assert_steps_in_dir(in_dir(name));
+    if (stat(in_dir(name), &st) == 0) {
+        ck_assert_uint_eq(last()->end, strlen(in_dir(name)));
+        ck_assert_ptr_nonnull(fp_step_target(last()));
+        ck_assert_uint_eq(fp_step_target(last())->ino, st.st_ino);
+        ck_assert_uint_eq(fp_step_target(last())->dev, st.st_dev);
+        ck_assert_int_eq(answer.fd != -1, S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+    } else {
+        ck_assert_int_eq(answer.fd, -1);
+    }
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + (answer.fd != -1));
+}
+
+static void make_tree(void)
+{
+    make_dir("a");
+    make_dir("a/b");
+    make_dir("a/b/c");
+    make_dir("t");
+    unit_write_file(in_dir("a/file"), "content");
+    unit_write_file(in_dir("a/b/file"), "deeper");
+    unit_write_file(in_dir("t/file"), "other");
+    ck_assert_int_eq(mkfifo(in_dir("a/fifo"), 0644), 0);
+    make_link("file", "a/near");
+    make_link("b", "a/dir");
+    make_link("no", "a/dangling");
+    make_link("loop2", "a/loop1");
+    make_link("loop1", "a/loop2");
+    make_link("self", "a/self");
+}
+
+static const char *const texts[] = {
+    "file", "./file", "././/file", "b", "b/", "b//", "b/.", "b/./", "b/..", "b/../", "b/../file",
+    "b/c/../file", "b/c/../../file", "..", "../", "../t", "../t/file", "../t/", "../a/b/../file",
+    "../../../../../../../../../../../..", "../../../../../../../../../../../../proc/version",
+    ".", "./", "./.", "b///file", ".//b//file", "near", "near/", "dir", "dir/", "dir/file",
+    "dir/..", "dir/../t", "dir/../file", "dir/../dir/file", "dir/./file", "/", "//", "///", "/.",
+    "/..", "/proc", "/proc/", "/proc/version", "//proc//version", "/../proc/version",
+    "/no/such/name", "no", "no/", "no/.", "no/..", "no/file", "b/no", "b/no/../file", "file/",
+    "file/.", "file/..", "file/x", "file/../file", "near/x", "near/..", "fifo", "fifo/",
+    "dangling", "dangling/", "dangling/..", "loop1", "loop1/", "loop2/x", "self", "self/..",
+    "b/c/..", "...", ".hidden", "..b", " ", "b/c/../c/../c/../file", "/dev/null", "/dev/null/",
+    "/proc/self/fd", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe", "/etc/mtab",
+};
+
+START_TEST(every_kind_of_text)
+{
+    make_tree();
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        make_link(texts[i], "a/link");
+        assert_as_kernel("a/link");
+        assert_as_kernel("a/link/file");
+        assert_as_kernel("a/link/b/file");
+        assert_as_kernel("a/link/no");
+        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
+    }
+}
+END_TEST
+
+/* Absolute ones into the same tree, and links to each of them. */
+START_TEST(every_kind_of_text_by_another_link)
+{
+    char text[PATH_MAX];
+
+    make_tree();
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        make_link(texts[i], "a/link");
+        make_link("../a/link", "t/second");
+        ck_assert_int_lt(snprintf(text, sizeof(text), "%s/", in_dir("t/second")), PATH_MAX);
+        make_link(text, "third");
+        make_link("third/../link", "fourth");
+        make_link("a/link/file", "fifth");
+        assert_as_kernel("t/second");
+        assert_as_kernel("third");
+        assert_as_kernel("third/file");
+        assert_as_kernel("fourth");
+        assert_as_kernel("fifth");
+        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
+        ck_assert_int_eq(unlink(in_dir("t/second")), 0);
+        ck_assert_int_eq(unlink(in_dir("third")), 0);
+        ck_assert_int_eq(unlink(in_dir("fourth")), 0);
+        ck_assert_int_eq(unlink(in_dir("fifth")), 0);
+    }
+}
+END_TEST
+
+/* "l1" leads to "l2" and so on to the file: the kernel follows 40. */
+START_TEST(as_many_links_as_the_kernel_follows)
+{
+    char from[16], to[16];
+
+    unit_write_file(in_dir("l0"), "content");
+    for (int i = 1; i <= MOST_LINKS + 2; i++) {
+        snprintf(from, sizeof(from), "l%d", i);
+        snprintf(to, sizeof(to), "l%d", i - 1);
+        make_link(to, from);
+        assert_as_kernel(from);
+    }
+    resolve("l40");
+    assert_open("content");
+    resolve("l41");
+    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+}
+END_TEST
+
+/* The number is of all of them, not of those that lie in one another. */
+START_TEST(as_many_links_side_by_side)
+{
+    char text[16 * MOST_LINKS];
+
+    make_dir("d");
+    make_link(".", "d/s");
+    unit_write_file(in_dir("d/file"), "content");
+    for (int n = MOST_LINKS - 3; n <= MOST_LINKS + 1; n++) {
+        strcpy(text, "d/");
+        for (int i = 0; i < n; i++)
+            strcat(text, "s/");
+        strcat(text, "file");
+        make_link(text, "link");
+        assert_as_kernel("link");
+        ck_assert_int_eq(unlink(in_dir("link")), 0);
+    }
+}
+END_TEST
+
+START_TEST(very_long_texts)
+{
+    char *text = malloc(PATH_MAX);
+
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("d", "e");
+    for (int i = 0; i < 40; i++) {
+        const size_t len = (size_t)(PATH_MAX - 1 - i * 100);
+
+        /* "d/././.../file" in that many bytes, or "d////...file". */
+        memset(text, '/', len);
+        for (size_t k = 0; _i == 0 && k + 1 < len; k += 2)
+            memcpy(text + k, "./", 2);
+        memcpy(text, "d/", 2);
+        memcpy(text + len - 5, "/file", 5);
+        text[len] = '\0';
+        make_link(text, "link");
+        assert_as_kernel("link");
+        resolve("link");
+        assert_open("content");
+        ck_assert_int_eq(unlink(in_dir("link")), 0);
+    }
+    free(text);
+}
+END_TEST
+
+/* Texts add up while some is left of each. */
+START_TEST(long_texts_behind_one_another)
+{
+    char *text = malloc(PATH_MAX), name[16];
+
+    unit_write_file(in_dir("file"), "content");
+    make_link(".", "l0");
+    for (int i = 1; i <= 5; i++) {
+        const size_t len = 3000;
+
+        snprintf(name, sizeof(name), "l%d", i - 1);
+        memset(text, '/', len);
+        memcpy(text, name, strlen(name));
+        text[len] = '\0';
+        snprintf(name, sizeof(name), "l%d", i);
+        make_link(text, name);
+        resolve(name);
+        /* Where it is too much for us, we say so, and never anything else. */
+        if (last()->target_status != FP_NAMETOOLONG)
+            assert_as_kernel(name);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(names_that_are_too_long)
+{
+    char text[FP_MAX_NAME + 10];
+
+    for (size_t len = FP_MAX_NAME - 1; len < FP_MAX_NAME + 5; len++) {
+        memset(text, 'n', len);
+        text[len] = '\0';
+        make_link(text, "link");
+        assert_as_kernel("link");
+        ck_assert_int_eq(unlink(in_dir("link")), 0);
+    }
+}
+END_TEST
+
+/* ---- rights; root has them all, so another user asks ---- */
+
+static void become_nobody(void)
+{
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setegid(UNIT_NOBODY), 0);
+    ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
+}
+
+static void become_root_again(void)
+{
+    if (getuid() != 0)
+        return;
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(setegid(0), 0);
+}
+
+START_TEST(through_directories_without_rights)
+{
+    static const mode_t modes[] = { 0755, 0711, 0644, 0600, 0000, 0111, 0444 };
+
+    make_dir("d");
+    make_dir("d/e");
+    unit_write_file(in_dir("d/file"), "content");
+    unit_write_file(in_dir("d/e/file"), "deeper");
+    make_link("d", "dir");
+    make_link("d/file", "file");
+    make_link("d/e", "deep");
+    make_link("d/e/../file", "up");
+    make_link("d/..", "back");
+    make_link("d/.", "here");
+    make_link("d/no", "no");
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        ck_assert_int_eq(chmod(in_dir("d"), modes[i]), 0);
+        become_nobody();
+        assert_as_kernel("dir");
+        assert_as_kernel("dir/file");
+        assert_as_kernel("dir/e/file");
+        assert_as_kernel("file");
+        assert_as_kernel("deep");
+        assert_as_kernel("deep/file");
+        assert_as_kernel("up");
+        assert_as_kernel("back");
+        assert_as_kernel("back/d");
+        assert_as_kernel("here");
+        assert_as_kernel("no");
+        become_root_again();
+    }
+    ck_assert_int_eq(chmod(in_dir("d"), 0755), 0);
+}
+END_TEST
+
+/* ---- protected_symlinks (proc(5)) ---- */
+
+static bool links_are_protected(void)
+{
+    char c = '0';
+    int fd = open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC);
+
+    if (fd == -1 || read(fd, &c, 1) != 1)
+        c = '0';
+    fp_close(&fd);
+    return c != '0';
+}
+
+/* A sticky directory for all, and links in it of somebody else than who asks. */
+static void make_sticky(mode_t mode, uid_t owner, uid_t links)
+{
+    make_dir("sticky");
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("../d/file", "sticky/file");
+    make_link("../d", "sticky/dir");
+    make_link("file", "sticky/second");
+    make_link("sticky/file", "out");
+    make_link("sticky/dir", "outdir");
+    make_link("sticky/second", "outsecond");
+    ck_assert_int_eq(lchown(in_dir("sticky/file"), links, links), 0);
+    ck_assert_int_eq(lchown(in_dir("sticky/dir"), links, links), 0);
+    ck_assert_int_eq(lchown(in_dir("sticky/second"), links, links), 0);
+    ck_assert_int_eq(chown(in_dir("sticky"), owner, owner), 0);
+    ck_assert_int_eq(chmod(in_dir("sticky"), mode), 0);
+}
+
+static void remove_sticky(void)
+{
+    ck_assert_int_eq(nftw(in_dir("sticky"), unit_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(nftw(in_dir("d"), unit_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(unlink(in_dir("out")), 0);
+    ck_assert_int_eq(unlink(in_dir("outdir")), 0);
+    ck_assert_int_eq(unlink(in_dir("outsecond")), 0);
+}
+
+START_TEST(links_in_sticky_directories)
+{
+    static const mode_t modes[] = { 01777, 0777, 01775, 01755 };
+    static const uid_t users[] = { 0, UNIT_NOBODY, 1234 };
+    unsigned denied = 0;
+
+    if (geteuid() != 0) {
+        fprintf(stderr, "SKIPPED: links of other users cannot be made\n");
+        return;
+    }
+    for (unsigned i = 0; i < 4 * 3 * 3; i++) {
+        make_sticky(modes[i % 4], users[i / 4 % 3], users[i / 12]);
+        become_nobody();
+        assert_as_kernel("sticky/file");
+        denied += last()->target_status == FP_DENIED;
+        assert_as_kernel("sticky/dir");
+        assert_as_kernel("sticky/second");
+        assert_as_kernel("out");
+        assert_as_kernel("outdir");
+        assert_as_kernel("outsecond");
+        become_root_again();
+        remove_sticky();
+    }
+    ck_assert_int_eq(denied > 0, links_are_protected());
+}
+END_TEST
+
+/* The rule itself, whether this kernel keeps it now or not. */
+START_TEST(rule_of_sticky_directories)
+{
+    static const struct {
+        mode_t mode;
+        uid_t owner, link;
+        bool denied;
+    } rows[] = {
+        { 01777, 0, 0, false }, { 01777, 0, UNIT_NOBODY, false }, { 01777, 0, 1234, true },
+        { 01777, 1234, 1234, false }, { 01777, 1234, 0, true },
+        { 01777, UNIT_NOBODY, 1234, true }, { 01777, UNIT_NOBODY, UNIT_NOBODY, false },
+        { 0777, 0, 1234, false }, { 01775, 0, 1234, false }, { 01755, 0, 1234, false },
+    };
+
+    if (geteuid() != 0)
+        return;
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const bool on = i % 2 == 0, denied = on && rows[i / 2].denied;
+
+        make_sticky(rows[i / 2].mode, rows[i / 2].owner, rows[i / 2].link);
+        resolver.protected_links = on;
+        become_nobody();
+        resolve("sticky/file");
+        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
+        ck_assert_int_eq(answer.fd != -1, !denied);
+        resolve("out");
+        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
+        resolve("outsecond");
+        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
+        resolve("d/file");
+        assert_open("content");
+        become_root_again();
+        remove_sticky();
+    }
+}
+END_TEST
+
+/* The rule is about the last name of a path alone, in a text as well. */
+START_TEST(links_in_the_middle_of_a_text)
+{
+    if (geteuid() != 0)
+        return;
+    make_sticky(01777, 0, 1234);
+    make_link("sticky/dir/file", "through");
+    make_link("sticky/dir/", "slash");
+    make_link("sticky/dir/.", "dot");
+    make_link("sticky/dir/..", "up");
+    become_nobody();
+    /* This kernel, whether it has the rule or not. */
+    assert_as_kernel("through");
+    assert_as_kernel("slash");
+    assert_as_kernel("dot");
+    assert_as_kernel("up");
+    /* And one that has it. */
+    resolver.protected_links = true;
+    resolve("slash");
+    ck_assert_int_eq((int)last()->target_status, FP_DENIED);
+    resolve("through");
+    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    resolve("dot");
+    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    resolve("up");
+    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    become_root_again();
+}
+END_TEST
+
+/* ---- what it depends on ---- */
+
+static void setup_watch(void)
+{
+    static const struct fp_mount_rule rules[] = { { "/", FP_BY_INOTIFY, -1, -1 } };
+    const struct fp_mounts_settings mount_settings = { rules, 1, FP_BY_INOTIFY, 1000, 0 };
+
+    watch = (struct fp_watch){ -1, -1 };
+    ck_assert(fp_watch_open(&watch));
+    view = fp_mounts_view_create();
+    ck_assert_ptr_nonnull(view);
+    mounts = fp_mounts_create(NULL, &mount_settings, view);
+    ck_assert_ptr_nonnull(mounts);
+    setup();
+    settings.view = view;
+    settings.watch = &watch;
+}
+
+static void teardown_watch(void)
+{
+    teardown();
+    fp_mounts_destroy(&mounts);
+    fp_watch_close(&watch);
+}
+
+static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+static struct fp_watch_key key_of(const char *path)
+{
+    struct fp_watch_key k;
+    struct stat st;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_int_eq((int)fp_watch_place(&watch, FP_BY_INOTIFY, fd, S_ISDIR(st.st_mode), &k),
+                     FP_OK);
+    close(fd);
+    return k;
+}
+
+/* The one name that was passed as number i, for the last step. */
+static void assert_via(unsigned i, const char *place, const char *name)
+{
+    const struct fp_watch_key k = key_of(place);
+    const struct fp_via *v = &trail.vias[i];
+
+    ck_assert_uint_lt(i, trail.n_vias);
+    ck_assert_uint_eq(v->step, answer.n_steps - 1);
+    ck_assert_msg(v->len == strlen(name) && memcmp(trail.names + v->at, name, v->len) == 0,
+                  "name %u is %.*s, not %s", i, (int)v->len, trail.names + v->at, name);
+    ck_assert_msg(same_key(&v->watch, &k), "name %u, %s, was not passed in %s", i, name, place);
+}
+
+static const struct fp_origin *origin(void)
+{
+    return &trail.origins[answer.n_steps - 1];
+}
+
+static void assert_watched(const char *name)
+{
+    const struct fp_watch_key k = key_of(in_dir(name));
+
+    ck_assert(!origin()->untold);
+    ck_assert(!origin()->refused);
+    ck_assert(same_key(&origin()->watch, &k));
+}
+
+/* That file systems of the test's directory can be watched at all. */
+static bool can_watch(void)
+{
+    struct statx st;
+    bool local;
+
+    ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_MNT_ID, &st), 0);
+    if (fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id, &local) == FP_BY_INOTIFY)
+        return true;
+    fprintf(stderr, "SKIPPED: %s is not watched\n", dir);
+    return false;
+}
+
+START_TEST(names_of_a_relative_text)
+{
+    if (!can_watch())
+        return;
+    make_tree();
+    make_link("b/../dir/./c//..", "a/link");
+    resolve("a/link");
+    ck_assert_uint_eq(trail.n_vias, 4);
+    assert_via(0, in_dir("a"), "b");
+    assert_via(1, in_dir("a"), "dir");
+    assert_via(2, in_dir("a"), "b");       /* where "dir" leads to */
+    assert_via(3, in_dir("a/b"), "c");
+    assert_watched("a/b");
+}
+END_TEST
+
+START_TEST(names_of_an_absolute_text)
+{
+    char text[PATH_MAX], place[PATH_MAX] = "/";
+    unsigned n = 0;
+
+    if (!can_watch())
+        return;
+    make_tree();
+    snprintf(text, sizeof(text), "%s", in_dir("a/b/file"));
+    make_link(text, "t/link");
+    resolve("t/link");
+    if (origin()->untold) {
+        fprintf(stderr, "SKIPPED: not all above %s is watched\n", dir);
+        return;
+    }
+    for (char *name = strtok(text, "/"); name != NULL; name = strtok(NULL, "/")) {
+        assert_via(n++, place, name);
+        if (strcmp(place, "/") != 0)
+            strcat(place, "/");
+        strcat(place, name);
+    }
+    ck_assert_uint_eq(trail.n_vias, n);
+    assert_watched("a/b/file");
+}
+END_TEST
+
+START_TEST(names_up_to_where_it_ends)
+{
+    static const struct { const char *text, *names[3]; } rows[] = {
+        { "no/x/y", { "no" } }, { "file/x", { "file" } }, { "b/no/x", { "b", "no" } },
+        { "dangling", { "dangling", "no" } }, { "dir/no", { "dir", "b", "no" } },
+    };
+
+    if (!can_watch())
+        return;
+    make_tree();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned n = 0;
+
+        make_link(rows[i].text, "a/link");
+        resolve("a/link");
+        ck_assert_int_ne((int)last()->target_status, FP_OK);
+        for (; n < 3 && rows[i].names[n] != NULL; n++)
+            assert_via(n, n > 0 && strcmp(rows[i].names[n], "no") == 0
+                       && strcmp(rows[i].names[n - 1], "b") == 0 ? in_dir("a/b") : in_dir("a"),
+                       rows[i].names[n]);
+        ck_assert_uint_eq(trail.n_vias, n);
+        ck_assert(!origin()->untold);
+        ck_assert_uint_eq(origin()->watch.len, 0);
+        ck_assert_uint_eq(origin()->mount, 0);
+        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
+    }
+}
+END_TEST
+
+START_TEST(no_names_without_links)
+{
+    if (!can_watch())
+        return;
+    make_tree();
+    resolve("a/b/file");
+    ck_assert_uint_eq(trail.n_vias, 0);
+    assert_watched("a/b/file");
+    for (unsigned i = 0; i + 1 < answer.n_steps; i++)
+        ck_assert(!trail.origins[i].untold);
+    make_link("..", "a/up");
+    resolve("a/up");
+    ck_assert_uint_eq(trail.n_vias, 0);
+    assert_watched("");
+}
+END_TEST
+
+/* Of each step its own; the trail says which. */
+START_TEST(names_of_several_links)
+{
+    if (!can_watch())
+        return;
+    make_tree();
+    make_link("a", "l");
+    resolve("l/dir/file");
+    ck_assert_uint_eq(trail.n_vias, 2);
+    ck_assert_uint_eq(trail.vias[0].step, answer.n_steps - 3);
+    ck_assert_uint_eq(trail.vias[1].step, answer.n_steps - 2);
+    assert_watched("a/b/file");
+}
+END_TEST
+
+/* More than is noted: then nothing is promised. */
+START_TEST(too_many_names)
+{
+    char text[8 * FP_MAX_VIAS] = "";
+
+    if (!can_watch())
+        return;
+    make_dir("s");
+    make_dir("s/t");
+    for (int i = 0; i < FP_MAX_VIAS; i++)
+        strcat(text, i % 2 == 0 ? "s/" : "../");
+    make_link(text, "few");
+    strcpy(text, "");
+    for (int i = 0; i <= FP_MAX_VIAS; i++)
+        strcat(text, "s/../");
+    strcpy(text + strlen(text) - 1, "");
+    make_link(text, "many");
+    resolve("few");
+    ck_assert_uint_eq(trail.n_vias, FP_MAX_VIAS / 2);
+    ck_assert(!origin()->untold);
+    resolve("many");
+    ck_assert_uint_eq(trail.n_vias, FP_MAX_VIAS);
+    ck_assert(origin()->untold);
+    ck_assert_int_eq((int)last()->target_status, FP_OK);
+}
+END_TEST
+
+/* Where nothing tells of changes, they may happen untold. */
+START_TEST(names_where_nothing_is_watched)
+{
+    if (!can_watch())
+        return;
+    make_tree();
+    make_link("/proc/version", "link");
+    resolve("link");
+    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    ck_assert(origin()->untold);
+    ck_assert_uint_eq(origin()->watch.len, 0);
+    settings.view = NULL;
+    resolve("a/dir");
+    ck_assert(origin()->untold);
+    ck_assert_uint_eq(trail.n_vias, 0);
+}
+END_TEST
+
+static struct fp_watch_key told_key;
+static char told_name[FP_MAX_NAME + 1];
+
+static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                       bool replaced)
+{
+    (void)ctx;
+    if (!replaced)
+        return;
+    told_key = *key;
+    memcpy(told_name, name, len);
+    told_name[len] = '\0';
+}
+
+static void on_gone(void *ctx, const struct fp_watch_key *key)
+{
+    (void)ctx;
+    (void)key;
+}
+
+static void on_lost(void *ctx)
+{
+    (void)ctx;
+    ck_abort_msg("events were lost");
+}
+
+/* The switch of a release: what is told is what was noted. */
+START_TEST(event_of_a_name_that_was_passed)
+{
+    static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+
+    if (!can_watch())
+        return;
+    make_dir("releases");
+    make_dir("releases/41");
+    make_dir("releases/42");
+    make_link("releases/41", "current");
+    make_link("current/.", "htdocs");
+    resolve("htdocs");
+    fp_watch_drain(&watch, &ops, NULL);
+    make_link("releases/42", "new");
+    ck_assert_int_eq(rename(in_dir("new"), in_dir("current")), 0);
+    fp_watch_drain(&watch, &ops, NULL);
+    ck_assert_str_eq(told_name, "current");
+    assert_via(0, dir, "current");
+    ck_assert(same_key(&told_key, &trail.vias[0].watch));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("resolve_links");
+    TCase *t = add_case(s, "as_the_kernel");
+
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, every_kind_of_text);
+    tcase_add_test(t, every_kind_of_text_by_another_link);
+    tcase_add_test(t, as_many_links_as_the_kernel_follows);
+    tcase_add_test(t, as_many_links_side_by_side);
+    tcase_add_loop_test(t, very_long_texts, 0, 2);
+    tcase_add_test(t, long_texts_behind_one_another);
+    tcase_add_test(t, names_that_are_too_long);
+    t = add_case(s, "rights");
+    tcase_add_test(t, through_directories_without_rights);
+    tcase_add_test(t, links_in_sticky_directories);
+    tcase_add_test(t, rule_of_sticky_directories);
+    tcase_add_test(t, links_in_the_middle_of_a_text);
+    t = unit_add_case(s, "names", setup_watch, teardown_watch, 0);
+    tcase_add_test(t, names_of_a_relative_text);
+    tcase_add_test(t, names_of_an_absolute_text);
+    tcase_add_test(t, names_up_to_where_it_ends);
+    tcase_add_test(t, no_names_without_links);
+    tcase_add_test(t, names_of_several_links);
+    tcase_add_test(t, too_many_names);
+    tcase_add_test(t, names_where_nothing_is_watched);
+    tcase_add_test(t, event_of_a_name_that_was_passed);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
