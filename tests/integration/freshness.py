@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How soon a change must show, and the daemon's settings that go with it: the only place.
+
+FLASHPACHE_WATCH=ttl    run as where nothing is watched: a local change, too, shows within the TTL
+"""
+
+import os
+
+TTL_MS = 80
+WATCHED_MS = 50
+# Far beyond any test: where changes are watched for, no TTL may do the watching's work.
+NEVER_MS = 600_000
+WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"
+
+
+def bound_s(local):
+    """A request that starts this long after a change has returned shows it."""
+    return (WATCHED_MS if local and WATCHED else TTL_MS) / 1000
+
+
+def settings(local):
+    """Settings of a daemon whose files are all on a local file system, or all on another."""
+    if not WATCHED:
+        return {"ttl_ms": TTL_MS, "watch": "ttl"}
+    return {"ttl_ms": NEVER_MS if local else TTL_MS}

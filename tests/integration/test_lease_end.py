@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases end by themselves when the daemon can no longer tell of changes."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import tree
+from freshness import bound_s, settings
+from keepalive import Connection
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+TIMEOUT_MS = 200
+IDLE_S = 3.0        # longer than the daemon keeps leases in force that nobody uses
+
+
+@pytest.fixture
+def server(flashpached_program, module_path, lab, root):  # the programs first: lab looks for them
+    """One of its own for each test, with a short name: a socket's path may not be long."""
+    config = ('Header always set X-Note "expr=%{note:flashpache}"\n'
+              f"FlashpacheTimeout {TIMEOUT_MS}ms\n")
+    return lab.under_test(root.name, root, mpm="event", config=config, daemon_settings=settings(True))
+
+
+@pytest.fixture
+def root(base):
+    root = base / f"end{len(list(base.glob('end*')))}"
+    tree.put(root / "file.txt", "old\n")
+    return root
+
+
+def ask(connection):
+    answer = connection.get("/file.txt")
+    return answer.status, answer.body, answer.headers["x-note"]
+
+
+def get_lease(connection):
+    wait_for(lambda: ask(connection) == (200, b"old\n", "lease"), "a lease")
+
+
+def replace(root):
+    tree.put(root / "new", "new\n")
+    os.rename(root / "new", root / "file.txt")
+
+
+@pytest.mark.parametrize("number", (signal.SIGSTOP, signal.SIGKILL), ids=("stopped", "killed"))
+def test_without_a_daemon_that_keeps_up(server, root, number):
+    connection = Connection(server.port)
+    get_lease(connection)
+    os.kill(server.daemon.pid, number)
+    try:
+        replace(root)
+        time.sleep(bound_s(True))
+        status, body, note = ask(connection)
+        assert (status, body, note) == (200, b"new\n", "fallback")
+    finally:
+        os.kill(server.daemon.pid, signal.SIGCONT)
+
+
+def test_a_change_while_nobody_asks(server, root):
+    connection = Connection(server.port)
+    get_lease(connection)
+    time.sleep(IDLE_S)
+    replace(root)
+    time.sleep(bound_s(True))
+    assert ask(connection)[:2] == (200, b"new\n")
+
+
+def test_leases_go_on_after_a_rest(server):
+    """The daemon stops keeping them in force; one question later they are good again."""
+    connection = Connection(server.port)
+    get_lease(connection)
+    time.sleep(IDLE_S)
+    # Already this one, if something happened elsewhere in a watched directory a moment ago.
+    assert ask(connection)[2] in ("hit", "lease")
+    assert ask(connection)[2] == "lease"
+
+
+def test_a_removed_file_is_closed(server, root):
+    """Its space is not kept in use by a lease that has ended: not by children that serve requests."""
+    tree.put(root / "other.txt", "other\n")
+    connection = Connection(server.port)
+    get_lease(connection)
+
+    def holders():
+        pids = [server.daemon.pid, *server.pids()]
+        links = []
+        for pid in pids:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+                except FileNotFoundError:
+                    pass
+        return [link for link in links if link.startswith(f"{root}/file.txt")]
+    assert holders()
+    (root / "file.txt").unlink()
+
+    def closed():
+        connection.get("/other.txt")
+        return not holders()
+    wait_for(closed, "the removed file to be closed everywhere")

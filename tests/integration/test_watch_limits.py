@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system's limits on watching cost speed, never freshness: the queue of events is full, or
+there are no watches left. What is watched how is shown and can be chosen."""
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tree
+from freshness import NEVER_MS, bound_s, settings
+from keepalive import Connection
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+INOTIFY = Path("/proc/sys/fs/inotify")
+QUEUE = 16
+CHANGES = 500           # many times the queue
+WATCHES = 3
+TTL_MS = 300
+
+
+@contextmanager
+def limit(name, value):
+    """The system's: as short as can be."""
+    file = INOTIFY / name
+    before = file.read_text()
+    try:
+        file.write_text(str(value))
+    except OSError as problem:
+        pytest.skip(f"needs to set {file}: {problem}")
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+@pytest.fixture
+def root(base):
+    root = base / f"limits{len(list(base.glob('limits*')))}"
+    tree.put(root / "a/b/file.txt", "old\n")
+    return root
+
+
+@pytest.fixture
+def start(flashpached_program, module_path, lab, root):     # the programs first: lab looks for them
+    def server(**daemon_settings):
+        config = 'Header always set X-Note "expr=%{note:flashpache}"\n'
+        return lab.under_test(root.name, root, mpm="event", config=config, daemon_settings=daemon_settings)
+    return server
+
+
+def ask(connection):
+    answer = connection.get("/a/b/file.txt")
+    return answer.status, answer.body, answer.headers["x-note"]
+
+
+def get_lease(connection):
+    wait_for(lambda: ask(connection) == (200, b"old\n", "lease"), "a lease")
+
+
+def replace(root):
+    tree.put(root / "new", "new\n")
+    os.rename(root / "new", root / "a/b/file.txt")
+
+
+def test_full_queue(start, root):
+    with limit("max_queued_events", QUEUE):     # of instances that are made now
+        server = start(**settings(True))
+    connection = Connection(server.port)
+    get_lease(connection)
+    server.daemon.signal(signal.SIGSTOP)
+    for number in range(CHANGES):
+        tree.put(root / f"a/b/{number}", "x")
+    replace(root)
+    server.daemon.signal(signal.SIGCONT)
+    time.sleep(bound_s(True))
+    assert ask(connection)[:2] == (200, b"new\n")
+    assert "FP0041" in server.daemon.log_text()
+    wait_for(lambda: ask(connection)[2] == "lease", "leases again")
+
+
+def test_no_watches_left(start, root):
+    with limit("max_user_watches", WATCHES):
+        server = start(ttl_ms=TTL_MS)
+        connection = Connection(server.port)
+        get_lease(connection)
+        replace(root)
+        time.sleep(TTL_MS / 1000)
+        assert ask(connection)[:2] == (200, b"new\n")
+        assert "FP0042" in server.daemon.log_text()
+
+
+def test_nothing_is_watched_if_told_so(start, root, flashpachectl):
+    server = start(watch="ttl", ttl_ms=NEVER_MS)
+    connection = Connection(server.port)
+    get_lease(connection)
+    replace(root)
+    time.sleep(2 * bound_s(True))
+    assert ask(connection) == (200, b"old\n", "lease")
+    shown = flashpachectl("-s", server.daemon.socket, "mounts")
+    assert {line.split()[2] for line in shown.stdout.splitlines()} == {"ttl"}
+
+
+def test_a_section_overrides_for_its_mount(start, root, flashpachectl):
+    """The mount that the documents are on is watched, and no other."""
+    point = str(root)
+    while not os.path.ismount(point):
+        point = os.path.dirname(point)
+    server = start(watch="ttl", ttl_ms=NEVER_MS)
+    connection = Connection(server.port)
+    get_lease(connection)
+    server.daemon.write_config(f'mount "{point}" {{\n  watch = "inotify"\n}}\n')
+    server.daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "reread" in server.daemon.log_text(), "the settings to be reread")
+    shown = flashpachectl("-s", server.daemon.socket, "mounts").stdout.splitlines()
+    assert {line.split()[0] for line in shown if line.split()[2] == "inotify"} == {point}
+    # What was seen before is not watched; what is seen from now on is.
+    assert flashpachectl("-s", server.daemon.socket, "purge", "--all").returncode == 0
+    get_lease(connection)
+    replace(root)
+    time.sleep(bound_s(True))
+    assert ask(connection)[:2] == (200, b"new\n")
