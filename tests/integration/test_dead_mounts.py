@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file system that stops answering takes nothing from the others.
+
+Two trees side by side in one document root: a local one, and the lab's slowfs, which hangs
+or fails when told to.
+"""
+
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+import procs
+import slowfs
+import tree
+import wire
+from conftest import built
+from fetch import Client, get
+from httpd import HITS
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+FILES = 40
+TTL_MS = 400
+MOUNT_TIMEOUT_MS = 500
+TIMEOUT_S = 2               # FlashpacheTimeout
+STALE_MS = 600000
+PROBE_S = 40                # a mount that is back is found within the longest probe interval
+LOCAL_THREADS = 3
+OK, UNAVAILABLE = 0, 23     # statuses
+STALE = 3                   # an ANSWER's source
+
+
+class Breakable(slowfs.Slowfs):
+    """slowfs that can be told to hang, to fail and to be well again."""
+
+    def __init__(self, program, source, target):
+        super().__init__(program, source, target, 0)
+        self.control = target.with_name(target.name + ".control")
+        self.control.write_text("normal\n")
+
+    def command(self):
+        command = super().command()
+        return [*command[:1], "--control", str(self.control), *command[1:]]
+
+    def look(self):
+        """What stat says of the mount: ok, error or hang."""
+        try:
+            done = subprocess.run(["stat", str(self.target)], capture_output=True, timeout=0.5)
+        except subprocess.TimeoutExpired:
+            return "hang"
+        return "error" if done.returncode else "normal"
+
+    def behave(self, word):
+        self.control.write_text(word + "\n")
+        self.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: self.look() == word.partition("=")[0], f"slowfs to be {word}")
+
+    def unmount(self):
+        if self.process is not None:
+            self.behave("normal")
+        super().unmount()
+
+
+class World:
+    """A document root with both trees, a daemon, and a server where one is wanted."""
+
+    def __init__(self, lab, base, name, **settings):
+        self.lab, self.name = lab, name
+        self.root = base / f"{name}-root"
+        for i in range(FILES):
+            for where in (self.root / "local", base / f"{name}-source"):
+                tree.put(where / f"file{i}.txt", tree.content(f"file{i}", 3000))
+        self.mount = Breakable(built("tests/lab/slowfs/slowfs"), base / f"{name}-source",
+                               self.root / "slow")
+        self.mount.mount()
+        self.daemon = lab.daemon(f"{name}-daemon", **{"ttl_ms": TTL_MS, "helpers": 4, "watch": "ttl",
+                                 "mount_timeout_ms": MOUNT_TIMEOUT_MS, **settings}).start()
+
+    def serve(self):
+        return self.lab.flash(f"{self.name}-flash", self.root, self.daemon.socket,
+                              config=f"FlashpacheTimeout {TIMEOUT_S}\n").start()
+
+    def path(self, tail):
+        return self.root / tail
+
+    def ask(self, tail, deadline_ms=20000):
+        """(status, source, good_for_ms, seconds) over the wire."""
+        with wire.greet(self.daemon.socket) as conn:
+            begin = time.monotonic()
+            packet = wire.ask(conn, wire.whole_lookup(self.path(tail), deadline_ms=deadline_ms))
+            return (*wire.parse_answer(packet), time.monotonic() - begin)
+
+    def report(self, what):
+        with wire.greet(self.daemon.socket) as conn:
+            return wire.parse_done(wire.ask(conn, wire.report(what)))[3]
+
+    def stats(self):
+        return {k: int(v) for k, v in (line.split() for line in self.report(wire.STATS).splitlines())}
+
+    def is_out(self):
+        line = [line for line in self.report(wire.MOUNTS).splitlines()
+                if line.startswith(f"{self.mount.target} ")]
+        assert len(line) == 1
+        return line[0].endswith(" out-of-service")
+
+    def until_out(self):
+        """Asks until the mount is out of service."""
+        def out():
+            self.ask("slow/asked-until-out", 200)
+            return self.is_out()
+        wait_for(out, "the mount to go out of service")
+
+    def until_back(self):
+        wait_for(lambda: not self.is_out(), "the mount to be in service again", PROBE_S)
+
+
+@pytest.fixture
+def world(lab, base):
+    reason = slowfs.why_not()
+    if reason:
+        pytest.skip(reason)
+    worlds = []
+
+    def make(name, **settings):
+        worlds.append(World(lab, base, name, **settings))
+        return worlds[-1]
+    yield make
+    for one in worlds:
+        one.mount.unmount()
+    lab.end()
+
+
+class LocalLoad:
+    """Asks for the local tree all the time; (when, seconds, status) of each request."""
+
+    def __init__(self, port):
+        self.port, self.done, self.seen = port, threading.Event(), []
+
+    def _run(self):
+        number = 0
+        with Client(self.port) as client:
+            while not self.done.is_set():
+                begin = time.monotonic()
+                status, body = client.get(f"/local/file{number % FILES}.txt", "local")
+                good = status == 200 and body == tree.content(f"file{number % FILES}", 3000)
+                self.seen.append((begin, time.monotonic() - begin, good))
+                number += 1
+                time.sleep(0.002)
+
+    def __enter__(self):
+        self.threads = [threading.Thread(target=self._run) for _ in range(LOCAL_THREADS)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def quantiles(seconds):
+    ordered = sorted(seconds)
+    return ", ".join(f"{name} {ordered[min(int(q * len(ordered)), len(ordered) - 1)] * 1e3:.2f} ms"
+                     for name, q in (("half", .5), ("90%", .9), ("99%", .99), ("all", 1)))
+
+
+def fetch_slow(server, count=FILES):
+    """Every file of the slow tree once: the notes, all of them with the right body."""
+    mark = server.mark()
+    with Client(server.port, timeout=15) as client:
+        for i in range(count):
+            assert client.get(f"/slow/file{i}.txt", "slow") == (200, tree.content(f"file{i}", 3000))
+    return Counter(e.note for e in server.wait_entries(count, mark, "slow"))
+
+
+def test_the_other_tree_does_not_notice(world):
+    """Neither a failure nor a wait, while one tree hangs and while it comes back."""
+    w = world("beside", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500)
+    server = w.serve()
+    print("warm:", dict(fetch_slow(server)), dict(fetch_slow(server)))
+    for i in range(FILES):
+        assert get(server.port, f"/local/file{i}.txt")[0] == 200
+    fds = w.daemon.fd_count()
+    with LocalLoad(server.port) as load:
+        wait_for(lambda: len(load.seen) > 600, "the local load")
+        mark, hung_at = server.mark(), time.monotonic()
+        w.mount.behave("hang")
+        # Before it trips, who asks waits for the deadline; then nobody does.
+        w.until_out()
+        out_at = time.monotonic()
+        print(f"out of service {out_at - hung_at:.2f} s after the first stat hung")
+        notes = fetch_slow(server)
+        took = time.monotonic() - out_at
+        print(f"the hung tree: {dict(notes)} in {took:.3f} s")
+        for i in range(FILES):
+            status, source, _, seconds = w.ask(f"slow/file{i}.txt")
+            assert (status, source) == (OK, STALE) and seconds < TIMEOUT_S
+        assert w.ask("slow/unknown", 20000)[0] == UNAVAILABLE
+        local = len(load.seen)
+        wait_for(lambda: len(load.seen) > local + 600, "the local load")
+        wait_for(lambda: w.stats()["timeouts"] > 1, "a probe to be given up, too")
+        assert set(fetch_slow(server)) == {"stale"}
+        w.mount.behave("normal")
+        back_at = time.monotonic()
+        w.until_back()
+        print(f"in service again after {time.monotonic() - back_at:.2f} s")
+    before = [s for t, s, _ in load.seen if t < hung_at]
+    while_hung = [s for t, s, _ in load.seen if t >= hung_at]
+    print(f"local before: {len(before)}, {quantiles(before)}")
+    print(f"local while hung: {len(while_hung)}, {quantiles(while_hung)}")
+    assert all(good for _, _, good in load.seen)
+    # Whoever waited for a hung walk would have waited for the daemon's patience.
+    assert max(while_hung) < 0.9 * TIMEOUT_S
+    local_notes = Counter(e.note for e in server.entries(mark, "local"))
+    print("local notes while hung:", dict(local_notes))
+    assert set(local_notes) <= HITS | {"miss"}
+    assert set(notes) == {"stale"}
+    assert took < FILES * 0.9 * TIMEOUT_S / 10
+    # And everything as before.
+    fetch_slow(server)
+    assert set(fetch_slow(server)) <= HITS
+    stats = w.stats()
+    assert (stats["out_of_service"], stats["trips"]) == (0, 1)
+    assert stats["unavailable"] >= 1
+    wait_for(lambda: w.stats()["helpers"] == 4 and w.stats()["running"] == 0, "all helpers to be alive")
+    wait_for(lambda: w.daemon.fd_count() <= fds + 4, "the descriptors to be as many as before")
+    log = w.daemon.log_text()
+    assert (log.count("FP0044"), log.count("FP0045")) == (1, 1)
+    assert str(w.mount.target) in log
+
+
+def test_who_waits_is_answered_when_it_trips(world):
+    w = world("waits", mount_timeout_ms=1000)
+    w.mount.behave("hang")
+    status, _, _, seconds = w.ask("slow/file1.txt", 20000)
+    assert status == UNAVAILABLE and seconds < 10
+    assert w.is_out()
+    status, _, _, seconds = w.ask("slow/file2.txt", 20000)
+    assert status == UNAVAILABLE and seconds < 0.9
+    w.mount.behave("normal")
+    w.until_back()
+    assert w.ask("slow/file1.txt")[0] == OK
+
+
+def test_requests_of_the_hung_tree_are_left_to_httpd(world):
+    """Without stale answers it is as it is without Flashpache: httpd itself waits."""
+    w = world("left")
+    server = w.serve()
+    fetch_slow(server)
+    w.mount.behave("hang")
+    w.until_out()
+    mark = server.mark()
+    with pytest.raises(TimeoutError):
+        get(server.port, "/slow/file1.txt", "slow", timeout=1)
+    w.mount.behave("normal")
+    entry = server.wait_entries(1, mark, "slow")[0]
+    assert (entry.note, entry.reason) == ("fallback", "unavailable")
+    w.until_back()
+    fetch_slow(server)
+
+
+def statuses(server):
+    return [get(server.port, f"/slow/{name}")[0] for name in ("file1.txt", "file2.txt", "absent", "")]
+
+
+def test_errors_are_told_as_httpd_tells_them(world, lab):
+    w = world("errors")
+    server = w.serve()
+    stock = lab.stock("errors-stock", w.root).start()
+    fetch_slow(server)
+    w.mount.behave("error=EIO")
+    time.sleep(2 * TTL_MS / 1e3)
+    failing = statuses(server)
+    assert failing == statuses(stock)
+    assert 200 not in failing
+    assert not w.is_out()
+    assert w.stats()["trips"] == 0
+    w.mount.behave("normal")
+    time.sleep(2 * TTL_MS / 1e3)
+    assert statuses(server) == statuses(stock)
+
+
+def test_errors_are_covered_by_what_was_known(world):
+    w = world("covered", stale_if_error_ms=STALE_MS)
+    server = w.serve()
+    fetch_slow(server)
+    w.mount.behave("error=EIO")
+    time.sleep(2 * TTL_MS / 1e3)
+    for _ in range(3):
+        assert set(fetch_slow(server)) == {"stale"}
+        time.sleep(TTL_MS / 1e3)
+    assert not w.is_out()
+    w.mount.behave("normal")
+    (w.mount.source / "file1.txt").write_bytes(b"new\n")
+    wait_for(lambda: get(server.port, "/slow/file1.txt") == (200, b"new\n"), "the new content")
+
+
+def test_a_hung_mount_has_its_share_of_helpers_only(world):
+    w = world("share", mount_helpers=2, mount_timeout_ms=60000, lookup_timeout_ms=60000)
+    w.ask("local/file0.txt")
+    w.ask("slow/file0.txt")
+    w.mount.behave("hang")
+    waiting = [wire.greet(w.daemon.socket) for _ in range(10)]
+    try:
+        for i, conn in enumerate(waiting):
+            conn.sendall(wire.whole_lookup(w.path(f"slow/none{i}/x"), deadline_ms=60000))
+        wait_for(lambda: w.stats()["running"] == 2, "the hung mount's helpers to be busy")
+        for i in range(FILES):
+            tree.put(w.path(f"local/new{i}.txt"), b"new\n")
+            assert w.ask(f"local/new{i}.txt", 20000)[:2] == (OK, wire.LOOKED)
+        stats = w.stats()
+        assert stats["running"] == 2 and stats["queued"] >= 1
+        w.mount.behave("normal")
+        for conn in waiting:
+            assert wire.parse_answer(wire.receive(conn))[0] == OK
+    finally:
+        for conn in waiting:
+            conn.close()
+
+
+def test_settings_hold_on_reload(world):
+    w = world("reload", mount_helpers=1, mount_timeout_ms=60000, lookup_timeout_ms=60000)
+
+    def reload(**settings):
+        w.daemon.settings.update(settings)
+        w.daemon.write_config()
+        w.daemon.signal(signal.SIGHUP)
+    w.ask("slow/file0.txt")
+    w.mount.behave("hang")
+    waiting = [wire.greet(w.daemon.socket) for _ in range(4)]
+    try:
+        for i, conn in enumerate(waiting):
+            conn.sendall(wire.whole_lookup(w.path(f"slow/none{i}/x"), deadline_ms=60000))
+        wait_for(lambda: w.stats()["running"] == 1, "one helper to be busy")
+        reload(mount_helpers=3)
+        wait_for(lambda: w.stats()["running"] == 3, "three helpers to be busy")
+        reload(mount_timeout_ms=100)
+        for conn in waiting:
+            assert wire.parse_answer(wire.receive(conn))[0] == UNAVAILABLE
+    finally:
+        for conn in waiting:
+            conn.close()
+
+
+def test_helpers_that_cannot_be_killed(world):
+    """slowfs has taken their questions and does nothing more: they hang in the kernel."""
+    w = world("stopped", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_helpers=2)
+    for i in range(FILES):
+        for where in ("local", "slow"):
+            assert w.ask(f"{where}/file{i}.txt")[0] == OK
+    fds = w.daemon.fd_count()
+    w.mount.behave("hang")
+    w.until_out()
+    w.mount.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: w.stats()["timeouts"] > 2, "some probes to be given up", PROBE_S)
+        hung = [pid for pid in w.daemon.family() if procs.state(pid) == "D"]
+        print(f"{len(hung)} helpers hang")
+        assert 1 <= len(hung) <= 3
+        for i in range(FILES):
+            assert w.ask(f"slow/file{i}.txt")[:2] == (OK, STALE)
+            tree.put(w.path(f"local/new{i}.txt"), b"new\n")
+            assert w.ask(f"local/new{i}.txt")[:2] == (OK, wire.LOOKED)
+    finally:
+        w.mount.process.send_signal(signal.SIGCONT)
+    w.mount.behave("normal")
+    begin = time.monotonic()
+    w.until_back()
+    print(f"in service again after {time.monotonic() - begin:.2f} s")
+    assert w.ask("slow/file1.txt")[:2] != (OK, STALE)
+    wait_for(lambda: len(w.daemon.helper_pids()) == 4, "the hung helpers to be gone")
+    wait_for(lambda: w.daemon.fd_count() <= fds + FILES + 4, "their descriptors to be closed")
+
+
+def test_a_pool_of_hung_helpers_recovers(world):
+    """One helper, and it hangs: it is killed, and its successor serves the other tree."""
+    w = world("pool", helpers=1, lookup_timeout_ms=1500)
+    w.ask("local/file0.txt")
+    before = w.daemon.helper_pids()
+    w.mount.behave("hang")
+    w.until_out()
+    wait_for(lambda: w.ask("local/file1.txt", 5000)[0] == OK, "the other tree to be served")
+    assert w.daemon.helper_pids() != before
+    # Probes hang as well, and do not stay.
+    killed = w.stats()["timeouts"]
+    wait_for(lambda: w.stats()["timeouts"] > killed, "a probe to be given up", PROBE_S)
+    assert w.is_out()
+    w.mount.behave("normal")
+    w.until_back()
+    assert w.ask("slow/file1.txt")[0] == OK
+    assert w.stats()["helpers"] == 1
+
+
+def test_an_unmounted_file_system_is_not_out_of_service(world):
+    w = world("gone")
+    w.mount.behave("hang")
+    w.until_out()
+    subprocess.run(["umount", "-l", str(w.mount.target)], check=True)
+    w.mount.process.kill()
+    w.mount.process.wait()
+    w.mount.process = None
+    wait_for(lambda: w.stats()["out_of_service"] == 0, "the breaker to be dropped")
+    tree.put(w.path("slow/file1.txt"), b"below\n")
+    assert w.ask("slow/file1.txt")[0] == OK
