@@ -169,10 +169,15 @@ def served(lab, base):
     tree.put(root / "file.txt", "still served\n")
     tree.put(root / "index.html", "index\n")
     daemon = lab.daemon("for-peers", ttl_ms=60000).start()
-    server = lab.flash("for-peers-httpd", root, daemon.socket).start()
+    # One child, so one connection to the daemon: descriptors are counted.
+    server = lab.flash("for-peers-httpd", root, daemon.socket, mpm="event", limits=ONE_CHILD).start()
     for _ in range(20):
         get(server.port, "/file.txt")
     return daemon, server
+
+
+ONE_CHILD = ("StartServers 1\nServerLimit 1\nThreadsPerChild 25\nMaxRequestWorkers 25\n"
+             "MinSpareThreads 1\nMaxSpareThreads 25\n")
 
 
 def still_served(server):

@@ -35,7 +35,7 @@ def root(base):
 @pytest.fixture(scope="module")
 def server(lab, root):
     return lab.under_test("flash", root, config=NO_LEASES + f"<Directory {root}>\nAllowOverride All\n</Directory>",
-                          daemon_settings={"ttl_ms": TTL_MS})
+                          daemon_settings={"ttl_ms": TTL_MS, "watch": "ttl"})
 
 
 @pytest.fixture
@@ -338,10 +338,8 @@ def test_requests_after_a_switch_see_the_new_release(server, ctl, releases):
     assert set(notes) <= {"hit", "miss"}
 
 
-@pytest.mark.xfail(reason="a child uses its lease until it ends, whatever the daemon has forgotten",
-                   strict=True)
 def test_leases_end_with_a_switch(lab, root, flashpachectl, releases):
-    server = lab.under_test("leases", root, daemon_settings={"ttl_ms": TTL_MS})
+    server = lab.under_test("leases", root, daemon_settings={"ttl_ms": TTL_MS, "watch": "ttl"})
 
     def run(*args):
         return flashpachectl("-s", server.daemon.socket, *args)
@@ -372,9 +370,13 @@ def test_stats_are_those_of_the_log(server, ctl):
     assert int(counters["hits"]) > 0 and int(counters["files"]) > 0
 
 
-@pytest.mark.xfail(reason="the daemon has no list of mounts yet", strict=True)
 def test_mounts(ctl):
-    assert any("/" in line.split() for line in done(ctl("mounts")).splitlines())
+    lines = [line.split() for line in done(ctl("mounts")).splitlines()]
+    with open("/proc/self/mountinfo") as mounts:
+        assert len(lines) == len(list(mounts))
+    assert any(fields[0] == "/" for fields in lines)
+    assert {fields[2] for fields in lines} <= {"ttl", "inotify", "fanotify"}
+    assert [fields[2] for fields in lines if fields[0] == "/proc"] == ["ttl"]
 
 
 # without a daemon, and wrong command lines

@@ -82,6 +82,7 @@ def greet(path, timeout=20):
     """A connection on which questions may be asked."""
     conn = connect(path, timeout)
     ask(conn, hello())
+    receive(conn)       # the second area of the table of leases
     return conn
 
 
