@@ -118,8 +118,8 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
  * leads no further, and in *n_r the steps to it; NULL if there is none.
  */
 static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
-                              size_t len, unsigned names, const struct moment *at,
-                              unsigned *n_r)
+                                 size_t len, unsigned names, const struct moment *at,
+                                 unsigned *n_r)
 {
     for (size_t n = len;; n = fp_path_parent_len(path, n)) {
         struct fp_entry *e = fp_entry_find(c, path, n);

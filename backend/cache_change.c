@@ -18,8 +18,8 @@ struct event {
 };
 
 /* What lies in the directory under that name. */
-static struct fp_entry *find_in(const struct fp_cache *c, const struct fp_entry *e, const char *name,
-                             size_t len)
+static struct fp_entry *find_in(const struct fp_cache *c, const struct fp_entry *e,
+                                const char *name, size_t len)
 {
     char path[FP_MAX_PATH];
     size_t at = e->parent == NULL ? 1 : e->len + 1u;

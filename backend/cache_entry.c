@@ -247,9 +247,8 @@ void fp_entry_trim(struct fp_cache *c)
         ;
 }
 
-
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
-                                  struct fp_entry *parent)
+                                 struct fp_entry *parent)
 {
     struct fp_entry *e = calloc(1, sizeof(*e) + len + 1);
 

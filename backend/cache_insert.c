@@ -69,7 +69,6 @@ struct seen {
                                   opened, unless it cannot be */
 };
 
-
 static void set_access(struct fp_entry *e, const struct fp_step *s,
                        const struct seen *seen)
 {
@@ -107,7 +106,6 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
     }
 }
 
-
 /* ---- is it watched? ---- */
 
 static size_t index_of(const struct seen *seen, const struct fp_step *s)
@@ -123,7 +121,6 @@ static const char *name_of(const struct fp_entry *e, size_t *len_r)
     return e->path + above;
 }
 
-
 /* What may not be read cannot be watched anew, but the watch that it has goes on. */
 static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_trail *t,
                                           size_t step, bool same_inode)
@@ -135,6 +132,11 @@ static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct
     return same_inode ? fp_entry_own_key(e) : NULL;
 }
 
+static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
+{
+    return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
 static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                        bool same_inode)
 {
@@ -142,6 +144,12 @@ static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, cons
     const struct fp_trail *t = seen->evidence != NULL ? seen->evidence->trail : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
 
+    /* What lies below was seen while another watch was on it, which told of changes
+     * that this one does not know. */
+    if (fp_entry_own_key(e) != NULL && !same_key(fp_entry_own_key(e), own)) {
+        e->generation = ++c->last_generation;
+        fp_entry_end_leases(c, e);
+    }
     /* The old ones go after the new ones are there: what both are on stays
      * watched. */
     e->stakes = e->own = NULL;
@@ -315,8 +323,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
 }
 
 static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
-                                 struct fp_entry *parent, const struct fp_step *s,
-                                 const struct seen *seen)
+                                    struct fp_entry *parent, const struct fp_step *s,
+                                    const struct seen *seen)
 {
     struct fp_entry *e = fp_entry_find(c, path, s->end);
 

@@ -56,7 +56,7 @@ static void on_lost(void *ctx)
 
     f->counts.losses++;
     fp_cache_disbelieve(f->parts.cache, NULL);
-    fp_log(FP_LOG_WARNING, 41, "more changes than the queue of events holds: all that is watched "
+    fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
 }

@@ -2,7 +2,8 @@
 /*
  * What a walk leaves beside its answer: for each step the mount that it leads
  * to and what tells of changes there; the names that were passed while links
- * were followed, and the access files that were found.  Goes from helpers to the daemon, behind the answer.
+ * were followed, and the access files that were found.  Goes from helpers to
+ * the daemon, behind the answer.
  */
 #ifndef FP_TRAIL_H
 #define FP_TRAIL_H

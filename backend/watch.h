@@ -32,7 +32,7 @@ struct fp_watch_ops {
                     bool replaced);
     /* No more is told of that one. */
     void (*gone)(void *ctx, const struct fp_watch_key *key);
-    /* Events were lost: anything may have changed. */
+    /* Events were lost, or cannot be read: anything may have changed. */
     void (*lost)(void *ctx);
 };
 

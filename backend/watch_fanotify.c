@@ -185,4 +185,7 @@ void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
         if (!tell_events(buf, buf + n, ops, ctx))
             ops->lost(ctx);
     }
+    /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        ops->lost(ctx);
 }

@@ -78,4 +78,7 @@ void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
             p += sizeof(*e) + e->len;
         }
     }
+    /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        ops->lost(ctx);
 }

@@ -28,8 +28,9 @@ struct fp_slots {
     int table_fd, marks_fd;
     uint32_t n;               /* slots, slot 0 included; the table's own number could
                                  not be trusted if anybody else could write it */
+    uint32_t unused;          /* the first that was never taken */
     uint32_t n_free;
-    uint32_t free[];          /* a stack */
+    uint32_t free[];          /* a stack of those that were given back */
 };
 
 static size_t table_size(uint32_t n)
@@ -75,9 +76,8 @@ struct fp_slots *fp_slots_create(uint32_t n)
     }
     s->table->magic = MAGIC;
     s->table->n = s->n;
+    s->unused = FP_NO_SLOT + 1;
     s->n_free = 0;
-    for (uint32_t i = n; i > 0; i--)
-        s->free[s->n_free++] = i;
     return s;
 }
 
@@ -109,7 +109,9 @@ int fp_slots_marks_fd(const struct fp_slots *s)
 
 uint32_t fp_slots_take(struct fp_slots *s)
 {
-    return s->n_free > 0 ? s->free[--s->n_free] : FP_NO_SLOT;
+    if (s->n_free > 0)
+        return s->free[--s->n_free];
+    return s->unused < s->n ? s->unused++ : FP_NO_SLOT;
 }
 
 void fp_slots_release(struct fp_slots *s, uint32_t slot)
