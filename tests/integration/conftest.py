@@ -116,6 +116,11 @@ def bodycheck_program(base):
     return program
 
 
+def crashes_of(server):
+    """A child that crashed costs one client its answer, and nobody else notices."""
+    return [line for line in getattr(server, "error_text", str)().splitlines() if "exit signal" in line]
+
+
 class Lab:
     """Makes servers and daemons for one test module and ends them afterwards."""
 
@@ -151,12 +156,14 @@ class Lab:
     def end(self):
         problems = []
         for one in reversed(self.started):
+            crashes = crashes_of(one)
             try:
                 one.stop()
             except Exception as problem:  # end the others too, then say it
                 problems.append(problem)
-            # A child that crashed costs one client its answer, and nobody else notices.
-            crashes = [line for line in getattr(one, "error_text", str)().splitlines() if "exit signal" in line]
+            # A stock child may crash at its end, when connections close just before.
+            if getattr(one, "module", None):
+                crashes = crashes_of(one)
             if crashes:
                 problems.append(f"{one.name}: {crashes}")
         self.started = []

@@ -190,7 +190,8 @@ def test_stock_beside_it(lab, base):
     directory.mkdir()
     result = soak(lab.stock("stock", root, config=config(root, False)).start(), root, STOCK_FORM, directory, 0)
     table("stock, nothing older than its request allowed", result)
-    check(result, LEAST / 4)
+    # It looks and opens at two moments, so it may say 403 of what was just removed, and the like.
+    check(result, LEAST / 4, ("lost",))
 
 
 # The checker
