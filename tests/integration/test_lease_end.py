@@ -10,6 +10,7 @@ import pytest
 import tree
 from freshness import bound_s, settings
 from keepalive import Connection
+from lease_kit import NEW, NOTE_CONFIG, File, new_root
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -19,71 +20,58 @@ IDLE_S = 3.0        # longer than the daemon keeps leases in force that nobody u
 
 @pytest.fixture
 def server(flashpached_program, module_path, lab, root):  # the programs first: lab looks for them
-    """One of its own for each test, with a short name: a socket's path may not be long."""
-    config = ('Header always set X-Note "expr=%{note:flashpache}"\n'
-              f"FlashpacheTimeout {TIMEOUT_MS}ms\n")
+    config = NOTE_CONFIG + f"FlashpacheTimeout {TIMEOUT_MS}ms\n"
     return lab.under_test(root.name, root, mpm="event", config=config, daemon_settings=settings(True))
 
 
 @pytest.fixture
 def root(base):
-    root = base / f"end{len(list(base.glob('end*')))}"
-    tree.put(root / "file.txt", "old\n")
-    return root
+    return new_root(base, "end")
 
 
-def ask(connection):
-    answer = connection.get("/file.txt")
-    return answer.status, answer.body, answer.headers["x-note"]
-
-
-def get_lease(connection):
-    wait_for(lambda: ask(connection) == (200, b"old\n", "lease"), "a lease")
-
-
-def replace(root):
-    tree.put(root / "new", "new\n")
-    os.rename(root / "new", root / "file.txt")
+@pytest.fixture
+def file(root):
+    return File(root, "file.txt")
 
 
 @pytest.mark.parametrize("number", (signal.SIGSTOP, signal.SIGKILL), ids=("stopped", "killed"))
-def test_without_a_daemon_that_keeps_up(server, root, number):
+def test_without_a_daemon_that_keeps_up(server, file, number):
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
     os.kill(server.daemon.pid, number)
     try:
-        replace(root)
+        file.replace()
         time.sleep(bound_s(True))
-        status, body, note = ask(connection)
-        assert (status, body, note) == (200, b"new\n", "fallback")
+        status, body, note = file.ask(connection)
+        assert (status, body, note) == (200, NEW, "fallback")
     finally:
         os.kill(server.daemon.pid, signal.SIGCONT)
 
 
-def test_a_change_while_nobody_asks(server, root):
+def test_a_change_while_nobody_asks(server, file):
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
     time.sleep(IDLE_S)
-    replace(root)
+    file.replace()
     time.sleep(bound_s(True))
-    assert ask(connection)[:2] == (200, b"new\n")
+    assert file.ask(connection)[:2] == (200, NEW)
 
 
-def test_leases_go_on_after_a_rest(server):
+def test_leases_go_on_after_a_rest(server, file):
     """The daemon stops keeping them in force; one question later they are good again."""
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
     time.sleep(IDLE_S)
     # Already this one, if something happened elsewhere in a watched directory a moment ago.
-    assert ask(connection)[2] in ("hit", "lease")
-    assert ask(connection)[2] == "lease"
+    assert file.ask(connection)[2] in ("hit", "lease")
+    assert file.ask(connection)[2] == "lease"
 
 
-def test_a_removed_file_is_closed(server, root):
+def test_a_removed_file_is_closed(server, root, file):
     """Its space is not kept in use by a lease that has ended: not by children that serve requests."""
     tree.put(root / "other.txt", "other\n")
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
 
     def holders():
         pids = [server.daemon.pid, *server.pids()]

@@ -13,6 +13,7 @@ import pytest
 import tree
 from freshness import NEVER_MS, bound_s, settings
 from keepalive import Connection
+from lease_kit import NEW, NOTE_CONFIG, OLD, File, new_root
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -40,79 +41,68 @@ def limit(name, value):
 
 @pytest.fixture
 def root(base):
-    root = base / f"limits{len(list(base.glob('limits*')))}"
-    tree.put(root / "a/b/file.txt", "old\n")
-    return root
+    return new_root(base, "limits")
+
+
+@pytest.fixture
+def file(root):
+    return File(root)
 
 
 @pytest.fixture
 def start(flashpached_program, module_path, lab, root):     # the programs first: lab looks for them
     def server(**daemon_settings):
-        config = 'Header always set X-Note "expr=%{note:flashpache}"\n'
-        return lab.under_test(root.name, root, mpm="event", config=config, daemon_settings=daemon_settings)
+        return lab.under_test(root.name, root, mpm="event", config=NOTE_CONFIG,
+                              daemon_settings=daemon_settings)
     return server
 
 
-def ask(connection):
-    answer = connection.get("/a/b/file.txt")
-    return answer.status, answer.body, answer.headers["x-note"]
-
-
-def get_lease(connection):
-    wait_for(lambda: ask(connection) == (200, b"old\n", "lease"), "a lease")
-
-
-def replace(root):
-    tree.put(root / "new", "new\n")
-    os.rename(root / "new", root / "a/b/file.txt")
-
-
-def test_full_queue(start, root):
+def test_full_queue(start, root, file):
     with limit("max_queued_events", QUEUE):     # of instances that are made now
         server = start(**settings(True))
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
     server.daemon.signal(signal.SIGSTOP)
     for number in range(CHANGES):
         tree.put(root / f"a/b/{number}", "x")
-    replace(root)
+    file.replace()
     server.daemon.signal(signal.SIGCONT)
     time.sleep(bound_s(True))
-    assert ask(connection)[:2] == (200, b"new\n")
+    assert file.ask(connection)[:2] == (200, NEW)
     assert "FP0041" in server.daemon.log_text()
-    wait_for(lambda: ask(connection)[2] == "lease", "leases again")
+    wait_for(lambda: file.ask(connection)[2] == "lease", "leases again")
 
 
-def test_no_watches_left(start, root):
+def test_no_watches_left(start, file):
     with limit("max_user_watches", WATCHES):
         server = start(ttl_ms=TTL_MS)
         connection = Connection(server.port)
-        get_lease(connection)
-        replace(root)
+        file.get_lease(connection)
+        file.replace()
         time.sleep(TTL_MS / 1000)
-        assert ask(connection)[:2] == (200, b"new\n")
+        assert file.ask(connection)[:2] == (200, NEW)
         assert "FP0042" in server.daemon.log_text()
 
 
-def test_nothing_is_watched_if_told_so(start, root, flashpachectl):
+def test_nothing_is_watched_if_told_so(start, file, flashpachectl):
     server = start(watch="ttl", ttl_ms=NEVER_MS)
     connection = Connection(server.port)
-    get_lease(connection)
-    replace(root)
+    file.get_lease(connection)
+    file.replace()
     time.sleep(2 * bound_s(True))
-    assert ask(connection) == (200, b"old\n", "lease")
+    assert file.ask(connection) == (200, OLD, "lease")
     shown = flashpachectl("-s", server.daemon.socket, "mounts")
     assert {line.split()[2] for line in shown.stdout.splitlines()} == {"ttl"}
 
 
-def test_a_section_overrides_for_its_mount(start, root, flashpachectl):
+def test_a_section_overrides_for_its_mount(start, root, file, flashpachectl):
     """The mount that the documents are on is watched, and no other."""
     point = str(root)
     while not os.path.ismount(point):
         point = os.path.dirname(point)
     server = start(watch="ttl", ttl_ms=NEVER_MS)
     connection = Connection(server.port)
-    get_lease(connection)
+    file.get_lease(connection)
     server.daemon.write_config(f'mount "{point}" {{\n  watch = "inotify"\n}}\n')
     server.daemon.signal(signal.SIGHUP)
     wait_for(lambda: "reread" in server.daemon.log_text(), "the settings to be reread")
@@ -120,7 +110,7 @@ def test_a_section_overrides_for_its_mount(start, root, flashpachectl):
     assert {line.split()[0] for line in shown if line.split()[2] == "inotify"} == {point}
     # What was seen before is not watched; what is seen from now on is.
     assert flashpachectl("-s", server.daemon.socket, "purge", "--all").returncode == 0
-    get_lease(connection)
-    replace(root)
+    file.get_lease(connection)
+    file.replace()
     time.sleep(bound_s(True))
-    assert ask(connection)[:2] == (200, b"new\n")
+    assert file.ask(connection)[:2] == (200, NEW)

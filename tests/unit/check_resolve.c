@@ -323,23 +323,6 @@ END_TEST
 
 /* ---- rights ---- */
 
-/* As somebody without rights; Check's own assertions work in a fork. */
-static void become_nobody(void)
-{
-    if (geteuid() != 0)
-        return;
-    ck_assert_int_eq(setegid(UNIT_NOBODY), 0);
-    ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
-}
-
-static void become_root_again(void)
-{
-    if (getuid() != 0)
-        return;
-    ck_assert_int_eq(seteuid(0), 0);
-    ck_assert_int_eq(setegid(0), 0);
-}
-
 START_TEST(file_that_may_not_be_read)
 {
     unit_write_file(in_dir("secret"), "content");

@@ -259,22 +259,6 @@ END_TEST
 
 /* ---- rights; root has them all, so another user asks ---- */
 
-static void become_nobody(void)
-{
-    if (geteuid() != 0)
-        return;
-    ck_assert_int_eq(setegid(UNIT_NOBODY), 0);
-    ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
-}
-
-static void become_root_again(void)
-{
-    if (getuid() != 0)
-        return;
-    ck_assert_int_eq(seteuid(0), 0);
-    ck_assert_int_eq(setegid(0), 0);
-}
-
 START_TEST(through_directories_without_rights)
 {
     static const mode_t modes[] = { 0755, 0711, 0644, 0600, 0000, 0111, 0444 };

@@ -210,6 +210,23 @@ static inline void assert_thing(const char *name, mode_t type)
     assert_place_or_nothing();
 }
 
+/* Root has all rights, so another user asks; Check's own assertions work in a fork. */
+static inline void become_nobody(void)
+{
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setegid(UNIT_NOBODY), 0);
+    ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
+}
+
+static inline void become_root_again(void)
+{
+    if (getuid() != 0)
+        return;
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(setegid(0), 0);
+}
+
 static inline TCase *add_case(Suite *s, const char *name)
 {
     TCase *t = tcase_create(name);
