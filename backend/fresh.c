@@ -19,6 +19,7 @@
 #define MOMENT_MS      5u       /* as good as now */
 #define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
 #define MAX_MARKED     64
+#define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
 
 struct fp_fresh {
     struct ev_loop *loop;
@@ -82,12 +83,22 @@ static void on_mount(void *ctx, const char *point)
                "looked at again", point, n);
 }
 
+static void pass_over(void *ctx, const char *point)
+{
+    (void)ctx;
+    (void)point;
+}
+
 static void on_mounts_changed(struct fp_fresh *f)
 {
+    size_t n = fp_mounts_changes(f->parts.mounts, pass_over, NULL);
+
     f->counts.losses++;
     tell_marks(f);
-    if (fp_mounts_changes(f->parts.mounts, on_mount, f) > 0)
+    if (n > 0 && n <= FEW_MOUNTS) {
+        fp_mounts_changes(f->parts.mounts, on_mount, f);
         return;
+    }
     fp_cache_disbelieve(f->parts.cache, NULL);
     fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
            "again");
