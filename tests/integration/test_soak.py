@@ -2,7 +2,7 @@
 """Random changes of every kind while clients read: each response was true at some moment
 between a little (the bound of freshness) before its request and its end.
 
-FLASHPACHE_LONG=1: ten times the files, half an hour. Stock goes through the same and prints how
+FLASHPACHE_LONG=1: ten times the files, half an hour; another number: so many seconds. Stock goes through the same and prints how
 often it has the races that nobody can be free of (see soak_model). The checker has tests of its own.
 """
 
@@ -22,9 +22,10 @@ from conftest import SELFCHECK
 from freshness import WATCHED, bound_s, settings
 from soak_model import CUT, NOTHING, ODD, RECORD, VERDICTS, WHOLE, WRONG, Model, Record
 
-LONG = os.environ.get("FLASHPACHE_LONG") == "1"
+LONG = int(os.environ.get("FLASHPACHE_LONG", "0"))
+LONG_S = 1650
 Size = namedtuple("Size", "tops slots files seconds")
-SHORT_FORM, LONG_FORM = Size(20, 10, 50, 20), Size(20, 50, 100, 1650)
+SHORT_FORM, LONG_FORM = Size(20, 10, 50, 20), Size(20, 50, 100, LONG if LONG > 1 else LONG_S)
 STOCK_FORM = SHORT_FORM._replace(seconds=10)
 CHANGES_PER_S = 200
 READERS, CONNECTIONS = 2, 16        # processes, and each one's connections
