@@ -35,13 +35,8 @@ static struct fp_entry *find_in(const struct fp_cache *c, const struct fp_entry 
 static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name,
                            size_t len)
 {
-    const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
-
-    for (unsigned i = 0; names != NULL && i < names->n; i++) {
-        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
-            return true;
-    }
-    return false;
+    return e->names != 0 && c->lists[e->names - 1] != NULL
+        && fp_names_have(c->lists[e->names - 1], name, len);
 }
 
 /* A file that has gone must not be kept open: its space would stay in use. */

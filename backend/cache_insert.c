@@ -272,13 +272,7 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
     if (e->n_access != n || (n > 0 && e->names != seen->names))
         return false;
     for (unsigned i = 0; i < n; i++) {
-        const struct fp_access *x = &e->access[i], *y = &s->access[i];
-
-        if (x->status != y->status)
-            return false;
-        if (x->status == FP_OK
-            && (x->mode != y->mode || x->dev != y->dev || x->ino != y->ino || x->size != y->size
-                || !fp_time_equal(&x->mtime, &y->mtime) || !fp_time_equal(&x->ctime, &y->ctime)))
+        if (!fp_access_equal(&e->access[i], &s->access[i]))
             return false;
     }
     return true;

@@ -386,14 +386,12 @@ static struct walk *start_walk_from_root(struct fp_dispatch *d, const struct fp_
     return NULL;
 }
 
-/* The walk to the directory that w's path lies in, under way or begun now. */
-static struct walk *parent_walk(struct walk *w)
+/* The walk there that is under way, or one begun now. */
+static struct walk *walk_to(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names)
 {
-    struct fp_dispatch *d = w->dispatch;
-    struct fp_lookup l = parent_of(&w->task.lookup);
-    struct walk *p = find_walk(d, &l, w->names);
+    struct walk *w = find_walk(d, l, names);
 
-    return p != NULL ? p : start_walk_from_root(d, &l, w->names);
+    return w != NULL ? w : start_walk_from_root(d, l, names);
 }
 
 static void follow(struct walk *w, struct walk *parent)
@@ -405,12 +403,14 @@ static void follow(struct walk *w, struct walk *parent)
 /* Begins the walk, or lets it wait for its directory's. */
 static fp_status begin_walk(struct walk *w)
 {
+    struct fp_lookup parent;
     struct walk *p;
 
     take_base(w);
     if (w->base.fd != -1 || w->task.lookup.path_len == 1)
         return submit(w);
-    p = parent_walk(w);
+    parent = parent_of(&w->task.lookup);
+    p = walk_to(w->dispatch, &parent, w->names);
     if (p == NULL)
         return FP_BUSY;
     follow(w, p);
@@ -622,15 +622,13 @@ static struct walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l,
     static struct fp_answer a;
     struct fp_lookup above = *l;
     struct fp_cache_age age;
-    struct walk *w;
 
     above.path_len = alive_len(d, l);
     if (fp_cache_lookup(d->cache, above.path, above.path_len, names, fp_now_ms(), &a, &age)) {
         refresh(d, &above, names, &age);
         return NULL;
     }
-    w = find_walk(d, &above, names);
-    return w != NULL ? w : start_walk_from_root(d, &above, names);
+    return walk_to(d, &above, names);
 }
 
 /* Its walk waits for what is above, and then finds its mount out of service. */
@@ -753,15 +751,6 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
 
 /* ---- control ---- */
 
-static bool asks_about(const struct fp_names *names, const char *name, size_t len)
-{
-    for (unsigned i = 0; i < names->n; i++) {
-        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* What the walk has to do with a path that is forgotten. */
 static void doubt(struct walk *w, const char *path, size_t len)
 {
@@ -773,7 +762,7 @@ static void doubt(struct walk *w, const char *path, size_t len)
     if (common > w->doubt_len)
         w->doubt_len = common;
     if (common == len || (common == parent_len
-                          && asks_about(&l->names, name, (size_t)(path + len - name))))
+                          && fp_names_have(&l->names, name, (size_t)(path + len - name))))
         w->outdated = true;
 }
 

@@ -668,7 +668,8 @@ static size_t each_missing(const struct table *t, const struct table *other,
         if (b != NULL && a->mount.dev == b->mount.dev && a->parent == b->parent
             && strcmp(a->mount.point, b->mount.point) == 0)
             continue;
-        each(ctx, a->mount.point);
+        if (each != NULL)
+            each(ctx, a->mount.point);
         n++;
     }
     return n;

@@ -51,9 +51,7 @@ void fp_htaccess_init(apr_pool_t *p, int limit)
 
 static bool same_access(const struct fp_access *a, const struct fp_access *b)
 {
-    return a->status == FP_OK && b->status == FP_OK && a->mode == b->mode
-        && a->dev == b->dev && a->ino == b->ino && a->size == b->size
-        && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime);
+    return a->status == FP_OK && fp_access_equal(a, b);
 }
 
 /*

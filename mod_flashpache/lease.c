@@ -50,10 +50,8 @@ static bool holds(const struct fp_lease *lease)
 }
 
 /* May it be used?  Without a daemon that says it is up to date, no. */
-static bool is_in_force(const struct fp_lease *lease)
+static bool is_in_force(const struct fp_lease *lease, apr_uint64_t now)
 {
-    apr_uint64_t now = fp_now_ms();
-
     return now < lease->until_ms && fp_slots_view_fresh(lease->view, now) && holds(lease);
 }
 
@@ -64,10 +62,10 @@ static bool is_over(const struct fp_item *item)
     return fp_now_ms() >= lease->until_ms || !holds(lease);
 }
 
-void fp_lease_sweep(void)
+static void sweep(apr_uint32_t now)
 {
     static apr_uint32_t last;
-    apr_uint32_t now = (apr_uint32_t)fp_now_ms(), before = apr_atomic_read32(&last);
+    apr_uint32_t before = apr_atomic_read32(&last);
 
     if (now - before >= SWEEP_MS && apr_atomic_cas32(&last, now, before) == before)
         fp_table_drop_if(leases, is_over);
@@ -83,12 +81,14 @@ static apr_size_t make_key(char *key, const void *owner, const char *path, apr_s
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
 {
     char key[sizeof(owner) + FP_MAX_PATH];
+    apr_uint64_t now = fp_now_ms();
     struct fp_lease *lease;
 
+    sweep((apr_uint32_t)now);
     lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
     if (lease == NULL)
         return NULL;
-    if (is_in_force(lease)) {
+    if (is_in_force(lease, now)) {
         fp_slots_view_mark(lease->view, lease->steps[lease->n_steps - 1].slot);
         return lease;
     }

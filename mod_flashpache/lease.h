@@ -33,7 +33,7 @@ void fp_lease_init(apr_pool_t *p, int limit);
 /*
  * The lease on what owner (a server's settings: they decide what is asked)
  * asked about the path, retained for the caller; NULL if there is none in
- * force.
+ * force.  Once a second what holds no longer goes, and its files are closed.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len);
 
@@ -44,8 +44,5 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view);
-
-/* What holds no longer goes, and its file is closed; at most once a second. */
-void fp_lease_sweep(void);
 
 #endif

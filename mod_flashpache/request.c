@@ -266,10 +266,8 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
 static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
                              const char *path, apr_size_t len)
 {
-    struct fp_lease *lease;
+    struct fp_lease *lease = fp_lease_find(settings, path, len);
 
-    fp_lease_sweep();
-    lease = fp_lease_find(settings, path, len);
     if (lease == NULL) {
         ask(r, path, len);
         return;

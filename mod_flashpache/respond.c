@@ -40,6 +40,13 @@ static int is_plain(const request_rec *r)
         && (r->path_info == NULL || r->path_info[0] == '\0') && !wants_content(r);
 }
 
+/* As the walk approved it? */
+static int is_approved(const request_rec *r, const apr_finfo_t *f)
+{
+    return f->inode == r->finfo.inode && f->device == r->finfo.device
+        && f->size == r->finfo.size && f->mtime == r->finfo.mtime;
+}
+
 /* Is the open file the one that the walk approved? */
 static int is_same(const request_rec *r, const struct fp_request *q)
 {
@@ -49,8 +56,7 @@ static int is_same(const request_rec *r, const struct fp_request *q)
     if (m == NULL)
         return 0;
     fp_walk_fill(&f, m, r->filename, r->pool);
-    return f.inode == r->finfo.inode && f.device == r->finfo.device
-        && f.size == r->finfo.size && f.mtime == r->finfo.mtime;
+    return is_approved(r, &f);
 }
 
 static void set_headers(request_rec *r)
@@ -141,8 +147,7 @@ static int is_unchanged(request_rec *r)
     apr_finfo_t now;
 
     return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS
-        && now.inode == r->finfo.inode && now.device == r->finfo.device
-        && now.size == r->finfo.size && now.mtime == r->finfo.mtime;
+        && is_approved(r, &now);
 }
 
 /*

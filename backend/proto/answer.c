@@ -38,6 +38,15 @@ bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
         && fp_time_equal(&a->ctime, &b->ctime);
 }
 
+bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)
+{
+    if (a->status != b->status)
+        return false;
+    return a->status != FP_OK
+        || (a->mode == b->mode && a->dev == b->dev && a->ino == b->ino && a->size == b->size
+            && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime));
+}
+
 bool fp_step_leads_on(const struct fp_step *s)
 {
     const struct fp_meta *m = fp_step_target(s);

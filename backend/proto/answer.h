@@ -92,6 +92,9 @@ bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 /* The same kind, size and times; what it was opened for is still in it. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
+/* The same outcome, and if it is there the same file, unchanged. */
+bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
+
 /* An answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
 
