@@ -2,7 +2,10 @@
 #include "config.h"
 #include "conn.h"
 
+#include "peer.h"
+
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,18 +22,20 @@ static void on_body(void *context, const char *data, size_t size)
         bench_check_data(&conn->check, data, size);
 }
 
-int bench_conn_init(struct bench_conn *conn, const struct bench_address *address, int epoll_fd)
+int bench_conn_init(struct bench_conn *conn, struct bench_peer *peer, int epoll_fd)
 {
-    *conn = (struct bench_conn){.address = address, .epoll_fd = epoll_fd, .fd = -1};
+    *conn = (struct bench_conn){.peer = peer, .epoll_fd = epoll_fd, .stream.fd = -1};
     conn->http = bench_http_create(on_body, conn);
     return conn->http == NULL ? -1 : 0;
 }
 
 void bench_conn_close(struct bench_conn *conn)
 {
-    if (conn->fd >= 0)
-        (void)close(conn->fd);
-    conn->fd = -1;
+    if (conn->stream.fd >= 0) {
+        conn->peer->transport->end(&conn->stream);
+        (void)close(conn->stream.fd);
+    }
+    conn->stream.fd = -1;
     conn->state = BENCH_CLOSED;
     conn->served = 0;
 }
@@ -52,20 +57,21 @@ static enum bench_conn_result fail(struct bench_conn *conn, enum bench_failure f
 
 static int open_socket(struct bench_conn *conn)
 {
+    const struct sockaddr *address = (const struct sockaddr *)&conn->peer->address;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
     int one = 1;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     event.data.ptr = conn;
-    conn->fd = socket(conn->address->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (conn->fd < 0)
+    conn->stream.fd = fd;
+    if (fd < 0)
         return -1;
-    (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (epoll_ctl(conn->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0)
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (epoll_ctl(conn->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
         return -1;
-    conn->opened++;
+    conn->number = conn->peer->opened++;
     conn->ended = false;
-    return connect(conn->fd, (const struct sockaddr *)&conn->address->storage,
-                   conn->address->size);
+    return connect(fd, address, conn->peer->address_size);
 }
 
 static enum bench_conn_result begin_connect(struct bench_conn *conn)
@@ -129,14 +135,15 @@ static enum bench_conn_result read_answer(struct bench_conn *conn)
 {
     for (;;) {
         enum bench_conn_result result;
-        ssize_t size = recv(conn->fd, read_buffer, sizeof(read_buffer), 0);
+        ssize_t size =
+            conn->peer->transport->receive(&conn->stream, read_buffer, sizeof(read_buffer));
 
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return BENCH_CONN_PENDING;
         if (size < 0)
-            return broken(conn, strerror(errno));
+            return broken(conn, conn->peer->transport->problem());
         if (size == 0)
             return on_eof(conn);
         result = on_data(conn, (size_t)size);
@@ -148,37 +155,53 @@ static enum bench_conn_result read_answer(struct bench_conn *conn)
 static enum bench_conn_result send_request(struct bench_conn *conn)
 {
     while (conn->sent < conn->request_size) {
-        ssize_t size = send(conn->fd, conn->request + conn->sent,
-                            conn->request_size - conn->sent, MSG_NOSIGNAL);
+        ssize_t size = conn->peer->transport->send(&conn->stream, conn->request + conn->sent,
+                                                   conn->request_size - conn->sent);
 
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return BENCH_CONN_PENDING;
         if (size < 0)
-            return broken(conn, strerror(errno));
+            return broken(conn, conn->peer->transport->problem());
         conn->sent += (size_t)size;
     }
     conn->state = BENCH_READING;
     return BENCH_CONN_PENDING;
 }
 
+static enum bench_conn_result shake_hands(struct bench_conn *conn)
+{
+    const struct bench_transport *transport = conn->peer->transport;
+
+    if (transport->handshake(&conn->stream) != 0) {
+        if (errno == EAGAIN)
+            return BENCH_CONN_PENDING;
+        return fail(conn, BENCH_FAIL_CONNECT, transport->problem());
+    }
+    conn->state = BENCH_SENDING;
+    return send_request(conn);
+}
+
 static enum bench_conn_result on_connected(struct bench_conn *conn)
 {
+    const struct bench_transport *transport = conn->peer->transport;
     struct sockaddr_storage peer;
     socklen_t size = sizeof(peer);
     int error = 0;
     socklen_t error_size = sizeof(error);
 
-    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0)
+    if (getsockopt(conn->stream.fd, SOL_SOCKET, SO_ERROR, &error, &error_size) != 0)
         error = errno;
     if (error != 0)
         return fail(conn, BENCH_FAIL_CONNECT, strerror(error));
     /* A new socket reports EPOLLHUP once before it connects: not there yet. */
-    if (getpeername(conn->fd, (struct sockaddr *)&peer, &size) != 0)
+    if (getpeername(conn->stream.fd, (struct sockaddr *)&peer, &size) != 0)
         return BENCH_CONN_PENDING;
-    conn->state = BENCH_SENDING;
-    return send_request(conn);
+    if (transport->begin(transport, &conn->stream) != 0)
+        return fail(conn, BENCH_FAIL_CONNECT, transport->problem());
+    conn->state = BENCH_HANDSHAKE;
+    return shake_hands(conn);
 }
 
 enum bench_conn_result bench_conn_start(struct bench_conn *conn, const char *request, size_t size)
@@ -201,6 +224,8 @@ enum bench_conn_result bench_conn_event(struct bench_conn *conn, uint32_t events
         conn->ended = true;
     if (conn->state == BENCH_CONNECTING)
         result = on_connected(conn);
+    else if (conn->state == BENCH_HANDSHAKE)
+        result = shake_hands(conn);
     else if (conn->state == BENCH_SENDING)
         result = send_request(conn);
     if (result == BENCH_CONN_PENDING && conn->state == BENCH_READING)
@@ -210,7 +235,7 @@ enum bench_conn_result bench_conn_event(struct bench_conn *conn, uint32_t events
 
 const char *bench_conn_idle_event(struct bench_conn *conn)
 {
-    ssize_t size = recv(conn->fd, read_buffer, sizeof(read_buffer), 0);
+    ssize_t size = conn->peer->transport->receive(&conn->stream, read_buffer, sizeof(read_buffer));
 
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return NULL;

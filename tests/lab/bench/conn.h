@@ -12,10 +12,8 @@
 #define BENCH_CONN_H
 
 #include "http.h"
+#include "transport.h"
 #include "verify.h"
-
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 enum bench_conn_result {
     BENCH_CONN_PENDING, /* wait for the next event */
@@ -24,7 +22,7 @@ enum bench_conn_result {
 };
 
 enum bench_failure {
-    BENCH_FAIL_CONNECT,   /* could not connect */
+    BENCH_FAIL_CONNECT,   /* could not connect, or not agree on TLS */
     BENCH_FAIL_CLOSED,    /* the connection broke before the end of the answer */
     BENCH_FAIL_MALFORMED, /* the answer is no HTTP */
     BENCH_FAIL_TIMEOUT,
@@ -33,21 +31,24 @@ enum bench_failure {
     BENCH_FAIL_COUNT
 };
 
-enum bench_conn_state { BENCH_CLOSED, BENCH_CONNECTING, BENCH_SENDING, BENCH_READING, BENCH_IDLE };
-
-struct bench_address {
-    struct sockaddr_storage storage;
-    socklen_t size;
-    int family;
+enum bench_conn_state {
+    BENCH_CLOSED,
+    BENCH_CONNECTING,
+    BENCH_HANDSHAKE,
+    BENCH_SENDING,
+    BENCH_READING,
+    BENCH_IDLE
 };
+
+struct bench_peer;
 
 struct bench_conn {
     /* Set by the user of the connection, before the first request. */
-    const struct bench_address *address;
+    struct bench_peer *peer;
     int epoll_fd;
     /* The connection's own. */
     enum bench_conn_state state;
-    int fd;
+    struct bench_stream stream;
     struct bench_http *http;
     struct bench_check check; /* fed with the body when `checked` */
     bool checked;
@@ -56,14 +57,14 @@ struct bench_conn {
     size_t sent;
     bool ended;       /* the server will send nothing more after what has come */
     uint64_t served;  /* answers on the present connection */
-    uint64_t opened;  /* connections so far */
+    uint64_t number;  /* of the present or last connection, among all of the peer */
     uint64_t retries; /* requests sent again */
     enum bench_failure failure;
     const char *problem;
 };
 
 /* 0, or -1 when there is no memory. */
-int bench_conn_init(struct bench_conn *conn, const struct bench_address *address, int epoll_fd);
+int bench_conn_init(struct bench_conn *conn, struct bench_peer *peer, int epoll_fd);
 void bench_conn_destroy(struct bench_conn *conn);
 
 /* Sends a request; the connection must be closed or idle. The text must stay until the end. */

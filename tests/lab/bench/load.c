@@ -3,22 +3,24 @@
  * One thread, one epoll loop. Connections wait in a queue (first in, first out, so all of
  * them are used) until a request is due. In the open loop a request that is due while every
  * connection is busy waits here, and its latency counts from when it was due: a stalled
- * server cannot hide its stall by keeping us from asking (no coordinated omission).
+ * server cannot hide its stall by keeping us from asking (no coordinated omission). So do
+ * sessions; in a session the next request is due when the user has thought.
  */
 #include "config.h"
 #include "load.h"
 
 #include "args.h"
+#include "clients.h"
+#include "peer.h"
 #include "plan.h"
+#include "sessions.h"
+#include "tls.h"
 #include "verify.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,24 +33,6 @@
 #define MAX_EVENTS 256
 /* After so many messages about failed requests there are no more. */
 #define MAX_MESSAGES 10
-/* Descriptors needed besides the connections'. */
-#define SPARE_DESCRIPTORS 16
-
-struct client {
-    struct bench_conn conn; /* first: epoll's data points to it */
-    struct client *next;    /* in the queue of free ones, or in that of busy ones by age */
-    struct client *previous;
-    bool busy;
-    bool warmup;
-    size_t path;
-    uint64_t start_ns;  /* intended */
-    uint64_t issued_ns; /* actual; the time limit counts from here */
-};
-
-struct list {
-    struct client *first;
-    struct client *last;
-};
 
 struct load {
     const struct bench_args *args;
@@ -56,17 +40,17 @@ struct load {
     struct bench_verify *verify;
     struct bench_tally *tally;
     const volatile int *stop;
-    struct bench_address address;
-    struct client *clients;
-    unsigned client_count;
-    struct list free;
-    struct list busy;
+    struct bench_peer peer;
+    struct bench_clients clients;
+    struct bench_sessions *sessions;
+    struct bench_list free;
+    struct bench_list busy;
     int epoll_fd;
     int timer_fd;
     uint64_t timer_set;
     uint64_t begin_ns;
     uint64_t end_ns;       /* of the measurement */
-    uint64_t next_arrival; /* open loop */
+    uint64_t next_arrival; /* of a request in the open loop, of a session in the partly open one */
     uint64_t issued;
     uint64_t messages;
     bool impossible;
@@ -85,27 +69,9 @@ static uint64_t to_ns(double seconds)
     return (uint64_t)(seconds * 1e9);
 }
 
-static void list_append(struct list *list, struct client *client)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-    client->next = NULL;
-    client->previous = list->last;
-    if (list->last != NULL)
-        list->last->next = client;
-    else
-        list->first = client;
-    list->last = client;
-}
-
-static void list_remove(struct list *list, struct client *client)
-{
-    if (client->previous != NULL)
-        client->previous->next = client->next;
-    else
-        list->first = client->next;
-    if (client->next != NULL)
-        client->next->previous = client->previous;
-    else
-        list->last = client->previous;
+    return a < b ? a : b;
 }
 
 static void complain(struct load *load, const char *path, const char *kind, const char *problem)
@@ -117,7 +83,8 @@ static void complain(struct load *load, const char *path, const char *kind, cons
 }
 
 /* What is wrong with a complete answer, or NULL. */
-static const char *judge(struct load *load, struct client *client, enum bench_failure *failure_r)
+static const char *judge(struct load *load, struct bench_client *client,
+                         enum bench_failure *failure_r)
 {
     int status = bench_http_status(client->conn.http);
     const char *problem = NULL;
@@ -136,24 +103,37 @@ static const char *judge(struct load *load, struct client *client, enum bench_fa
     return problem;
 }
 
-static struct bench_event event_of(const struct load *load, const struct client *client)
+static struct bench_event event_of(const struct load *load, const struct bench_client *client)
 {
     return (struct bench_event){
         .start_ns = client->start_ns,
+        .sent_ns = client->issued_ns,
         .end_ns = now_ns(),
         .path = bench_plan_path(load->plan, client->path),
+        .line = client->line,
+        .connection = client->conn.number,
         .warmup = client->warmup,
     };
 }
 
-static void release(struct load *load, struct client *client)
+/* After a request: its session thinks, or the connection is free. */
+static void release(struct load *load, struct bench_client *client, uint64_t now)
 {
-    list_remove(&load->busy, client);
+    bench_list_remove(&load->busy, client);
     client->busy = false;
-    list_append(&load->free, client);
+    client->freed_ns = now;
+    if (client->left > 0) {
+        bench_sessions_think(load->sessions, client, now);
+        return;
+    }
+    if (load->args->sessions > 0) {
+        load->tally->sessions_completed++;
+        bench_conn_close(&client->conn);
+    }
+    bench_list_append(&load->free, client);
 }
 
-static void on_answer(struct load *load, struct client *client)
+static void on_answer(struct load *load, struct bench_client *client)
 {
     struct bench_event event = event_of(load, client);
     const char *problem = judge(load, client, &event.failure);
@@ -166,10 +146,10 @@ static void on_answer(struct load *load, struct client *client)
     bench_tally_add(load->tally, &event);
     if (load->args->per_connection > 0 && client->conn.served >= load->args->per_connection)
         bench_conn_close(&client->conn);
-    release(load, client);
+    release(load, client, event.end_ns);
 }
 
-static void on_failure(struct load *load, struct client *client, enum bench_failure failure,
+static void on_failure(struct load *load, struct bench_client *client, enum bench_failure failure,
                        const char *problem)
 {
     struct bench_event event = event_of(load, client);
@@ -178,7 +158,7 @@ static void on_failure(struct load *load, struct client *client, enum bench_fail
     event.failure = failure;
     complain(load, event.path, bench_failure_name(failure), problem);
     bench_tally_add(load->tally, &event);
-    release(load, client);
+    release(load, client, event.end_ns);
     /* Nothing has ever been answered: going on would only measure refusals. */
     if (failure == BENCH_FAIL_CONNECT && load->tally->answered == 0 && !load->args->allow_errors) {
         load->impossible = true;
@@ -187,7 +167,8 @@ static void on_failure(struct load *load, struct client *client, enum bench_fail
     }
 }
 
-static void on_result(struct load *load, struct client *client, enum bench_conn_result result)
+static void on_result(struct load *load, struct bench_client *client,
+                      enum bench_conn_result result)
 {
     if (result == BENCH_CONN_DONE)
         on_answer(load, client);
@@ -195,35 +176,87 @@ static void on_result(struct load *load, struct client *client, enum bench_conn_
         on_failure(load, client, client->conn.failure, client->conn.problem);
 }
 
-/* Whether all requests have been issued that are to be. */
-static bool all_issued(const struct load *load, uint64_t now)
+static bool is_open(const struct load *load)
+{
+    return bench_args_arrivals(load->args) > 0;
+}
+
+/* Whether no request may be issued any more, whatever the time. */
+static bool issued_enough(const struct load *load)
 {
     const struct bench_args *args = load->args;
 
-    if (*load->stop || load->impossible)
-        return true;
-    if (args->requests > 0 && load->issued >= args->warmup + args->requests)
-        return true;
-    return (args->rate > 0 ? load->next_arrival : now) >= load->end_ns;
+    return *load->stop || load->impossible ||
+           (args->requests > 0 && load->issued >= args->warmup + args->requests);
 }
 
-/* When the next request is due; NEVER when none is left. */
+/* Whether all requests have been issued that are to be. */
+static bool all_issued(const struct load *load, uint64_t now)
+{
+    uint64_t arrival = is_open(load) ? load->next_arrival : now;
+
+    return issued_enough(load) ||
+           earlier(arrival, bench_sessions_due(load->sessions)) >= load->end_ns;
+}
+
+/* When the next request is due for which there is a connection; NEVER when there is none. */
 static uint64_t next_start(const struct load *load, uint64_t now)
 {
-    if (all_issued(load, now))
-        return NEVER;
-    return load->args->rate > 0 ? load->next_arrival : now;
+    uint64_t arrival = is_open(load) ? load->next_arrival : now;
+
+    if (load->free.first == NULL)
+        arrival = NEVER;
+    arrival = earlier(arrival, bench_sessions_due(load->sessions));
+    return issued_enough(load) || arrival >= load->end_ns ? NEVER : arrival;
+}
+
+static uint64_t arrival_after(struct load *load)
+{
+    return load->begin_ns + bench_plan_next_arrival(load->plan);
+}
+
+/* The connection for the request that next_start() told of. */
+static struct bench_client *take_client(struct load *load, uint64_t start)
+{
+    struct bench_client *client = load->free.first;
+
+    if (bench_sessions_due(load->sessions) == start) {
+        client = bench_sessions_take(load->sessions);
+        client->left--;
+        return client;
+    }
+    bench_list_remove(&load->free, client);
+    if (is_open(load))
+        load->next_arrival = arrival_after(load);
+    if (load->args->sessions > 0) {
+        client->left = bench_sessions_length(load->sessions) - 1;
+        load->tally->sessions_started++;
+    }
+    return client;
 }
 
 static void begin_measurement(struct load *load, uint64_t start)
 {
     load->tally->start_ns = start;
     load->tally->end_ns = start;
+    bench_effort_begin(&load->tally->effort, now_ns());
     if (load->args->duration_s > 0)
         load->end_ns = start + to_ns(load->args->duration_s);
 }
 
-static enum bench_conn_result issue(struct load *load, struct client *client, uint64_t start)
+static void note_lateness(struct load *load, const struct bench_client *client)
+{
+    uint64_t start = client->start_ns;
+    uint64_t possible = start > client->freed_ns ? start : client->freed_ns;
+
+    if (client->warmup || !is_open(load))
+        return;
+    bench_histogram_add(load->tally->effort.late_sends, client->issued_ns - possible);
+    if (client->issued_ns - start > LATE_NS)
+        load->tally->late++;
+}
+
+static enum bench_conn_result issue(struct load *load, struct bench_client *client, uint64_t start)
 {
     const char *text;
     size_t size;
@@ -233,33 +266,29 @@ static enum bench_conn_result issue(struct load *load, struct client *client, ui
         begin_measurement(load, start);
     client->start_ns = start;
     client->issued_ns = now_ns();
-    if (load->args->rate > 0) {
-        load->next_arrival = load->begin_ns + bench_plan_next_arrival(load->plan);
-        if (!client->warmup && client->issued_ns - start > LATE_NS)
-            load->tally->late++;
-    }
-    client->path = bench_plan_next(load->plan);
+    note_lateness(load, client);
+    client->path = bench_plan_next(load->plan, &client->line);
     client->conn.checked = load->verify != NULL;
     if (load->verify != NULL)
         bench_verify_begin(load->verify, client->path, &client->conn.check);
     text = bench_plan_request(load->plan, client->path, &size);
-    list_remove(&load->free, client);
     client->busy = true;
-    list_append(&load->busy, client);
+    bench_list_append(&load->busy, client);
     return bench_conn_start(&client->conn, text, size);
 }
 
 /* Issues what is due, as far as there are free connections. */
 static void dispatch(struct load *load)
 {
-    while (load->free.first != NULL) {
-        struct client *client = load->free.first;
+    for (;;) {
         uint64_t now = now_ns();
         uint64_t start = next_start(load, now);
+        struct bench_client *client;
         enum bench_conn_result result;
 
         if (start > now)
             return;
+        client = take_client(load, start);
         result = issue(load, client, start);
         on_result(load, client, result);
         /* Not on and on while connecting fails at once: let the others be heard. */
@@ -274,20 +303,23 @@ static void expire(struct load *load)
     uint64_t now = now_ns();
 
     while (load->busy.first != NULL && load->busy.first->issued_ns + limit <= now) {
-        struct client *client = load->busy.first;
+        struct bench_client *client = load->busy.first;
 
         bench_conn_close(&client->conn);
         on_failure(load, client, BENCH_FAIL_TIMEOUT, "no complete answer in time");
     }
 }
 
-/* For the open loop: wakes us when the next request is due. */
+/* Wakes us when the next request is due. */
 static void set_timer(struct load *load)
 {
-    uint64_t when = load->free.first != NULL ? next_start(load, now_ns()) : NEVER;
+    uint64_t when;
     struct itimerspec spec = {0};
 
-    if (load->args->rate <= 0 || when == load->timer_set)
+    if (!is_open(load))
+        return;
+    when = next_start(load, now_ns());
+    if (when == load->timer_set)
         return;
     load->timer_set = when;
     if (when != NEVER) {
@@ -297,7 +329,7 @@ static void set_timer(struct load *load)
     (void)timerfd_settime(load->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-static void on_event(struct load *load, struct client *client, uint32_t events)
+static void on_event(struct load *load, struct bench_client *client, uint32_t events)
 {
     const char *problem;
 
@@ -328,18 +360,17 @@ static void wait_for_events(struct load *load)
     }
 }
 
-/* The time is over: requests under way, and in the open loop those that were due but never
- * issued, are lost to the measurement, and are counted so that nobody misses it. */
+/* The time is over: requests under way, and those that were due but never issued, are lost
+ * to the measurement, and are counted so that nobody misses it. */
 static void count_unfinished(struct load *load)
 {
-    const struct bench_args *args = load->args;
-
-    for (const struct client *client = load->busy.first; client != NULL; client = client->next)
-        load->tally->unfinished++;
-    while (args->rate > 0 && !all_issued(load, load->next_arrival)) {
-        load->tally->unfinished++;
+    for (const struct bench_client *client = load->busy.first; client != NULL;
+         client = client->next)
+        bench_tally_add_unfinished(load->tally, client->start_ns);
+    while (is_open(load) && !issued_enough(load) && load->next_arrival < load->end_ns) {
+        bench_tally_add_unfinished(load->tally, load->next_arrival);
         load->issued++;
-        load->next_arrival = load->begin_ns + bench_plan_next_arrival(load->plan);
+        load->next_arrival = arrival_after(load);
     }
 }
 
@@ -353,8 +384,8 @@ static void run_loop(struct load *load)
 {
     load->begin_ns = now_ns();
     load->end_ns = NEVER;
-    if (load->args->rate > 0)
-        load->next_arrival = load->begin_ns + bench_plan_next_arrival(load->plan);
+    if (is_open(load))
+        load->next_arrival = arrival_after(load);
     dispatch(load);
     while (load->busy.first != NULL || !all_issued(load, now_ns())) {
         set_timer(load);
@@ -366,43 +397,7 @@ static void run_loop(struct load *load)
             break;
         }
     }
-}
-
-static int resolve(const struct bench_args *args, struct bench_address *address_r)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    struct addrinfo *found;
-    int error = getaddrinfo(args->host, args->port, &hints, &found);
-
-    if (error != 0) {
-        (void)fprintf(stderr, "flashpache-bench: %s port %s: %s\n", args->host, args->port,
-                      gai_strerror(error));
-        return -1;
-    }
-    memcpy(&address_r->storage, found->ai_addr, found->ai_addrlen);
-    address_r->size = found->ai_addrlen;
-    address_r->family = found->ai_family;
-    freeaddrinfo(found);
-    return 0;
-}
-
-static int raise_descriptor_limit(unsigned connections)
-{
-    rlim_t needed = (rlim_t)connections + SPARE_DESCRIPTORS;
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed)
-        return 0;
-    limit.rlim_cur = needed;
-    if (limit.rlim_max < needed)
-        limit.rlim_max = needed;
-    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return 0;
-    (void)fprintf(stderr,
-                  "flashpache-bench: %u connections need more descriptors than allowed; raise "
-                  "the limit (ulimit -Hn %llu) or use fewer\n",
-                  connections, (unsigned long long)needed);
-    return -1;
+    bench_effort_end(&load->tally->effort, now_ns());
 }
 
 static int no_resource(const char *what)
@@ -424,30 +419,29 @@ static int open_descriptors(struct load *load)
     return 0;
 }
 
-static int open_clients(struct load *load)
+static int open_all(struct load *load)
 {
-    load->clients = calloc(load->args->connections, sizeof(*load->clients));
-    if (load->clients == NULL)
-        return no_resource("connections");
-    while (load->client_count < load->args->connections) {
-        struct client *client = &load->clients[load->client_count];
-
-        if (bench_conn_init(&client->conn, &load->address, load->epoll_fd) != 0)
-            return no_resource("connections");
-        list_append(&load->free, client);
-        load->client_count++;
-    }
-    return 0;
+    load->sessions = bench_sessions_create(load->args);
+    if (load->sessions == NULL)
+        return no_resource("sessions");
+    if (bench_peer_open(&load->peer, load->args) != 0 || open_descriptors(load) != 0)
+        return -1;
+    return bench_clients_open(&load->clients, load->args->connections, &load->peer, load->epoll_fd,
+                              &load->free);
 }
 
 static void close_all(struct load *load)
 {
-    for (unsigned i = 0; i < load->client_count; i++) {
-        load->tally->connections += load->clients[i].conn.opened;
-        load->tally->retries += load->clients[i].conn.retries;
-        bench_conn_destroy(&load->clients[i].conn);
+    struct bench_tally *tally = load->tally;
+
+    tally->retries = bench_clients_close(&load->clients);
+    tally->connections = load->peer.opened;
+    if (load->peer.tls != NULL) {
+        tally->tls_protocol = bench_tls_protocol(load->peer.tls);
+        tally->tls_cipher = bench_tls_cipher(load->peer.tls);
     }
-    free(load->clients);
+    bench_peer_close(&load->peer);
+    bench_sessions_destroy(&load->sessions);
     if (load->epoll_fd >= 0)
         (void)close(load->epoll_fd);
     if (load->timer_fd >= 0)
@@ -468,14 +462,8 @@ int bench_load_run(const struct bench_args *args, struct bench_plan *plan,
         .timer_fd = -1,
         .timer_set = NEVER,
     };
-    int status = resolve(args, &load.address);
+    int status = open_all(&load);
 
-    if (status == 0)
-        status = raise_descriptor_limit(args->connections);
-    if (status == 0)
-        status = open_descriptors(&load);
-    if (status == 0)
-        status = open_clients(&load);
     if (status == 0) {
         run_loop(&load);
         status = load.impossible ? -1 : 0;

@@ -43,13 +43,28 @@ static int report(const struct bench_args *args, struct bench_tally *tally)
     return status;
 }
 
+/* --once: as many requests as there are lines. */
+static int count_once(struct bench_args *args, const struct bench_plan *plan)
+{
+    size_t lines = bench_plan_size(plan);
+
+    if (!args->once)
+        return 0;
+    if (args->warmup >= lines) {
+        (void)fprintf(stderr, "flashpache-bench: --once: no path is left after --warmup\n");
+        return -1;
+    }
+    args->requests = lines - args->warmup;
+    return 0;
+}
+
 static int measure(const struct bench_args *args, struct bench_plan *plan,
                    struct bench_verify *verify)
 {
     struct bench_tally tally;
     int status = EXIT_IMPOSSIBLE;
 
-    if (bench_tally_open(&tally, args->records) != 0)
+    if (bench_tally_open(&tally, args) != 0)
         return EXIT_IMPOSSIBLE;
     if (bench_load_run(args, plan, verify, &tally, &stop_asked) == 0)
         status = report(args, &tally);
@@ -68,8 +83,10 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     plan = bench_plan_create(&args);
-    if (plan == NULL)
+    if (plan == NULL || count_once(&args, plan) != 0) {
+        bench_plan_destroy(&plan);
         return EXIT_IMPOSSIBLE;
+    }
     if (args.verify != NULL)
         verify = bench_verify_create(args.verify, plan);
     catch_interrupt();

@@ -10,18 +10,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 struct entry {
     char *request;
     size_t request_size;
     char *path;
+    size_t number;
+    UT_hash_handle hh;
 };
 
 struct bench_plan {
     const struct bench_args *args;
-    struct entry *entries;
-    size_t count;
+    struct entry *by_path;
+    struct entry **lines;
+    size_t count; /* of lines */
     size_t capacity;
+    size_t path_count;
+    struct entry **paths; /* by number */
     size_t next;
     struct bench_rng choice;
     struct bench_rng gaps;
@@ -47,6 +53,31 @@ static int no_memory(void)
     return -1;
 }
 
+/* The entry of a path, made if need be; NULL when there is no memory. */
+static struct entry *entry_of(struct bench_plan *plan, const char *path)
+{
+    struct entry *entry;
+
+    HASH_FIND_STR(plan->by_path, path, entry);
+    if (entry != NULL)
+        return entry;
+    entry = calloc(1, sizeof(*entry));
+    if (entry == NULL)
+        return NULL;
+    entry->path = strdup(path);
+    entry->request = make_request(plan->args, path);
+    if (entry->path == NULL || entry->request == NULL) {
+        free(entry->path);
+        free(entry->request);
+        free(entry);
+        return NULL;
+    }
+    entry->request_size = strlen(entry->request);
+    entry->number = plan->path_count++;
+    HASH_ADD_KEYPTR(hh, plan->by_path, entry->path, strlen(entry->path), entry);
+    return entry;
+}
+
 static int add(struct bench_plan *plan, const char *path, const char *where)
 {
     struct entry *entry;
@@ -60,20 +91,17 @@ static int add(struct bench_plan *plan, const char *path, const char *where)
     }
     if (plan->count == plan->capacity) {
         size_t capacity = plan->capacity == 0 ? 64 : plan->capacity * 2;
-        struct entry *entries = realloc(plan->entries, capacity * sizeof(*entries));
+        struct entry **lines = realloc(plan->lines, capacity * sizeof(struct entry *));
 
-        if (entries == NULL)
+        if (lines == NULL)
             return no_memory();
-        plan->entries = entries;
+        plan->lines = lines;
         plan->capacity = capacity;
     }
-    entry = &plan->entries[plan->count];
-    entry->path = strdup(path);
-    entry->request = make_request(plan->args, path);
-    plan->count++;
-    if (entry->path == NULL || entry->request == NULL)
+    entry = entry_of(plan, path);
+    if (entry == NULL)
         return no_memory();
-    entry->request_size = strlen(entry->request);
+    plan->lines[plan->count++] = entry;
     return 0;
 }
 
@@ -121,6 +149,16 @@ static int collect(struct bench_plan *plan)
     return plan->count == 0 ? add(plan, "/", "default") : 0;
 }
 
+static int number_paths(struct bench_plan *plan)
+{
+    plan->paths = calloc(plan->path_count, sizeof(struct entry *));
+    if (plan->paths == NULL)
+        return no_memory();
+    for (struct entry *entry = plan->by_path; entry != NULL; entry = entry->hh.next)
+        plan->paths[entry->number] = entry;
+    return 0;
+}
+
 struct bench_plan *bench_plan_create(const struct bench_args *args)
 {
     struct bench_plan *plan = calloc(1, sizeof(*plan));
@@ -133,20 +171,27 @@ struct bench_plan *bench_plan_create(const struct bench_args *args)
     bench_rng_seed(&plan->choice, args->seed);
     /* A sequence of its own: the order of paths does not depend on the arrivals. */
     bench_rng_seed(&plan->gaps, ~args->seed);
-    if (collect(plan) != 0)
+    if (collect(plan) != 0 || number_paths(plan) != 0)
         bench_plan_destroy(&plan);
     return plan;
 }
 
 void bench_plan_destroy(struct bench_plan **plan)
 {
+    struct entry *entry;
+    struct entry *following;
+
     if (*plan == NULL)
         return;
-    for (size_t i = 0; i < (*plan)->count; i++) {
-        free((*plan)->entries[i].path);
-        free((*plan)->entries[i].request);
+    HASH_ITER(hh, (*plan)->by_path, entry, following)
+    {
+        HASH_DEL((*plan)->by_path, entry);
+        free(entry->path);
+        free(entry->request);
+        free(entry);
     }
-    free((*plan)->entries);
+    free((*plan)->lines);
+    free((*plan)->paths);
     free(*plan);
     *plan = NULL;
 }
@@ -156,25 +201,31 @@ size_t bench_plan_size(const struct bench_plan *plan)
     return plan->count;
 }
 
+size_t bench_plan_path_count(const struct bench_plan *plan)
+{
+    return plan->path_count;
+}
+
 const char *bench_plan_path(const struct bench_plan *plan, size_t index)
 {
-    return plan->entries[index].path;
+    return plan->paths[index]->path;
 }
 
 const char *bench_plan_request(const struct bench_plan *plan, size_t index, size_t *size_r)
 {
-    *size_r = plan->entries[index].request_size;
-    return plan->entries[index].request;
+    *size_r = plan->paths[index]->request_size;
+    return plan->paths[index]->request;
 }
 
-size_t bench_plan_next(struct bench_plan *plan)
+size_t bench_plan_next(struct bench_plan *plan, size_t *line_r)
 {
-    size_t index = plan->next;
-
-    if (plan->args->random)
-        return (size_t)bench_rng_below(&plan->choice, plan->count);
-    plan->next = (plan->next + 1) % plan->count;
-    return index;
+    if (plan->args->random) {
+        *line_r = (size_t)bench_rng_below(&plan->choice, plan->count);
+    } else {
+        *line_r = plan->next;
+        plan->next = (plan->next + 1) % plan->count;
+    }
+    return plan->lines[*line_r]->number;
 }
 
 uint64_t bench_plan_next_arrival(struct bench_plan *plan)
@@ -182,6 +233,6 @@ uint64_t bench_plan_next_arrival(struct bench_plan *plan)
     uint64_t arrival = (uint64_t)plan->arrival_ns;
     double gap = plan->args->constant_arrivals ? 1.0 : bench_rng_exponential(&plan->gaps);
 
-    plan->arrival_ns += gap * 1e9 / plan->args->rate;
+    plan->arrival_ns += gap * 1e9 / bench_args_arrivals(plan->args);
     return arrival;
 }

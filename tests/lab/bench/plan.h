@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is asked for, and when: the URL paths, the order in which they are taken, and in the
- * open loop the moments at which requests are intended to start.
+ * What is asked for, and when: the URL paths, the order in which they are taken, and the
+ * moments at which requests (in the open loop) or sessions arrive. A path that is in the list
+ * many times is kept once.
  */
 #ifndef BENCH_PLAN_H
 #define BENCH_PLAN_H
@@ -16,18 +17,20 @@ struct bench_plan;
 struct bench_plan *bench_plan_create(const struct bench_args *args);
 void bench_plan_destroy(struct bench_plan **plan);
 
+/* The lines of the list, and the different paths in it. */
 size_t bench_plan_size(const struct bench_plan *plan);
+size_t bench_plan_path_count(const struct bench_plan *plan);
 
-/* The path with the number, below bench_plan_size(). */
+/* The number of the path to take next; that of its line goes to *line_r. */
+size_t bench_plan_next(struct bench_plan *plan, size_t *line_r);
+
+/* The path with the number. */
 const char *bench_plan_path(const struct bench_plan *plan, size_t index);
 
 /* The request for it; its size goes to *size_r. Valid as long as the plan. */
 const char *bench_plan_request(const struct bench_plan *plan, size_t index, size_t *size_r);
 
-/* The number of the path to take next. */
-size_t bench_plan_next(struct bench_plan *plan);
-
-/* Open loop: when the next request is to start, in ns after the first; steps forward. */
+/* When the next request or session is to start, in ns after the first; steps forward. */
 uint64_t bench_plan_next_arrival(struct bench_plan *plan);
 
 #endif

@@ -11,9 +11,19 @@
 static const struct {
     const char *name;
     double percent;
-} percentiles[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}};
+} percentiles[] = {{"p5", 5},   {"p50", 50}, {"p90", 90},
+                   {"p95", 95}, {"p99", 99}, {"p99.9", 99.9}};
 
 #define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
+
+static const struct {
+    const char *name;
+    const char *meaning;
+} limits[BENCH_LIMIT_COUNT] = {
+    [BENCH_LIMIT_CPU] = {"cpu", "it had no time left, the server may be faster"},
+    [BENCH_LIMIT_CPU_WAIT] = {"cpu wait", "it worked or waited for a core all the time"},
+    [BENCH_LIMIT_LATE_SENDS] = {"late sends", "it sent late, and the latencies contain that"},
+};
 
 static double elapsed_s(const struct bench_tally *tally)
 {
@@ -27,28 +37,39 @@ static double rate_of(const struct bench_tally *tally, double amount)
     return elapsed > 0 ? amount / elapsed : 0.0;
 }
 
-static double percentile_ms(const struct bench_tally *tally, size_t i)
+static double percentile_ms(const struct bench_histogram *histogram, size_t i)
 {
-    return (double)bench_histogram_percentile(tally->latency, percentiles[i].percent) / 1e6;
+    return (double)bench_histogram_percentile(histogram, percentiles[i].percent) / 1e6;
+}
+
+static double max_ms(const struct bench_histogram *histogram)
+{
+    return (double)bench_histogram_max(histogram) / 1e6;
 }
 
 static void print_load(FILE *out, const struct bench_args *args)
 {
-    (void)fprintf(out, "http://%s:%s/, %u connection%s, ", args->host, args->port,
-                  args->connections, args->connections == 1 ? "" : "s");
+    (void)fprintf(out, "%s://%s:%s/, %u connection%s, %s loop", args->tls ? "https" : "http",
+                  args->host, args->port, args->connections, args->connections == 1 ? "" : "s",
+                  bench_args_loop(args));
+    if (args->sessions > 0)
+        (void)fprintf(out, ", %g sessions/s of %s%" PRIu64 " requests, think time %g s",
+                      args->sessions, args->geometric_sessions ? "a mean of " : "",
+                      args->session_requests, args->think_s);
     if (args->rate > 0)
-        (void)fprintf(out, "open loop, %g requests/s, %s arrivals\n", args->rate,
-                      args->constant_arrivals ? "constant" : "exponential");
-    else
-        (void)fputs("closed loop\n", out);
+        (void)fprintf(out, ", %g requests/s", args->rate);
+    if (bench_args_arrivals(args) > 0)
+        (void)fprintf(out, ", %s arrivals", args->constant_arrivals ? "constant" : "exponential");
+    (void)fputc('\n', out);
 }
 
 static void print_latency(FILE *out, const struct bench_tally *tally)
 {
     (void)fprintf(out, "latency ms     mean %.3f", bench_histogram_mean(tally->latency) / 1e6);
     for (size_t i = 0; i < PERCENTILES; i++)
-        (void)fprintf(out, "  %s %.3f", percentiles[i].name, percentile_ms(tally, i));
-    (void)fprintf(out, "  max %.3f\n", (double)bench_histogram_max(tally->latency) / 1e6);
+        (void)fprintf(out, "  %s %.3f", percentiles[i].name,
+                      percentile_ms(tally->latency, i));
+    (void)fprintf(out, "  max %.3f\n", max_ms(tally->latency));
 }
 
 static void print_statuses(FILE *out, const struct bench_tally *tally)
@@ -74,6 +95,39 @@ static void print_errors(FILE *out, const struct bench_tally *tally)
     (void)fputc('\n', out);
 }
 
+static void print_connections(FILE *out, const struct bench_args *args,
+                              const struct bench_tally *tally)
+{
+    (void)fprintf(out, "connections    %" PRIu64 " opened, %" PRIu64 " requests sent again\n",
+                  tally->connections, tally->retries);
+    if (tally->tls_protocol != NULL)
+        (void)fprintf(out, "TLS            %s, %s, certificate not verified\n",
+                      tally->tls_protocol, tally->tls_cipher);
+    if (args->sessions > 0)
+        (void)fprintf(out, "sessions       %" PRIu64 " started, %" PRIu64 " completed\n",
+                      tally->sessions_started, tally->sessions_completed);
+}
+
+static void print_effort(FILE *out, const struct bench_args *args, const struct bench_tally *tally)
+{
+    const struct bench_effort *effort = &tally->effort;
+
+    if (bench_args_arrivals(args) > 0) {
+        (void)fprintf(out, "late           %" PRIu64 " sent over 1 ms after the intended start\n",
+                      tally->late);
+        (void)fprintf(out, "late by us ms  p50 %.3f  p99 %.3f  max %.3f\n",
+                      (double)bench_histogram_percentile(effort->late_sends, 50) / 1e6,
+                      (double)bench_histogram_percentile(effort->late_sends, 99) / 1e6,
+                      max_ms(effort->late_sends));
+    }
+    (void)fprintf(out,
+                  "client         %.0f %% of a core used, %.0f %% of the time waiting for one\n",
+                  effort->cpu * 100, effort->cpu_wait * 100);
+    for (size_t i = 0; i < BENCH_LIMIT_COUNT; i++)
+        if (bench_effort_limited(effort, tally->latency, (enum bench_limit)i))
+            (void)fprintf(out, "LIMITED        by this client: %s\n", limits[i].meaning);
+}
+
 void bench_report_print(FILE *out, const struct bench_args *args, const struct bench_tally *tally)
 {
     print_load(out, args);
@@ -82,11 +136,8 @@ void bench_report_print(FILE *out, const struct bench_args *args, const struct b
                   rate_of(tally, (double)tally->bytes) / 1e6);
     print_latency(out, tally);
     print_statuses(out, tally);
-    (void)fprintf(out, "connections    %" PRIu64 " opened, %" PRIu64 " requests sent again\n",
-                  tally->connections, tally->retries);
-    if (args->rate > 0)
-        (void)fprintf(out, "late           %" PRIu64 " sent over 1 ms after the intended start\n",
-                      tally->late);
+    print_connections(out, args, tally);
+    print_effort(out, args, tally);
     print_errors(out, tally);
 }
 
@@ -111,18 +162,52 @@ static void json_load(FILE *out, const struct bench_args *args)
     (void)fprintf(out,
                   ",\n  \"connections\": %u,\n  \"loop\": \"%s\",\n  \"rate\": %g,\n"
                   "  \"arrivals\": \"%s\",\n",
-                  args->connections, args->rate > 0 ? "open" : "closed", args->rate,
+                  args->connections, bench_args_loop(args), bench_args_arrivals(args),
                   args->constant_arrivals ? "constant" : "exponential");
+    if (args->sessions > 0)
+        (void)fprintf(out,
+                      "  \"session_requests\": %" PRIu64 ",\n  \"session_length\": \"%s\",\n"
+                      "  \"think_s\": %g,\n",
+                      args->session_requests, args->geometric_sessions ? "geometric" : "fixed",
+                      args->think_s);
 }
 
-static void json_latency(FILE *out, const struct bench_tally *tally)
+static void json_tls(FILE *out, const struct bench_tally *tally)
 {
-    (void)fprintf(out, "  \"latency_ms\": {\"mean\": %.6f, \"min\": %.6f",
-                  bench_histogram_mean(tally->latency) / 1e6,
-                  (double)bench_histogram_min(tally->latency) / 1e6);
+    if (tally->tls_protocol == NULL)
+        (void)fputs("  \"tls\": null,\n", out);
+    else
+        (void)fprintf(out, "  \"tls\": {\"protocol\": \"%s\", \"cipher\": \"%s\"},\n",
+                      tally->tls_protocol, tally->tls_cipher);
+}
+
+static void json_durations(FILE *out, const char *name, const struct bench_histogram *histogram)
+{
+    (void)fprintf(out, "  \"%s\": {\"mean\": %.6f, \"min\": %.6f", name,
+                  bench_histogram_mean(histogram) / 1e6,
+                  (double)bench_histogram_min(histogram) / 1e6);
     for (size_t i = 0; i < PERCENTILES; i++)
-        (void)fprintf(out, ", \"%s\": %.6f", percentiles[i].name, percentile_ms(tally, i));
-    (void)fprintf(out, ", \"max\": %.6f},\n", (double)bench_histogram_max(tally->latency) / 1e6);
+        (void)fprintf(out, ", \"%s\": %.6f", percentiles[i].name,
+                      percentile_ms(histogram, i));
+    (void)fprintf(out, ", \"max\": %.6f},\n", max_ms(histogram));
+}
+
+static void json_effort(FILE *out, const struct bench_tally *tally)
+{
+    const struct bench_effort *effort = &tally->effort;
+    const char *separator = "";
+
+    (void)fprintf(out, "  \"client_cpu\": %.4f,\n  \"client_cpu_wait\": %.4f,\n", effort->cpu,
+                  effort->cpu_wait);
+    json_durations(out, "late_sends_ms", effort->late_sends);
+    (void)fputs("  \"client_limited_by\": [", out);
+    for (size_t i = 0; i < BENCH_LIMIT_COUNT; i++) {
+        if (!bench_effort_limited(effort, tally->latency, (enum bench_limit)i))
+            continue;
+        (void)fprintf(out, "%s\"%s\"", separator, limits[i].name);
+        separator = ", ";
+    }
+    (void)fprintf(out, "],\n  \"client_limited\": %s,\n", *separator != '\0' ? "true" : "false");
 }
 
 static void json_statuses(FILE *out, const struct bench_tally *tally)
@@ -167,12 +252,17 @@ int bench_report_json(const char *file, const struct bench_args *args,
                   "  \"requests_per_s\": %.3f,\n  \"bytes\": %" PRIu64 ",\n",
                   tally->answered, elapsed_s(tally), rate_of(tally, (double)tally->answered),
                   tally->bytes);
-    json_latency(out, tally);
+    json_tls(out, tally);
+    json_durations(out, "latency_ms", tally->latency);
+    json_effort(out, tally);
     json_statuses(out, tally);
     (void)fprintf(out,
                   "  \"connections_opened\": %" PRIu64 ",\n  \"retries\": %" PRIu64
-                  ",\n  \"late_starts\": %" PRIu64 ",\n",
-                  tally->connections, tally->retries, tally->late);
+                  ",\n  \"late_starts\": %" PRIu64
+                  ",\n  \"sessions\": {\"started\": %" PRIu64 ", \"completed\": %" PRIu64
+                  "},\n",
+                  tally->connections, tally->retries, tally->late, tally->sessions_started,
+                  tally->sessions_completed);
     json_errors(out, tally);
     (void)fputs("}\n", out);
     failed = ferror(out);

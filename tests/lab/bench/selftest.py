@@ -21,9 +21,11 @@ PROGRAM = None
 class Server:
     """An HTTP server in a thread. The path says what it does."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
+        self.tls = tls
         self.connections = 0
         self.requests = 0
+        self.log = []           # (connection, path)
         self.stall_at = None
         self.loop = asyncio.new_event_loop()
         self.started = threading.Event()
@@ -34,7 +36,8 @@ class Server:
     def _run(self):
         asyncio.set_event_loop(self.loop)
         self.server = self.loop.run_until_complete(
-            asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1000))
+            asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1000,
+                                 ssl=self.tls))
         self.port = self.server.sockets[0].getsockname()[1]
         self.started.set()
         self.loop.run_forever()
@@ -54,6 +57,7 @@ class Server:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader, writer):
+        number = self.connections
         self.connections += 1
         served = 0
         try:
@@ -62,6 +66,7 @@ class Server:
                 self.requests += 1
                 served += 1
                 path = head.split(b" ")[1].decode()
+                self.log.append((number, path))
                 if not await self._answer(path, writer, served):
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -116,6 +121,13 @@ class Server:
         writer.write(b"0\r\nTrailer: yes\r\n\r\n")
         return True
 
+    async def do_crumbs(self, writer, count, _):
+        """A body in chunks of one byte: little work to send, much to take apart."""
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                     + b"1\r\nx\r\n" * count + b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
     async def do_bytewise(self, writer, _, __):
         for byte in (b"HTTP/1.1 103 Early\r\n\r\n"
                      b"HTTP/1.1 200 OK\r\nContent-Length:  5 \r\n\r\nhello"):
@@ -167,6 +179,12 @@ class Server:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"
                      b"Content-Length: 4\r\n\r\nhell")
         return True
+
+
+def read_table(file):
+    """The lines of a tab-separated file, each a dict by the names in the first line."""
+    names, *lines = (line.split("\t") for line in file.read_text().splitlines())
+    return [dict(zip(names, line)) for line in lines]
 
 
 @pytest.fixture(name="server")
@@ -247,7 +265,7 @@ def test_open_loop_keeps_the_rate(bench, tmp_path, arrivals):
                   "/delay/20")
     assert 300 <= found["requests"] <= 500
     assert found["latency_ms"]["min"] >= 20
-    starts = [float(line.split("\t")[0]) for line in records.read_text().splitlines()[1:]]
+    starts = [float(record["start_us"]) for record in read_table(records)]
     assert len(starts) == found["requests"]
     starts.sort()
     gaps = [later - earlier for earlier, later in zip(starts, starts[1:])]
@@ -267,7 +285,7 @@ def test_same_seed_same_order(bench, tmp_path):
     def order(seed):
         bench("-n", 50, "--random", seed, "--records", tmp_path / "records",
               *(f"/size/{i}" for i in range(20)))
-        return [line.split("\t")[5] for line in (tmp_path / "records").read_text().splitlines()]
+        return [record["path"] for record in read_table(tmp_path / "records")]
     first = order(7)
     assert first == order(7)
     assert first != order(8)
@@ -277,9 +295,10 @@ def test_same_seed_same_order(bench, tmp_path):
 def test_records_name_everything(bench, tmp_path):
     bench("-n", 2, "--records", tmp_path / "records", "--allow-errors", "/size/7", "/status/404")
     head, ok, wrong = (tmp_path / "records").read_text().splitlines()
-    assert head.split("\t") == ["start_us", "latency_us", "bytes", "status", "result", "path"]
-    assert ok.split("\t")[2:] == ["7", "200", "ok", "/size/7"]
-    assert wrong.split("\t")[2:] == ["2", "404", "status", "/status/404"]
+    assert head.split("\t") == ["start_us", "sent_us", "latency_us", "bytes", "status", "result",
+                                "url", "connection", "path"]
+    assert ok.split("\t")[3:] == ["7", "200", "ok", "0", "0", "/size/7"]
+    assert wrong.split("\t")[3:] == ["2", "404", "status", "1", "0", "/status/404"]
 
 
 def test_requests_per_connection(bench, server):

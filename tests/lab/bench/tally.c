@@ -2,6 +2,9 @@
 #include "config.h"
 #include "tally.h"
 
+#include "args.h"
+#include "series.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,51 +20,97 @@ const char *bench_failure_name(enum bench_failure failure)
     return names[failure];
 }
 
-int bench_tally_open(struct bench_tally *tally, const char *records_file)
+static int open_records(struct bench_tally *tally, const char *file)
 {
+    tally->records = fopen(file, "we");
+    if (tally->records == NULL) {
+        (void)fprintf(stderr, "flashpache-bench: cannot write %s: %s\n", file, strerror(errno));
+        return -1;
+    }
+    (void)fputs("start_us\tsent_us\tlatency_us\tbytes\tstatus\tresult\turl\tconnection\tpath\n",
+                tally->records);
+    return 0;
+}
+
+static int open_series(struct bench_tally *tally, const struct bench_args *args)
+{
+    tally->series = bench_series_create(args->series, args->interval_s);
+    return tally->series == NULL ? -1 : 0;
+}
+
+int bench_tally_open(struct bench_tally *tally, const struct bench_args *args)
+{
+    int status = 0;
+
     *tally = (struct bench_tally){0};
     tally->latency = bench_histogram_create();
-    if (tally->latency == NULL) {
+    if (bench_effort_open(&tally->effort) != 0 || tally->latency == NULL) {
         (void)fputs("flashpache-bench: out of memory\n", stderr);
-        return -1;
+        status = -1;
     }
-    if (records_file == NULL)
+    if (status == 0 && args->records != NULL)
+        status = open_records(tally, args->records);
+    if (status == 0 && args->series != NULL)
+        status = open_series(tally, args);
+    if (status != 0)
+        (void)bench_tally_close(tally);
+    return status;
+}
+
+static int close_records(struct bench_tally *tally)
+{
+    int failed;
+
+    if (tally->records == NULL)
         return 0;
-    tally->records = fopen(records_file, "we");
-    if (tally->records == NULL) {
-        (void)fprintf(stderr, "flashpache-bench: cannot write %s: %s\n", records_file,
-                      strerror(errno));
-        bench_histogram_destroy(&tally->latency);
+    failed = ferror(tally->records);
+    if (fclose(tally->records) != 0 || failed) {
+        (void)fputs("flashpache-bench: could not write all records (disk full?)\n", stderr);
         return -1;
     }
-    (void)fputs("start_us\tlatency_us\tbytes\tstatus\tresult\tpath\n", tally->records);
     return 0;
 }
 
 int bench_tally_close(struct bench_tally *tally)
 {
-    int status = 0;
+    int records = close_records(tally);
+    int series = bench_series_close(&tally->series);
 
-    if (tally->records != NULL) {
-        status = ferror(tally->records) ? -1 : 0;
-        if (fclose(tally->records) != 0)
-            status = -1;
-        tally->records = NULL;
-        if (status != 0)
-            (void)fputs("flashpache-bench: could not write all records (disk full?)\n", stderr);
-    }
+    tally->records = NULL;
+    bench_effort_close(&tally->effort);
     bench_histogram_destroy(&tally->latency);
-    return status;
+    return records != 0 ? records : series;
+}
+
+/* In us since the measurement's begin. */
+static double since_begin_us(const struct bench_tally *tally, uint64_t ns)
+{
+    return ((double)ns - (double)tally->start_ns) / 1e3;
 }
 
 static void record(const struct bench_tally *tally, const struct bench_event *event)
 {
     if (tally->records == NULL)
         return;
-    (void)fprintf(tally->records, "%.1f\t%.1f\t%" PRIu64 "\t%d\t%s\t%s\n",
-                  ((double)event->start_ns - (double)tally->start_ns) / 1e3,
+    (void)fprintf(tally->records,
+                  "%.1f\t%.1f\t%.1f\t%" PRIu64 "\t%d\t%s\t%zu\t%" PRIu64 "\t%s\n",
+                  since_begin_us(tally, event->start_ns), since_begin_us(tally, event->sent_ns),
                   (double)(event->end_ns - event->start_ns) / 1e3, event->bytes, event->status,
-                  event->failed ? bench_failure_name(event->failure) : "ok", event->path);
+                  event->failed ? bench_failure_name(event->failure) : "ok", event->line,
+                  event->connection, event->path);
+}
+
+static void add_to_series(const struct bench_tally *tally, const struct bench_event *event)
+{
+    const struct bench_series_event point = {
+        .start_ns = event->start_ns - tally->start_ns,
+        .latency_ns = event->end_ns - event->start_ns,
+        .answered = event->status > 0,
+        .failed = event->failed,
+    };
+
+    if (tally->series != NULL)
+        bench_series_add(tally->series, &point);
 }
 
 static void count_answer(struct bench_tally *tally, const struct bench_event *event)
@@ -84,6 +133,16 @@ void bench_tally_add(struct bench_tally *tally, const struct bench_event *event)
     if (event->failed)
         tally->failures[event->failure]++;
     record(tally, event);
+    add_to_series(tally, event);
+}
+
+void bench_tally_add_unfinished(struct bench_tally *tally, uint64_t start_ns)
+{
+    const struct bench_event event = {.start_ns = start_ns, .end_ns = start_ns, .failed = true};
+
+    tally->unfinished++;
+    if (start_ns >= tally->start_ns) /* else of the warm-up */
+        add_to_series(tally, &event);
 }
 
 uint64_t bench_tally_errors(const struct bench_tally *tally)

@@ -33,7 +33,7 @@ struct bench_verify *bench_verify_create(const char *directory, const struct ben
         return NULL;
     verify->directory = directory;
     verify->plan = plan;
-    verify->files = calloc(bench_plan_size(plan), sizeof(*verify->files));
+    verify->files = calloc(bench_plan_path_count(plan), sizeof(*verify->files));
     if (verify->files == NULL)
         bench_verify_destroy(&verify);
     return verify;
@@ -52,7 +52,7 @@ void bench_verify_destroy(struct bench_verify **verify)
 
     if (v == NULL)
         return;
-    for (size_t i = 0; v->files != NULL && i < bench_plan_size(v->plan); i++)
+    for (size_t i = 0; v->files != NULL && i < bench_plan_path_count(v->plan); i++)
         unmap(&v->files[i]);
     free(v->files);
     free(v);
