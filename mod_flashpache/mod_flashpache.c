@@ -8,7 +8,9 @@
 #include <ap_mpm.h>
 #include <http_core.h>
 #include <http_config.h>
+#include <http_connection.h>
 #include <http_log.h>
+#include <http_protocol.h>
 #include <http_request.h>
 #include <unixd.h>
 
@@ -17,7 +19,9 @@
 #include "lease.h"
 #include "request.h"
 #include "respond.h"
+#include "schedule.h"
 #include "settings.h"
+#include "table.h"
 #include "walk.h"
 
 /* A step before core's default handler, which takes whatever is left. */
@@ -63,7 +67,16 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                      "children have other paths or rights than flashpached", obstacle());
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
+    fp_schedule_init(s);
     return OK;
+}
+
+static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    return fp_settings_check(s);
 }
 
 static apr_status_t end_child(void *unused)
@@ -81,6 +94,11 @@ static void start_child(apr_pool_t *p, server_rec *s)
     if (!engine_is_on(s) || obstacle() != NULL)
         return;
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
+    if (fp_table_init(threads) == -1) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0108: no random numbers: this child "
+                     "serves without Flashpache");
+        return;
+    }
     fp_child_client = fp_client_create(fp_settings_socket(settings),
                                        (uint32_t)(fp_settings_timeout(settings) / 1000),
                                        threads > 0 ? (unsigned)threads : 1);
@@ -109,13 +127,21 @@ static int after_walk(request_rec *r)
 
 static void register_hooks(apr_pool_t *p)
 {
+    /* httpd loses filters that are added in front of the first ones, which are its own. */
+    static const char *const http[] = { "http_core.c", NULL };
+
     (void)p;
+    fp_schedule_register();
+    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_post_read_request(fp_schedule_body, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
 }
 

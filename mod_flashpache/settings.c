@@ -5,13 +5,16 @@
 #include <apr_file_info.h>
 #include <apr_strings.h>
 #include <http_core.h>
+#include <http_log.h>
 #include <sys/un.h>
 
 #include "mod_flashpache.h"
 
-#define USUAL_TIMEOUT apr_time_from_sec(1)
+APLOG_USE_MODULE(flashpache);
+
+#define USUAL_TIMEOUT apr_time_from_sec(10)
 #define USUAL_PARSED    500
-#define USUAL_LEASES    1000
+#define USUAL_LEASES    4000
 #define MOST_KEPT       1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
@@ -21,7 +24,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
 
     (void)s;
-    n->engine = n->parsed = n->leases = -1;
+    n->engine = n->parsed = n->leases = n->scheduled = -1;
     return n;
 }
 
@@ -33,6 +36,12 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
     /* Socket and timeout are the main server's, for all. */
     if (a->engine != -1)
         n->engine = a->engine;
+    if (a->scheduled != -1)
+        n->scheduled = a->scheduled;
+    if (a->bounds != NULL)
+        n->bounds = a->bounds;
+    if (a->priorities != NULL)
+        n->priorities = a->priorities;
     if (a->excluded != NULL)
         n->excluded = b->excluded == NULL
             ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
@@ -62,6 +71,45 @@ int fp_settings_parsed(const struct fp_settings *settings)
 int fp_settings_leases(const struct fp_settings *settings)
 {
     return settings->leases != -1 ? settings->leases : USUAL_LEASES;
+}
+
+/* ---- size classes ---- */
+
+const struct fp_classes *fp_settings_classes(const struct fp_settings *settings)
+{
+    return settings->scheduled == 1 ? &settings->classes : NULL;
+}
+
+static const struct fp_classes *bounds_of(const struct fp_settings *settings)
+{
+    return settings->bounds != NULL ? settings->bounds : &fp_usual_classes;
+}
+
+static void take_classes(struct fp_settings *n)
+{
+    n->classes = *bounds_of(n);
+    for (int i = 0; n->priorities != NULL && i < n->priorities->nelts; i++)
+        n->classes.priorities[i] = APR_ARRAY_IDX(n->priorities, i, int);
+}
+
+/* They may come from the main server and from a virtual host, so this is known
+ * only in the end. */
+int fp_settings_check(server_rec *s)
+{
+    for (; s != NULL; s = s->next) {
+        const struct fp_settings *n = fp_settings_of(s);
+        unsigned needed = bounds_of(n)->n_bounds + 1;
+
+        if (n->priorities == NULL || (unsigned)n->priorities->nelts == needed)
+            continue;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0109: "
+                     "FlashpachePriorityValues has %d values for %s: FlashpachePriorities makes "
+                     "%u classes (one more than its bounds); give one value for each",
+                     n->priorities->nelts, s->server_hostname != NULL ? s->server_hostname
+                     : "the main server", needed);
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return OK;
 }
 
 /* ---- what the configuration says about .htaccess files ---- */
@@ -112,6 +160,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         add_section(&o, ap_get_core_module_config(
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
+    take_classes(n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
     /* Where no section speaks of the top core looks for .htaccess files until
@@ -224,6 +273,55 @@ static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
     return set_number(cmd, arg, &fp_settings_of(cmd->server)->leases);
 }
 
+static const char *set_schedule(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    if (strcasecmp(arg, "Off") != 0 && strcasecmp(arg, "SRPT") != 0)
+        return apr_psprintf(cmd->pool, "FlashpacheSchedule %s: give Off or SRPT", arg);
+    fp_settings_of(cmd->server)->scheduled = strcasecmp(arg, "SRPT") == 0;
+    return NULL;
+}
+
+static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const argv[])
+{
+    struct fp_classes *classes = apr_pcalloc(cmd->pool, sizeof(*classes));
+
+    (void)dir;
+    if (argc < 1 || argc > FP_MAX_BOUNDS)
+        return apr_psprintf(cmd->pool, "FlashpachePriorities: give 1 to %d sizes, not %d",
+                            FP_MAX_BOUNDS, argc);
+    for (int i = 0; i < argc; i++) {
+        if (!fp_bytes_parse(argv[i], &classes->bounds[i]))
+            return apr_psprintf(cmd->pool, "FlashpachePriorities %s: give a number of bytes, "
+                                "such as 500, 20K or 1M", argv[i]);
+        if (i > 0 && classes->bounds[i] <= classes->bounds[i - 1])
+            return apr_psprintf(cmd->pool, "FlashpachePriorities %s %s: give the smaller "
+                                "size first", argv[i - 1], argv[i]);
+    }
+    classes->n_bounds = (unsigned)argc;
+    fp_classes_number(classes);
+    fp_settings_of(cmd->server)->bounds = classes;
+    return NULL;
+}
+
+static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *const argv[])
+{
+    apr_array_header_t *list = apr_array_make(cmd->pool, FP_MAX_CLASSES, sizeof(int));
+
+    (void)dir;
+    if (argc < 1 || argc > FP_MAX_CLASSES)
+        return apr_psprintf(cmd->pool, "FlashpachePriorityValues: give one value for each "
+                            "class, 2 to %d of them, not %d", FP_MAX_CLASSES, argc);
+    for (int i = 0; i < argc; i++) {
+        if (!fp_priority_parse(argv[i], &APR_ARRAY_PUSH(list, int)))
+            return apr_psprintf(cmd->pool, "FlashpachePriorityValues %s: give 0 to %d; more "
+                                "would need a privilege (CAP_NET_ADMIN) that httpd's children "
+                                "do not have", argv[i], FP_MAX_PRIORITY);
+    }
+    fp_settings_of(cmd->server)->priorities = list;
+    return NULL;
+}
+
 /* httpd's macros call every kind of handler through one function type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
@@ -240,7 +338,13 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
-                  "how many answers each child uses again without asking (1000); 0: none"),
+                  "how many answers each child uses again without asking (4000); 0: none"),
+    AP_INIT_TAKE1("FlashpacheSchedule", set_schedule, NULL, RSRC_CONF,
+                  "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
+    AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,
+                      "ascending sizes at which priorities change (1K 2K 5K 20K 50K)"),
+    AP_INIT_TAKE_ARGV("FlashpachePriorityValues", set_priorities, NULL, RSRC_CONF,
+                      "the priority (SO_PRIORITY, 0 to 6) of each class (1 2 3 4 5 6)"),
     { NULL }
 };
 #pragma GCC diagnostic pop

@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which path calls do these processes make below a directory? By strace."""
+"""Which calls do these processes make, on paths or otherwise? By strace."""
 
 import re
 import subprocess
 import threading
+from collections import Counter
+from pathlib import Path
 
 # fstat is newfstatat(fd, "", ..., AT_EMPTY_PATH) in today's libc: a descriptor, not a path.
 FSTAT = re.compile(r'\b(newfstatat|statx)\(\d+<[^>]*>, "",')
+CALL = re.compile(r"\d+ +(\w+)\(")
 
 
-class PathTrace:
-    """with PathTrace(pids, log) as t: ...; then t.calls(directory)."""
+class Trace:
+    """with Trace(pids, log, what) as t: ...; then t.lines(). what: as for strace -e trace=."""
 
-    def __init__(self, pids, log):
-        self.pids, self.log = list(pids), log
+    def __init__(self, pids, log, what):
+        self.pids, self.log, self.what = list(pids), log, what
         self.process = None
         self.stderr = []
 
     def __enter__(self):
-        command = ["strace", "-f", "-y", "-s", "4096", "-e", "trace=%file", "-e", "signal=none",
+        command = ["strace", "-f", "-y", "-s", "4096", "-e", f"trace={self.what}", "-e", "signal=none",
                    "-o", str(self.log)]
         for pid in self.pids:
             command += ["-p", str(pid)]
@@ -49,8 +52,22 @@ class PathTrace:
     def __exit__(self, *_):
         self._end()
 
+    def lines(self):
+        """Lines of the trace, each with the thread's number in front."""
+        return Path(self.log).read_text(errors="replace").splitlines()
+
+    def names(self):
+        """{call: how often}"""
+        found = (CALL.match(line) for line in self.lines())
+        return Counter(match.group(1) for match in found if match)
+
+
+class PathTrace(Trace):
+    """with PathTrace(pids, log) as t: ...; then t.calls(directory)."""
+
+    def __init__(self, pids, log):
+        super().__init__(pids, log, "%file")
+
     def calls(self, below):
         """Lines of the trace that name something below a directory, fstat aside."""
-        with open(self.log, errors="replace") as log:
-            return [line.rstrip() for line in log
-                    if str(below) in line and not FSTAT.search(line)]
+        return [line for line in self.lines() if str(below) in line and not FSTAT.search(line)]

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Size-based scheduling: the connection's socket has a priority (SO_PRIORITY)
+ * by the bytes of the response that remain, so that a queueing discipline can
+ * send the shortest remainder first (docs/scheduling.md).
+ *
+ * What is known is what httpd has not written yet and what the kernel has not
+ * sent yet.  What lies in the device's queue keeps the priority with which it
+ * came there; the kernel lets a connection have no more than about two packets
+ * there.
+ */
+#ifndef FP_SCHEDULE_H
+#define FP_SCHEDULE_H
+
+#include <httpd.h>
+
+/* Once, when hooks are registered. */
+void fp_schedule_register(void);
+
+/* post_config: is any server scheduled?  If not, the hooks below do nothing. */
+void fp_schedule_init(server_rec *s);
+
+/* pre_connection: what is known of this connection from now on. */
+int fp_schedule_connection(conn_rec *c, void *socket);
+
+/* create_request: its response goes through the filter. */
+int fp_schedule_request(request_rec *r);
+
+/* post_read_request: a request with a body begins at the top. */
+int fp_schedule_body(request_rec *r);
+
+#endif

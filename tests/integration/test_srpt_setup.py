@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/srpt-setup on the loopback device of a network namespace of its own."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import REPO
+
+SCRIPT = REPO / "scripts/srpt-setup"
+STATE = "tc qdisc show dev lo; tc class show dev lo; nft list ruleset"
+
+
+def inside(script):
+    """Output of a shell script in a new namespace; $S is srpt-setup."""
+    done = subprocess.run(["unshare", "--net", "bash", "-c", script], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "S": str(SCRIPT)})
+    return done.stdout
+
+
+@pytest.fixture(autouse=True)
+def possible():
+    missing = [tool for tool in ("tc", "nft", "unshare") if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    found = inside("$S add lo 10mbit")
+    if "this kernel can make no" in found or "nft cannot" in found:
+        pytest.skip(found)
+
+
+def test_removes_exactly_what_it_added():
+    found = inside(f"nft add table inet mine; {STATE}; echo --; $S add lo 10mbit --synacks 100 > /dev/null;"
+                   f" {STATE}; echo --; $S remove lo > /dev/null; {STATE}")
+    before, between, after = found.split("--\n")
+    assert between.count("class htb f1a5:") == 8 and "limit rate over 100/second" in between
+    assert before == after
+    assert "table inet mine" in after
+
+
+def test_twice_is_once():
+    """Handles of the inner queues are the kernel's to choose."""
+    once, twice = (inside("for i in $N; do $S add lo 20mbit > /dev/null; done; "
+                          "tc class show dev lo | sed 's/leaf [0-9a-f]*://'; nft list ruleset"
+                          .replace("$N", n)) for n in ("1", "1 2"))
+    assert once == twice
+    assert "ceil 20Mbit" in once
+
+
+def test_dry_run_changes_nothing():
+    found = inside(f"$S add lo 10mbit --dry-run > /dev/null; {STATE}")
+    assert "f1a5" not in found and "table" not in found
+    assert "tc qdisc add dev lo root handle f1a5:" in inside("$S add lo 10mbit --dry-run")
+
+
+def test_a_discipline_that_somebody_chose_stays():
+    found = inside("tc qdisc add dev lo root handle 5: pfifo; $S add lo 10mbit; $S remove lo; tc qdisc show dev lo")
+    assert "somebody chose" in found
+    assert found.rstrip().splitlines()[-1].startswith("qdisc pfifo 5: root")
+
+
+@pytest.mark.parametrize("arguments,complaint", [
+    ("add lo", "give it as 9500kbit or 95mbit"),
+    ("add lo 10", "give it as 9500kbit or 95mbit"),
+    ("add absent0 1mbit", "no such network device"),
+    ("add lo 1mbit --ports http", "give numbers, by commas"),
+    ("add lo 1mbit --synacks 0", "give a number of packets"),
+    ("add lo 1mbit --fast", "unknown"),
+])
+def test_mistakes_are_told(arguments, complaint):
+    assert complaint in inside(f"$S {arguments}")
