@@ -2,25 +2,51 @@
 #include "config.h"
 #include "table.h"
 
-#include <apr_hash.h>
 #include <pthread.h>
 
-struct fp_table {
+#define MOST_SHARDS    16u    /* a power of two, as every number of shards is */
+#define SHARD_LEAST    64     /* things: shares as small as that still fill evenly */
+#define SWEEP_AT_ONCE  256u   /* things looked at under one hold of a mutex */
+
+/* The hash's list is the queue: from the oldest to what was put last. */
+struct shard {
     pthread_mutex_t mutex;
-    apr_hash_t *hash;
-    TAILQ_HEAD(queue, fp_item) queue;
-    struct fp_item *hand;
-    int count, limit;
+    struct fp_item *items;
+    struct fp_item *hand;      /* where the next eviction begins; NULL: the oldest */
+    struct fp_item *sweep;     /* what fp_table_drop_if() looks at next */
+    unsigned limit;
 };
+
+struct fp_table {
+    atomic_flag sweeping;
+    unsigned n_shards;
+    struct shard *shards;
+};
+
+static int sharers = 1;
+
+int fp_table_init(int threads)
+{
+    sharers = threads;
+    return fp_keyed_hash_init();
+}
+
+/* ---- items ---- */
 
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item))
 {
+    item->hh.key = key;
+    item->hh.keylen = (unsigned)key_len;
+    item->hh.hashv = fp_keyed_hash(key, key_len);
     atomic_init(&item->references, 1);
     item->visited = false;
-    item->key = key;
-    item->key_len = key_len;
     item->destroy = destroy;
+}
+
+static void retain(struct fp_item *item)
+{
+    atomic_fetch_add_explicit(&item->references, 1, memory_order_relaxed);
 }
 
 void fp_item_release(struct fp_item *item)
@@ -30,114 +56,219 @@ void fp_item_release(struct fp_item *item)
         item->destroy(item);
 }
 
-/* ---- under the mutex ---- */
-
-static struct fp_item *find(const struct fp_table *t, const void *key, apr_size_t len)
+/* Lets go of what was dropped, without a mutex: to destroy may mean to close. */
+static void release_all(struct fp_item *dropped)
 {
-    return apr_hash_get(t->hash, key, (apr_ssize_t)len);
-}
+    while (dropped != NULL) {
+        struct fp_item *next = dropped->hh.next;
 
-static void drop(struct fp_table *t, struct fp_item *item)
-{
-    if (t->hand == item)
-        t->hand = TAILQ_PREV(item, queue, link);
-    TAILQ_REMOVE(&t->queue, item, link);
-    apr_hash_set(t->hash, item->key, (apr_ssize_t)item->key_len, NULL);
-    t->count--;
-    fp_item_release(item);
-}
-
-static void drop_one(struct fp_table *t)
-{
-    struct fp_item *item = t->hand != NULL ? t->hand : TAILQ_LAST(&t->queue, queue);
-
-    while (item != NULL && item->visited) {
-        item->visited = false;
-        item = TAILQ_PREV(item, queue, link);
-        if (item == NULL)
-            item = TAILQ_LAST(&t->queue, queue);
+        fp_item_release(dropped);
+        dropped = next;
     }
-    t->hand = item;
-    if (item != NULL)
-        drop(t, item);
+}
+
+/* ---- a shard, under its mutex ---- */
+
+/* The upper bits: the lower ones are the bucket's. */
+static struct shard *shard_of(const struct fp_table *t, unsigned hash)
+{
+    return &t->shards[(uint64_t)hash * t->n_shards >> 32];
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len,
+                            unsigned hash)
+{
+    struct fp_item *item;
+
+    HASH_FIND_BYHASHVALUE(hh, s->items, key, len, hash, item);
+    return item;
+}
+
+static bool hash_add(struct shard *s, struct fp_item *item)
+{
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv,
+                                item);
+    return item->hh.tbl != NULL;
+}
+
+static void hash_remove(struct shard *s, struct fp_item *item)
+{
+    HASH_DEL(s->items, item);
+}
+
+static unsigned count(const struct shard *s)
+{
+    return HASH_COUNT(s->items);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+static bool is_kept(const struct shard *s, const struct fp_item *item)
+{
+    return find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item;
+}
+
+/* Moves it to the list of the dropped, and the shard's reference with it. */
+static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
+{
+    if (s->hand == item)
+        s->hand = item->hh.next;
+    if (s->sweep == item)
+        s->sweep = item->hh.next;
+    hash_remove(s, item);
+    item->hh.next = *dropped;
+    *dropped = item;
+}
+
+static void evict_one(struct shard *s, struct fp_item **dropped)
+{
+    struct fp_item *item = s->hand != NULL ? s->hand : s->items;
+
+    while (item->visited) {
+        item->visited = false;
+        item = item->hh.next != NULL ? item->hh.next : s->items;
+    }
+    s->hand = item;
+    drop(s, item, dropped);
+}
+
+static void add(struct shard *s, struct fp_item *item)
+{
+    retain(item);
+    if (!hash_add(s, item))
+        fp_item_release(item);   /* out of memory; the caller's reference is left */
 }
 
 /* ---- for everybody ---- */
 
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len)
 {
+    unsigned hash = fp_keyed_hash(key, key_len);
+    struct shard *s = shard_of(t, hash);
     struct fp_item *item;
 
-    pthread_mutex_lock(&t->mutex);
-    item = find(t, key, key_len);
+    pthread_mutex_lock(&s->mutex);
+    item = find(s, key, key_len, hash);
     if (item != NULL) {
         item->visited = true;
-        atomic_fetch_add_explicit(&item->references, 1, memory_order_relaxed);
+        retain(item);
     }
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&s->mutex);
     return item;
 }
 
 void fp_table_put(struct fp_table *t, struct fp_item *item)
 {
-    struct fp_item *old;
+    struct shard *s = shard_of(t, item->hh.hashv);
+    struct fp_item *old, *dropped = NULL;
 
-    pthread_mutex_lock(&t->mutex);
-    old = find(t, item->key, item->key_len);
+    pthread_mutex_lock(&s->mutex);
+    old = find(s, item->hh.key, item->hh.keylen, item->hh.hashv);
     if (old != NULL)
-        drop(t, old);
-    while (t->count > 0 && t->count >= t->limit)
-        drop_one(t);
-    if (t->limit > 0) {
-        atomic_fetch_add_explicit(&item->references, 1, memory_order_relaxed);
-        apr_hash_set(t->hash, item->key, (apr_ssize_t)item->key_len, item);
-        TAILQ_INSERT_HEAD(&t->queue, item, link);
-        t->count++;
-    }
-    pthread_mutex_unlock(&t->mutex);
+        drop(s, old, &dropped);
+    if (count(s) > 0 && count(s) >= s->limit)
+        evict_one(s, &dropped);
+    if (s->limit > 0)
+        add(s, item);
+    pthread_mutex_unlock(&s->mutex);
+    release_all(dropped);
 }
 
 void fp_table_drop(struct fp_table *t, struct fp_item *item)
 {
-    pthread_mutex_lock(&t->mutex);
-    if (find(t, item->key, item->key_len) == item)
-        drop(t, item);
-    pthread_mutex_unlock(&t->mutex);
+    struct shard *s = shard_of(t, item->hh.hashv);
+    struct fp_item *dropped = NULL;
+
+    pthread_mutex_lock(&s->mutex);
+    if (is_kept(s, item))
+        drop(s, item, &dropped);
+    pthread_mutex_unlock(&s->mutex);
+    release_all(dropped);
+}
+
+/* The next few of a sweep; false: there are no more. */
+static bool sweep_some(struct shard *s, bool (*over)(const struct fp_item *item))
+{
+    struct fp_item *dropped = NULL;
+    bool more;
+
+    pthread_mutex_lock(&s->mutex);
+    for (unsigned i = 0; s->sweep != NULL && i < SWEEP_AT_ONCE; i++) {
+        struct fp_item *item = s->sweep;
+
+        s->sweep = item->hh.next;
+        if (over(item))
+            drop(s, item, &dropped);
+    }
+    more = s->sweep != NULL;
+    pthread_mutex_unlock(&s->mutex);
+    release_all(dropped);
+    return more;
+}
+
+static void sweep_shard(struct shard *s, bool (*over)(const struct fp_item *item))
+{
+    pthread_mutex_lock(&s->mutex);
+    s->sweep = s->items;
+    pthread_mutex_unlock(&s->mutex);
+    while (sweep_some(s, over))
+        ;
 }
 
 void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item))
 {
-    struct fp_item *item, *next;
+    if (atomic_flag_test_and_set(&t->sweeping))
+        return;
+    for (unsigned i = 0; i < t->n_shards; i++)
+        sweep_shard(&t->shards[i], over);
+    atomic_flag_clear(&t->sweeping);
+}
 
-    pthread_mutex_lock(&t->mutex);
-    for (item = TAILQ_FIRST(&t->queue); item != NULL; item = next) {
-        next = TAILQ_NEXT(item, link);
-        if (over(item))
-            drop(t, item);
-    }
-    pthread_mutex_unlock(&t->mutex);
+/* ---- begin and end ---- */
+
+static void empty(struct shard *s)
+{
+    struct fp_item *dropped = NULL;
+
+    pthread_mutex_lock(&s->mutex);
+    s->limit = 0;
+    while (s->items != NULL)
+        drop(s, s->items, &dropped);
+    pthread_mutex_unlock(&s->mutex);
+    release_all(dropped);
 }
 
 static apr_status_t end(void *data)
 {
     struct fp_table *t = data;
 
-    pthread_mutex_lock(&t->mutex);
-    t->limit = 0;
-    while (!TAILQ_EMPTY(&t->queue))
-        drop(t, TAILQ_FIRST(&t->queue));
-    pthread_mutex_unlock(&t->mutex);
+    for (unsigned i = 0; i < t->n_shards; i++)
+        empty(&t->shards[i]);
     return APR_SUCCESS;
+}
+
+static unsigned shards_for(int limit)
+{
+    unsigned n = 1;
+
+    while (sharers > 1 && n < MOST_SHARDS && limit / (int)(2 * n) >= SHARD_LEAST)
+        n *= 2;
+    return n;
 }
 
 struct fp_table *fp_table_create(apr_pool_t *p, int limit)
 {
-    struct fp_table *t = apr_pcalloc(p, sizeof(*t));
+    struct fp_table *t = apr_palloc(p, sizeof(*t));
+    unsigned most = limit > 0 ? (unsigned)limit : 0;
 
-    pthread_mutex_init(&t->mutex, NULL);
-    TAILQ_INIT(&t->queue);
-    t->hash = apr_hash_make(p);
-    t->limit = limit;
+    atomic_flag_clear(&t->sweeping);
+    t->n_shards = shards_for(limit);
+    t->shards = apr_pcalloc(p, t->n_shards * sizeof(t->shards[0]));
+    for (unsigned i = 0; i < t->n_shards; i++) {
+        pthread_mutex_init(&t->shards[i].mutex, NULL);
+        /* Together exactly the limit. */
+        t->shards[i].limit = most / t->n_shards + (i < most % t->n_shards);
+    }
     apr_pool_cleanup_register(p, t, end, apr_pool_cleanup_null);
     return t;
 }

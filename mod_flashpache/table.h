@@ -2,7 +2,11 @@
 /*
  * A bounded table of things that requests share in one child: each is counted,
  * so what is evicted or replaced lives until the last request lets go of it.
- * Eviction is SIEVE, as in the daemon's cache.  Threads may share a table.
+ * Eviction is SIEVE, as in the daemon's cache.
+ *
+ * Threads share a table.  Where there are several it is made of shards, and
+ * each has a mutex, a hash, a queue and a share of the limit: a full shard
+ * evicts although others may have room.  Nothing is destroyed under a mutex.
  */
 #ifndef FP_TABLE_H
 #define FP_TABLE_H
@@ -10,19 +14,24 @@
 #include <apr_pools.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/queue.h>
+
+#include "keyed_hash.h"
 
 /* The first member of whatever is kept. */
 struct fp_item {
-    TAILQ_ENTRY(fp_item) link;
+    UT_hash_handle hh;             /* the key is not copied: it lives as long as the item */
     atomic_uint references;
     bool visited;
-    const void *key;               /* lives as long as the item */
-    apr_size_t key_len;
     void (*destroy)(struct fp_item *item);   /* by whichever thread is the last */
 };
 
 struct fp_table;
+
+/*
+ * Once in a child, before the first table and the first item; threads: how
+ * many will share a table.  0, or -1: no randomness, so there can be no table.
+ */
+int fp_table_init(int threads);
 
 /* For at most limit things; the table's own references go with the pool. */
 struct fp_table *fp_table_create(apr_pool_t *p, int limit);
@@ -35,13 +44,20 @@ void fp_item_release(struct fp_item *item);
 /* Retained for the caller; NULL if there is none. */
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len);
 
-/* Keeps the item, instead of what had its key; the caller keeps its reference. */
+/*
+ * Keeps the item, which was in no table before, instead of what had its key;
+ * the caller keeps its reference.
+ */
 void fp_table_put(struct fp_table *t, struct fp_item *item);
 
 /* No longer kept, if it still is. */
 void fp_table_drop(struct fp_table *t, struct fp_item *item);
 
-/* No longer keeps those for which over says so; it must not use the table. */
+/*
+ * No longer keeps those for which over says so; it must not use the table.
+ * A few at a time, so that others need not wait for the whole table; does
+ * nothing while another thread does this.
+ */
 void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item));
 
 #endif

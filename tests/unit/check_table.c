@@ -2,28 +2,43 @@
 #include "config.h"
 #include "table.h"
 
+#include <pthread.h>
+
 #include "unit.h"
+
+#define MANY_THREADS 8    /* enough for a table to have shards */
 
 struct thing {
     struct fp_item item;
+    bool is_over;
     char key[16];
 };
 
 static apr_pool_t *pool;
 static struct fp_table *table;
-static unsigned alive;
+static atomic_uint alive;
 
 static void destroy(struct fp_item *item)
 {
-    alive--;
+    atomic_fetch_sub(&alive, 1);
     free(item);
+}
+
+static void begin(int threads)
+{
+    ck_assert_int_eq(apr_initialize(), APR_SUCCESS);
+    ck_assert_int_eq(apr_pool_create(&pool, NULL), APR_SUCCESS);
+    ck_assert_int_eq(fp_table_init(threads), 0);
 }
 
 static void setup(void)
 {
-    ck_assert_int_eq(apr_initialize(), APR_SUCCESS);
-    ck_assert_int_eq(apr_pool_create(&pool, NULL), APR_SUCCESS);
-    alive = 0;
+    begin(1);
+}
+
+static void setup_shards(void)
+{
+    begin(MANY_THREADS);
 }
 
 static void teardown(void)
@@ -32,18 +47,33 @@ static void teardown(void)
     ck_assert_uint_eq(alive, 0);
 }
 
-/* Puts a new one and lets go of it; the caller has no reference. */
-static struct thing *put(const char *key)
+static struct thing *make(const char *key)
 {
     struct thing *t = calloc(1, sizeof(*t));
 
     ck_assert_ptr_nonnull(t);
     snprintf(t->key, sizeof(t->key), "%s", key);
     fp_item_init(&t->item, t->key, strlen(t->key), destroy);
-    alive++;
+    atomic_fetch_add(&alive, 1);
+    return t;
+}
+
+/* Puts a new one and lets go of it; the caller has no reference. */
+static struct thing *put(const char *key)
+{
+    struct thing *t = make(key);
+
     fp_table_put(table, &t->item);
     fp_item_release(&t->item);
     return t;
+}
+
+static struct thing *put_numbered(const char *prefix, int n)
+{
+    char key[16];
+
+    snprintf(key, sizeof(key), "%s%d", prefix, n);
+    return put(key);
 }
 
 static bool is_kept(const char *key)
@@ -54,6 +84,16 @@ static bool is_kept(const char *key)
         fp_item_release(item);
     return item != NULL;
 }
+
+static bool is_numbered_kept(const char *prefix, int n)
+{
+    char key[16];
+
+    snprintf(key, sizeof(key), "%s%d", prefix, n);
+    return is_kept(key);
+}
+
+/* ---- one at a time ---- */
 
 START_TEST(kept_replaced_and_dropped)
 {
@@ -91,14 +131,52 @@ START_TEST(who_holds_one_has_it_for_as_long_as_he_wants)
 }
 END_TEST
 
+START_TEST(dropped_while_held)
+{
+    struct fp_item *first, *second;
+
+    table = fp_table_create(pool, 10);
+    put("a");
+    first = fp_table_get(table, "a", 1);
+    second = fp_table_get(table, "a", 1);
+    ck_assert_ptr_eq(first, second);
+    fp_table_drop(table, first);
+    ck_assert(!is_kept("a"));
+    fp_table_drop(table, second);
+    fp_item_release(first);
+    ck_assert_uint_eq(alive, 1);
+    ck_assert_str_eq(((struct thing *)second)->key, "a");
+    fp_item_release(second);
+    ck_assert_uint_eq(alive, 0);
+}
+END_TEST
+
+/* To destroy may take long, or need the table: no mutex is held then. */
+static void destroy_and_look(struct fp_item *item)
+{
+    ck_assert(!is_kept(((struct thing *)item)->key));
+    destroy(item);
+}
+
+START_TEST(destroyed_without_a_mutex)
+{
+    struct thing *t;
+
+    table = fp_table_create(pool, 1);
+    for (int i = 0; i < 3; i++) {
+        t = put_numbered("", i);
+        t->item.destroy = destroy_and_look;
+    }
+    fp_table_drop(table, &t->item);
+    ck_assert_uint_eq(alive, 0);
+}
+END_TEST
+
 START_TEST(never_more_than_the_limit)
 {
-    char key[16];
-
     table = fp_table_create(pool, 7);
     for (int i = 0; i < 1000; i++) {
-        snprintf(key, sizeof(key), "%d", i % 50);
-        put(key);
+        put_numbered("", i % 50);
         ck_assert_uint_le(alive, 7);
     }
     table = fp_table_create(pool, 0);
@@ -109,29 +187,204 @@ END_TEST
 
 START_TEST(what_is_used_outlives_a_scan)
 {
-    char key[16];
-
     table = fp_table_create(pool, 10);
     put("hot");
     for (int i = 0; i < 1000; i++) {
         ck_assert_msg(is_kept("hot"), "after %d", i);
-        snprintf(key, sizeof(key), "scan%d", i);
-        put(key);
+        put_numbered("scan", i);
     }
+}
+END_TEST
+
+/* ---- sweeps ---- */
+
+static bool is_over(const struct fp_item *item)
+{
+    return ((const struct thing *)item)->is_over;
+}
+
+/* More than are looked at at once; and what somebody holds lives on. */
+static void sweep_every_other(void)
+{
+    struct fp_item *held;
+
+    table = fp_table_create(pool, 8000);
+    for (int i = 0; i < 2000; i++)
+        put_numbered("", i)->is_over = i % 2 == 0;
+    ck_assert_uint_eq(alive, 2000);
+    held = fp_table_get(table, "10", 2);
+    for (int again = 0; again < 2; again++) {
+        fp_table_drop_if(table, is_over);
+        ck_assert_uint_eq(alive, 1001);
+        for (int i = 0; i < 2000; i++)
+            ck_assert(is_numbered_kept("", i) == (i % 2 != 0));
+    }
+    fp_item_release(held);
+    ck_assert_uint_eq(alive, 1000);
+}
+
+START_TEST(swept)
+{
+    sweep_every_other();
+}
+END_TEST
+
+START_TEST(sweep_of_all_and_of_nothing)
+{
+    table = fp_table_create(pool, 1000);
+    fp_table_drop_if(table, is_over);
+    for (int i = 0; i < 1000; i++)
+        put_numbered("", i)->is_over = true;
+    fp_table_drop_if(table, is_over);
+    ck_assert_uint_eq(alive, 0);
+    put("a");
+    ck_assert(is_kept("a"));
+}
+END_TEST
+
+/* The next to be evicted goes otherwise: eviction goes on behind it. */
+START_TEST(eviction_after_its_next_was_dropped)
+{
+    struct fp_item *held;
+
+    table = fp_table_create(pool, 3);
+    for (int i = 0; i < 3; i++)
+        put_numbered("", i);
+    ck_assert(is_kept("0"));
+    put("3");
+    ck_assert(!is_kept("1"));
+    held = fp_table_get(table, "2", 1);
+    fp_table_drop(table, held);
+    fp_item_release(held);
+    for (int i = 4; i < 20; i++) {
+        put_numbered("", i);
+        ck_assert(is_numbered_kept("", i));
+    }
+}
+END_TEST
+
+/* ---- shards ---- */
+
+START_TEST(shards_together_have_the_limit)
+{
+    static const unsigned limits[] = { 1, 2, 15, 63, 64, 127, 128, 129, 1000, 1023, 1500 };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        unsigned before = alive;
+
+        table = fp_table_create(pool, (int)limits[i]);
+        for (unsigned k = 0; k < 10 * limits[i] + 100; k++) {
+            put_numbered("", (int)k);
+            ck_assert_uint_le(alive - before, limits[i]);
+        }
+        ck_assert_uint_eq(alive - before, limits[i]);
+    }
+}
+END_TEST
+
+START_TEST(what_is_used_outlives_a_scan_in_every_shard)
+{
+    table = fp_table_create(pool, 1600);
+    for (int i = 0; i < 100; i++)
+        put_numbered("hot", i);
+    for (int i = 0; i < 10000; i++) {
+        put_numbered("scan", i);
+        if (i % 50 != 0)
+            continue;
+        for (int k = 0; k < 100; k++)
+            ck_assert_msg(is_numbered_kept("hot", k), "%d after %d", k, i);
+    }
+}
+END_TEST
+
+START_TEST(swept_in_every_shard)
+{
+    sweep_every_other();
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define ROUNDS 10000
+#define KEYS   400
+#define ROOM   128     /* two shards */
+
+static void use(struct fp_item *item, const char *key)
+{
+    if (item == NULL)
+        return;
+    ck_assert_str_eq(((struct thing *)item)->key, key);
+    ck_assert_ptr_eq(item->destroy, destroy);
+}
+
+/* Each thread has something of before in its hand while it goes on. */
+static void *hammer(void *arg)
+{
+    uint64_t seed = 1 + (uintptr_t)arg;
+    struct fp_item *held = NULL;
+    char key[16];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t r = unit_random(&seed) >> 32;
+        struct fp_item *item;
+
+        snprintf(key, sizeof(key), "%u", (unsigned)(r / 64 % KEYS));
+        item = fp_table_get(table, key, strlen(key));
+        use(item, key);
+        if (item == NULL) {
+            item = &make(key)->item;
+            ((struct thing *)item)->is_over = r % 8 == 0;
+            fp_table_put(table, item);
+        } else if (r % 16 == 0) {
+            fp_table_drop(table, item);
+        }
+        if (held != NULL)
+            fp_item_release(held);
+        held = item;
+        if (r % 1024 == 0)
+            fp_table_drop_if(table, is_over);
+    }
+    fp_item_release(held);
+    return NULL;
+}
+
+START_TEST(threads_share_a_table)
+{
+    pthread_t threads[MANY_THREADS];
+
+    table = fp_table_create(pool, ROOM);
+    for (uintptr_t i = 0; i < MANY_THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+    for (int i = 0; i < MANY_THREADS; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    ck_assert_uint_le(alive, ROOM);
+    ck_assert_uint_gt(alive, 0);
+    fp_table_drop_if(table, is_over);
+    for (int i = 0; i < KEYS; i++)
+        put_numbered("after", i);
+    ck_assert_uint_eq(alive, ROOM);
 }
 END_TEST
 
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("table");
-    TCase *t = tcase_create("table");
+    TCase *t = unit_add_case(s, "table", setup, teardown, 0);
 
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, kept_replaced_and_dropped);
     tcase_add_test(t, who_holds_one_has_it_for_as_long_as_he_wants);
+    tcase_add_test(t, dropped_while_held);
+    tcase_add_test(t, destroyed_without_a_mutex);
     tcase_add_test(t, never_more_than_the_limit);
     tcase_add_test(t, what_is_used_outlives_a_scan);
-    suite_add_tcase(s, t);
+    tcase_add_test(t, swept);
+    tcase_add_test(t, sweep_of_all_and_of_nothing);
+    tcase_add_test(t, eviction_after_its_next_was_dropped);
+    t = unit_add_case(s, "shards", setup_shards, teardown, 60);
+    tcase_add_test(t, shards_together_have_the_limit);
+    tcase_add_test(t, what_is_used_outlives_a_scan_in_every_shard);
+    tcase_add_test(t, swept_in_every_shard);
+    tcase_add_test(t, threads_share_a_table);
     return s;
 }
 
