@@ -27,7 +27,7 @@ struct loaded {
 };
 
 static const struct { const char *key; long def, min, max; } numbers[] = {
-    { "helpers", 8, 1, 256 },
+    { "helpers", 32, 1, 256 },
     { "lookup_timeout_ms", 10000, 10, 600000 },
     { "ttl_ms", 3000, 1, 86400000 },
     { "watched_ttl_ms", 60000, 1, 86400000 },
@@ -35,6 +35,8 @@ static const struct { const char *key; long def, min, max; } numbers[] = {
     { "mount_helpers", 0, 0, 256 },
     { "mount_timeout_ms", 2000, 100, 600000 },
     { "read_ahead", 65536, 0, 16777216 },
+    { "content_file_max", 16384, 0, 1048576 },
+    { "max_content_bytes", 67108864, 0, 1099511627776 },
     { "max_entries", 200000, 16, 100000000 },
     { "max_absent", 200000, 16, 100000000 },
     { "max_bytes", 268435456, 1048576, 1099511627776 },
@@ -367,6 +369,8 @@ static void take_numbers(struct fp_conf *c, cfg_t *cfg)
     c->watched_ttl_ms = (uint32_t)cfg_getint(cfg, "watched_ttl_ms");
     c->stale_if_error_ms = (uint32_t)cfg_getint(cfg, "stale_if_error_ms");
     c->read_ahead = (size_t)cfg_getint(cfg, "read_ahead");
+    c->content_file_max = (uint32_t)cfg_getint(cfg, "content_file_max");
+    c->max_content_bytes = (size_t)cfg_getint(cfg, "max_content_bytes");
     c->max_entries = (size_t)cfg_getint(cfg, "max_entries");
     c->max_absent = (size_t)cfg_getint(cfg, "max_absent");
     c->max_bytes = (size_t)cfg_getint(cfg, "max_bytes");

@@ -31,6 +31,8 @@ struct fp_conf {
     const struct fp_mount_rule *mounts;   /* sections of single mounts, one a point */
     size_t n_mounts;
     size_t read_ahead;        /* bytes of a file that a helper brings in; 0: none */
+    uint32_t content_file_max;     /* files up to this size are kept by their content; 0: none */
+    size_t max_content_bytes; /* of memory for all contents */
     size_t max_entries;       /* directories and links */
     size_t max_absent;        /* names known to be absent */
     size_t max_bytes;         /* of memory for all entries */

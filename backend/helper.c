@@ -237,7 +237,8 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_tr
         return st;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
         || f.type != FP_FRAME_ANSWER
-        || fp_result_decode(&f.body, p->job->task, fd, a, trail) != FP_OK) {
+        || fp_result_decode(&f.body, p->job->task, fd, a, trail) != FP_OK
+        || !fp_answer_is_sealed(a)) {
         fp_close(&fd);
         return FP_PROTOCOL;
     }

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "content.h"
 #include "mounts.h"
 #include "proto/answer.h"
 #include "proto/fdio.h"
@@ -463,14 +464,54 @@ static bool is_local(const struct walk *w)
     return local;
 }
 
+/* The content in the descriptor's place.  False, and nothing is changed: the file
+ * itself has to do. */
+static bool take_content(struct walk *w, const struct fp_meta *m)
+{
+    struct fp_answer *a = w->a;
+    struct fp_meta after;
+    uint32_t mount;
+    int fd;
+
+    if (!fp_content_is_due(m, w->task->content_max))
+        return false;
+    fd = fp_content_create(a->fd, m->size);
+    if (fd != -1 && (look(a->fd, &after, &mount) != FP_OK || !fp_meta_equal(m, &after)))
+        fp_close(&fd);
+    if (fd == -1)
+        return false;
+    fp_close(&a->fd);
+    a->fd = fd;
+    a->content = a->local = true;
+    return true;
+}
+
+/* What was opened is answered by its content, or by its descriptor, unless that is
+ * there already. */
+static void take_file(struct walk *w, const struct fp_meta *m, bool known)
+{
+    struct fp_answer *a = w->a;
+
+    if (take_content(w, m))
+        return;
+    if (known && fp_meta_equal(m, &w->task->known)) {
+        fp_close(&a->fd);
+        a->unchanged = true;
+        return;
+    }
+    a->local = is_local(w);
+    read_ahead(a->fd, w->r->settings->read_ahead, m->size);
+}
+
 /* A directory is kept to begin other walks at; a file is opened, unless it is
- * as it was. */
+ * as it was and is not to be answered by its content. */
 static fp_status finish(struct walk *w)
 {
     struct fp_answer *a = w->a;
     struct fp_step *last = &a->steps[a->n_steps - 1];
     bool link = S_ISLNK(last->self.mode);
     struct fp_meta *m = link ? &last->target : &last->self;
+    bool known = w->task->has_known && !link;
     fp_status st;
 
     if (w->place.fd == -1)
@@ -482,15 +523,14 @@ static fp_status finish(struct walk *w)
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (w->task->has_known && !link && fp_meta_equal(m, &w->task->known)) {
+    if (known && fp_meta_equal(m, &w->task->known)
+        && !fp_content_is_due(m, w->task->content_max)) {
         a->unchanged = true;
         return FP_OK;
     }
     st = open_file(w->r, w->place.fd, m, &a->fd);
-    if (a->fd != -1) {
-        a->local = is_local(w);
-        read_ahead(a->fd, w->r->settings->read_ahead, m->size);
-    }
+    if (a->fd != -1)
+        take_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
         return st;
     /* That is the file system's word on the file, not on the question. */
@@ -530,7 +570,7 @@ static fp_status look_at_access(const struct walk *w, const char *name, struct f
     if (st == FP_OK && S_ISREG(m->mode)) {
         watch_place(w, &p, false, &origin->refused);
         if (p.watch.len == 0 || !fp_trail_add(w->trail, step, &p.watch, "", 0))
-            origin->untold = origin->untold || m->nlink > 1 || p.watch.len > 0;
+            origin->untold = true;
         st = look(p.fd, m, &p.mount);
     }
     fp_close(&p.fd);

@@ -42,6 +42,8 @@ static const struct { const char *name; size_t at, size; } rows[] = {
     ROW("places", cache.places),
     ROW("absent", cache.absent),
     ROW("bytes", cache.bytes),
+    ROW("content_files", cache.content_files),
+    ROW("content_bytes", cache.content_bytes),
     ROW("watches", cache.watches),
     ROW("events", fresh.events),
     ROW("changes", cache.changes),

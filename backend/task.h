@@ -15,9 +15,12 @@ struct fp_task {
     struct fp_lookup lookup;
     size_t base_len;           /* length of the path of the directory where the
                                   walk begins; 0: at "/", which is told too */
+    uint32_t content_max;      /* a file of at most so many bytes may be answered by its
+                                  content; 0: none */
     bool has_known;
     struct fp_meta known;      /* the file as it was: if it still is, nothing
-                                  is opened and the answer says unchanged */
+                                  is opened and the answer says unchanged,
+                                  but to answer with its content */
 };
 
 struct fp_trail;

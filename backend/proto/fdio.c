@@ -3,8 +3,10 @@
 #include "fdio.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,6 +18,17 @@ void fp_close(int *fd)
         close(*fd);
     *fd = -1;
     errno = saved;
+}
+
+bool fp_is_sealed(int fd, uint64_t size)
+{
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+
+    /* Asked for its seals first: what has none may lie on a file system that hangs. */
+    return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0
+        && (uint64_t)st.st_size == size;
 }
 
 static fp_status status_of_errno(void)

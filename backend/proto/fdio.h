@@ -5,7 +5,9 @@
 #ifndef FP_FDIO_H
 #define FP_FDIO_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "errors.h"
 
@@ -27,6 +29,9 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
  */
 fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
                          int *fd_r);
+
+/* Is it a memfd of that very size whose bytes nobody can change any more? */
+bool fp_is_sealed(int fd, uint64_t size);
 
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
 void fp_close(int *fd);

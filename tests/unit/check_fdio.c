@@ -368,6 +368,28 @@ START_TEST(signals_do_not_interrupt)
 }
 END_TEST
 
+/* ---- seals ---- */
+
+START_TEST(what_is_sealed)
+{
+    const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+    for (int missing = 0; missing < 4; missing++) {
+        static const int seals[] = { 0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE };
+        int fd = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+        ck_assert_int_eq(write(fd, "abc", 3), 3);
+        ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, all & ~seals[missing]), 0);
+        ck_assert_int_eq(fp_is_sealed(fd, 3), missing == 0);
+        ck_assert(!fp_is_sealed(fd, 2));
+        ck_assert(!fp_is_sealed(fd, 4));
+        close(fd);
+    }
+    ck_assert(!fp_is_sealed(file, 0));
+    ck_assert(!fp_is_sealed(-1, 0));
+}
+END_TEST
+
 START_TEST(no_socket_at_all)
 {
     int fd = 99;
@@ -412,6 +434,10 @@ static Suite *make_suite(void)
     tcase_add_test(limits, signals_do_not_interrupt);
     tcase_add_test(limits, no_socket_at_all);
     suite_add_tcase(s, limits);
+    t = tcase_create("seals");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, what_is_sealed);
+    suite_add_tcase(s, t);
     return s;
 }
 

@@ -67,11 +67,13 @@ START_TEST(task_comes_through)
     struct fp_task t = task("/srv/www/file", 8), got;
 
     t.has_known = _i == 1;
+    t.content_max = 0x12345678;
     t.known = (struct fp_meta){ .mode = S_IFREG | 0644, .ino = 5, .size = INT64_MAX,
                                 .mtime = { -5, 999999999 } };
     encode(&t);
     ck_assert_int_eq((int)decode(w.len, &got), FP_OK);
     ck_assert_uint_eq(got.base_len, 8);
+    ck_assert_uint_eq(got.content_max, 0x12345678);
     ck_assert_uint_eq(got.lookup.deadline_ms, 250);
     ck_assert_uint_eq(got.lookup.path_len, 13);
     ck_assert_uint_eq(got.lookup.names.n, 1);
@@ -238,6 +240,31 @@ START_TEST(unchanged_file)
 }
 END_TEST
 
+/* Only the daemon can say that. */
+START_TEST(helper_that_grants_a_lease)
+{
+    add(9, FP_OK, S_IFREG);
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
+    in.again = true;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
+}
+END_TEST
+
+/* Only a file has one. */
+START_TEST(content_of_a_directory)
+{
+    add(9, FP_OK, S_IFREG);
+    in.steps[0].self.size = 100;
+    in.content = in.local = true;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
+    ck_assert(out.content);
+    in.steps[0].self.mode = S_IFDIR;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
+    in.content = false;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
+}
+END_TEST
+
 START_TEST(metadata_that_is_equal_or_not)
 {
     const struct fp_meta m = { .mode = S_IFREG, .ino = 3, .size = 9, .mtime = { 5, 6 } };
@@ -283,6 +310,8 @@ static Suite *make_suite(void)
     tcase_add_test(answers, absent_below_the_base);
     tcase_add_test(answers, descriptor_of_a_directory);
     tcase_add_test(answers, unchanged_file);
+    tcase_add_test(answers, helper_that_grants_a_lease);
+    tcase_add_test(answers, content_of_a_directory);
     tcase_add_test(answers, metadata_that_is_equal_or_not);
     suite_add_tcase(s, answers);
     return s;

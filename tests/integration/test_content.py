@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files are served by their content: as stock serves them, without asking the file system."""
+
+import shutil
+import subprocess
+
+import pytest
+
+import tree
+from content_kit import content_files, forget_all, get_lease, settle
+from freshness import settings
+from keepalive import Connection
+from lease_kit import NOTE_CONFIG
+from rawhttp import exchange, normalised, parse, request
+from test_walk_calls import LIMITS
+from trace import Trace
+
+SIZES = (1, 499, 4096, 5000, 16384, 16385)
+CONTENTS = 5        # of these files
+REQUESTS = 40
+# Every way to a file, to memory for it, to the daemon. read is the request, writev the answer.
+CALLS = """open openat openat2 stat lstat fstat newfstatat statx access faccessat faccessat2 readlink
+readlinkat pread64 preadv lseek mmap munmap sendfile splice close fcntl sendto sendmsg recvfrom recvmsg
+connect socket""".split()
+RANGES = ("bytes=0-0", "bytes=100-199", "bytes=-50", "bytes=400-", "bytes=0-9,20-29,-5", "bytes=99999-")
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "contents"
+    for size in SIZES:
+        tree.put(root / f"file{size}.bin", tree.content(f"file{size}", size))
+        tree.put(root / f"page{size}.html", b"<p>" * (size // 3 + 1))
+    settle()
+    return root
+
+
+def paths():
+    return [f"/{name}" for size in SIZES for name in (f"file{size}.bin", f"page{size}.html")]
+
+
+CONFIG = NOTE_CONFIG + """FileETag MTime Size
+<FilesMatch "html$">
+SetOutputFilter DEFLATE
+</FilesMatch>
+"""
+
+
+@pytest.fixture(scope="module", params=("disk", "slow"))
+def served(request, root):
+    """The same files by their own file system, and through one that nothing is told of."""
+    return root if request.param == "disk" else request.getfixturevalue("slow_directory")(root, 100)
+
+
+@pytest.fixture(scope="module", params=("event", "prefork"))
+def servers(lab, served, certificate, request):
+    options = dict(mpm=request.param, tls=certificate, http2=request.param == "event", config=CONFIG)
+    name = f"{request.param}-{served.name}"
+    stock = lab.stock(f"stock-{name}", served, **options).start()
+    flash = lab.under_test(f"flash-{name}", served, daemon_settings={"ttl_ms": 60000}, **options)
+    yield stock, flash
+    lab.end()
+
+
+def questions():
+    for path in paths():
+        yield "GET", path, {}
+        yield "HEAD", path, {}
+        yield "GET", path, {"Accept_Encoding": "gzip"}
+        yield "GET", path, {"If_Modified_Since": "Fri, 31 Dec 2100 00:00:00 GMT"}
+        for ranges in RANGES:
+            yield "GET", path, {"Range": ranges}
+
+
+def answers(server, tls):
+    """All of them over one connection, one sent after the other without waiting."""
+    asked = [*questions()]
+    last = len(asked) - 1
+    data = b"".join(request(method, path, close=number == last, **fields)
+                    for number, (method, path, fields) in enumerate(asked))
+    port = server.tls_port if tls else server.port
+    return parse(exchange(port, data, tls=tls), [method for method, _, _ in asked])
+
+
+def without_note(response):
+    response.headers = [(name, value) for name, value in response.headers if name != "x-note"]
+    return normalised(response)
+
+
+@pytest.mark.parametrize("tls", (False, True), ids=("plain", "tls"))
+def test_as_stock(servers, tls):
+    stock, flash = servers
+    asked = [*questions()]
+    # Asked, then from leases.
+    for _ in range(2):
+        theirs, ours = answers(stock, tls), answers(flash, tls)
+        assert len(theirs) == len(ours) == len(asked)
+        for what, one, other in zip(asked, theirs, ours):
+            assert without_note(other) == without_note(one), what
+    if hasattr(flash, "daemon"):
+        assert content_files(flash.daemon) >= CONTENTS
+
+
+@pytest.mark.skipif(not shutil.which("nghttp"), reason="needs nghttp (nghttp2-client)")
+def test_over_http2(servers, served):
+    _, flash = servers
+    if not flash.http2:
+        pytest.skip("prefork has no HTTP/2")
+    for _ in range(2):
+        for path in paths():
+            done = subprocess.run(["nghttp", f"https://localhost:{flash.tls_port}{path}"], capture_output=True)
+            assert done.stdout == (served / path[1:]).read_bytes(), (path, done.stderr)
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the worker's calls")
+def test_a_warm_hit_asks_nobody(lab, root):
+    """Neither the file system nor the daemon; header and body leave in one call."""
+    server = lab.under_test("calls", root, mpm="prefork", limits=LIMITS["prefork"],
+                            config=NOTE_CONFIG + "KeepAliveTimeout 60\n", daemon_settings=settings(True))
+    connection = Connection(server.port)
+    for _ in range(3):
+        get_lease(connection, "/file5000.bin")
+    assert content_files(server.daemon) == 1
+    with Trace(server.pids(), lab.base / "calls.txt", ",".join([*CALLS, "writev"])) as trace:
+        for _ in range(REQUESTS):
+            answer = connection.get("/file5000.bin")
+            assert (answer.body, answer.headers["x-note"]) == (tree.content("file5000", 5000), "lease")
+    connection.close()
+    names = trace.names()
+    print(dict(names))
+    lab.end()
+    assert names["writev"] == REQUESTS
+    assert set(names) == {"writev"}, names
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("size,files", ((0, 0), (499, 2), (1 << 20, len(SIZES))))
+def test_the_setting(lab, root, size, files):
+    server = lab.under_test(f"setting{size}", root, daemon_settings={"content_file_max": size, **settings(True)})
+    connection = Connection(server.port)
+    for one in SIZES:
+        assert connection.get(f"/file{one}.bin").body == tree.content(f"file{one}", one)
+    found = content_files(server.daemon)
+    connection.close()
+    lab.end()
+    assert found == files
+
+
+@pytest.mark.needs_flashpache
+def test_no_more_than_the_budget(lab, root):
+    """What finds no room is kept open, and is content when there is room again."""
+    many = root / "many"
+    for number in range(40):
+        tree.put(many / f"file{number}", tree.content(f"many{number}", 5000))
+    settle()
+    server = lab.under_test("budget", root, daemon_settings={
+        "max_content_bytes": 65536, "content_file_max": 8192, **settings(True)})
+    connection = Connection(server.port)
+    for _ in range(2):
+        for number in range(40):
+            assert connection.get(f"/many/file{number}").body == tree.content(f"many{number}", 5000)
+        assert content_files(server.daemon) == 8
+        forget_all(server.daemon)
+    connection.close()
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_a_fresh_file_becomes_content_later(lab, base):
+    """Too new at first, it is open; with the next look leases take the content."""
+    root = base / "fresh"
+    tree.put(root / "file.txt", "text\n")
+    server = lab.under_test("fresh", root, config=NOTE_CONFIG, daemon_settings={
+        "ttl_ms": 600, "watch": "ttl"})
+    connection = Connection(server.port)
+    assert get_lease(connection, "/file.txt").body == b"text\n"
+    assert content_files(server.daemon) == 0
+    settle()
+    for _ in range(3):
+        assert get_lease(connection, "/file.txt").body == b"text\n"
+        if content_files(server.daemon):
+            break
+    found = content_files(server.daemon)
+    connection.close()
+    lab.end()
+    assert found == 1

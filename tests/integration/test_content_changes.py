@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of files that are served by their content show as soon as those of others do.
+
+All cases of change_cases go on together, one step of each at a time: before each step what there
+is has settled and is asked for anew, so that the children have contents.
+"""
+
+import mmap
+import os
+import signal
+import time
+
+import pytest
+
+import slowfs
+import test_changes
+import tree
+from change_cases import CASES, PAGE
+from conftest import SELFCHECK
+from content_kit import content_files, forget_all, get_lease, settle
+from fetch import get
+from freshness import bound_s, settings
+from keepalive import Connection
+from lease_kit import NOTE_CONFIG
+from test_changes import Site, check, warm
+from test_dead_mounts import STALE_MS, World
+
+ROUNDS = 12         # more than the longest case has steps that matter here
+CONTENTS = 20       # at least so many, in the first rounds
+
+
+@pytest.fixture(scope="module")
+def site(base, lab):
+    root, elsewhere = base / "content-changes", base / "content-elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    made = Site("event-disk", root, root, elsewhere, True).start(lab)
+    yield made
+    lab.end()
+    made.children.close()
+
+
+class Running:
+    """A case under way."""
+
+    def __init__(self, site, name):
+        self.name, self.made = name, CASES[name]
+        self.steps = self.made(site.place(name))
+        self.wants = next(self.steps)
+
+    def step(self, site, number):
+        """The next change, and whether it shows; False: that was the last one."""
+        wants = next(self.steps, None)
+        if wants is None:
+            return False
+        time.sleep(site.bound_s)
+        self.wants = wants
+        check(site, self.name, wants, self.made.headers, f"{self.name}, change {number}")
+        return True
+
+
+def test_every_case(site):
+    cases = [Running(site, name) for name in CASES]
+    seen = []
+    for number in range(1, ROUNDS + 1):
+        settle()
+        if not SELFCHECK:
+            forget_all(site.ours.daemon)
+        for case in cases:
+            warm(site, case.name, case.wants)
+        seen.append(0 if SELFCHECK else content_files(site.ours.daemon))
+        cases = [case for case in cases if case.step(site, number)]
+    print(f"contents before each round: {seen}")
+    for case in cases:
+        case.steps.close()
+    assert SELFCHECK or min(seen[:2]) >= CONTENTS
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("kind", ("disk", "tmpfs"))
+def test_a_long_mapping(base, lab, request, kind):
+    """Nothing tells of writes through a mapping; its end is told, and shows the last of them."""
+    root = base / "mapped" if kind == "disk" else request.getfixturevalue("tmpfs") / "mapped"
+    tree.put(root / "file.txt", "a" * PAGE)
+    server = lab.under_test(f"mapped-{kind}", root, config=NOTE_CONFIG, daemon_settings=settings(True))
+    connection = Connection(server.port)
+    with open(root / "file.txt", "r+b") as file, mmap.mmap(file.fileno(), PAGE) as area:
+        area[:] = b"b" * PAGE       # from here on the page is dirty, and no time changes
+        settle()
+        assert get_lease(connection, "/file.txt").body == b"b" * PAGE
+        assert content_files(server.daemon) == 1
+        area[:] = b"c" * PAGE
+    time.sleep(bound_s(True))
+    assert connection.get("/file.txt").body == b"c" * PAGE
+    connection.close()
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_a_removed_file_is_not_held_open(base, lab):
+    """Not even before anybody knows that it was removed."""
+    root = base / "removed"
+    tree.put(root / "file.txt", "text\n")
+    settle()
+    server = lab.under_test("removed", root, config=NOTE_CONFIG, daemon_settings=settings(True))
+    connection = Connection(server.port)
+    get_lease(connection, "/file.txt")
+    held = [link for pid in (server.daemon.pid, *server.pids()) for link in links_of(pid)
+            if link.startswith(str(root / "file.txt"))]
+    connection.close()
+    lab.end()
+    assert not held
+
+
+def links_of(pid):
+    """What its descriptors and mappings are of."""
+    with open(f"/proc/{pid}/maps") as maps:
+        found = [line.split(maxsplit=5)[5] for line in maps if line.count(" ") > 5 and "/" in line]
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return found
+
+
+@pytest.mark.needs_flashpache
+def test_bodies_while_the_mount_hangs(base, lab):
+    """The kernel has nothing of the files any more, and nobody waits for them."""
+    reason = slowfs.why_not()
+    if reason:
+        pytest.skip(reason)
+    world = World(lab, base, "hung-content", stale_if_error_ms=STALE_MS)
+    try:
+        settle()
+        server = world.serve()
+        names = [f"file{i}" for i in range(10)]
+        for name in names:
+            assert get(server.port, f"/slow/{name}.txt")[0] == 200
+        assert content_files(world.daemon) == len(names)
+        files = [os.open(world.root / "slow" / f"{name}.txt", os.O_RDONLY) for name in names]
+        # slowfs's own way to hang lets reads through.
+        world.mount.process.send_signal(signal.SIGSTOP)
+        for fd in files:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        world.until_out()
+        for name in names:
+            assert get(server.port, f"/slow/{name}.txt") == (200, tree.content(name, 3000))
+        world.mount.process.send_signal(signal.SIGCONT)
+        for fd in files:
+            os.close(fd)
+    finally:
+        world.mount.process.send_signal(signal.SIGCONT)
+        world.mount.unmount()
+        lab.end()
+
+
+tmpfs = test_changes.tmpfs
