@@ -68,10 +68,13 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key)
         fp_inotify_forget(w->inotify, key);
 }
 
-void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)
+bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)
 {
+    bool all = true;
+
     if (w->inotify != -1)
-        fp_inotify_drain(w->inotify, ops, ctx);
+        all = fp_inotify_drain(w->inotify, ops, ctx);
     if (w->fanotify != -1)
-        fp_fanotify_drain(w->fanotify, ops, ctx);
+        all = fp_fanotify_drain(w->fanotify, ops, ctx) && all;
+    return all;
 }

@@ -62,20 +62,22 @@ fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, 
 /* Nobody wants to know of that one any more. */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
-/* Passes on all that has happened, until there is no more. */
-void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
+/* Passes on what has happened.  False: there is more, and has been so much that
+ * something else should have its turn first. */
+#define FP_WATCH_READS 8
+bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
 
 /* ---- the two kinds: watch_inotify.c, watch_fanotify.c ---- */
 
 int fp_inotify_open(void);
 fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key);
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
-void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
+bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
 int fp_fanotify_open(void);
 bool fp_fanotify_mark(int fanotify, const char *mount_point);
 size_t fp_fanotify_marked(int fanotify, dev_t *devs, size_t max);
 fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
-void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
+bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 
 #endif

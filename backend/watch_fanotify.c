@@ -176,16 +176,17 @@ static bool tell_events(const char *p, const char *end, const struct fp_watch_op
     return true;
 }
 
-void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
+bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
 {
     static char buf[BUFFER_BYTES];
-    ssize_t n;
+    ssize_t n = 0;
 
-    while ((n = read(fanotify, buf, sizeof(buf))) > 0) {
+    for (int i = 0; i < FP_WATCH_READS && (n = read(fanotify, buf, sizeof(buf))) > 0; i++) {
         if (!tell_events(buf, buf + n, ops, ctx))
             ops->lost(ctx);
     }
     /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
-    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+    if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
+    return n <= 0;
 }

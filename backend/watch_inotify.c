@@ -10,8 +10,12 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* IN_CLOSE_WRITE: what was written through a mapping is told by nothing else. */
-#define OF_BOTH      (IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE)
+/*
+ * A directory tells of names and modes in it, a file of what is written to it: a
+ * directory above the documents may be full of files that are written all the time
+ * and concern nobody.  IN_CLOSE_WRITE: what was written through a mapping is told by
+ * nothing else.
+ */
 #define OF_NAMES     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 #define BUFFER_BYTES 32768
 
@@ -33,7 +37,8 @@ fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_
     int wd;
 
     snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-    wd = inotify_add_watch(inotify, name, directory ? OF_BOTH | OF_NAMES : OF_BOTH);
+    wd = inotify_add_watch(inotify, name, directory ? IN_ATTRIB | OF_NAMES
+                           : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
     if (wd == -1)
         return errno == ENOSPC || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
     make_key(key, wd);
@@ -64,13 +69,13 @@ static void tell(const struct inotify_event *e, const struct fp_watch_ops *ops, 
                      e->len > 0 ? strnlen(e->name, e->len) : 0, (e->mask & OF_NAMES) != 0);
 }
 
-void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
+bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
 {
     static char buf[BUFFER_BYTES]
         __attribute__((aligned(__alignof__(struct inotify_event))));
-    ssize_t n;
+    ssize_t n = 0;
 
-    while ((n = read(inotify, buf, sizeof(buf))) > 0) {
+    for (int i = 0; i < FP_WATCH_READS && (n = read(inotify, buf, sizeof(buf))) > 0; i++) {
         for (char *p = buf; p < buf + n;) {
             const struct inotify_event *e = (const struct inotify_event *)(void *)p;
 
@@ -79,6 +84,7 @@ void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
         }
     }
     /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
-    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+    if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
+    return n <= 0;
 }
