@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lab's programs share: servers in pairs, loads, CPU time, medians."""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "tests" / "integration"))
+
+import procs  # noqa: E402
+from daemon import Flashpached  # noqa: E402
+from httpd import Httpd  # noqa: E402
+
+BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
+BENCH = BUILD / "tests/lab/flashpache-bench"
+DAEMON = BUILD / "backend/flashpached"
+CONTROL = BUILD / "backend/flashpachectl"
+MODULE = BUILD / "mod_flashpache/.libs/mod_flashpache.so"
+QUIET = Path("/mnt")
+OUTSIDE = "FLASHPACHE_LAB_OUTSIDE"      # names the mount namespace that the program came from
+SLOWFS = BUILD / "tests/lab/slowfs/slowfs"
+
+
+def say(text):
+    """Progress; tables alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def enter_own_mounts():
+    """Starts this program once more, in a mount namespace of its own."""
+    if os.readlink("/proc/self/ns/mnt") == os.environ.get(OUTSIDE, os.readlink("/proc/self/ns/mnt")):
+        os.environ[OUTSIDE] = os.readlink("/proc/self/ns/mnt")
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+
+
+def prepare():
+    """Ends the program unless it can start servers here; raises the limit on descriptors."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # so that servers are stopped
+    name = Path(sys.argv[0]).name
+    if os.getuid() != 0:
+        sys.exit(f"{name}: needs root: httpd and flashpached run as www-data")
+    for program in (BENCH, DAEMON, MODULE):
+        if not program.exists():
+            sys.exit(f"{name}: {program} is not built: run make, or set FLASHPACHE_BUILD")
+    enter_own_mounts()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def work_directory():
+    """A directory that www-data can pass, with "out" for results; removed at the end.
+
+    The daemon watches the directories on the way to documents, and is told of each line that
+    anybody writes to a file in one of them: into TMPDIR, or into a trace beside the documents. So
+    it is seen at /mnt, where nobody else writes, and results lie one level deeper.
+    """
+    path = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))
+    path.chmod(0o755)
+    subprocess.run(["mount", "--bind", path, QUIET], check=True)
+    try:
+        (QUIET / "out").mkdir()
+        yield QUIET
+    finally:
+        subprocess.run(["umount", "-l", QUIET], check=True)
+        shutil.rmtree(path)
+
+
+@dataclass
+class Server:
+    """One server that is measured, with its daemon if it has one (a context manager)."""
+    name: str
+    front: object                  # who answers HTTP: an Httpd, or what starts and stops alike
+    daemon: object = None
+
+    def __enter__(self):
+        if self.daemon:
+            self.daemon.start()
+        self.front.start()
+        return self
+
+    def __exit__(self, *_):
+        self.front.stop()
+        if self.daemon:
+            self.daemon.stop()
+
+    @property
+    def port(self):
+        return self.front.port
+
+    def pids(self):
+        """All processes of it, the daemon and its helpers included."""
+        roots = [one.process.pid for one in (self.front, self.daemon) if one]
+        return [pid for root in roots for pid in (root, *procs.descendants(root))]
+
+
+def stock(base, name, root, **options):
+    return Server("stock", Httpd(base, name, root, **options))
+
+
+def flashpache(base, name, root, label="Flashpache", daemon_settings=(), **options):
+    daemon = Flashpached(base, name + "-d", DAEMON, **dict(daemon_settings))
+    httpd = Httpd(base, name, root, socket=daemon.socket, module=MODULE, **options)
+    return Server(label, httpd, daemon)
+
+
+def statistics_of(daemon):
+    """The counters of flashpachectl stats as {name: number}."""
+    done = subprocess.run([CONTROL, "-s", daemon.socket, "stats"], check=True, capture_output=True,
+                          text=True)
+    rows = (line.split() for line in done.stdout.splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def answers(port):
+    """Does somebody accept connections there?"""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def note_counts(httpd, mark):
+    """{note of Flashpache: requests} in the access log after a mark."""
+    with open(httpd.access_log, "rb") as log:
+        log.seek(mark)
+        return dict(Counter(line.split(b"\t")[1].decode() for line in log if line.count(b"\t") > 2))
+
+
+def shares(counts):
+    """Notes in percent, as text."""
+    total = sum(counts.values()) or 1
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return " ".join(f"{name} {100 * number / total:.1f} %" for name, number in ordered)
+
+
+def bench(port, base, *options):
+    """Runs flashpache-bench: its results, with client_cpu_s, the processor time it took itself."""
+    result = base / "out" / "result.json"
+    command = [BENCH, "--port", port, "--json", result, *options]
+    with subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as process:
+        complaints = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"flashpache-bench failed: {complaints}")
+    return {**json.loads(result.read_text()), "client_cpu_s": usage.ru_utime + usage.ru_stime}
+
+
+def _thread_ns(task):
+    try:
+        return int((task / "schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def cpu_ns(pids):
+    """{thread: processor time} of these processes. /proc/PID/stat counts in 10 ms: too coarse
+    where the work is spread over a hundred of them."""
+    return {task: _thread_ns(task) for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")}
+
+
+def cpu_spent_us(before, after):
+    """Processor time between two looks. A thread that ended has taken its own along."""
+    return sum(max(0, ns - before.get(task, 0)) for task, ns in after.items()) / 1e3
+
+
+def measure(server, base, *options, warmup=0):
+    """One load: requests/s, and CPU in us for each request of the servers and of the client."""
+    before = cpu_ns(server.pids())
+    start = time.monotonic()
+    found = bench(server.port, base, *options, *(["--warmup", warmup] if warmup else []))
+    elapsed = time.monotonic() - start
+    spent = cpu_spent_us(before, cpu_ns(server.pids()))
+    done = found["requests"] + warmup
+    return {"rate": found["requests_per_s"], "cpu_us": spent / done,
+            "client_share": found["client_cpu_s"] / elapsed,
+            "latency_ms": found["latency_ms"], "errors": found["errors"]}
+
+
+def summary(rounds, key):
+    """Median and range of one figure over the rounds."""
+    values = [one[key] for one in rounds]
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def write_json(file, content):
+    if file:
+        Path(file).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def print_table(head, rows):
+    """Columns as wide as they need; the first is to the left, numbers to the right."""
+    texts = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
+    for row in texts:
+        cells = [cell.ljust(w) if i == 0 else cell.rjust(w)
+                 for i, (cell, w) in enumerate(zip(row, widths))]
+        print("  ".join(cells).rstrip())
