@@ -12,13 +12,25 @@
 #include "fdio.h"
 
 #define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
-#define MAP_LEAST  ((apr_size_t)256 * 1024)      /* below this copying is cheaper */
+#define KEEP_LEAST ((apr_off_t)16 * 1024)        /* below this copying is cheaper, */
+#define MAP_LEAST  ((apr_size_t)256 * 1024)      /* and below this if it is sent once */
 #define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
 
 struct fp_file {
     atomic_uint references;
-    int fd;
+    int fd;                         /* -1: it is mapped */
     bool local;
+    bool sealed;                    /* fd was of a content, not of a file */
+    const char *content;            /* NULL: it is read */
+    apr_size_t size;                /* of the content */
+    atomic_bool served;             /* in a response before */
+    _Atomic(struct kept *) kept;    /* NULL: nobody wanted it mapped yet */
+};
+
+/* A whole file, mapped once for all its responses. */
+struct kept {
+    void *base;
+    size_t size;
 };
 
 /* The data of a bucket and its splits and copies. */
@@ -36,6 +48,26 @@ struct mapping {
     size_t skip;                    /* where the bucket's bytes begin in it */
 };
 
+static atomic_uint descriptors;
+
+int fp_file_descriptor(const struct fp_file *file)
+{
+    return file->sealed ? -1 : file->fd;
+}
+
+unsigned fp_file_descriptors(void)
+{
+    return atomic_load_explicit(&descriptors, memory_order_relaxed);
+}
+
+static void close_descriptor(struct fp_file *file)
+{
+    if (file->fd == -1)
+        return;
+    fp_close(&file->fd);
+    atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
+}
+
 struct fp_file *fp_file_create(int fd, bool local)
 {
     struct fp_file *file = malloc(sizeof(*file));
@@ -46,8 +78,39 @@ struct fp_file *fp_file_create(int fd, bool local)
     }
     atomic_init(&file->references, 1);
     file->fd = fd;
+    atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
+    file->sealed = false;
+    file->content = NULL;
+    atomic_init(&file->served, false);
+    atomic_init(&file->kept, NULL);
     return file;
+}
+
+struct fp_file *fp_file_create_content(int fd, apr_size_t size)
+{
+    struct fp_file *file = fp_file_create(fd, true);
+    void *p;
+
+    if (file == NULL)
+        return NULL;
+    file->sealed = true;
+    /* Private: Linux before 6.7 maps what is sealed in no other way. */
+    p = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    if (p != MAP_FAILED) {
+        file->content = p;
+        file->size = size;
+        close_descriptor(file);
+    }
+    return file;
+}
+
+static void unmap(struct kept *kept)
+{
+    if (kept == NULL)
+        return;
+    munmap(kept->base, kept->size);
+    free(kept);
 }
 
 void fp_file_retain(struct fp_file *file)
@@ -65,7 +128,10 @@ void fp_file_release(struct fp_file **fp)
     if (file == NULL
         || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    fp_close(&file->fd);
+    if (file->content != NULL)
+        munmap((void *)file->content, file->size);
+    unmap(atomic_load_explicit(&file->kept, memory_order_relaxed));
+    close_descriptor(file);
     free(file);
 }
 
@@ -137,6 +203,72 @@ static const apr_bucket_type_t bucket_type_mapping = {
     apr_bucket_shared_copy
 };
 
+/* ---- a file that stays mapped ---- */
+
+static struct kept *map_whole(int fd)
+{
+    struct kept *kept;
+    struct stat st;
+
+    if (fstat(fd, &st) == -1 || st.st_size <= 0 || (apr_size_t)st.st_size > MAP_SIZE)
+        return NULL;
+    kept = malloc(sizeof(*kept));
+    if (kept == NULL)
+        return NULL;
+    kept->size = (size_t)st.st_size;
+    kept->base = mmap(NULL, kept->size, PROT_READ, MAP_SHARED, fd, 0);
+    if (kept->base != MAP_FAILED)
+        return kept;
+    free(kept);
+    return NULL;
+}
+
+/* Also says that it is served now. */
+static bool was_served(struct fp_file *file)
+{
+    return atomic_exchange_explicit(&file->served, true, memory_order_relaxed);
+}
+
+/* Is the file mapped, up to end at least? */
+static bool keep_mapped(struct fp_file *file, apr_off_t end)
+{
+    struct kept *kept = atomic_load_explicit(&file->kept, memory_order_acquire), *mine;
+
+    if (kept == NULL) {
+        mine = map_whole(file->fd);
+        if (mine == NULL)
+            return false;
+        /* Another thread may have been faster: one mapping is enough. */
+        if (atomic_compare_exchange_strong_explicit(&file->kept, &kept, mine,
+                                                    memory_order_acq_rel, memory_order_acquire))
+            kept = mine;
+        else
+            unmap(mine);
+    }
+    return end <= (apr_off_t)kept->size;
+}
+
+static apr_status_t kept_read(apr_bucket *e, const char **str, apr_size_t *len,
+                              apr_read_type_e block)
+{
+    const struct shared *s = e->data;
+    const struct kept *kept = atomic_load_explicit(&s->file->kept, memory_order_acquire);
+
+    (void)block;
+    *str = (const char *)kept->base + e->start;
+    *len = e->length;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t bucket_type_kept = {
+    "FLASHPACHE_KEPT", 5, APR_BUCKET_DATA,
+    bucket_destroy,
+    kept_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
 static bool has_bytes(int fd, apr_off_t end)
 {
     struct stat st;
@@ -177,6 +309,24 @@ static bool become_mapping(apr_bucket *e)
 
 /* ---- reading ---- */
 
+/* The mapping is the file's, and lives as long as the bucket does. */
+static apr_status_t content_read(apr_bucket *e, const char **str, apr_size_t *len)
+{
+    const struct fp_file *file = ((struct shared *)e->data)->file;
+    apr_size_t n;
+
+    *str = NULL;
+    *len = 0;
+    if (e->length > 0 && (apr_size_t)e->start >= file->size)
+        return APR_EOF;
+    n = file->size - (apr_size_t)e->start;
+    if (n < e->length)
+        apr_bucket_split(e, n);
+    *str = file->content + e->start;
+    *len = e->length;
+    return APR_SUCCESS;
+}
+
 static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
                                 apr_read_type_e block)
 {
@@ -185,6 +335,8 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     apr_status_t rv;
     char *buf;
 
+    if (s->file->content != NULL)
+        return content_read(e, str, len);
     if (become_mapping(e))
         return mapping_read(e, str, len, block);
     *str = NULL;
@@ -226,13 +378,16 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     e->free = apr_bucket_free;
     e->list = list;
     e->type = &fp_bucket_type_file;
+    if (map && file->local && !file->sealed && (length >= MAP_LEAST || was_served(file))
+        && keep_mapped(file, offset + (apr_off_t)length))
+        e->type = &bucket_type_kept;
     s->file = file;
     s->map = map;
     fp_file_retain(file);
     return apr_bucket_shared_make(e, s, offset, length);
 }
 
-apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length,
+apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool map,
                                    apr_bucket_alloc_t *list)
 {
     /* One byte more would show that it has grown. */
@@ -240,7 +395,10 @@ apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length,
     apr_bucket *e;
     char *buf;
 
-    if (!file->local || length > FP_FILE_SMALL)
+    if (file->content != NULL && (apr_off_t)file->size == length)
+        return fp_file_bucket_create(file, 0, file->size, false, list);
+    if (file->content != NULL || !file->local || length > FP_FILE_SMALL
+        || (map && length >= KEEP_LEAST && !file->sealed && was_served(file)))
         return NULL;
     buf = apr_bucket_alloc(n, list);
     read_at(file->fd, buf, &n, 0);
@@ -259,7 +417,7 @@ bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mti
 {
     struct stat st;
 
-    if (!file->local || fstat(file->fd, &st) == -1)
+    if (!file->local || file->sealed || fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
     *mtime_r = apr_time_from_sec(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;

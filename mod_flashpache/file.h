@@ -8,10 +8,13 @@
  * other's bytes.)
  *
  * A file that is cut short while it is mapped would kill the process that
- * touches the missing part (SIGBUS).  So only large pieces are mapped, where
- * copying costs more than mapping, and only after the length was checked;
+ * touches the missing part (SIGBUS).  So only what costs more to copy is mapped,
+ * and sent from there only after the length was checked;
  * what remains is the race that stock httpd has with EnableMMAP On.  On other
  * than local file systems that check could wait: there everything is read.
+ *
+ * A small file may come as its content instead, sealed and mapped once: then no
+ * descriptor is held, and sending it asks no file system.
  *
  * A bucket keeps the file open by a reference of its own, which depends on no
  * pool: it may be set aside, passed to another thread or outlive its request.
@@ -29,13 +32,25 @@ struct fp_file;
  * waits for nobody.  NULL: no memory, fd is closed then.
  */
 struct fp_file *fp_file_create(int fd, bool local);
+/*
+ * The same of a content of size bytes, a sealed memfd of that size (fdio.h).  It is
+ * mapped and the descriptor closed; where it cannot be, it is read as a local file is.
+ */
+struct fp_file *fp_file_create_content(int fd, apr_size_t size);
+/* The file's, which stays its own; -1: it came as its content. */
+int fp_file_descriptor(const struct fp_file *file);
+
+/* How many descriptors all files hold now. */
+unsigned fp_file_descriptors(void);
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);
 
 /*
- * A bucket for length bytes of the file from offset on.  map: large pieces of
- * local files may be mapped instead of read.  If the file turns out to be
+ * A bucket for length bytes of the file from offset on.  map: a local file that was
+ * sent before, or is large, may be mapped instead of read, and stays mapped as long
+ * as it is open; the caller has just seen that it has these bytes.  If it is read and
+ * turns out to be
  * shorter, reading fails with APR_EOF where it ends: the response is then cut
  * off, never continued with something else.
  */
@@ -47,13 +62,15 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
 #define FP_FILE_SMALL ((apr_off_t)64 * 1024)
 
 /*
- * A bucket with the content of a file of at most FP_FILE_SMALL bytes, if it is
- * on a local file system and has this very length now; else NULL.
+ * A bucket with the content of a file that came as its content, or of one of at most
+ * FP_FILE_SMALL bytes on a local file system, if it has this very length now; else NULL,
+ * and also where mapping it is better, if map allows that.
  */
-apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length,
+apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool map,
                                    apr_bucket_alloc_t *list);
 
-/* Size and times of a local file as they are now; false: not to be had. */
+/* Size and times of a local file as they are now; false: not to be had, as of one that
+ * came as its content. */
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
 
 #endif

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "respond.h"
 
+#include <ap_mpm.h>
+#include <apr_strings.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
@@ -9,10 +11,13 @@
 #include <util_filter.h>
 
 #include "file.h"
+#include "lease.h"
 #include "request.h"
 #include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
+
+#define SENDFILE_LEAST ((apr_off_t)16 * 1024)   /* below this opening costs more than copying */
 
 /*
  * What core does by reading the file through its own descriptor: Content-MD5
@@ -50,7 +55,7 @@ static int is_approved(const request_rec *r, const apr_finfo_t *f)
 /* Is the open file the one that the walk approved? */
 static int is_same(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_step_target(&q->steps[q->n_steps - 1]);
+    const struct fp_meta *m = fp_step_target(fp_request_last_step(q));
     apr_finfo_t f;
 
     if (m == NULL)
@@ -66,6 +71,63 @@ static void set_headers(request_rec *r)
     ap_set_etag(r);
     ap_set_accept_ranges(r);
     ap_set_content_length(r, r->finfo.size);
+}
+
+static void set_header(request_rec *r, const char *name, const char *value)
+{
+    apr_table_setn(r->headers_out, name, apr_pstrdup(r->pool, value));
+}
+
+static unsigned etag_bits(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return (unsigned)((d->etag_bits & ~d->etag_remove) | d->etag_add);
+}
+
+/* Is it made of what the file's metadata say, and of nothing else? */
+static int has_plain_etag(const request_rec *r)
+{
+#ifdef AP_REQUEST_IS_STRONG_ETAG
+    if (AP_REQUEST_IS_STRONG_ETAG(r))
+        return 0;
+#endif
+    /* A younger file's is weak. */
+    return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
+        && apr_table_get(r->headers_out, "ETag") == NULL;
+}
+
+static void set_known_etag(request_rec *r, struct fp_lease *lease)
+{
+    int plain = has_plain_etag(r);
+    const char *known = plain ? fp_lease_etag(lease, etag_bits(r)) : NULL;
+
+    if (known != NULL) {
+        if (known[0] != '\0')
+            set_header(r, "ETag", known);
+        return;
+    }
+    ap_set_etag(r);
+    known = apr_table_get(r->headers_out, "ETag");
+    if (plain)
+        fp_lease_set_etag(lease, etag_bits(r), known != NULL ? known : "");
+}
+
+/*
+ * The same with what was formatted before, where httpd would format just that:
+ * nothing else has set a later time, and the file's does not lie in the future.
+ */
+static void set_known_headers(request_rec *r, struct fp_lease *lease)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    if (r->mtime == r->finfo.mtime && r->mtime < r->request_time && !r->assbackwards)
+        set_header(r, "Last-Modified", lease->headers.last_modified);
+    else
+        ap_set_last_modified(r);
+    set_known_etag(r, lease);
+    ap_set_accept_ranges(r);
+    r->clength = r->finfo.size;
+    set_header(r, "Content-Length", lease->headers.length);
 }
 
 static bool is_secondary(const conn_rec *c)
@@ -91,27 +153,83 @@ static bool may_map(const request_rec *r)
 
 /*
  * A file that is written to in place changes under an answer that is a moment
- * old: then it is sent at the length that it has now.  (Not where looking
- * might wait for another machine.)
+ * old: then it is sent at the length that it has now.  False where looking
+ * might wait for another machine.
  */
-static apr_bucket *body_of(request_rec *r, struct fp_file *file)
+static bool look_again(request_rec *r, const struct fp_file *file)
 {
-    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
-    apr_bucket *e = NULL;
     apr_off_t size;
     apr_time_t mtime;
 
-    if (!r->header_only)
-        e = fp_file_content_create(file, r->finfo.size, list);
-    if (e != NULL)
-        return e;
-    if (!r->header_only && fp_file_look(file, &size, &mtime)
-        && (size != r->finfo.size || mtime != r->finfo.mtime)) {
+    if (!fp_file_look(file, &size, &mtime))
+        return false;
+    if (size != r->finfo.size || mtime != r->finfo.mtime) {
         r->finfo.size = size;
         r->finfo.mtime = mtime;
         set_headers(r);
     }
-    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, may_map(r), list);
+    return true;
+}
+
+static apr_bucket *body_of(request_rec *r, struct fp_file *file)
+{
+    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
+    bool map = !r->header_only && may_map(r);
+    apr_bucket *e = NULL;
+
+    if (!r->header_only)
+        e = fp_file_content_create(file, r->finfo.size, map, list);
+    if (e != NULL)
+        return e;
+    if (r->header_only || !look_again(r, file))
+        map = false;
+    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
+}
+
+static int is_async(void)
+{
+    int async = 0;
+
+    return ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async;
+}
+
+/*
+ * Core sends by sendfile what is in a file bucket of APR's only, and an event
+ * worker waits for the client to take whatever else is larger than
+ * FlushMaxThreshold.  Such a bucket reads by the descriptor's offset, which ours
+ * shares with other processes: so it gets one of its own.  NULL: none is needed, or
+ * to be had.
+ */
+static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+    bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
+    int fd = fp_file_descriptor(q->file);
+    apr_file_t *file = NULL;
+
+    if (fd == -1 || q->lease->stale || r->header_only || is_secondary(r->connection)
+        || r->finfo.size <= (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
+        || (!sendfile && !is_async()))
+        return NULL;
+    if (apr_file_open(&file, apr_psprintf(r->pool, "/proc/self/fd/%d", fd), APR_FOPEN_READ
+                      | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool) != APR_SUCCESS)
+        return NULL;
+    return file;
+}
+
+static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
+{
+    apr_file_t *file = reopen(r, q);
+    apr_bucket *e;
+
+    if (file == NULL) {
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
+        return;
+    }
+    look_again(r, q->file);
+    e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
+    if (!may_map(r))
+        apr_bucket_file_enable_mmap(e, 0);
 }
 
 static int send_file(request_rec *r, const struct fp_request *q)
@@ -124,7 +242,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
     if (condition != OK)
         r->status = condition;
     else
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
+        insert_body(r, q, bb);
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);
@@ -199,6 +317,6 @@ int fp_respond(request_rec *r)
     status = ap_discard_request_body(r);
     if (status != OK)
         return status;
-    set_headers(r);
+    set_known_headers(r, q->lease);
     return send_file(r, q);
 }

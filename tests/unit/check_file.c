@@ -131,6 +131,17 @@ static void assert_reads(apr_off_t at, apr_size_t n)
     ck_assert_int_eq(lseek(other, 0, SEEK_CUR), 5);
 }
 
+/* Two buckets, each with the first n bytes. */
+static void assert_reads_twice(apr_size_t n)
+{
+    apr_bucket *second = APR_BUCKET_NEXT(APR_BRIGADE_FIRST(bb));
+
+    APR_BUCKET_REMOVE(second);
+    assert_reads(0, n);
+    APR_BRIGADE_INSERT_TAIL(bb, second);
+    assert_reads(0, n);
+}
+
 static bool is_mapped(void)
 {
     static char maps[1 << 20];
@@ -157,8 +168,8 @@ START_TEST(whole_file)
         make_file(sizes[_i], true);
         append(0, sizes[_i], map);
         assert_reads(0, sizes[_i]);
-        ck_assert(!is_mapped());
         fp_file_release(&file);
+        ck_assert(!is_mapped());
         fp_close(&other);
     }
 }
@@ -248,6 +259,7 @@ START_TEST(split_after_reading)
     ck_assert_int_eq(read_one(e, &p, &n), APR_SUCCESS);
     ck_assert_int_eq(apr_bucket_split(e, 1000), APR_SUCCESS);
     assert_reads(0, 600 * KIB);
+    fp_file_release(&file);
     ck_assert(!is_mapped());
 }
 END_TEST
@@ -278,6 +290,7 @@ START_TEST(copy_after_reading)
     assert_reads(0, 600 * KIB);
     APR_BRIGADE_INSERT_TAIL(bb, second);
     assert_reads(0, n);
+    fp_file_release(&file);
     ck_assert(!is_mapped());
 }
 END_TEST
@@ -347,6 +360,149 @@ START_TEST(several_buckets_do_not_disturb_each_other)
 }
 END_TEST
 
+/* ---- contents ---- */
+
+static void make_content(apr_size_t size)
+{
+    fd = memfd_create("served", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    other = dup(fd);
+    write_at(0, size);
+    ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    file = fp_file_create_content(fd, size);
+    ck_assert_ptr_nonnull(file);
+}
+
+START_TEST(content_needs_no_descriptor)
+{
+    static const apr_size_t lengths[] = { 1, 500, 4096, 5000, 16 * KIB, 100 * KIB };
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        apr_bucket *e;
+
+        make_content(lengths[i]);
+        ck_assert(!unit_is_open(fd));
+        e = fp_file_content_create(file, (apr_off_t)lengths[i], false, list);
+        ck_assert_ptr_nonnull(e);
+        APR_BRIGADE_INSERT_TAIL(bb, e);
+        assert_reads(0, lengths[i]);
+        fp_file_release(&file);
+        ck_assert(!is_mapped());
+        fp_close(&other);
+    }
+}
+END_TEST
+
+START_TEST(content_is_not_copied)
+{
+    const char *p, *q;
+    apr_bucket *e, *copied;
+    apr_size_t n;
+
+    make_content(5000);
+    e = append(0, 5000, false);
+    ck_assert_int_eq(read_one(e, &p, &n), APR_SUCCESS);
+    ck_assert_uint_eq(n, 5000);
+    ck_assert_int_eq(apr_bucket_copy(e, &copied), APR_SUCCESS);
+    APR_BRIGADE_INSERT_TAIL(bb, copied);
+    ck_assert_int_eq(apr_bucket_split(copied, 100), APR_SUCCESS);
+    ck_assert_int_eq(read_one(APR_BUCKET_NEXT(copied), &q, &n), APR_SUCCESS);
+    ck_assert_ptr_eq(q, p + 100);
+    apr_bucket_delete(e);
+    assert_reads(0, 5000);
+}
+END_TEST
+
+START_TEST(content_outlives_its_file)
+{
+    apr_pool_t *brief;
+    apr_bucket *e;
+
+    make_content(5000);
+    ck_assert_int_eq(apr_pool_create(&brief, pool), APR_SUCCESS);
+    e = append(1000, 4000, false);
+    ck_assert_int_eq(apr_bucket_setaside(e, brief), APR_SUCCESS);
+    fp_file_release(&file);
+    apr_pool_destroy(brief);
+    ck_assert(is_mapped());
+    assert_reads(1000, 4000);
+    ck_assert(!is_mapped());
+}
+END_TEST
+
+START_TEST(parts_of_a_content)
+{
+    apr_bucket *begin, *end;
+
+    make_content(16 * KIB);
+    append(0, 16 * KIB, true);
+    ck_assert_int_eq(apr_brigade_partition(bb, 1000, &begin), APR_SUCCESS);
+    ck_assert_int_eq(apr_brigade_partition(bb, 9000, &end), APR_SUCCESS);
+    while (APR_BRIGADE_FIRST(bb) != begin)
+        apr_bucket_delete(APR_BRIGADE_FIRST(bb));
+    while (end != APR_BRIGADE_SENTINEL(bb)) {
+        apr_bucket *next = APR_BUCKET_NEXT(end);
+
+        apr_bucket_delete(end);
+        end = next;
+    }
+    assert_reads(1000, 8000);
+}
+END_TEST
+
+START_TEST(content_of_another_length)
+{
+    apr_status_t rv;
+
+    make_content(5000);
+    ck_assert_ptr_null(fp_file_content_create(file, 4999, false, list));
+    ck_assert_ptr_null(fp_file_content_create(file, 5001, false, list));
+    append(0, 6000, true);
+    ck_assert_uint_eq(read_all(0, &rv), 5000);
+    ck_assert_int_eq(rv, APR_EOF);
+    apr_brigade_cleanup(bb);
+    append(5000, 1, true);
+    ck_assert_uint_eq(read_all(5000, &rv), 0);
+    ck_assert_int_eq(rv, APR_EOF);
+}
+END_TEST
+
+/* Its times are the memfd's. */
+START_TEST(content_is_not_looked_at)
+{
+    apr_off_t size;
+    apr_time_t mtime;
+
+    make_content(5000);
+    ck_assert(!fp_file_look(file, &size, &mtime));
+}
+END_TEST
+
+/* Where no mapping is to be had it is read. */
+START_TEST(content_that_cannot_be_mapped)
+{
+    struct rlimit before, none;
+    apr_off_t size;
+    apr_time_t mtime;
+    apr_bucket *e;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    make_content(5000);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+    ck_assert(unit_is_open(fd));
+    ck_assert(!fp_file_look(file, &size, &mtime));
+    e = fp_file_content_create(file, 5000, false, list);
+    ck_assert_ptr_nonnull(e);
+    APR_BRIGADE_INSERT_TAIL(bb, e);
+    assert_reads(0, 5000);
+    append(1000, 3000, true);
+    assert_reads(1000, 3000);
+}
+END_TEST
+
 /* ---- when to map ---- */
 
 START_TEST(only_local_files_are_mapped_and_only_if_allowed)
@@ -359,13 +515,40 @@ START_TEST(only_local_files_are_mapped_and_only_if_allowed)
 
         make_file(4 * MIB, local);
         ck_assert_int_eq(read_one(append(0, 4 * MIB, map), &p, &n), APR_SUCCESS);
-        if (!local || !map)
-            ck_assert(!is_mapped());
+        ck_assert(is_mapped() == (local && map));
         assert_reads(0, 4 * MIB);
-        ck_assert(!is_mapped());
         fp_file_release(&file);
+        ck_assert(!is_mapped());
         fp_close(&other);
     }
+}
+END_TEST
+
+/* Mapping pays where it is done once for many responses. */
+START_TEST(file_that_is_sent_again_stays_mapped)
+{
+    apr_bucket *first;
+
+    make_file(50 * KIB, true);
+    first = fp_file_content_create(file, 50 * KIB, true, list);
+    ck_assert_ptr_nonnull(first);
+    ck_assert(!is_mapped());
+    APR_BRIGADE_INSERT_TAIL(bb, first);
+    assert_reads(0, 50 * KIB);
+    ck_assert_ptr_null(fp_file_content_create(file, 50 * KIB, true, list));
+    append(0, 50 * KIB, true);
+    ck_assert(is_mapped());
+    append(0, 50 * KIB, true);
+    assert_reads_twice(50 * KIB);
+    ck_assert(is_mapped());
+    ck_assert_ptr_nonnull(first = fp_file_content_create(file, 50 * KIB, false, list));
+    apr_bucket_destroy(first);
+    append(1000, 2000, true);
+    fp_file_release(&file);
+    /* The bucket has it still. */
+    ck_assert(is_mapped());
+    assert_reads(1000, 2000);
+    ck_assert(!is_mapped());
 }
 END_TEST
 
@@ -547,6 +730,15 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, setaside_after_reading, 0, 2);
     tcase_add_loop_test(t, several_buckets_do_not_disturb_each_other, 0, 2);
     tcase_add_test(t, only_local_files_are_mapped_and_only_if_allowed);
+    tcase_add_test(t, file_that_is_sent_again_stays_mapped);
+    t = unit_add_case(s, "contents", setup, teardown, 30);
+    tcase_add_test(t, content_needs_no_descriptor);
+    tcase_add_test(t, content_is_not_copied);
+    tcase_add_test(t, content_outlives_its_file);
+    tcase_add_test(t, parts_of_a_content);
+    tcase_add_test(t, content_of_another_length);
+    tcase_add_test(t, content_is_not_looked_at);
+    tcase_add_test(t, content_that_cannot_be_mapped);
     t = unit_add_case(s, "surprises", setup, teardown, 30);
     tcase_add_loop_test(t, file_that_is_shorter_than_announced, 0, 2);
     tcase_add_loop_test(t, file_that_is_cut_while_it_is_sent, 0, 2);
