@@ -23,6 +23,11 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     fp_entry_trim_places(c);
 }
 
+void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content)
+{
+    c->content = *content;
+}
+
 static void forget_nothing(void *ctx, const struct fp_watch_key *key)
 {
     (void)ctx;
@@ -42,6 +47,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
         return NULL;
     }
     c->slots = means->slots;
+    fp_due_init(&c->wheel, means->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
     TAILQ_INIT(&c->places);
@@ -65,6 +71,17 @@ void fp_cache_destroy(struct fp_cache **c)
     *c = NULL;
 }
 
+FP_HASH_DIAGNOSTICS_OFF
+void fp_cache_set_slots(struct fp_cache *c, struct fp_slots *slots)
+{
+    struct fp_entry *e, *next;
+
+    c->slots = slots;
+    HASH_ITER(hh, c->table, e, next)
+        fp_entry_renew_slots(c, e);
+}
+FP_HASH_DIAGNOSTICS_ON
+
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names)
 {
     c->lists[number - 1] = names;
@@ -84,10 +101,11 @@ static void tell(struct fp_step *s, const struct fp_entry *e)
         s->access[i] = e->access[i];
 }
 
-/* When an entry is looked at. */
+/* When an entry is looked at, and what for. */
 struct moment {
     uint64_t now_ms;
     bool stale;          /* what is believed no longer will do */
+    bool use;            /* somebody asks for it */
 };
 
 static bool is_believed(const struct fp_entry *e, const struct moment *at)
@@ -145,49 +163,23 @@ static const struct fp_entry *root_of(const struct fp_entry *e)
     return e;
 }
 
-/* For how long it may be used without asking: until half of its time is over. */
-static uint32_t good_for(const struct fp_entry *e, uint64_t now_ms)
-{
-    uint64_t until = e->seen_ms + e->life_ms / 2;
-
-    return until > now_ms ? (uint32_t)(until - now_ms) : 0;
-}
-
-static uint32_t slot_for(struct fp_cache *c, struct fp_entry *e, bool end)
-{
-    if (!end || !fp_entry_leads_on(e))
-        return e->slot;
-    if (e->end_slot == FP_NO_SLOT)
-        e->end_slot = fp_entry_take_slot(c);
-    return e->end_slot;
-}
-
 /* The answer that ends in that entry, n steps below "/". */
-static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, uint64_t now_ms,
-                     struct fp_answer *a, struct fp_cache_age *age)
+static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
 {
-    age->itself = good_for(end, now_ms) == 0;
-    age->above = false;
-    a->good_for_ms = UINT32_MAX;
+    a->again = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
-        uint32_t good = good_for(e, now_ms);
 
         tell(s, e);
-        s->slot = slot_for(c, e, e == end);
+        s->slot = e == end && fp_entry_leads_on(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_slots_generation(c->slots, s->slot) : 0;
-        if (e != end && good == 0)
-            age->above = true;
-        if (s->slot == FP_NO_SLOT)
-            good = 0;
-        if (good < a->good_for_ms)
-            a->good_for_ms = good;
+        a->again = a->again && s->slot != FP_NO_SLOT;
     }
 }
 
 static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   const struct moment *at, struct fp_answer *a, struct fp_cache_age *age)
+                   const struct moment *at, struct fp_answer *a)
 {
     unsigned n;
     struct fp_entry *end = find_end(c, path, len, names, at, &n);
@@ -195,24 +187,25 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     fp_answer_init(a, FP_OK);
     if (end == NULL || (end->len == len && (wants_open(end) || end->inside_changed)))
         return false;
-    end->visited = true;
+    if (at->use)
+        end->visited = end->used = true;
     a->source = FP_SOURCE_CACHE;
     /* "/" is a directory and knows all the names, or we were not here. */
     a->n_names = names != 0 ? root_of(end)->n_access : 0;
     if (end->len == len && end->kind == FP_KIND_FILE) {
         a->fd = end->fd;
         a->local = end->local;
+        a->content = end->content_bytes > 0;
     }
-    tell_all(c, end, n, at->now_ms, a, age);
+    tell_all(c, end, n, a);
     return true;
 }
 
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a,
-                     struct fp_cache_age *age)
+                     unsigned names, uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { now_ms, false };
-    bool known = lookup(c, path, len, names, &at, a, age);
+    const struct moment at = { now_ms, false, true };
+    bool known = lookup(c, path, len, names, &at, a);
 
     if (known)
         c->counts.hits++;
@@ -221,16 +214,23 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     return known;
 }
 
+bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                   uint64_t now_ms, struct fp_answer *a)
+{
+    const struct moment at = { now_ms, false, false };
+
+    return lookup(c, path, len, names, &at, a);
+}
+
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
                            uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { now_ms, true };
-    struct fp_cache_age age;
+    const struct moment at = { now_ms, true, true };
 
-    if (!lookup(c, path, len, names, &at, a, &age))
+    if (!lookup(c, path, len, names, &at, a))
         return false;
     a->source = FP_SOURCE_STALE;
-    a->good_for_ms = 0;
+    a->again = false;
     return true;
 }
 
@@ -253,7 +253,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
                         uint64_t now_ms, struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
-    const struct moment at = { now_ms, false };
+    const struct moment at = { now_ms, false, false };
 
     if (count_steps(e, names, &at) == 0 || !e->is_place)
         return false;
@@ -271,8 +271,22 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 
     if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL)
         return false;
+    /* A told change need not change the metadata: the end of a mapping. */
+    if (e->content_bytes > 0 && (e->until_ms == 0 || c->content.file_max == 0))
+        return false;
     *m = e->self;
     return true;
+}
+
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
+                              bool known)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    size_t own = e != NULL ? e->content_bytes : 0;
+
+    if ((known && own > 0) || !fp_entry_content_fits(c, own, c->content.file_max))
+        return 0;
+    return c->content.file_max;
 }
 
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
@@ -293,6 +307,8 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
     counts.absent = c->sieves[FP_KIND_ABSENT].count;
     counts.places = c->n_places;
     counts.bytes = c->bytes;
+    counts.content_files = c->n_contents;
+    counts.content_bytes = c->content_bytes;
     counts.watches = fp_watched_count(c->watched);
     return counts;
 }

@@ -47,11 +47,18 @@ struct fp_cache_limits {
     uint32_t watched_ttl_ms;   /* and where all changes are told */
 };
 
+/* Files whose content is kept in the place of their descriptors. */
+struct fp_cache_content {
+    uint32_t file_max;   /* bytes of one; 0: of none */
+    size_t bytes;        /* of all, in whole pages; what is over it is kept open */
+};
+
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
     uint64_t changes;    /* entries disbelieved because a change was told */
     size_t files, directories, absent;   /* entries now */
     size_t places, bytes, watches;
+    size_t content_files, content_bytes;   /* of the files */
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */
@@ -73,26 +80,26 @@ void fp_cache_destroy(struct fp_cache **c);
 void fp_cache_set_limits(struct fp_cache *c,
                          const struct fp_cache_limits *limits);
 
+/* None before it is called.  What is kept stays until it is looked at again. */
+void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
+
 /* Whoever numbers lists of names says what they are: for a number from 1 to
  * FP_MAX_LISTS, once; the list stays the caller's. */
 #define FP_MAX_LISTS 16
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
-/* What is past half its time to live and should be looked at again. */
-struct fp_cache_age {
-    bool itself;         /* the path's own entry, or the one at which walks end */
-    bool above;          /* a directory on the way to it */
-};
-
 /*
- * Fills *a and *age and returns true if the path is known at now_ms, and with it, in
+ * Fills *a and returns true if the path is known at now_ms, and with it, in
  * each directory on the way, the access files of the list of names that the
  * caller numbers names (0: none are asked about).  a->fd is lent: it stays
  * the cache's and is good until the next call with this cache.
  */
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a,
-                     struct fp_cache_age *age);
+                     unsigned names, uint64_t now_ms, struct fp_answer *a);
+
+/* The same for who waited for a walk that was just inserted: that is no use of it yet. */
+bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                   uint64_t now_ms, struct fp_answer *a);
 
 /*
  * The same of what is believed no longer, but was not changed as far as anybody
@@ -101,6 +108,26 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
  */
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
                            uint64_t now_ms, struct fp_answer *a);
+
+/* What was in use since it was seen and should be looked at again. */
+struct fp_cache_due {
+    const char *path;    /* good until the next call with this cache */
+    size_t len;
+    unsigned names;
+};
+
+/*
+ * The next of those at now_ms: entries of which half the life is over, so that what
+ * is in use, be it by leases only, never becomes a miss; and what lies above others,
+ * where it would be over before it is seen whether they are.  Told again after an
+ * eighth of its life if nobody has looked by then.  False: there is none, or so
+ * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
+ */
+#define FP_CACHE_LOOKS 4096u
+bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due *due_r);
+
+/* Another table of leases, in place of the one that was given up. */
+void fp_cache_set_slots(struct fp_cache *c, struct fp_slots *slots);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {
@@ -113,9 +140,16 @@ struct fp_cache_base {
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base);
 
-/* The metadata of an open file that was reached without a link at its end. */
+/* The metadata of an open file that was reached without a link at its end.  Not of
+ * one whose content is kept and may have changed in spite of what its metadata says. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
                          struct fp_meta *m);
+
+/* How large a file at the path may be for its content to be kept; 0: it must not be,
+ * or it is there and, unless the file has changed (known: that will be seen), need not
+ * be read again. */
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
+                              bool known);
 
 /* How long what lies on a mount may be believed. */
 struct fp_trust {

@@ -2,9 +2,11 @@
 #include "config.h"
 #include "cache_entry.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "proto/fdio.h"
 #include "proto/slots.h"
@@ -95,6 +97,11 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
         c->n_places--;
         e->is_place = false;
     }
+    if (e->content_bytes > 0) {
+        c->n_contents--;
+        c->content_bytes -= e->content_bytes;
+        e->content_bytes = 0;
+    }
     fp_close(&e->fd);
 }
 
@@ -122,25 +129,70 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
     fp_entry_trim_places(c);
 }
 
+static size_t whole_pages(uint64_t size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return ((size_t)size + page - 1) / page * page;
+}
+
+bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size)
+{
+    return size <= c->content.file_max
+        && c->content_bytes - less + whole_pages(size) <= c->content.bytes;
+}
+
+void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
+{
+    fp_entry_set_fd(c, e, fd);
+    e->content_bytes = whole_pages(fp_entry_target(e)->size);
+    c->n_contents++;
+    c->content_bytes += e->content_bytes;
+}
+
 /* ---- leases ---- */
 
-uint32_t fp_entry_take_slot(struct fp_cache *c)
+static uint32_t take_slot(const struct fp_cache *c, const struct fp_entry *e)
 {
-    return c->slots != NULL ? fp_slots_take(c->slots) : FP_NO_SLOT;
+    uint32_t slot = c->slots != NULL ? fp_slots_take(c->slots) : FP_NO_SLOT;
+
+    if (slot != FP_NO_SLOT)
+        fp_slots_set_until(c->slots, slot, e->until_ms);
+    return slot;
 }
 
-/* What is told of the entry as the end of a path has changed. */
-void fp_entry_end_leases_at(struct fp_cache *c, const struct fp_entry *e)
+uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->slots != NULL)
-        fp_slots_bump(c->slots, e->end_slot);
+    if (e->end_slot == FP_NO_SLOT)
+        e->end_slot = take_slot(c, e);
+    return e->end_slot;
 }
 
-/* And of the entry as one that a path passes. */
-void fp_entry_end_leases(struct fp_cache *c, const struct fp_entry *e)
+void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->slots != NULL)
-        fp_slots_bump(c->slots, e->slot);
+    e->end_slot = FP_NO_SLOT;
+    e->slot = take_slot(c, e);
+}
+
+static void end_leases_on(struct fp_cache *c, const struct fp_entry *e, uint32_t *slot)
+{
+    if (c->slots == NULL)
+        return;
+    fp_slots_bump(c->slots, *slot);
+    if (!fp_slots_is_worn(c->slots, *slot))
+        return;
+    fp_slots_release(c->slots, *slot);
+    *slot = take_slot(c, e);
+}
+
+void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e)
+{
+    end_leases_on(c, e, &e->end_slot);
+}
+
+void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
+{
+    end_leases_on(c, e, &e->slot);
     fp_entry_end_leases_at(c, e);
 }
 
@@ -152,17 +204,95 @@ static void release_slots(struct fp_cache *c, struct fp_entry *e)
     fp_slots_release(c->slots, e->end_slot);
 }
 
+/* When it is next seen whether the entry is in use: after half of its life, and
+ * then a few times more before its end. */
+static void set_due(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
+{
+    if (at_ms < e->until_ms)
+        fp_due_set(&c->wheel, &e->due, at_ms);
+    else
+        fp_due_clear(&c->wheel, &e->due);
+}
+
+static uint64_t half_ms(const struct fp_entry *e)
+{
+    return e->seen_ms + e->life_ms / 2;
+}
+
+void fp_entry_believe(struct fp_cache *c, struct fp_entry *e)
+{
+    e->until_ms = e->seen_ms + e->life_ms;
+    e->used = false;
+    set_due(c, e, half_ms(e));
+    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
+        if (p->needed_ms < half_ms(e))
+            p->needed_ms = half_ms(e);
+    }
+    if (c->slots == NULL)
+        return;
+    fp_slots_set_until(c->slots, e->slot, e->until_ms);
+    fp_slots_set_until(c->slots, e->end_slot, e->until_ms);
+}
+
+static void take_marks(struct fp_cache *c, struct fp_entry *e)
+{
+    if (c->slots != NULL && (fp_slots_take_mark(c->slots, e->slot)
+                             | fp_slots_take_mark(c->slots, e->end_slot)))
+        e->visited = e->used = true;
+}
+
 /* Asked for, or used by a lease, since the hand last came by. */
 static bool take_visited(struct fp_cache *c, struct fp_entry *e)
 {
-    bool visited = e->visited;
+    bool visited;
 
+    take_marks(c, e);
+    visited = e->visited;
     e->visited = false;
-    if (c->slots != NULL) {
-        visited = fp_slots_take_mark(c->slots, e->slot) || visited;
-        visited = fp_slots_take_mark(c->slots, e->end_slot) || visited;
-    }
     return visited;
+}
+
+/* Then so is all above it, which may be past its half already. */
+static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
+{
+    take_marks(c, e);
+    for (struct fp_entry *p = e->parent; e->used && p != NULL; p = p->parent) {
+        if (!p->used && half_ms(p) <= now_ms)
+            set_due(c, p, now_ms);
+        p->used = true;
+    }
+    return e->used;
+}
+
+/* Would it be over before, or just when, what lies below can say that it is in use? */
+static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
+{
+    return e->needed_ms > now_ms && e->needed_ms + e->life_ms / 8 > e->until_ms;
+}
+
+static struct fp_entry *entry_of(struct fp_due *d)
+{
+    return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, due));
+}
+
+bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due *due_r)
+{
+    for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
+        struct fp_due *d = fp_due_take(&c->wheel, now_ms);
+        struct fp_entry *e;
+
+        if (d == NULL)
+            return false;
+        e = entry_of(d);
+        set_due(c, e, now_ms + e->life_ms / 8 + 1);
+        if (e->generation == 0 || e->until_ms <= now_ms
+            || (!is_used(c, e, now_ms) && !is_needed(e, now_ms)))
+            continue;
+        *due_r = (struct fp_cache_due){ e->path, e->len, fp_entry_leads_on(e) || e->parent == NULL
+                                            ? e->names : e->parent->names };
+        return true;
+    }
+    return false;
 }
 
 /* ---- entries ---- */
@@ -178,6 +308,7 @@ static void entry_free(struct fp_cache *c, struct fp_entry *e)
 {
     c->bytes -= fp_entry_bytes(e);
     fp_watched_drop(c->watched, &e->stakes);
+    fp_due_clear(&c->wheel, &e->due);
     release_slots(c, e);
     free(e->target);
     free(e->access);
@@ -264,7 +395,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
         free(e);
         return NULL;
     }
-    e->slot = fp_entry_take_slot(c);
+    e->slot = take_slot(c, e);
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
     enqueue(c, e);

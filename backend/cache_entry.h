@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "cache.h"
+#include "due.h"
 #include "keyed_hash.h"
 #include "proto/answer.h"
 #include "proto/wire.h"
@@ -35,6 +36,9 @@ struct fp_entry {
     bool linked;                  /* it, or something above, is a link */
     bool inside_changed;          /* a directory's own size, times, number of links */
     struct fp_trust trust;        /* of what it leads to */
+    struct fp_due due;            /* when to see whether it is in use, and to look again */
+    bool used;                    /* since it was seen: asked for, or by a lease */
+    uint64_t needed_ms;           /* when it is seen whether what lies below is in use */
     uint32_t slot;                /* ends leases that pass it or end in it, */
     uint32_t end_slot;            /* those that end in it, a directory (once there are any) */
     struct fp_stake *stakes;      /* on what is watched and concerns it */
@@ -45,6 +49,7 @@ struct fp_entry {
     bool local;                   /* of the file that fd is */
     bool tried;                   /* a file without fd is one that cannot be read */
     int fd;
+    size_t content_bytes;         /* where fd is a file's content: its size in whole pages */
     fp_status status, target_status;
     struct fp_meta self;
     struct fp_meta *target;       /* only a link has one */
@@ -75,10 +80,13 @@ struct fp_cache {
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue places;   /* the one used last is the first */
     size_t n_places, max_places, bytes, max_bytes;
+    struct fp_cache_content content;   /* the limits, */
+    size_t n_contents, content_bytes;  /* and what there is */
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest;   /* while it is being inserted: not to be evicted */
     struct fp_slots *slots;
+    struct fp_due_wheel wheel;
     struct fp_watched *watched;
     const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
@@ -97,6 +105,8 @@ bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
 /* What tells of changes in what it leads to; NULL: nothing, or no longer. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
+/* Is there room for a content of that size, if so many bytes of others go? */
+bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size);
 /* About what it takes of memory. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 
@@ -109,17 +119,23 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory's is a place. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
+/* Takes the descriptor of a file's content. */
+void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd);
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* The place was used. */
 void fp_entry_use_place(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_forget_access(struct fp_entry *e);
 
-/* FP_NO_SLOT when there is none. */
-uint32_t fp_entry_take_slot(struct fp_cache *c);
+/* The slot of a directory's leases that end in it; FP_NO_SLOT when there is none. */
+uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
+/* Gives the entry slots of the table that the cache has now. */
+void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e);
+/* What was seen at seen_ms is believed until until_ms, and so are leases. */
+void fp_entry_believe(struct fp_cache *c, struct fp_entry *e);
 /* What is told of the entry as the end of a path has changed, */
-void fp_entry_end_leases_at(struct fp_cache *c, const struct fp_entry *e);
+void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also of the entry as one that a path passes. */
-void fp_entry_end_leases(struct fp_cache *c, const struct fp_entry *e);
+void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* Something changed: what is told of the entry is not believed. */
 void fp_entry_disbelieve(struct fp_cache *c, struct fp_entry *e);
 

@@ -85,6 +85,29 @@ static void set_access(struct fp_entry *e, const struct fp_step *s,
     e->n_access = n;
 }
 
+/* More walks may have been allowed to bring contents than there was room for: such
+ * a file is then as one that was only seen, and is opened. */
+static bool has_room(const struct fp_cache *c, const struct fp_entry *e,
+                     const struct fp_answer *a)
+{
+    return !a->content
+        || fp_entry_content_fits(c, e->content_bytes, fp_entry_target(e)->size);
+}
+
+static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
+{
+    /* So that whoever has the file takes its content, or the other way round. */
+    if (a->content != (e->content_bytes > 0))
+        fp_entry_end_leases(c, e);
+    if (a->content)
+        fp_entry_set_content(c, e, a->fd);
+    else
+        fp_entry_set_fd(c, e, a->fd);
+    a->fd = -1;
+    e->local = a->local;
+    e->tried = true;
+}
+
 /*
  * The descriptor that the walk brought, or the one that is there if it is still
  * good: a directory's while it is the same directory, a file's while nothing
@@ -95,11 +118,8 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
 {
     struct fp_answer *a = seen->answer;
 
-    if (s == seen->last && seen->opened && !a->unchanged) {
-        fp_entry_set_fd(c, e, a->fd);
-        a->fd = -1;
-        e->local = a->local;
-        e->tried = true;
+    if (s == seen->last && seen->opened && !a->unchanged && has_room(c, e, a)) {
+        take_descriptor(c, e, a);
     } else if (fp_entry_leads_on(e) ? !same : !unchanged) {
         fp_entry_drop_fd(c, e);
         e->tried = false;
@@ -179,8 +199,8 @@ static void set_trust(const struct fp_cache *c, struct fp_entry *e, size_t step,
     e->trust = *own;
 }
 
-/* A name's change is told where it lies; but a mounted directory's, or that of
- * what a link leads to or a file with other names, only by itself. */
+/* A name's change is told where it lies; but a mounted directory's, that of what a
+ * link leads to, or what is written to a file, only by itself. */
 static bool needs_own(const struct fp_entry *e, unsigned n_names)
 {
     const struct fp_meta *m = fp_entry_target(e);
@@ -189,7 +209,7 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
         return false;
     if (e->parent == NULL || e->target != NULL || e->trust.mount != e->parent->trust.mount)
         return true;
-    return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode) && m->nlink > 1;
+    return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
 }
 
 /* Is every change told that could make what was seen wrong? */
@@ -254,11 +274,11 @@ static void set_life(struct fp_cache *c, struct fp_entry *e, size_t step, const 
 
     e->watched = is_watched(e, step, seen);
     e->life_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
-    e->until_ms = seen->now_ms + e->life_ms;
     if (e->watched && has_changed(c, e, step, seen)) {
         fp_entry_disbelieve(c, e);
         return;
     }
+    fp_entry_believe(c, e);
     e->inside_changed = e->watched && own != NULL && fp_entry_leads_on(e)
         && fp_watched_any_happened(c->watched, own, seen->now_ms);
 }

@@ -28,6 +28,7 @@ struct fp_connection {
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
     const struct fp_slots *slots;
+    bool outdated;               /* the peer got another table than that */
     int sock;
     enum state state;
     ev_io readable, writable;
@@ -183,6 +184,8 @@ static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
     case EXPECT_HELLO:
         return greet(conn, f);
     case READY:
+        if (conn->outdated)
+            return FP_CLOSED;
         conn->state = ANSWERING;
         return conn->ops->question(conn->ctx, conn, f);
     default:
@@ -203,15 +206,13 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
     (void)events;
     if (st == FP_AGAIN)
         return;
-    if (st == FP_CLOSED || st == FP_SYSTEM) {
-        fp_connection_destroy(&conn);
-        return;
-    }
     if (st == FP_OK)
         st = fp_frame_parse(&f, buf, len);
     if (st == FP_OK)
         st = take_frame(conn, &f);
-    if (st != FP_OK)
+    if (st == FP_CLOSED || st == FP_SYSTEM)
+        fp_connection_destroy(&conn);
+    else if (st != FP_OK)
         refuse(conn, st);
 }
 
@@ -243,6 +244,12 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_log(FP_LOG_WARNING, 31, "closing a connection: its peer %s",
            conn->state == EXPECT_HELLO ? "said nothing" : "does not read its answer");
     fp_connection_destroy(&conn);
+}
+
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots)
+{
+    conn->slots = slots;
+    conn->outdated = conn->state != EXPECT_HELLO;
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,

@@ -39,6 +39,10 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
                                            void *ctx, const struct fp_slots *slots);
 
+/* Another table: a peer that got the one before is hung up on at its next question,
+ * and gets the new one when it connects again. */
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots);
+
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);
 

@@ -259,10 +259,8 @@ static bool end_walk_from_cache(struct walk *w)
 {
     const struct fp_lookup *l = &w->task.lookup;
     static struct fp_answer a;
-    struct fp_cache_age age;
 
-    if (!fp_cache_lookup(w->dispatch->cache, l->path, l->path_len, w->names, fp_now_ms(),
-                         &a, &age))
+    if (!fp_cache_tell(w->dispatch->cache, l->path, l->path_len, w->names, fp_now_ms(), &a))
         return false;
     a.source = FP_SOURCE_HELPER;
     end_walk(w, &a);
@@ -312,6 +310,7 @@ static void expect_again(struct walk *w)
 
 static fp_status submit(struct walk *w)
 {
+    const struct fp_lookup *l = &w->task.lookup;
     fp_status st;
 
     expect_again(w);
@@ -320,6 +319,8 @@ static fp_status submit(struct walk *w)
     /* It will look after whatever was forgotten until now. */
     w->outdated = false;
     w->doubt_len = 0;
+    w->task.content_max = fp_cache_content_max(w->dispatch->cache, l->path, l->path_len,
+                                               w->task.has_known);
     st = fp_helpers_submit(w->dispatch->helpers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
         fp_guard_asked(w->dispatch->guard, w->mount);
@@ -506,7 +507,6 @@ static void end_walk_from_root(struct walk *w, struct fp_answer *a, const struct
     if (!is_current(w, a) || !end_or_repeat(w, a, trail, began_ms)) {
         fp_close(&a->fd);
         a->fd = fd;
-        a->good_for_ms = 0;
         end_walk(w, a);
         a->fd = -1;
     }
@@ -542,24 +542,21 @@ static struct walk *start_walk(struct fp_dispatch *d, const struct fp_lookup *l,
     return w;
 }
 
-/* Looks again at what is in use and getting old, so that it never is a miss. */
-static void refresh(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names,
-                    const struct fp_cache_age *age)
+/* Looks again at what is in use and getting old, so that it never is a miss.  Is
+ * anything looked at? */
+static bool refresh(void *ctx)
 {
-    struct fp_lookup parent;
+    struct fp_dispatch *d = ctx;
+    struct fp_cache_due due;
     fp_status st;
 
-    if ((!age->itself && !age->above) || !fp_helpers_spare(d->helpers))
-        return;
-    if (age->itself && find_walk(d, l, names) == NULL
-        && start_walk(d, l, names, &st) != NULL)
-        d->counts.refreshed++;
-    if (!age->above || l->path_len == 1)
-        return;
-    parent = parent_of(l);
-    if (find_walk(d, &parent, names) == NULL
-        && start_walk_from_root(d, &parent, names) != NULL)
-        d->counts.refreshed++;
+    while (fp_helpers_spare(d->helpers) && fp_cache_take_due(d->cache, fp_now_ms(), &due)) {
+        const struct fp_lookup l = { .path = due.path, .path_len = due.len };
+
+        if (find_walk(d, &l, due.names) == NULL && start_walk(d, &l, due.names, &st) != NULL)
+            d->counts.refreshed++;
+    }
+    return d->counts.inflight > 0;
 }
 
 /* A little less than the asker waits, so that our answer comes before it
@@ -621,13 +618,10 @@ static struct walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l,
 {
     static struct fp_answer a;
     struct fp_lookup above = *l;
-    struct fp_cache_age age;
 
     above.path_len = alive_len(d, l);
-    if (fp_cache_lookup(d->cache, above.path, above.path_len, names, fp_now_ms(), &a, &age)) {
-        refresh(d, &above, names, &age);
+    if (fp_cache_lookup(d->cache, above.path, above.path_len, names, fp_now_ms(), &a))
         return NULL;
-    }
     return walk_to(d, &above, names);
 }
 
@@ -730,17 +724,15 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     static struct fp_answer a;
     struct fp_reader body = f->body;
     struct fp_lookup l;
-    struct fp_cache_age age;
     unsigned names;
 
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
     names = number_of(d, &l.names);
     fp_fresh_ask(d->fresh);
-    if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a, &age)) {
+    if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a)) {
         d->counts.hits++;
         fp_connection_answer(conn, f->id, &a);
-        refresh(d, &l, names, &age);
     } else if (fp_guard_is_out(d->guard, expected_mount(d, l.path, l.path_len))) {
         answer_unavailable(d, conn, f->id, &l, names);
     } else {
@@ -861,6 +853,7 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->fresh = fresh;
     d->settings = *settings;
     fp_fresh_set_service(fresh, fp_guard_is_out, d->guard);
+    fp_fresh_set_beat(fresh, refresh, d);
     return d;
 }
 

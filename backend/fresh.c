@@ -31,6 +31,8 @@ struct fp_fresh {
     struct fp_fresh_counts counts;
     bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
     void *is_out_ctx;
+    bool (*on_beat)(void *ctx);   /* NULL: nothing */
+    void *on_beat_ctx;
 };
 
 /* ---- what is told ---- */
@@ -98,14 +100,16 @@ static void on_mounts_changed(struct fp_fresh *f)
            "again");
 }
 
-/* Whatever happened before this is called has been told when it returns. */
+/* Whatever happened before this is called has been told when it returns; unless that
+ * is very much: then the rest comes when the loop does, and leases wait. */
 static void catch_up(struct fp_fresh *f)
 {
     uint64_t now = fp_now_ms();
 
     if (fp_mounts_changed(f->parts.mounts))
         on_mounts_changed(f);
-    fp_watch_drain(f->parts.watch, &ops, f);
+    if (!fp_watch_drain(f->parts.watch, &ops, f))
+        return;
     fp_slots_publish(f->parts.slots, now);
     f->caught_up_ms = now;
 }
@@ -123,7 +127,7 @@ static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     catch_up(f);
-    if (fp_slots_take_use(f->parts.slots))
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_slots_take_use(f->parts.slots))
         f->used_ms = f->caught_up_ms;
     else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
         ev_timer_stop(loop, w);
@@ -278,6 +282,18 @@ void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms)
 {
     f->ttl_ms = ttl_ms;
     f->stale_ms = stale_ms;
+}
+
+void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat_done)(void *ctx), void *ctx)
+{
+    f->on_beat = on_beat_done;
+    f->on_beat_ctx = ctx;
+}
+
+void fp_fresh_set_slots(struct fp_fresh *f, struct fp_slots *slots)
+{
+    f->parts.slots = slots;
+    catch_up(f);
 }
 
 struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)

@@ -66,6 +66,14 @@ void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t
 /* Report of the mounts (control.h): ctx is a struct fp_fresh. */
 size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size);
 
+/* What is done at each beat, after all that was told has been taken in; while answers
+ * are in use, some 60 times a second.  It says whether somebody waits for an answer:
+ * then the beat goes on as well. */
+void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat_done)(void *ctx), void *ctx);
+
+/* Another table of leases, in place of the one that was given up. */
+void fp_fresh_set_slots(struct fp_fresh *f, struct fp_slots *slots);
+
 struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f);
 
 #endif

@@ -85,6 +85,15 @@ static void admit(struct fp_listener *l, int sock)
     l->counts.accepted++;
 }
 
+void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots)
+{
+    struct member *m;
+
+    l->settings.slots = slots;
+    LIST_FOREACH(m, &l->members, link)
+        fp_connection_set_slots(m->conn, slots);
+}
+
 /*
  * Only the very identity that we have: for anybody else we would open files
  * with rights that are not theirs.  Root could take it on anyway.

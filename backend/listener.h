@@ -37,6 +37,9 @@ struct fp_listener_counts {
 struct fp_listener *fp_listener_create(struct ev_loop *loop,
                                        const struct fp_listener_settings *settings);
 
+/* As fp_connection_set_slots(), for all that are connected and whoever connects. */
+void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots);
+
 /* Closes all connections, removes the socket. */
 void fp_listener_destroy(struct fp_listener **l);
 

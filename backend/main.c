@@ -215,6 +215,42 @@ static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
                "max_connections take effect after a restart only");
 }
 
+/* One for everything that can be told of a path, and another one for each
+ * directory that is the end of one. */
+static uint32_t slots_for(const struct fp_cache_limits *l)
+{
+    size_t n = l->files + l->absent + 2 * l->directories;
+
+    return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
+}
+
+/* Askers notice that the table before is given up, and connect again. */
+static void resize_leases(struct daemon *d, uint32_t n)
+{
+    struct fp_slots *slots;
+
+    if (n == fp_slots_count(d->slots))
+        return;
+    slots = fp_slots_create(n);
+    if (slots == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "the shared table of leases stays as it was: %m");
+        return;
+    }
+    fp_slots_give_up(d->slots);
+    fp_cache_set_slots(d->cache, slots);
+    fp_fresh_set_slots(d->fresh, slots);
+    fp_listener_set_slots(d->listener, slots);
+    fp_slots_destroy(&d->slots);
+    d->slots = slots;
+}
+
+static void set_content(struct daemon *d, const struct fp_conf *c)
+{
+    const struct fp_cache_content content = { c->content_file_max, c->max_content_bytes };
+
+    fp_cache_set_content(d->cache, &content);
+}
+
 /* What holds at once.  What is known stays, for as long as it was believed. */
 static void apply(struct daemon *d, const struct fp_conf *c)
 {
@@ -225,6 +261,8 @@ static void apply(struct daemon *d, const struct fp_conf *c)
 
     derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
+    resize_leases(d, slots_for(&limits));
+    set_content(d, c);
     fp_helpers_set(d->helpers, &helpers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_fresh_set(d->fresh, c->ttl_ms, c->stale_if_error_ms);
@@ -420,15 +458,6 @@ static bool prepare(struct daemon *d)
     return fp_keyed_hash_init() == 0;
 }
 
-/* One for everything that can be told of a path, and another one for each
- * directory that is the end of one. */
-static uint32_t slots_for(const struct fp_cache_limits *l)
-{
-    size_t n = l->files + l->absent + 2 * l->directories;
-
-    return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
-}
-
 static void forget_watch(void *ctx, const struct fp_watch_key *key)
 {
     fp_watch_forget(ctx, key);
@@ -450,8 +479,10 @@ static bool start_cache(struct daemon *d)
     }
     parts.slots = means.slots = d->slots;
     parts.cache = d->cache = fp_cache_create(&limits, &means);
-    if (d->cache != NULL)
-        d->fresh = fp_fresh_create(d->loop, &parts, c->ttl_ms, c->stale_if_error_ms);
+    if (d->cache == NULL)
+        return false;
+    set_content(d, c);
+    d->fresh = fp_fresh_create(d->loop, &parts, c->ttl_ms, c->stale_if_error_ms);
     return d->fresh != NULL;
 }
 

@@ -26,6 +26,10 @@
 #define HUNG_FIRST_MS   1000u
 #define HUNG_MOST_MS    16000u
 
+/* A daemon that is busy says all the time that it is up to date: one that has
+ * not said so for about this long is not waited for. */
+#define SIGN_OF_LIFE_MS 1000u
+
 /* A connection, and the table that its daemon keeps of what it answered. */
 struct link {
     int sock;                     /* -1: none */
@@ -35,6 +39,7 @@ struct link {
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
+    uint32_t patience_ms;      /* without a sign of life */
     uid_t trusted;             /* beside our own user and root */
     pthread_mutex_t mutex;     /* of all below */
     uint64_t last_id;
@@ -64,6 +69,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
     c->addr.sun_family = AF_UNIX;
     memcpy(c->addr.sun_path, path, strlen(path) + 1);
     c->timeout_ms = timeout_ms;
+    c->patience_ms = timeout_ms < SIGN_OF_LIFE_MS ? timeout_ms : SIGN_OF_LIFE_MS;
     c->max_idle = max_idle;
     pthread_mutex_init(&c->mutex, NULL);
     return c;
@@ -184,7 +190,7 @@ static bool is_trusted(const struct fp_client *c, int sock)
         && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
 }
 
-/* One frame within the timeout. */
+/* One frame within the socket's timeout. */
 static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
 {
     size_t len = 0;
@@ -197,6 +203,18 @@ static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
     st = fp_frame_parse(f, buf, len);
     if (st != FP_OK && fd_r != NULL)
         fp_close(fd_r);
+    return st;
+}
+
+/* One frame until the deadline, as long as the daemon lives. */
+static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, int *fd_r,
+                       uint64_t deadline_ms)
+{
+    fp_status st = receive(l->sock, buf, f, fd_r);
+
+    while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
+           && fp_slots_view_fresh(l->view, fp_now_ms()))
+        st = receive(l->sock, buf, f, fd_r);
     return st;
 }
 
@@ -288,7 +306,8 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
 
 /* A question, and how it is put on a connection: FP_OK when it was answered. */
 struct question {
-    fp_status (*ask)(int sock, uint64_t id, struct question *q);
+    fp_status (*ask)(const struct link *l, uint64_t id, struct question *q);
+    uint64_t deadline_ms;
     const struct fp_lookup *lookup;
     struct fp_answer *answer;
     struct fp_slots_view **view_r;   /* NULL: is not wanted */
@@ -297,7 +316,7 @@ struct question {
     uint8_t *room;
 };
 
-static fp_status ask_lookup(int sock, uint64_t id, struct question *q)
+static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
 {
     const struct fp_lookup *l = q->lookup;
     struct fp_answer *a = q->answer;
@@ -310,9 +329,9 @@ static fp_status ask_lookup(int sock, uint64_t id, struct question *q)
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_lookup_encode(&w, id, l);
     if (st == FP_OK)
-        st = send_all(sock, &w);
+        st = send_all(link->sock, &w);
     if (st == FP_OK)
-        st = receive(sock, buf, &f, &fd);
+        st = await(link, buf, &f, &fd, q->deadline_ms);
     if (st != FP_OK)
         return st;
     if (f.type != FP_FRAME_ANSWER || f.id != id
@@ -321,7 +340,7 @@ static fp_status ask_lookup(int sock, uint64_t id, struct question *q)
         return FP_PROTOCOL;
     }
     /* None is allowed: the daemon knows a limited number of lists. */
-    if (a->n_names != 0 && a->n_names != l->names.n) {
+    if ((a->n_names != 0 && a->n_names != l->names.n) || !fp_answer_is_sealed(a)) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }
@@ -334,7 +353,7 @@ static bool goes_on_well(const struct fp_control *c, const struct fp_done *d)
     return d->next == 0 || (c->op == FP_CONTROL_REPORT && d->next > c->from);
 }
 
-static fp_status ask_control(int sock, uint64_t id, struct question *q)
+static fp_status ask_control(const struct link *link, uint64_t id, struct question *q)
 {
     struct fp_writer w;
     struct fp_frame f;
@@ -343,9 +362,9 @@ static fp_status ask_control(int sock, uint64_t id, struct question *q)
     fp_writer_init(&w, q->room, FP_MAX_FRAME);
     st = fp_control_encode(&w, id, q->control);
     if (st == FP_OK)
-        st = send_all(sock, &w);
+        st = send_all(link->sock, &w);
     if (st == FP_OK)
-        st = receive(sock, q->room, &f, NULL);
+        st = await(link, q->room, &f, NULL, q->deadline_ms);
     if (st != FP_OK)
         return st;
     if (f.type != FP_FRAME_DONE || f.id != id || fp_done_decode(&f.body, q->done) != FP_OK
@@ -354,16 +373,23 @@ static fp_status ask_control(int sock, uint64_t id, struct question *q)
     return FP_OK;
 }
 
+/* Until when nothing need be heard. */
+static uint64_t next_deadline(const struct fp_client *c, const struct question *q)
+{
+    uint64_t ms = fp_now_ms() + c->patience_ms;
+
+    return ms < q->deadline_ms ? ms : q->deadline_ms;
+}
+
 static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q,
                             struct link *link)
 {
-    uint64_t deadline_ms = fp_now_ms() + c->timeout_ms;
-    fp_status st = dial(c, deadline_ms, link);
+    fp_status st = dial(c, next_deadline(c, q), link);
 
     if (st == FP_OK)
-        st = limit(link->sock, deadline_ms) ? q->ask(link->sock, id, q) : FP_TIMEOUT;
+        st = limit(link->sock, next_deadline(c, q)) ? q->ask(link, id, q) : FP_TIMEOUT;
     /* Other questions on this connection have all of their time. */
-    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->timeout_ms))
+    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->patience_ms))
         fp_close(&link->sock);
     return st;
 }
@@ -385,8 +411,9 @@ static fp_status ask(struct fp_client *c, struct question *q)
 
     if (!begin(c, &link, &id))
         return FP_AGAIN;
+    q->deadline_ms = fp_now_ms() + c->timeout_ms;
     if (link.sock != -1)
-        st = q->ask(link.sock, id, q);
+        st = q->ask(&link, id, q);
     /* An idle connection may have outlived its daemon: that is no failure
      * before another one has been tried. */
     if (st == FP_CLOSED) {

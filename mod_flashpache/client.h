@@ -26,7 +26,8 @@ struct fp_slots_view;
 
 /*
  * path: the daemon's socket, copied.  timeout_ms: how long one question may
- * take.  max_idle: how many connections are kept.  NULL: no memory, or the
+ * take, about, while the daemon's table shows that it lives, else a second at
+ * most.  max_idle: how many connections are kept.  NULL: no memory, or the
  * path does not fit.
  */
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,

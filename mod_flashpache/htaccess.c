@@ -200,7 +200,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
     if (n == -1)
         return AP_DECLINED;
-    s = fp_request_step(q, dir, fp_path_len(dir), &beyond);
+    s = fp_request_find_step(q, dir, fp_path_len(dir), &beyond);
     if (s == NULL)
         return AP_DECLINED;
     if (fp_step_leads_on(s))
@@ -255,8 +255,9 @@ void fp_htaccess_inject(request_rec *r)
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return;
     for (unsigned i = 0; i < q->n_steps; i++) {
-        int name = access_of(q, &q->steps[i]);
-        struct parsed *p = name != -1 ? find(r, q, &q->steps[i], (unsigned)name) : NULL;
+        const struct fp_step *s = fp_request_step(q, i);
+        int name = access_of(q, s);
+        struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
 
         if (p != NULL)
             inject(r, p);
@@ -323,7 +324,7 @@ void fp_htaccess_keep(request_rec *r)
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int beyond = 0, name;
         const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_step(q, h->dir, fp_path_len(h->dir), &beyond);
+            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &beyond);
         struct parsed *p;
 
         name = s != NULL && !beyond ? access_of(q, s) : -1;

@@ -3,6 +3,10 @@
 #include "lease.h"
 
 #include <apr_atomic.h>
+#include <apr_strings.h>
+#include <limits.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,50 +20,94 @@
 #define SWEEP_MS          1000u
 #define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
 
-static struct fp_table *leases;
+/* Where the shared table tells of a step, and what stood there. */
+struct place {
+    apr_uint32_t slot, generation;
+};
+
+/* The directories on the way to what lies in one. */
+struct fp_way {
+    struct fp_item item;
+    struct fp_slots_view *view;
+    unsigned n, n_names;
+    struct place *places;         /* n of them, apart from the steps: they are what
+                                     every use looks at */
+    const struct fp_step *steps[];
+};
+
+static struct fp_table *leases, *ways;
+static unsigned most_descriptors;
 
 void fp_lease_init(apr_pool_t *p, int limit)
 {
     struct rlimit rl;
 
-    if (getrlimit(RLIMIT_NOFILE, &rl) == 0
-        && rl.rlim_cur / DESCRIPTORS_SHARE < (rlim_t)limit)
-        limit = (int)(rl.rlim_cur / DESCRIPTORS_SHARE);
+    most_descriptors = UINT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
+        most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
     leases = fp_table_create(p, limit);
+    ways = fp_table_create(p, limit);
 }
 
 static void destroy(struct fp_item *item)
 {
     struct fp_lease *lease = (struct fp_lease *)item;
 
+    if (lease->way != NULL)
+        fp_item_release(&lease->way->item);
     fp_file_release(&lease->file);
+    free(atomic_load_explicit(&lease->headers.etag, memory_order_relaxed));
     fp_slots_view_release(&lease->view);
     free(lease);
 }
 
-/* The last step first: most changes are of files. */
-static bool holds(const struct fp_lease *lease)
+static void destroy_way(struct fp_item *item)
 {
-    unsigned i = lease->n_steps;
+    struct fp_way *way = (struct fp_way *)item;
+
+    fp_slots_view_release(&way->view);
+    free(way);
+}
+
+const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
+{
+    return i + 1 < lease->n_steps ? lease->way->steps[i] : lease->last;
+}
+
+static bool way_holds(const struct fp_way *way, apr_uint64_t now)
+{
+    unsigned i = way->n;
 
     while (i-- > 0) {
-        if (!fp_slots_view_holds(lease->view, lease->steps[i].slot, lease->steps[i].generation))
+        if (!fp_slots_view_holds(way->view, way->places[i].slot, way->places[i].generation, now))
             return false;
     }
     return true;
 }
 
+/* The last step first: most changes are of files. */
+static bool holds(const struct fp_lease *lease, apr_uint64_t now)
+{
+    return fp_slots_view_holds(lease->view, lease->last->slot, lease->last->generation, now)
+        && (lease->way == NULL || way_holds(lease->way, now));
+}
+
 /* May it be used?  Without a daemon that says it is up to date, no. */
 static bool is_in_force(const struct fp_lease *lease, apr_uint64_t now)
 {
-    return now < lease->until_ms && fp_slots_view_fresh(lease->view, now) && holds(lease);
+    return fp_slots_view_fresh(lease->view, now) && holds(lease, now);
 }
 
 static bool is_over(const struct fp_item *item)
 {
     const struct fp_lease *lease = (const struct fp_lease *)item;
 
-    return fp_now_ms() >= lease->until_ms || !holds(lease);
+    return !holds(lease, fp_now_ms());
+}
+
+static bool is_way_over(const struct fp_item *item)
+{
+    return !way_holds((const struct fp_way *)item, fp_now_ms());
 }
 
 static void sweep(apr_uint32_t now)
@@ -67,8 +115,10 @@ static void sweep(apr_uint32_t now)
     static apr_uint32_t last;
     apr_uint32_t before = apr_atomic_read32(&last);
 
-    if (now - before >= SWEEP_MS && apr_atomic_cas32(&last, now, before) == before)
-        fp_table_drop_if(leases, is_over);
+    if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
+        return;
+    fp_table_drop_if(leases, is_over);
+    fp_table_drop_if(ways, is_way_over);
 }
 
 static apr_size_t make_key(char *key, const void *owner, const char *path, apr_size_t len)
@@ -89,7 +139,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     if (lease == NULL)
         return NULL;
     if (is_in_force(lease, now)) {
-        fp_slots_view_mark(lease->view, lease->steps[lease->n_steps - 1].slot);
+        fp_slots_view_mark(lease->view, lease->last->slot);
         return lease;
     }
     /* A daemon that was behind for a moment makes it good again. */
@@ -99,30 +149,177 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     return NULL;
 }
 
+/* ---- the way ---- */
+
+static apr_size_t aligned(apr_size_t size)
+{
+    return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+}
+
+/* Puts a copy of the step at *to, and what is behind it into *to. */
+static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n_names)
+{
+    const struct fp_step *copy = memcpy(*to, s, fp_step_size(s, n_names));
+
+    *to += aligned(fp_step_size(s, n_names));
+    return copy;
+}
+
+/* Of the answer's steps but the last; the key is that of the directory. */
+static struct fp_way *create_way(const struct fp_answer *a, const char *key, apr_size_t key_len,
+                                 struct fp_slots_view *view)
+{
+    const unsigned n = a->n_steps - 1;
+    apr_size_t head = aligned(sizeof(struct fp_way) + n * sizeof(struct fp_step *)
+                              + n * sizeof(struct place)), size = head + key_len;
+    struct fp_way *way;
+    char *at;
+
+    for (unsigned i = 0; i < n; i++)
+        size += aligned(fp_step_size(&a->steps[i], a->n_names));
+    way = malloc(size);
+    if (way == NULL)
+        return NULL;
+    way->view = view;
+    if (view != NULL)
+        fp_slots_view_retain(view);
+    way->n = n;
+    way->n_names = a->n_names;
+    way->places = (struct place *)(way->steps + n);
+    at = (char *)way + head;
+    for (unsigned i = 0; i < n; i++) {
+        way->places[i] = (struct place){ a->steps[i].slot, a->steps[i].generation };
+        way->steps[i] = pack(&at, &a->steps[i], a->n_names);
+    }
+    fp_item_init(&way->item, memcpy(at, key, key_len), key_len, destroy_way);
+    return way;
+}
+
+/* Would the answer's directories be told in the same way? */
+static bool is_same_way(const struct fp_way *way, const struct fp_answer *a,
+                        const struct fp_slots_view *view)
+{
+    if (way->view != view || way->n != a->n_steps - 1 || way->n_names != a->n_names)
+        return false;
+    for (unsigned i = 0; i < way->n; i++) {
+        if (way->places[i].slot != a->steps[i].slot
+            || way->places[i].generation != a->steps[i].generation)
+            return false;
+    }
+    return true;
+}
+
+/* Retained for the caller; NULL when out of memory. */
+static struct fp_way *way_for(const void *owner, const char *path, const struct fp_answer *a,
+                              struct fp_slots_view *view)
+{
+    char key[sizeof(owner) + FP_MAX_PATH];
+    apr_size_t len = make_key(key, owner, path, a->steps[a->n_steps - 2].end);
+    struct fp_way *way = a->again ? (struct fp_way *)fp_table_get(ways, key, len) : NULL;
+
+    if (way != NULL && is_same_way(way, a, view))
+        return way;
+    if (way != NULL)
+        fp_item_release(&way->item);
+    way = create_way(a, key, len, view);
+    if (way != NULL && a->again && view != NULL)
+        fp_table_put(ways, &way->item);
+    return way;
+}
+
+/* ---- the lease ---- */
+
+apr_time_t fp_lease_time(const struct fp_time *t)
+{
+    return apr_time_from_sec(t->sec) + t->nsec / 1000;
+}
+
+static void format_headers(struct fp_headers *h, const struct fp_meta *m)
+{
+    apr_rfc822_date(h->last_modified, fp_lease_time(&m->mtime));
+    apr_snprintf(h->length, sizeof(h->length), "%" APR_UINT64_T_FMT, m->size);
+}
+
+const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)
+{
+    /* Acquire: its text was written before. */
+    const struct fp_etag *etag = atomic_load_explicit(&lease->headers.etag,
+                                                      memory_order_acquire);
+
+    return etag != NULL && etag->bits == bits ? etag->text : NULL;
+}
+
+void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
+{
+    struct fp_etag *none = NULL, *etag = malloc(sizeof(*etag) + strlen(text) + 1);
+
+    if (etag == NULL)
+        return;
+    etag->bits = bits;
+    strcpy(etag->text, text);
+    if (!atomic_compare_exchange_strong_explicit(&lease->headers.etag, &none, etag,
+                                                 memory_order_release, memory_order_relaxed))
+        free(etag);
+}
+
+/* NULL: there is none, or no memory.  Takes the descriptor. */
+static struct fp_file *file_of(struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+    int fd = a->fd;
+
+    a->fd = -1;
+    if (fd == -1)
+        return NULL;
+    return a->content ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size)
+        : fp_file_create(fd, a->local);
+}
+
+/* With everything but the file and the way. */
+static struct fp_lease *create(const void *owner, const char *path, apr_size_t len,
+                               const struct fp_answer *a, struct fp_slots_view *view)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+    apr_size_t head = aligned(sizeof(struct fp_lease));
+    struct fp_lease *lease = calloc(1, head + aligned(fp_step_size(last, a->n_names))
+                                    + sizeof(owner) + len);
+    char *at = (char *)lease + head;
+
+    if (lease == NULL)
+        return NULL;
+    lease->last = pack(&at, last, a->n_names);
+    fp_item_init(&lease->item, at, make_key(at, owner, path, len), destroy);
+    lease->view = view;
+    lease->path = at + sizeof(owner);
+    lease->path_len = len;
+    lease->n_steps = a->n_steps;
+    lease->n_names = a->n_names;
+    lease->stale = a->source == FP_SOURCE_STALE;
+    return lease;
+}
+
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view)
 {
-    apr_size_t steps = a->n_steps * sizeof(a->steps[0]);
-    struct fp_lease *lease = malloc(sizeof(*lease) + steps + sizeof(owner) + len);
-    char *key;
+    struct fp_lease *lease = create(owner, path, len, a, view);
 
     if (lease == NULL) {
         fp_close(&a->fd);
         fp_slots_view_release(&view);
         return NULL;
     }
-    key = (char *)lease->steps + steps;
-    fp_item_init(&lease->item, key, make_key(key, owner, path, len), destroy);
-    lease->until_ms = fp_now_ms() + a->good_for_ms;
-    lease->view = view;
-    lease->path = key + sizeof(owner);
-    lease->path_len = len;
-    lease->n_steps = a->n_steps;
-    lease->n_names = a->n_names;
-    memcpy(lease->steps, a->steps, steps);
-    lease->file = a->fd != -1 ? fp_file_create(a->fd, a->local) : NULL;
-    a->fd = -1;
-    if (a->good_for_ms > 0 && view != NULL)
+    lease->file = file_of(a);
+    if (lease->file != NULL)
+        format_headers(&lease->headers, fp_step_target(lease->last));
+    if (a->n_steps > 1) {
+        lease->way = way_for(owner, path, a, view);
+        if (lease->way == NULL) {
+            fp_item_release(&lease->item);
+            return NULL;
+        }
+    }
+    if (a->again && view != NULL
+        && (lease->file == NULL || fp_file_descriptors() <= most_descriptors))
         fp_table_put(leases, &lease->item);
     return lease;
 }

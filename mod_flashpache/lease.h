@@ -1,33 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers that this child may use again without asking: while the daemon's
- * shared table shows that nothing in them has changed (slots.h), and for as
- * long as the daemon said, half of the time for which it believes them itself.
- * After that a question tells the daemon that the path is in use.
+ * shared table shows that it believes them itself (slots.h).  What is used is
+ * marked there, so the daemon looks again in time and they go on.
+ *
+ * All leases on what lies in one directory share what is known of the way
+ * there.
  */
 #ifndef FP_LEASE_H
 #define FP_LEASE_H
 
 #include <apr_pools.h>
+#include <apr_time.h>
+#include <stdatomic.h>
 
 #include "answer.h"
 #include "table.h"
 
 struct fp_file;
 struct fp_slots_view;
+struct fp_way;
+
+/* The file's entity tag as FileETag wants it. */
+struct fp_etag {
+    unsigned bits;                /* of FileETag */
+    char text[];                  /* empty: there is none */
+};
+
+/* What a response says of the file, formatted once. */
+struct fp_headers {
+    char last_modified[APR_RFC822_DATE_LEN];
+    char length[24];
+    _Atomic(struct fp_etag *) etag;   /* of who asked for it first; NULL: nobody yet */
+};
 
 struct fp_lease {
     struct fp_item item;          /* release with fp_item_release(&lease->item) */
-    apr_uint64_t until_ms;        /* of a monotonic clock */
     struct fp_slots_view *view;   /* the table of its slots; NULL: none, no lease */
+    struct fp_way *way;           /* to the directory it lies in; NULL: it is "/" */
     struct fp_file *file;         /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path;             /* not terminated; part of the key */
     unsigned n_steps, n_names;
-    struct fp_step steps[];
+    bool stale;                   /* the file system did not answer */
+    struct fp_headers headers;    /* where there is a file */
+    const struct fp_step *last;
 };
 
-/* Once in a child.  limit: how many; fewer where few descriptors are allowed. */
+/* Once in a child.  limit: how many.  No more of the process's descriptors than a
+ * quarter are used for them: what would need another one is not kept. */
 void fp_lease_init(apr_pool_t *p, int limit);
 
 /*
@@ -40,9 +61,18 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
 /*
  * Makes one of an answer (status FP_OK), whose descriptor it takes, and the
  * reference to the view (may be NULL), retained for the caller; and keeps it
- * if the answer is good for any time.  NULL when out of memory.
+ * if it may be used again.  NULL when out of memory.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view);
+
+/* Step i of n_steps, "/" first. */
+const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i);
+
+/* The entity tag, if it was given with these bits of FileETag; else NULL. */
+const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits);
+void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text);
+
+apr_time_t fp_lease_time(const struct fp_time *t);
 
 #endif

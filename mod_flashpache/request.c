@@ -77,19 +77,29 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
     return NULL;
 }
 
-const struct fp_step *fp_request_step(const struct fp_request *q, const char *name,
-                                      apr_size_t len, int *beyond_r)
+const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i)
 {
-    const struct fp_step *last = &q->steps[q->n_steps - 1];
+    return fp_lease_step(q->lease, i);
+}
+
+const struct fp_step *fp_request_last_step(const struct fp_request *q)
+{
+    return q->lease->last;
+}
+
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
+                                           apr_size_t len, int *beyond_r)
+{
+    const struct fp_step *last = fp_request_last_step(q);
 
     if (len > q->len || memcmp(name, q->path, len) != 0)
         return NULL;
     *beyond_r = len > last->end;
     if (*beyond_r)
         return last;
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        if (q->steps[i].end == len)
-            return &q->steps[i];
+    for (unsigned i = q->n_steps; i-- > 0;) {
+        if (fp_request_step(q, i)->end == len)
+            return fp_request_step(q, i);
     }
     return NULL;
 }
@@ -215,7 +225,6 @@ static void remember(request_rec *r, struct fp_lease *lease)
     q->len = lease->path_len;
     q->n_steps = lease->n_steps;
     q->n_names = lease->n_names;
-    q->steps = lease->steps;
     q->file = lease->file;
     q->next = top->all;
     top->all = q;

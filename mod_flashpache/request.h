@@ -14,13 +14,12 @@ struct fp_file;
 struct fp_lease;
 
 struct fp_request {
-    struct fp_lease *lease;       /* holds what follows */
+    struct fp_lease *lease;       /* holds what follows, and the steps */
     const char *path;             /* normal form, without a slash at its end;
                                      not terminated */
     apr_size_t len;
     unsigned n_steps;
     unsigned n_names;             /* access files told of each directory */
-    const struct fp_step *steps;  /* "/" first; see answer.h */
     apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n */
     unsigned access_opened;       /* .htaccess files given to core from memory */
     const struct htaccess_result *injected;   /* head of the list that core was given */
@@ -41,13 +40,17 @@ int fp_request_again(request_rec *r);
 /* What is known for the walk of this very request; NULL: nothing. */
 struct fp_request *fp_request_of(const request_rec *r);
 
+/* Step i of n_steps, "/" first; see answer.h. */
+const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);
+const struct fp_step *fp_request_last_step(const struct fp_request *q);
+
 /*
  * What httpd knows of name, r->filename or a part of it (a slash behind it
  * does not count): the step that it is, or, where the walk ended above it,
  * that last step, *beyond_r being 1.  NULL: nothing is known.
  */
-const struct fp_step *fp_request_step(const struct fp_request *q, const char *name,
-                                      apr_size_t len, int *beyond_r);
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
+                                           apr_size_t len, int *beyond_r);
 
 /* What stat() says of a name behind a step at which the walk ended. */
 fp_status fp_step_beyond(const struct fp_step *last);

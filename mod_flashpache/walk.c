@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "lease.h"
 #include "request.h"
 
 static apr_filetype_e type_of(apr_uint32_t mode)
@@ -35,11 +36,6 @@ static apr_fileperms_t permissions_of(apr_uint32_t mode)
     return p;
 }
 
-static apr_time_t time_of(const struct fp_time *t)
-{
-    return apr_time_from_sec(t->sec) + t->nsec / 1000;
-}
-
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
                   apr_pool_t *pool)
 {
@@ -56,9 +52,9 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->nlink = (apr_int32_t)m->nlink;
     finfo->size = (apr_off_t)m->size;
     finfo->csize = (apr_off_t)m->blocks * 512;
-    finfo->atime = time_of(&m->atime);
-    finfo->mtime = time_of(&m->mtime);
-    finfo->ctime = time_of(&m->ctime);
+    finfo->atime = fp_lease_time(&m->atime);
+    finfo->mtime = fp_lease_time(&m->mtime);
+    finfo->ctime = fp_lease_time(&m->ctime);
 }
 
 /* An error that core would read as something else is left to core to find. */
@@ -75,6 +71,15 @@ static apr_status_t tell(apr_finfo_t *finfo, const request_rec *r,
     return (wanted & ~finfo->valid) ? APR_INCOMPLETE : APR_SUCCESS;
 }
 
+static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
+{
+    unsigned i = q->n_steps - 1;
+
+    while (fp_request_step(q, i) != s)
+        i--;
+    return i;
+}
+
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
 {
     struct fp_request *q = fp_request_of(r);
@@ -82,7 +87,7 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
     apr_size_t len = fp_path_len(r->filename);
     int slash = r->filename[len] == '/', beyond;
 
-    s = q != NULL ? fp_request_step(q, r->filename, len, &beyond) : NULL;
+    s = q != NULL ? fp_request_find_step(q, r->filename, len, &beyond) : NULL;
     if (s == NULL)
         return AP_DECLINED;
     if (beyond)
@@ -94,7 +99,7 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
         /* With the file known core asks for this only where links are
          * restricted (fp_walk_links_allowed). */
         if (r->finfo.filetype != APR_NOFILE)
-            q->links_asked |= (apr_uint64_t)1 << (s - q->steps);
+            q->links_asked |= (apr_uint64_t)1 << number_of(q, s);
         return tell(finfo, r, &s->self, wanted);
     }
     if (fp_step_target(s) == NULL)
@@ -108,11 +113,11 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
  * that came the same way? */
 static int was_asked(const struct fp_request *all, const struct fp_request *q, unsigned i)
 {
-    apr_size_t end = q->steps[i].end;
+    apr_size_t end = fp_request_step(q, i)->end;
 
     for (; all != NULL; all = all->next) {
         if ((all->links_asked >> i & 1) != 0 && all->n_steps > i
-            && all->steps[i].end == end && memcmp(all->path, q->path, end) == 0)
+            && fp_request_step(all, i)->end == end && memcmp(all->path, q->path, end) == 0)
             return 1;
     }
     return 0;
@@ -121,7 +126,7 @@ static int was_asked(const struct fp_request *all, const struct fp_request *q, u
 int fp_walk_links_allowed(const request_rec *r, const struct fp_request *q)
 {
     for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct fp_step *s = &q->steps[i];
+        const struct fp_step *s = fp_request_step(q, i);
 
         if (S_ISLNK(s->self.mode) && s->self.uid != s->target.uid
             && was_asked(fp_request_all(r), q, i))

@@ -4,7 +4,10 @@
 
 #include <sys/stat.h>
 
-enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4 };   /* flags of an ANSWER */
+#include "fdio.h"
+
+/* flags of an ANSWER */
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, AGAIN = 8, CONTENT = 16 };
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
@@ -19,10 +22,9 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
 {
     a->status = status;
     a->source = FP_SOURCE_HELPER;
-    a->good_for_ms = 0;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->local = a->unchanged = false;
+    a->again = a->local = a->content = a->unchanged = false;
 }
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
@@ -52,6 +54,13 @@ bool fp_step_leads_on(const struct fp_step *s)
     const struct fp_meta *m = fp_step_target(s);
 
     return m != NULL && S_ISDIR(m->mode);
+}
+
+size_t fp_step_size(const struct fp_step *s, unsigned n_names)
+{
+    size_t n = fp_step_leads_on(s) ? n_names : 0;
+
+    return offsetof(struct fp_step, access) + n * sizeof(s->access[0]);
 }
 
 static void put_time(struct fp_writer *w, const struct fp_time *t)
@@ -116,10 +125,10 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
     fp_put_u8(w, (uint8_t)a->status);
     fp_put_u8(w, (uint8_t)a->source);
     fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
-                            | (a->unchanged ? UNCHANGED : 0)));
+                            | (a->unchanged ? UNCHANGED : 0) | (a->again ? AGAIN : 0)
+                            | (a->content ? CONTENT : 0)));
     fp_put_u8(w, (uint8_t)a->n_names);
     fp_put_u8(w, (uint8_t)a->n_steps);
-    fp_put_u32(w, a->good_for_ms);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i], a->n_names);
 }
@@ -227,6 +236,8 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     const struct fp_meta *m = fp_step_target(last);
 
+    if (a->content && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0))
+        return false;
     return m != NULL && last->end == x->path_len
         && (S_ISREG(m->mode) || (x->from_helper && S_ISDIR(m->mode)));
 }
@@ -234,7 +245,8 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
                         struct fp_answer *a)
 {
-    const unsigned flags_allowed = HAS_FD | LOCAL | (x->from_helper ? UNCHANGED : 0);
+    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT
+        | (x->from_helper ? UNCHANGED : AGAIN);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
@@ -242,16 +254,17 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
     flags = fp_get_u8(r);
     a->local = (flags & LOCAL) != 0;
     a->unchanged = (flags & UNCHANGED) != 0;
+    a->again = (flags & AGAIN) != 0;
+    a->content = (flags & CONTENT) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
-    a->good_for_ms = fp_get_u32(r);
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i], a->n_names);
     if (r->bad || (!x->from_helper && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
-        || ((flags & HAS_FD) != 0) != (fd != -1))
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;
@@ -270,6 +283,12 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
     const struct frame_of x = { path_len, 0, false };
 
     return decode(r, &x, fd, a);
+}
+
+bool fp_answer_is_sealed(const struct fp_answer *a)
+{
+    return !a->content
+        || fp_is_sealed(a->fd, fp_step_target(&a->steps[a->n_steps - 1])->size);
 }
 
 fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,

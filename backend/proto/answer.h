@@ -44,9 +44,9 @@ struct fp_step {
     struct fp_meta self;      /* its lstat, when status is FP_OK */
     fp_status target_status;  /* when self is a link: of what it leads to */
     struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
-    struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
     uint32_t slot;            /* where the daemon tells when this changes (slots.h), */
     uint32_t generation;      /* and what stands there while it has not */
+    struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
 };
 
 enum fp_source {
@@ -63,22 +63,28 @@ enum fp_source {
  * or may not be read or is not the whole path.  Whoever holds the struct owns
  * it.  n_names: how many of each directory's access files are told, those that
  * were asked about, or none.  local: that file lies on a file system of this machine.
+ * content: fd is not the file, but a sealed memfd with its content (fdio.h); then it
+ * is local, too.
  */
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    uint32_t good_for_ms;     /* the asker may use it again for so long, while no
-                                 step's generation changes; 0: not at all */
+    bool again;               /* the asker may use it again without asking, while the
+                                 slots of all its steps allow */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
-    bool local;
+    bool local, content;
     bool unchanged;           /* from a helper only: the file is as the task said
                                  it was, and was not opened again */
 };
 
 /* Only a directory leads further down. */
 bool fp_step_leads_on(const struct fp_step *s);
+
+/* How many bytes of the struct are in use, n_names being told of each directory: a
+ * copy needs no more. */
+size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 
 /* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
@@ -109,6 +115,10 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
  */
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
                            struct fp_answer *a);
+
+/* Where it has the content of a file: can that not change, and is it as long as the
+ * answer says?  Others are as they should be, too. */
+bool fp_answer_is_sealed(const struct fp_answer *a);
 
 /* The body alone. */
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);

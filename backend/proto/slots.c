@@ -13,13 +13,15 @@
 
 #include "fdio.h"
 
-#define MAGIC 0x46505332u    /* "FPS2": another layout, another number */
+#define MAGIC 0x46505333u    /* "FPS3": another layout, another number */
+
+#define WORN  UINT32_MAX     /* a generation that holds for nobody */
 
 /* The first area.  Slot 0's byte in the second says that leases are in use. */
 struct generations {
     uint32_t magic, n;
     _Atomic uint64_t fresh_until_ms;
-    _Atomic uint32_t generation[];
+    _Atomic uint64_t words[];   /* generation << 32 | until, in ticks */
 };
 
 struct fp_slots {
@@ -35,7 +37,7 @@ struct fp_slots {
 
 static size_t table_size(uint32_t n)
 {
-    return sizeof(struct generations) + n * sizeof(_Atomic uint32_t);
+    return sizeof(struct generations) + n * sizeof(_Atomic uint64_t);
 }
 
 /* A sealed memfd of that size, mapped for us to write. */
@@ -97,6 +99,16 @@ void fp_slots_destroy(struct fp_slots **sp)
     free(s);
 }
 
+void fp_slots_give_up(struct fp_slots *s)
+{
+    atomic_store_explicit(&s->table->fresh_until_ms, 0, memory_order_release);
+}
+
+uint32_t fp_slots_count(const struct fp_slots *s)
+{
+    return s->n - 1;
+}
+
 int fp_slots_generations_fd(const struct fp_slots *s)
 {
     return s->table_fd;
@@ -114,25 +126,61 @@ uint32_t fp_slots_take(struct fp_slots *s)
     return s->unused < s->n ? s->unused++ : FP_NO_SLOT;
 }
 
+static uint32_t generation_of(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+static uint32_t ticks(uint64_t ms)
+{
+    return (uint32_t)(ms / FP_SLOT_TICK_MS);
+}
+
+/* Nobody else writes them: what is read here is what was written last. */
+static uint64_t word_of(const struct fp_slots *s, uint32_t slot)
+{
+    return atomic_load_explicit(&s->table->words[slot], memory_order_relaxed);
+}
+
+/* Release: whoever sees the new word and asks sees what it is for; with
+ * fp_slots_publish() also the order that slots.h promises. */
+static void set_word(struct fp_slots *s, uint32_t slot, uint32_t generation, uint32_t until)
+{
+    atomic_store_explicit(&s->table->words[slot], (uint64_t)generation << 32 | until,
+                          memory_order_release);
+}
+
+uint32_t fp_slots_generation(const struct fp_slots *s, uint32_t slot)
+{
+    return generation_of(word_of(s, slot));
+}
+
+bool fp_slots_is_worn(const struct fp_slots *s, uint32_t slot)
+{
+    return slot != FP_NO_SLOT && fp_slots_generation(s, slot) == WORN;
+}
+
+void fp_slots_bump(struct fp_slots *s, uint32_t slot)
+{
+    uint64_t word = word_of(s, slot);
+
+    if (slot != FP_NO_SLOT && generation_of(word) != WORN)
+        set_word(s, slot, generation_of(word) + 1, (uint32_t)word);
+}
+
+void fp_slots_set_until(struct fp_slots *s, uint32_t slot, uint64_t until_ms)
+{
+    if (slot != FP_NO_SLOT)
+        set_word(s, slot, fp_slots_generation(s, slot), ticks(until_ms));
+}
+
 void fp_slots_release(struct fp_slots *s, uint32_t slot)
 {
     if (slot == FP_NO_SLOT)
         return;
     fp_slots_bump(s, slot);
-    s->free[s->n_free++] = slot;
-}
-
-uint32_t fp_slots_generation(const struct fp_slots *s, uint32_t slot)
-{
-    return atomic_load_explicit(&s->table->generation[slot], memory_order_relaxed);
-}
-
-void fp_slots_bump(struct fp_slots *s, uint32_t slot)
-{
-    /* Release: whoever sees the new generation and asks sees what it is for;
-     * with fp_slots_publish() also the order that slots.h promises. */
-    if (slot != FP_NO_SLOT)
-        atomic_fetch_add_explicit(&s->table->generation[slot], 1, memory_order_release);
+    if (!fp_slots_is_worn(s, slot))
+        s->free[s->n_free++] = slot;
 }
 
 bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot)
@@ -250,10 +298,15 @@ bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms)
     return now_ms < atomic_load_explicit(&v->table->fresh_until_ms, memory_order_acquire);
 }
 
-bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation)
+bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation,
+                         uint64_t now_ms)
 {
-    return slot != FP_NO_SLOT && slot < v->n
-        && atomic_load_explicit(&v->table->generation[slot], memory_order_acquire) == generation;
+    uint64_t word;
+
+    if (slot == FP_NO_SLOT || slot >= v->n || generation == WORN)
+        return false;
+    word = atomic_load_explicit(&v->table->words[slot], memory_order_acquire);
+    return generation_of(word) == generation && (int32_t)((uint32_t)word - ticks(now_ms)) > 0;
 }
 
 static void set_mark(const struct fp_slots_view *v, uint32_t slot)

@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared memory in which the daemon tells its askers that an answer holds no
- * longer, without a message.
+ * Shared memory in which the daemon tells its askers for how long an answer
+ * holds, without a message.
  *
- * Everything the daemon knows of a path has a slot with a generation in it.  An
- * answer names the slot and the generation of each of its steps; whoever keeps
- * the answer (a lease) may use it while all of them still stand there, and
- * while the daemon keeps saying that it is up to date: it writes until when
- * the table can be trusted, a few times within each FP_FRESH_MS.  A daemon
- * that died, hangs or is behind with its events is not believed for longer.
+ * Everything the daemon knows of a path has a slot, one 64-bit word: a
+ * generation and until when what is told of it may be believed.  An answer names
+ * the slot and the generation of each of its steps; whoever keeps the answer (a
+ * lease) may use it while all of them still stand there and none has run out,
+ * and while the daemon keeps saying that it is up to date: it writes until when
+ * the table can be trusted, a few times within each FP_FRESH_MS.  A daemon that
+ * died, hangs or is behind with its events is not believed for longer.  A daemon
+ * that looked again and found nothing changed moves the time on, and with it all
+ * leases.
  *
  * Two areas, each a memfd of fixed size (sealed, so that a mapping never ends
- * early): the generations, which only the daemon can write (F_SEAL_FUTURE_WRITE),
- * and one byte for each slot in which askers mark what they use.  With the
- * second they can harm nothing but the order of eviction.
+ * early): the words, which only the daemon can write (F_SEAL_FUTURE_WRITE), and
+ * one byte for each slot in which askers mark what they use.  With the second
+ * they can harm nothing but the order of eviction and what is looked at again.
+ * A table of another size is another table: the old one is given up, which ends
+ * all leases on it, and askers get the new one when they connect again.
  *
- * Ordering: the daemon changes generations first and says "up to date" after
- * (release); an asker reads "up to date" first (acquire) and generations
- * after.  So whoever sees a table as fresh until t sees every change that was
- * told before t - FP_FRESH_MS.  A slot's generation only grows, also when the
- * slot gets another owner: it comes back after 2^32 changes of that one slot.
+ * Ordering: generation and time are one word, so they are always of the same
+ * moment: no lease sees the time of what came after it.  The daemon changes
+ * words first and says "up to date" after (release); an asker reads "up to
+ * date" first (acquire) and words after.  So whoever sees a table as fresh until
+ * t sees every change that was told before t - FP_FRESH_MS.  A generation only
+ * grows, also when the slot gets another owner, and never comes back: at the
+ * greatest the slot is worn, holds for nobody and is not used again.
  */
 #ifndef FP_SLOTS_H
 #define FP_SLOTS_H
@@ -31,6 +38,8 @@
 #define FP_NO_SLOT   0u      /* slot 0 belongs to nobody */
 #define FP_FRESH_MS  45u     /* how long "up to date" holds */
 #define FP_MAX_SLOTS (1u << 24)
+#define FP_SLOT_TICK_MS 16u  /* 32 bits of these are two years: times are compared
+                                within one year of each other */
 
 /* ---- the daemon's side ---- */
 
@@ -40,9 +49,15 @@ struct fp_slots;
 struct fp_slots *fp_slots_create(uint32_t n);
 void fp_slots_destroy(struct fp_slots **s);
 
+/* As many as it was made with. */
+uint32_t fp_slots_count(const struct fp_slots *s);
+
 /* The descriptors to pass; they stay the table's. */
 int fp_slots_generations_fd(const struct fp_slots *s);
 int fp_slots_marks_fd(const struct fp_slots *s);
+
+/* All leases on it end; the table itself goes with its last user. */
+void fp_slots_give_up(struct fp_slots *s);
 
 /* A slot, FP_NO_SLOT when all are taken. */
 uint32_t fp_slots_take(struct fp_slots *s);
@@ -52,6 +67,11 @@ void fp_slots_release(struct fp_slots *s, uint32_t slot);
 uint32_t fp_slots_generation(const struct fp_slots *s, uint32_t slot);
 /* What it was taken for has changed: ends all leases on it. */
 void fp_slots_bump(struct fp_slots *s, uint32_t slot);
+/* No lease on it will hold any more: release it and take another one. */
+bool fp_slots_is_worn(const struct fp_slots *s, uint32_t slot);
+/* Until when leases on it hold, in milliseconds of CLOCK_MONOTONIC, at most
+ * FP_SLOT_TICK_MS less. */
+void fp_slots_set_until(struct fp_slots *s, uint32_t slot, uint64_t until_ms);
 
 /* Has an asker used it since this was last asked? */
 bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot);
@@ -78,8 +98,10 @@ void fp_slots_view_release(struct fp_slots_view **v);
 
 /* Is the table up to date? */
 bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms);
-/* After the table was found to be up to date: is this still the slot's generation? */
-bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation);
+/* After the table was found to be up to date at now_ms: is this still the slot's
+ * generation, and believed? */
+bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation,
+                         uint64_t now_ms);
 /* A lease that ends in this slot was used. */
 void fp_slots_view_mark(const struct fp_slots_view *v, uint32_t slot);
 

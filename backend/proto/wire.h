@@ -17,7 +17,7 @@
 #include "errors.h"
 
 #define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
-#define FP_WIRE_VERSION   1
+#define FP_WIRE_VERSION   2
 #define FP_MAX_FRAME      32768        /* bytes, header included */
 #define FP_FRAME_HEADER   16           /* bytes */
 #define FP_MAX_PATH       4095         /* bytes, without a terminator */

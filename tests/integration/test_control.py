@@ -482,12 +482,10 @@ def test_walk_under_way_is_not_kept(lab, base, slow_directory):
         assert counter(late, "running") == 1, "the walk ended too early for this test"
         # Who asks now has nothing of what that walk finds, though it has not ended.
         late.sendall(wire.whole_lookup(place))
-        assert wire.parse_answer(wire.receive(directory)) == (0, wire.LOOKED, 0)
-        status, looked, good_for_ms = wire.parse_answer(wire.receive(late))
-        assert (status, looked) == (0, wire.LOOKED) and good_for_ms > 0
+        assert wire.parse_answer(wire.receive(directory)) == (0, wire.LOOKED, False)
+        assert wire.parse_answer(wire.receive(late)) == (0, wire.LOOKED, True)
         # The file is looked at only now, so its answer is as good as any.
-        status, looked, good_for_ms = wire.parse_answer(wire.receive(file))
-        assert (status, looked) == (0, wire.LOOKED) and good_for_ms > 0
+        assert wire.parse_answer(wire.receive(file)) == (0, wire.LOOKED, True)
         assert wire.parse_answer(wire.ask(late, wire.whole_lookup(place)))[1] == wire.KNOWN
         assert wire.parse_answer(wire.ask(late, wire.whole_lookup(place / "f.txt")))[1] == wire.KNOWN
 

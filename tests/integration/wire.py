@@ -8,12 +8,13 @@ import socket
 import struct
 
 MAGIC = 0x46504348
-VERSION = 1
+VERSION = 2
 HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
 MOUNTS, STATS = 1, 2
 KNOWN, LOOKED = 1, 2            # an ANSWER's source
+AGAIN = 8                       # of its flags: it may be used again without asking
 MAX_FRAME = 16384
 
 
@@ -58,11 +59,11 @@ def parse_done(packet, number=1):
 
 
 def parse_answer(packet, number=1):
-    """(status, source, good_for_ms) of an ANSWER."""
+    """(status, source, may it be used again) of an ANSWER."""
     size, kind, _, _, got = struct.unpack(">IBBHQ", packet[:16])
     assert (size, kind, got) == (len(packet), ANSWER, number), packet
-    status, source, _, _, _, good_for_ms = struct.unpack(">BBBBBI", packet[16:25])
-    return status, source, good_for_ms
+    status, source, flags, _, _ = struct.unpack(">BBBBB", packet[16:21])
+    return status, source, bool(flags & AGAIN)
 
 
 def ask(conn, packet):

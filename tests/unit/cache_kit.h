@@ -139,9 +139,7 @@ static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms,
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
                               struct fp_answer *a)
 {
-    struct fp_cache_age age;
-
-    return fp_cache_lookup(c, path, strlen(path), 0, ms, a, &age);
+    return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
 }
 
 #endif

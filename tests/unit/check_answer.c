@@ -2,14 +2,16 @@
 #include "config.h"
 #include "proto/answer.h"
 
+#include <sys/mman.h>
+
 #include "proto/wire.h"
 #include "unit.h"
 
 #define SOME_FD 77   /* neither encoder nor decoder touch it */
 
 /* Where the fields of an ANSWER are, in its frame. */
-enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS,
-       AT_GOOD_FOR, AT_STEPS = AT_GOOD_FOR + 4 };
+enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
+enum { LOCAL = 2, AGAIN = 8 };   /* of the flags */
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
@@ -167,6 +169,8 @@ static void assert_round_trip(void)
     ck_assert_int_eq((int)out.status, (int)in.status);
     ck_assert_int_eq((int)out.source, (int)in.source);
     ck_assert_int_eq(out.local, in.local);
+    ck_assert_int_eq(out.again, in.again);
+    ck_assert_int_eq(out.content, in.content);
     ck_assert_uint_eq(out.n_steps, in.n_steps);
     ck_assert_uint_eq(out.n_names, in.n_names);
     for (unsigned i = 0; i < in.n_steps; i++) {
@@ -193,7 +197,22 @@ static void shape_file_on_a_network(void)
 {
     shape_file();
     in.local = false;
+    in.again = true;
     in.source = FP_SOURCE_CACHE;
+}
+
+static void shape_content(void)
+{
+    shape_file();
+    in.content = true;
+}
+
+static void shape_content_behind_a_link(void)
+{
+    add_dir();
+    add_link(FP_OK, S_IFREG | 0600);
+    in.fd = SOME_FD;
+    in.content = in.local = true;
 }
 
 static void shape_unreadable_file(void)
@@ -280,6 +299,7 @@ static void (*const shapes[])(void) = {
     shape_root, shape_file, shape_file_on_a_network, shape_unreadable_file, shape_fifo,
     shape_absent, shape_denied, shape_io_error, shape_link_to_file, shape_links_above,
     shape_dangling_link, shape_looping_link, shape_access_files, shape_most_steps,
+    shape_content, shape_content_behind_a_link,
 };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
@@ -390,7 +410,7 @@ START_TEST(init_holds_nothing)
     ck_assert_int_eq((int)a.status, FP_BUSY);
     ck_assert_uint_eq(a.n_steps, 0);
     ck_assert_int_eq(a.fd, -1);
-    ck_assert(!a.local);
+    ck_assert(!a.local && !a.content);
 }
 END_TEST
 
@@ -570,6 +590,43 @@ START_TEST(descriptor_must_be_announced_and_come)
 }
 END_TEST
 
+/* It is a local file's place holder, and never empty. */
+START_TEST(content_that_cannot_be)
+{
+    shape_content();
+    in.local = false;
+    assert_refused(4, SOME_FD);
+    in.local = true;
+    in.steps[2].self.size = 0;
+    assert_refused(4, SOME_FD);
+    in.steps[2].self.size = 1;
+    encode();
+    ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), FP_OK);
+    buf[AT_FLAGS] &= (uint8_t)~1u;
+    ck_assert_int_eq((int)decode(w.len, 4, -1), FP_PROTOCOL);
+    in.steps[2].self.mode = S_IFIFO;
+    assert_refused(4, SOME_FD);
+}
+END_TEST
+
+START_TEST(content_that_is_sealed_or_not)
+{
+    setup();
+    shape_content();
+    in.steps[2].self.size = 3;
+    in.fd = memfd_create("content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_eq(write(in.fd, "abc", 3), 3);
+    ck_assert(!fp_answer_is_sealed(&in));
+    ck_assert_int_eq(fcntl(in.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    ck_assert(fp_answer_is_sealed(&in));
+    in.steps[2].self.size = 4;
+    ck_assert(!fp_answer_is_sealed(&in));
+    in.content = false;
+    ck_assert(fp_answer_is_sealed(&in));
+    close(in.fd);
+}
+END_TEST
+
 START_TEST(no_answer_brings_nothing)
 {
     in.status = FP_BUSY;
@@ -630,8 +687,9 @@ START_TEST(unknown_sources_and_flags)
                          || v == FP_SOURCE_STALE ? FP_OK : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
-        if (v > 3)
-            ck_assert_int_eq((int)decode(w.len, 1, -1), FP_PROTOCOL);
+        ck_assert_int_eq((int)decode(w.len, 1, -1),
+                         (v & ~(LOCAL | AGAIN)) == 0 ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq(out.again, (v & AGAIN) != 0);
     }
 }
 END_TEST
@@ -759,6 +817,8 @@ static void add_refusal_tests(Suite *s)
     tcase_add_test(t, descriptor_where_none_belongs);
     tcase_add_test(t, descriptor_of_a_part_of_the_path);
     tcase_add_test(t, descriptor_must_be_announced_and_come);
+    tcase_add_test(t, content_that_cannot_be);
+    tcase_add_test(t, content_that_is_sealed_or_not);
     tcase_add_test(t, no_answer_brings_nothing);
     tcase_add_test(t, answer_must_have_steps);
     tcase_add_test(t, statuses_that_no_answer_has);

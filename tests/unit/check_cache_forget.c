@@ -285,9 +285,7 @@ static void walked_with_access(const char *path, const char *what)
 
 static bool known_with_access(const char *path)
 {
-    struct fp_cache_age age;
-
-    return fp_cache_lookup(cache, path, strlen(path), NAMES, NOW, &answer, &age);
+    return fp_cache_lookup(cache, path, strlen(path), NAMES, NOW, &answer);
 }
 
 START_TEST(access_file_of_the_directory)

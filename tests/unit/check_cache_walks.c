@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the cache does so that walks are short: directories kept open, files
- * that are not opened again, ages; and the access files that walks look for.
+ * that are not opened again; and the access files that walks look for.
  */
 #include "config.h"
 #include "cache.h"
@@ -17,7 +17,6 @@
 static struct fp_cache *cache;
 static struct fp_answer answer;
 static struct fp_cache_base base;
-static struct fp_cache_age age;
 static int fds_at_rest;
 static uint64_t now;
 
@@ -60,7 +59,7 @@ static void walked(const char *path, const char *what)
 
 static bool known(const char *path)
 {
-    return fp_cache_lookup(cache, path, strlen(path), 0, now, &answer, &age);
+    return fp_cache_lookup(cache, path, strlen(path), 0, now, &answer);
 }
 
 static bool find_base(const char *path)
@@ -311,42 +310,6 @@ START_TEST(passing_error_is_not_kept)
 }
 END_TEST
 
-/* ---- ages ---- */
-
-START_TEST(ages)
-{
-    walked("/a/f", "ddf");
-    now += TTL / 2 - 1;
-    ck_assert(known("/a/f"));
-    ck_assert(!age.itself);
-    ck_assert(!age.above);
-    now += 1;
-    ck_assert(known("/a/f"));
-    ck_assert(age.itself);
-    ck_assert(age.above);
-    walked("/a", "dd");
-    ck_assert(known("/a/f"));
-    ck_assert(age.itself);
-    ck_assert(!age.above);
-    walked("/a/f", "ddf");
-    ck_assert(known("/a/f"));
-    ck_assert(!age.itself);
-}
-END_TEST
-
-START_TEST(age_of_a_file_below_an_older_directory)
-{
-    walked("/a", "dd");
-    now += 30;
-    ck_assert(find_base("/a/f"));
-    walked_from_base("/a/f", 'f');
-    now += 30;
-    ck_assert(known("/a/f"));
-    ck_assert(!age.itself);
-    ck_assert(age.above);
-}
-END_TEST
-
 /* ---- access files ---- */
 
 static void walked_with_names(const char *path, const char *what, unsigned names,
@@ -363,7 +326,7 @@ static void walked_with_names(const char *path, const char *what, unsigned names
 
 static bool known_with_names(const char *path, unsigned names)
 {
-    return fp_cache_lookup(cache, path, strlen(path), names, now, &answer, &age);
+    return fp_cache_lookup(cache, path, strlen(path), names, now, &answer);
 }
 
 START_TEST(access_files_are_known)
@@ -449,8 +412,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, links_are_opened_again);
     tcase_add_test(t, file_that_was_only_passed);
     tcase_add_test(t, passing_error_is_not_kept);
-    tcase_add_test(t, ages);
-    tcase_add_test(t, age_of_a_file_below_an_older_directory);
     t = unit_add_case(s, "access_files", setup, teardown, 0);
     tcase_add_test(t, access_files_are_known);
     tcase_add_test(t, access_files_that_nobody_asked_about);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What becomes of walks under way when their path has to be forgotten, and when
- * their mount stops answering.  The dispatch and the cache are real; connections,
+ * their mount stops answering; and what is looked at again.  The dispatch and the cache are real; connections,
  * helpers and what tells of changes are played here, so that a walk ends when the
  * test says so.
  */
@@ -14,6 +14,7 @@
 #include "cache_kit.h"
 #include "connection.h"
 #include "control.h"
+#include "due.h"
 #include "fresh.h"
 #include "helper.h"
 #include "keyed_hash.h"
@@ -33,7 +34,7 @@ struct fp_connection {
     bool answered;
     fp_status status;            /* of the answer */
     enum fp_source source;
-    uint32_t good_for_ms;
+    bool again;
     unsigned n_steps;
     uint64_t last_ino;           /* of the answer's last step; 0: it was not there */
 };
@@ -52,7 +53,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->answered = true;
     conn->status = a->status;
     conn->source = a->source;
-    conn->good_for_ms = a->good_for_ms;
+    conn->again = a->again;
     conn->n_steps = a->n_steps;
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
 }
@@ -130,6 +131,17 @@ void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t
     (void)ctx;
 }
 
+/* What is looked at again at each beat. */
+static bool (*beat)(void *ctx);
+static void *beat_ctx;
+
+void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat)(void *ctx), void *ctx)
+{
+    (void)f;
+    beat = on_beat;
+    beat_ctx = ctx;
+}
+
 struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
 {
     (void)f;
@@ -148,6 +160,7 @@ static struct job {
 static unsigned n_jobs;
 static unsigned n_running = MAX_JOBS;   /* the first of them are with a helper, others wait */
 static unsigned n_probes;
+static bool have_spare = true;
 
 fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
                             int base, fp_helper_done *done, void *ctx)
@@ -221,7 +234,7 @@ void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
 bool fp_helpers_spare(const struct fp_helpers *h)
 {
     (void)h;
-    return true;
+    return have_spare;
 }
 
 static bool is_path(const struct fp_lookup *l, const char *path)
@@ -357,7 +370,7 @@ START_TEST(walk_from_the_root)
     /* It waits for the walk to "/", and looks after the purge. */
     finish("/", "d");
     finish("/a", "dd");
-    ck_assert_uint_gt(early.good_for_ms, 0);
+    ck_assert(early.again);
     forget("/", true);
     ask(&early, "/");
     forget("/", true);
@@ -365,11 +378,11 @@ START_TEST(walk_from_the_root)
     ck_assert_uint_eq(n_jobs, 2);
     finish("/", "d");
     ck_assert(early.answered);
-    ck_assert_uint_eq(early.good_for_ms, 0);
+    ck_assert(!early.again);
     ck_assert(!late.answered);
     finish("/", "d1");
     ck_assert_uint_eq(late.last_ino, ino_of("/", '1'));
-    ck_assert_uint_gt(late.good_for_ms, 0);
+    ck_assert(late.again);
     ask(&other, "/");
     ck_assert_int_eq((int)other.source, FP_SOURCE_CACHE);
     ck_assert_uint_eq(other.last_ino, ino_of("/", '1'));
@@ -512,10 +525,107 @@ START_TEST(forgotten_twice)
     forget("/", true);
     finish("/", "d");
     finish("/", "d1");
-    ck_assert_uint_eq(early.good_for_ms, 0);
-    ck_assert_uint_eq(late.good_for_ms, 0);
+    ck_assert(!early.again);
+    ck_assert(!late.again);
     ask(&other, "/");
     ck_assert(!other.answered);
+}
+END_TEST
+
+/* ---- looking again ---- */
+
+/* Half of this is a moment in which a test may do what it does. */
+#define LIFE_MS 2000
+
+/* All that is known now is past the half of its life. */
+static void until_half(void)
+{
+    unit_sleep_ms(LIFE_MS / 2 + 50);
+}
+
+/* What is above is due a moment after what was found to be in use. */
+static void some_beats(void)
+{
+    for (int i = 0; i < 4; i++) {
+        beat(beat_ctx);
+        unit_sleep_ms(FP_DUE_TICK_MS + 1);
+    }
+}
+
+static void know_af(void)
+{
+    root_ttl_ms = ttl_ms = LIFE_MS;
+    ask(&early, "/a/f");
+    finish("/a", "dd");
+    finish("/a/f", "ddf");
+    ck_assert(early.answered);
+}
+
+START_TEST(what_is_in_use_is_looked_at_again)
+{
+    know_af();
+    ask(&early, "/a/f");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_CACHE);
+    beat(beat_ctx);
+    ck_assert_uint_eq(n_jobs, 0);
+    until_half();
+    some_beats();
+    /* The one of "/a" waits for that of "/", which is not open. */
+    ck_assert_uint_eq(n_jobs, 2);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 3);
+    finish("/", "d");
+    some_beats();
+    ck_assert_uint_eq(n_jobs, 2);
+    ck_assert_uint_ge(fp_dispatch_counts(dispatch).refreshed, 2);
+    finish("/a", "dd");
+    finish("/a/f", "ddf");
+    until_half();
+    /* It would be over by now. */
+    ask(&late, "/a/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
+    ck_assert(late.again);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hits, 2);
+}
+END_TEST
+
+/* Who waited for the walk has not come back. */
+START_TEST(what_was_asked_for_once_is_not)
+{
+    know_af();
+    until_half();
+    some_beats();
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+START_TEST(looks_wait_for_a_helper_to_spare)
+{
+    know_af();
+    ask(&early, "/a/f");
+    until_half();
+    have_spare = false;
+    some_beats();
+    ck_assert_uint_eq(n_jobs, 0);
+    have_spare = true;
+    some_beats();
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 3);
+}
+END_TEST
+
+/* An asker that comes meanwhile joins that look, and gets what it finds. */
+START_TEST(a_look_is_joined)
+{
+    know_af();
+    ask(&early, "/a/f");
+    until_half();
+    beat(beat_ctx);
+    forget("/a/f", false);
+    ask(&late, "/a/f");
+    ck_assert(!late.answered);
+    finish("/a/f", "ddf");
+    finish("/a/f", "ddf1");
+    ck_assert(late.answered);
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
 }
 END_TEST
 
@@ -560,7 +670,7 @@ START_TEST(given_up)
     /* The others go on. */
     ask(&other, "/a");
     finish("/a", "dd");
-    ck_assert_uint_gt(other.good_for_ms, 0);
+    ck_assert(other.again);
 }
 END_TEST
 
@@ -618,7 +728,7 @@ START_TEST(stale_where_it_is_allowed)
     ask(&early, "/m/f");
     give_up("/m");
     ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
-    ck_assert_uint_eq(early.good_for_ms, 0);
+    ck_assert(!early.again);
     ask(&late, "/m/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
     ck_assert_uint_eq(late.last_ino, ino_of("/m/f", '0'));
@@ -670,7 +780,9 @@ START_TEST(hits_of_a_mount_out_of_service)
     usleep(1100000);
     ask(&late, "/m/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
+    beat(beat_ctx);
     ck_assert_uint_eq(n_jobs, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
 }
 END_TEST
 
@@ -731,6 +843,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, asker_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);
+    t = unit_add_case(s, "looking_again", setup, teardown, 20);
+    tcase_add_test(t, what_is_in_use_is_looked_at_again);
+    tcase_add_test(t, what_was_asked_for_once_is_not);
+    tcase_add_test(t, looks_wait_for_a_helper_to_spare);
+    tcase_add_test(t, a_look_is_joined);
     t = unit_add_case(s, "mounts", setup, teardown, 20);
     tcase_add_test(t, given_up);
     tcase_add_test(t, walks_of_a_mount_that_trips);

@@ -13,7 +13,11 @@
 
 #include "unit.h"
 
-#define N 8
+#define N     8
+#define NOW   100000u      /* when views are asked, where that does not matter */
+#define UNTIL (NOW + 10000)
+#define TICK  FP_SLOT_TICK_MS
+#define WORN  UINT32_MAX
 
 static struct fp_slots *slots;
 static struct fp_slots_view *view;
@@ -170,13 +174,15 @@ START_TEST(no_slot_is_allowed)
     const uint32_t before = fp_slots_generation(slots, FP_NO_SLOT);
 
     fp_slots_bump(slots, FP_NO_SLOT);
+    fp_slots_set_until(slots, FP_NO_SLOT, UNTIL);
+    ck_assert(!fp_slots_is_worn(slots, FP_NO_SLOT));
     fp_slots_release(slots, FP_NO_SLOT);
     ck_assert_uint_eq(fp_slots_generation(slots, FP_NO_SLOT), before);
     for (int i = 0; i < N; i++)
         ck_assert_uint_ne(fp_slots_take(slots), FP_NO_SLOT);
     ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
     ck_assert(!fp_slots_take_mark(slots, FP_NO_SLOT));
-    ck_assert(!fp_slots_view_holds(view, FP_NO_SLOT, before));
+    ck_assert(!fp_slots_view_holds(view, FP_NO_SLOT, before, NOW));
 }
 END_TEST
 
@@ -199,21 +205,23 @@ START_TEST(view_sees_generations)
     const uint32_t slot = fp_slots_take(slots);
     const uint32_t generation = fp_slots_generation(slots, slot);
 
-    ck_assert(fp_slots_view_holds(view, slot, generation));
-    ck_assert(!fp_slots_view_holds(view, slot, generation + 1));
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+    fp_slots_set_until(slots, slot, UNTIL);
+    ck_assert(fp_slots_view_holds(view, slot, generation, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
     fp_slots_bump(slots, slot);
-    ck_assert(!fp_slots_view_holds(view, slot, generation));
-    ck_assert(fp_slots_view_holds(view, slot, generation + 1));
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+    ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
     fp_slots_release(slots, slot);
-    ck_assert(!fp_slots_view_holds(view, slot, generation + 1));
+    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
 }
 END_TEST
 
 /* What a daemon says is no reason to read beyond its table. */
 START_TEST(slots_out_of_range)
 {
-    ck_assert(!fp_slots_view_holds(view, N + 1, 0));
-    ck_assert(!fp_slots_view_holds(view, UINT32_MAX, 0));
+    ck_assert(!fp_slots_view_holds(view, N + 1, 0, NOW));
+    ck_assert(!fp_slots_view_holds(view, UINT32_MAX, 0, NOW));
     fp_slots_view_mark(view, N + 1);
     fp_slots_view_mark(view, UINT32_MAX);
     for (uint32_t i = 1; i <= N; i++)
@@ -273,9 +281,10 @@ START_TEST(last_reference_unmaps)
     const uint32_t slot = fp_slots_take(slots);
 
     fp_slots_view_retain(view);
+    fp_slots_set_until(slots, slot, UNTIL);
     fp_slots_view_release(&second);
     ck_assert_ptr_null(second);
-    ck_assert(fp_slots_view_holds(view, slot, fp_slots_generation(slots, slot)));
+    ck_assert(fp_slots_view_holds(view, slot, fp_slots_generation(slots, slot), NOW));
     fp_slots_view_release(&second);
 }
 END_TEST
@@ -283,12 +292,175 @@ END_TEST
 /* Mappings outlive the daemon; nobody says any more that they are up to date. */
 START_TEST(view_outlives_the_table)
 {
+    fp_slots_set_until(slots, 1, UNTIL);
     fp_slots_publish(slots, 1000);
     fp_slots_destroy(&slots);
     ck_assert(fp_slots_view_fresh(view, 1000));
-    ck_assert(fp_slots_view_holds(view, 1, 0));
+    ck_assert(fp_slots_view_holds(view, 1, 0, NOW));
     ck_assert(!fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
     fp_slots_view_mark(view, 1);
+}
+END_TEST
+
+/* ---- until when ---- */
+
+/* To the beginning of the tick: less than that, but not more. */
+START_TEST(a_slot_holds_no_longer_than_was_said)
+{
+    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
+        fp_slots_set_until(slots, slot, until);
+        for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
+            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+                             now < until - until % TICK);
+    }
+}
+END_TEST
+
+START_TEST(time_moves_on)
+{
+    const uint32_t slot = fp_slots_take(slots), other = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    fp_slots_set_until(slots, other, NOW + 100 * TICK);
+    for (uint64_t now = NOW; now < NOW + 1000 * TICK; now += 3 * TICK) {
+        fp_slots_set_until(slots, slot, now + 4 * TICK);
+        ck_assert_uint_eq(fp_slots_generation(slots, slot), generation);
+        ck_assert(fp_slots_view_holds(view, slot, generation, now));
+        ck_assert(fp_slots_view_holds(view, slot, generation, now + 3 * TICK));
+        ck_assert(!fp_slots_view_holds(view, slot, generation, now + 5 * TICK));
+    }
+    /* Back as well: it was believed for longer than it is now. */
+    fp_slots_set_until(slots, slot, NOW + TICK);
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW + 2 * TICK));
+    ck_assert(fp_slots_view_holds(view, other, fp_slots_generation(slots, other), NOW + 98 * TICK));
+}
+END_TEST
+
+/* Until whoever owns the slot says another one. */
+START_TEST(a_bump_keeps_the_time)
+{
+    const uint32_t slot = fp_slots_take(slots);
+
+    fp_slots_set_until(slots, slot, UNTIL);
+    for (int i = 0; i < 5; i++) {
+        const uint32_t generation = fp_slots_generation(slots, slot);
+
+        fp_slots_bump(slots, slot);
+        ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+        ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
+        ck_assert(!fp_slots_view_holds(view, slot, generation + 1, UNTIL));
+    }
+}
+END_TEST
+
+/* A machine that has been up for years: the lower 32 bits of the tick begin again. */
+START_TEST(ticks_that_begin_again)
+{
+    const uint64_t half = ((uint64_t)1 << 31) * TICK, around = half * (uint64_t)(_i + 1);
+    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
+        fp_slots_set_until(slots, slot, until);
+        for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
+            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+                             now / TICK < until / TICK);
+        /* As long after, and as long before, as can be told. */
+        ck_assert(!fp_slots_view_holds(view, slot, generation, until + half - TICK));
+        ck_assert(fp_slots_view_holds(view, slot, generation, until - half + TICK));
+    }
+}
+END_TEST
+
+START_TEST(given_up)
+{
+    for (int i = 0; i < N; i++)
+        fp_slots_set_until(slots, fp_slots_take(slots), UNTIL);
+    fp_slots_publish(slots, NOW);
+    ck_assert(fp_slots_view_fresh(view, NOW));
+    fp_slots_give_up(slots);
+    for (uint64_t now = 0; now < NOW + FP_FRESH_MS; now += 50)
+        ck_assert(!fp_slots_view_fresh(view, now));
+    ck_assert_uint_eq(fp_slots_count(slots), N);
+}
+END_TEST
+
+/* ---- the greatest generation ---- */
+
+/* Where the words are that the table's owner writes. */
+static uint64_t *words_of(const struct fp_slots *s)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uintptr_t from = 0;
+    unsigned long inode;
+    char line[512], rights[8];
+    struct stat st;
+
+    ck_assert_ptr_nonnull(maps);
+    ck_assert_int_eq(fstat(fp_slots_generations_fd(s), &st), 0);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3
+            && inode == st.st_ino && rights[1] == 'w')
+            break;
+        from = 0;
+    }
+    fclose(maps);
+    ck_assert_uint_ne(from, 0);
+    return (uint64_t *)(from + 16);
+}
+
+/* Nobody can bump so often. */
+static void set_generation(uint32_t slot, uint32_t generation)
+{
+    words_of(slots)[slot] = (uint64_t)generation << 32 | UNTIL / TICK;
+}
+
+START_TEST(a_worn_slot_holds_for_nobody)
+{
+    const uint32_t slot = fp_slots_take(slots);
+
+    set_generation(slot, WORN - 2);
+    ck_assert(fp_slots_view_holds(view, slot, WORN - 2, NOW));
+    fp_slots_bump(slots, slot);
+    ck_assert(!fp_slots_is_worn(slots, slot));
+    ck_assert(fp_slots_view_holds(view, slot, WORN - 1, NOW));
+    fp_slots_bump(slots, slot);
+    ck_assert(fp_slots_is_worn(slots, slot));
+    ck_assert(!fp_slots_view_holds(view, slot, WORN - 1, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
+    /* It stays at that: no generation comes back. */
+    for (int i = 0; i < 3; i++) {
+        fp_slots_bump(slots, slot);
+        ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
+    }
+    fp_slots_set_until(slots, slot, UNTIL + 1000);
+    ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
+    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, 0, NOW));
+}
+END_TEST
+
+START_TEST(a_worn_slot_is_not_given_again)
+{
+    const uint32_t worn = fp_slots_take(slots);
+
+    set_generation(worn, WORN - 3);
+    /* One more owner, whose end wears it. */
+    fp_slots_release(slots, worn);
+    ck_assert_uint_eq(fp_slots_take(slots), worn);
+    fp_slots_bump(slots, worn);
+    fp_slots_release(slots, worn);
+    ck_assert(fp_slots_is_worn(slots, worn));
+    for (int i = 0; i < N - 1; i++) {
+        const uint32_t slot = fp_slots_take(slots);
+
+        ck_assert_uint_ne(slot, FP_NO_SLOT);
+        ck_assert_uint_ne(slot, worn);
+    }
+    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
 }
 END_TEST
 
@@ -351,7 +523,7 @@ END_TEST
 START_TEST(areas_of_another_layout)
 {
     const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
-    int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505331u);
+    int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
     int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
 
     assert_refused(magic, m);
@@ -457,13 +629,13 @@ static void *read_leases(void *arg)
 
         /* As the daemon would answer: the generation, then what it stands for.  A
          * change between the two gives a lease that holds too short, not too long. */
-        if (!fp_slots_view_holds(view, slot, generation))
+        if (!fp_slots_view_holds(view, slot, generation, NOW))
             continue;
         data = atomic_load_explicit(&world.data[slot], memory_order_relaxed);
         for (int i = 0; i < 50; i++) {
             round = published(known);
             known = round;
-            if (!fp_slots_view_holds(view, slot, generation)) {
+            if (!fp_slots_view_holds(view, slot, generation, NOW)) {
                 atomic_fetch_add(&world.ended, 1);
                 break;
             }
@@ -483,6 +655,8 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
     pthread_t writer, readers[READERS];
 
     memset(&world, 0, sizeof(world));
+    for (uint32_t slot = 1; slot <= SHARED; slot++)
+        fp_slots_set_until(slots, slot, UNTIL);
     for (uintptr_t i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
@@ -493,6 +667,57 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
     ck_assert_uint_gt(world.accepted, 0);
     ck_assert_uint_gt(world.ended, 0);
     ck_assert(fp_slots_take_use(slots));
+}
+END_TEST
+
+/*
+ * No lease holds with the time of the generation after it.  Generation g is given
+ * until tick g, and has that of the one before until then: a reader that sees it
+ * hold at tick g has put two moments together.
+ */
+static void *write_generations(void *arg)
+{
+    for (uint64_t g = fp_slots_generation(slots, 1); g < 8 * ROUNDS; g++) {
+        fp_slots_bump(slots, 1);
+        fp_slots_set_until(slots, 1, (g + 1) * TICK);
+    }
+    atomic_store(&world.done, true);
+    return arg;
+}
+
+static void *read_generations(void *arg)
+{
+    unsigned broken = 0, accepted = 0;
+
+    while (!atomic_load(&world.done)) {
+        const uint32_t g = fp_slots_generation(slots, 1);
+
+        for (int i = 0; i < 20; i++) {
+            accepted += fp_slots_view_holds(view, 1, g, (uint64_t)(g - 2) * TICK);
+            broken += fp_slots_view_holds(view, 1, g, (uint64_t)g * TICK);
+        }
+    }
+    atomic_fetch_add(&world.broken, broken);
+    atomic_fetch_add(&world.accepted, accepted);
+    return arg;
+}
+
+START_TEST(time_of_the_next_generation_is_never_seen)
+{
+    pthread_t writer, readers[READERS];
+
+    memset(&world, 0, sizeof(world));
+    for (int i = 0; i < 3; i++)
+        fp_slots_bump(slots, 1);
+    fp_slots_set_until(slots, 1, 3 * TICK);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
+    ck_assert_int_eq(pthread_join(writer, NULL), 0);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
+    ck_assert_uint_eq(world.broken, 0);
+    ck_assert_uint_gt(world.accepted, 0);
 }
 END_TEST
 
@@ -519,6 +744,15 @@ static Suite *make_suite(void)
     tcase_add_test(t, view_knows_its_table);
     tcase_add_test(t, last_reference_unmaps);
     tcase_add_test(t, view_outlives_the_table);
+    t = unit_add_case(s, "time", setup, teardown, 20);
+    tcase_add_test(t, a_slot_holds_no_longer_than_was_said);
+    tcase_add_test(t, time_moves_on);
+    tcase_add_test(t, a_bump_keeps_the_time);
+    tcase_add_loop_test(t, ticks_that_begin_again, 0, 4);
+    tcase_add_test(t, given_up);
+    t = unit_add_case(s, "worn", setup, teardown, 0);
+    tcase_add_test(t, a_worn_slot_holds_for_nobody);
+    tcase_add_test(t, a_worn_slot_is_not_given_again);
     t = unit_add_case(s, "refusals", setup, teardown, 0);
     tcase_add_test(t, areas_that_could_shrink);
     tcase_add_test(t, areas_of_another_layout);
@@ -526,6 +760,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, descriptors_that_are_no_areas);
     t = unit_add_case(s, "order", setup, teardown, 60);
     tcase_add_test(t, change_is_seen_before_the_word_that_all_is_told);
+    tcase_add_test(t, time_of_the_next_generation_is_never_seen);
     return s;
 }
 

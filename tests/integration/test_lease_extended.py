@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is used is looked at again by the daemon and never asked about; what is not used is left alone.
+
+And leases come back after the daemon had to give up their table: for another size of its
+cache, or because it was started again; no request fails meanwhile.
+"""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import tree
+from keepalive import Connection
+from lease_kit import NOTE_CONFIG, OLD, File, new_root
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+TTL_MS = 600
+LIVES = 6
+BETWEEN_S = 0.1
+DELAY_US = 2000
+SETTINGS = {"ttl_ms": TTL_MS, "watch": "ttl"}
+CLIENTS = 4
+ENOUGH = 50                 # answers that each client gets before and after something happens
+
+
+@pytest.fixture(params=("prefork", "event"))
+def mpm(request):
+    return request.param
+
+
+def start(lab, root, mpm, **settings):
+    return lab.under_test(root.name, root, mpm=mpm, config=NOTE_CONFIG, daemon_settings={**SETTINGS, **settings})
+
+
+@pytest.fixture
+def root(base):
+    return new_root(base, "ext")
+
+
+@pytest.fixture
+def stats(flashpachectl):
+    def read(server):
+        finished = flashpachectl("-s", server.daemon.socket, "stats")
+        assert finished.returncode == 0, finished
+        return {name: int(value) for name, value in (line.split() for line in finished.stdout.splitlines())}
+    return read
+
+
+def use(file, connection, lives):
+    """The notes of requests that are made in so many lifetimes."""
+    notes = []
+    end = time.monotonic() + lives * TTL_MS / 1000
+    while time.monotonic() < end:
+        status, body, note = file.ask(connection)
+        assert (status, body) == (200, OLD)
+        notes.append(note)
+        time.sleep(BETWEEN_S)
+    return notes
+
+
+def test_used_for_many_lives(lab, base, slow_directory, stats, mpm):
+    source = new_root(base, "exts")
+    File(source)
+    server = start(lab, slow_directory(source, DELAY_US), mpm)
+    file = File(source)
+    connection = Connection(server.port)
+    assert file.ask(connection) == (200, OLD, "miss")
+    before = stats(server)
+    notes = use(file, connection, LIVES)
+    after = stats(server)
+    assert after["misses"] == before["misses"], notes
+    # A question is asked only where the daemon was not heard of in time.
+    questions = len(notes) - notes.count("lease")
+    assert set(notes) <= {"lease", "hit"} and questions <= len(notes) // 10, notes
+    assert after["hits"] - before["hits"] == questions
+    # The file and what is above it, at least once in each life.
+    assert after["refreshed"] - before["refreshed"] >= 2 * (LIVES - 1)
+    assert after["walks"] > before["walks"]
+
+
+def test_not_used(lab, root, stats, mpm):
+    server = start(lab, root, mpm)
+    file = File(root)
+    connection = Connection(server.port)
+    assert file.ask(connection)[2] == "miss"
+    before = stats(server)
+    time.sleep(3 * TTL_MS / 1000)
+    after = stats(server)
+    assert (after["refreshed"], after["walks"]) == (before["refreshed"], before["walks"])
+    assert file.ask(connection) == (200, OLD, "miss")
+
+
+def test_one_is_used_and_its_neighbour_is_not(lab, root, stats, mpm):
+    server = start(lab, root, mpm)
+    used, unused = File(root, "a/used.txt"), File(root, "a/unused.txt")
+    connection = Connection(server.port)
+    assert used.ask(connection)[2] == "miss"
+    assert unused.ask(connection)[2] == "miss"
+    notes = use(used, connection, 3)
+    assert "miss" not in notes, notes
+    assert unused.ask(connection) == (200, OLD, "miss")
+
+
+class Load:
+    """Clients that ask for one file all the time, each on a connection of its own."""
+
+    def __init__(self, server, file):
+        self.file = file
+        self.answers = [[] for _ in range(CLIENTS)]
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self._ask, args=(Connection(server.port), answers))
+                        for answers in self.answers]
+
+    def _ask(self, connection, answers):
+        while not self.over.is_set():
+            answers.append(self.file.ask(connection))
+            time.sleep(0.002)
+
+    def more(self):
+        """Returns when every client has got some more answers."""
+        counts = [len(answers) for answers in self.answers]
+        wait_for(lambda: all(len(answers) >= count + ENOUGH
+                             for answers, count in zip(self.answers, counts)), "more answers")
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        self.more()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def failed(self):
+        return [answer for answers in self.answers for answer in answers if answer[:2] != (200, OLD)]
+
+
+def tables(daemon):
+    """The sizes of the marks of the tables that the daemon holds."""
+    sizes = []
+    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
+        name = f"/proc/{daemon.pid}/fd/{fd}"
+        try:
+            if "flashpache-marks" in os.readlink(name):
+                sizes.append(os.stat(name).st_size)
+        except FileNotFoundError:
+            pass
+    return sizes
+
+
+def assert_leases(server, file):
+    connection = Connection(server.port)
+    file.get_lease(connection)
+    notes = use(file, connection, 2)
+    assert notes.count("lease") > len(notes) // 2 and "miss" not in notes, notes
+
+
+def test_another_size_of_the_table(lab, root, mpm):
+    server = start(lab, root, mpm, max_entries=1000, max_absent=1000)
+    file = File(root)
+    before = tables(server.daemon)
+    assert len(before) == 1
+    with Load(server, file) as load:
+        for entries in (5000, 100, 3000):
+            server.daemon.settings["max_entries"] = entries
+            server.daemon.write_config()
+            server.daemon.signal(signal.SIGHUP)
+            wait_for(lambda: tables(server.daemon) not in ([], before), "another table")
+            before = tables(server.daemon)
+            assert len(before) == 1
+            load.more()
+    assert load.failed() == []
+    assert_leases(server, file)
+
+
+def test_the_same_size_is_the_same_table(lab, root, mpm):
+    server = start(lab, root, mpm)
+    file = File(root)
+    connection = Connection(server.port)
+    file.get_lease(connection)
+    server.daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "reread" in server.daemon.log_text(), "the settings to be reread")
+    notes = use(file, connection, 1)
+    assert "miss" not in notes and notes.count("lease") > len(notes) // 2, notes
+
+
+def test_another_daemon(lab, root, mpm):
+    server = start(lab, root, mpm)
+    file = File(root)
+    with Load(server, file) as load:
+        for _ in range(2):
+            server.daemon.stop()
+            load.more()
+            server.daemon.start()
+            load.more()
+    assert load.failed() == []
+    assert any(answer[2] == "fallback" for answers in load.answers for answer in answers)
+    assert_leases(server, file)

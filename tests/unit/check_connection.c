@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which table of leases a peer gets, and what becomes of peers that have another. */
+#include "config.h"
+#include "connection.h"
+
+#include <ev.h>
+#include <sys/socket.h>
+
+#include "proto/answer.h"
+#include "proto/fdio.h"
+#include "proto/slots.h"
+#include "proto/wire.h"
+#include "unit.h"
+
+#define PATIENCE_MS 3000
+
+static struct ev_loop *loop;
+static struct fp_slots *slots, *other;
+static struct fp_connection *conn;
+static int peer, fds_at_rest;
+static unsigned questions, ends;
+static uint64_t question_id;
+
+static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp_frame *f)
+{
+    ck_assert_ptr_eq(ctx, &questions);
+    ck_assert_ptr_eq(c, conn);
+    questions++;
+    question_id = f->id;
+    return FP_OK;
+}
+
+static void on_closed(void *ctx, struct fp_connection *c)
+{
+    ck_assert_ptr_eq(ctx, &questions);
+    ck_assert_ptr_eq(c, conn);
+    ends++;
+    conn = NULL;
+}
+
+static void connect_peer(const struct fp_slots *table)
+{
+    static const struct fp_connection_ops ops = { on_question, on_closed };
+    int ends_of[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of),
+                     0);
+    peer = ends_of[0];
+    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table);
+    ck_assert_ptr_nonnull(conn);
+}
+
+static void setup(void)
+{
+    loop = ev_loop_new(EVFLAG_AUTO);
+    ck_assert_ptr_nonnull(loop);
+    slots = fp_slots_create(4);
+    other = fp_slots_create(9);
+    ck_assert(slots != NULL && other != NULL);
+    fds_at_rest = unit_open_fds();
+    questions = ends = 0;
+    connect_peer(slots);
+}
+
+static void teardown(void)
+{
+    struct fp_connection *c = conn;
+
+    fp_connection_destroy(&c);
+    fp_close(&peer);
+    ck_assert_uint_eq(ends, 1);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    fp_slots_destroy(&slots);
+    fp_slots_destroy(&other);
+    ev_loop_destroy(loop);
+}
+
+/* ---- the peer ---- */
+
+static void say(const struct fp_writer *w)
+{
+    ck_assert_int_eq((int)fp_send_packet(peer, w->data, w->len, -1), FP_OK);
+    ev_run(loop, EVRUN_NOWAIT);
+}
+
+static void say_hello(void)
+{
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
+    uint8_t buf[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_hello_encode(&w, &hello), FP_OK);
+    say(&w);
+}
+
+static void ask(uint64_t id)
+{
+    const struct fp_lookup l = { .deadline_ms = 1000, .path = "/a", .path_len = 2 };
+    uint8_t buf[128];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_lookup_encode(&w, id, &l), FP_OK);
+    say(&w);
+}
+
+/* The descriptor that comes with a frame of that type. */
+static int hear(uint8_t type)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_frame f;
+    size_t len = 0;
+    int fd = -1;
+
+    ck_assert(unit_wait_readable(peer, PATIENCE_MS));
+    ck_assert_int_eq((int)fp_recv_packet(peer, buf, sizeof(buf), &len, &fd), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
+    ck_assert_uint_eq(f.type, type);
+    return fd;
+}
+
+static void assert_welcomed_with(const struct fp_slots *table)
+{
+    int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_MARKS);
+    struct fp_slots_view *view = fp_slots_view_create(generations, marks);
+
+    ck_assert_ptr_nonnull(view);
+    ck_assert(fp_slots_view_is(view, fp_slots_generations_fd(table)));
+    fp_slots_view_release(&view);
+    fp_close(&generations);
+    fp_close(&marks);
+}
+
+/* No error is said before. */
+static void assert_hung_up_on(void)
+{
+    uint8_t buf[64];
+
+    ck_assert(unit_wait_readable(peer, PATIENCE_MS));
+    ck_assert_int_eq(recv(peer, buf, sizeof(buf), 0), 0);
+    ck_assert_ptr_null(conn);
+}
+
+static void answer(void)
+{
+    static struct fp_answer a;
+
+    fp_answer_init(&a, FP_UNAVAILABLE);
+    fp_connection_answer(conn, question_id, &a);
+}
+
+/* ---- tests ---- */
+
+START_TEST(one_table)
+{
+    say_hello();
+    assert_welcomed_with(slots);
+    for (uint64_t id = 1; id <= 3; id++) {
+        ask(id);
+        ck_assert_uint_eq(questions, id);
+        answer();
+        ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
+    }
+}
+END_TEST
+
+START_TEST(a_peer_with_the_table_of_before)
+{
+    say_hello();
+    assert_welcomed_with(slots);
+    fp_connection_set_slots(conn, other);
+    ev_run(loop, EVRUN_NOWAIT);
+    ck_assert_ptr_nonnull(conn);
+    ask(1);
+    ck_assert_uint_eq(questions, 0);
+    assert_hung_up_on();
+}
+END_TEST
+
+/* It waits for an answer: it gets that. */
+START_TEST(a_peer_that_has_asked)
+{
+    say_hello();
+    assert_welcomed_with(slots);
+    ask(1);
+    fp_connection_set_slots(conn, other);
+    answer();
+    ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
+    ck_assert_ptr_nonnull(conn);
+    ask(2);
+    ck_assert_uint_eq(questions, 1);
+    assert_hung_up_on();
+}
+END_TEST
+
+START_TEST(a_peer_that_has_not_said_hello)
+{
+    fp_connection_set_slots(conn, other);
+    say_hello();
+    assert_welcomed_with(other);
+    ask(1);
+    ck_assert_uint_eq(questions, 1);
+    answer();
+    ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
+}
+END_TEST
+
+START_TEST(two_other_tables)
+{
+    fp_connection_set_slots(conn, other);
+    fp_connection_set_slots(conn, slots);
+    say_hello();
+    assert_welcomed_with(slots);
+    fp_connection_set_slots(conn, other);
+    fp_connection_set_slots(conn, slots);
+    ask(1);
+    assert_hung_up_on();
+}
+END_TEST
+
+START_TEST(a_peer_that_comes_back)
+{
+    say_hello();
+    assert_welcomed_with(slots);
+    fp_connection_set_slots(conn, other);
+    ask(1);
+    assert_hung_up_on();
+    fp_close(&peer);
+    ends = 0;
+    connect_peer(other);
+    say_hello();
+    assert_welcomed_with(other);
+    ask(1);
+    ck_assert_uint_eq(questions, 1);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("connection");
+    TCase *t = unit_add_case(s, "tables", setup, teardown, 0);
+
+    tcase_add_test(t, one_table);
+    tcase_add_test(t, a_peer_with_the_table_of_before);
+    tcase_add_test(t, a_peer_that_has_asked);
+    tcase_add_test(t, a_peer_that_has_not_said_hello);
+    tcase_add_test(t, two_other_tables);
+    tcase_add_test(t, a_peer_that_comes_back);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
