@@ -87,7 +87,7 @@ struct fp_file *fp_file_create(int fd, bool local)
     return file;
 }
 
-struct fp_file *fp_file_create_content(int fd, apr_size_t size)
+struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool again)
 {
     struct fp_file *file = fp_file_create(fd, true);
     void *p;
@@ -95,6 +95,8 @@ struct fp_file *fp_file_create_content(int fd, apr_size_t size)
     if (file == NULL)
         return NULL;
     file->sealed = true;
+    if (!again)
+        return file;
     /* Private: Linux before 6.7 maps what is sealed in no other way. */
     p = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (p != MAP_FAILED) {

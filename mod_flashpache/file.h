@@ -33,10 +33,11 @@ struct fp_file;
  */
 struct fp_file *fp_file_create(int fd, bool local);
 /*
- * The same of a content of size bytes, a sealed memfd of that size (fdio.h).  It is
- * mapped and the descriptor closed; where it cannot be, it is read as a local file is.
+ * The same of a content of size bytes, a sealed memfd of that size (fdio.h).  If it
+ * will be sent again it is mapped and the descriptor closed; else, and where it cannot
+ * be mapped, it is read as a local file is.
  */
-struct fp_file *fp_file_create_content(int fd, apr_size_t size);
+struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool again);
 /* The file's, which stays its own; -1: it came as its content. */
 int fp_file_descriptor(const struct fp_file *file);
 

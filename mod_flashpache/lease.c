@@ -37,11 +37,13 @@ struct fp_way {
 
 static struct fp_table *leases, *ways;
 static unsigned most_descriptors;
+static bool keeps;               /* any at all */
 
 void fp_lease_init(apr_pool_t *p, int limit)
 {
     struct rlimit rl;
 
+    keeps = limit > 0;
     most_descriptors = UINT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
@@ -271,7 +273,8 @@ static struct fp_file *file_of(struct fp_answer *a)
     a->fd = -1;
     if (fd == -1)
         return NULL;
-    return a->content ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size)
+    return a->content
+        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keeps && a->again)
         : fp_file_create(fd, a->local);
 }
 

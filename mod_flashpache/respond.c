@@ -221,14 +221,15 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
 {
     apr_file_t *file = reopen(r, q);
     apr_bucket *e;
+    bool local;
 
     if (file == NULL) {
         APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
         return;
     }
-    look_again(r, q->file);
+    local = look_again(r, q->file);
     e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
-    if (!may_map(r))
+    if (!local || !may_map(r))
         apr_bucket_file_enable_mmap(e, 0);
 }
 

@@ -14,7 +14,7 @@ APLOG_USE_MODULE(flashpache);
 
 #define USUAL_TIMEOUT apr_time_from_sec(10)
 #define USUAL_PARSED    500
-#define USUAL_LEASES    4000
+#define USUAL_LEASES    2000
 #define MOST_KEPT       1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
@@ -338,7 +338,7 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
-                  "how many answers each child uses again without asking (4000); 0: none"),
+                  "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_TAKE1("FlashpacheSchedule", set_schedule, NULL, RSRC_CONF,
                   "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
     AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,

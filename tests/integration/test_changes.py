@@ -10,6 +10,7 @@ import itertools
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -68,8 +69,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def tmpfs(base):
-    at = base / "tmpfs"
-    at.mkdir()
+    at = Path(tempfile.mkdtemp(prefix="tmpfs-", dir=base))
     change_cases.mount("-t", "tmpfs", "-o", "mode=755", "none", at)
     yield at
     subprocess.run(["umount", "-l", str(at)], check=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 # fstat is newfstatat(fd, "", ..., AT_EMPTY_PATH) in today's libc: a descriptor, not a path.
 FSTAT = re.compile(r'\b(newfstatat|statx)\(\d+<[^>]*>, "",')
+# An open file once more, by its descriptor: no path is walked.
+REOPEN = re.compile(r'\bopenat\([^,]*, "/proc/self/fd/\d+"')
 CALL = re.compile(r"\d+ +(\w+)\(")
 
 
@@ -69,5 +71,6 @@ class PathTrace(Trace):
         super().__init__(pids, log, "%file")
 
     def calls(self, below):
-        """Lines of the trace that name something below a directory, fstat aside."""
-        return [line for line in self.lines() if str(below) in line and not FSTAT.search(line)]
+        """Lines of the trace that name something below a directory, but calls on descriptors."""
+        return [line for line in self.lines()
+                if str(below) in line and not FSTAT.search(line) and not REOPEN.search(line)]

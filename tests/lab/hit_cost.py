@@ -20,6 +20,7 @@ everything slow. Needs root, strace and a build (FLASHPACHE_BUILD, default build
 import argparse
 import fnmatch
 import itertools
+import time
 from dataclasses import dataclass
 
 import call_count
@@ -39,6 +40,7 @@ LIMITS = {
 }
 # CPU of a leased hit to stock's that is aimed at.
 TARGETS = {"None": 0.80, "All": 0.62, "htaccess": 0.48}
+SETTLED_S = 2.5                     # from then on small files are kept by their content
 WARM_UP = 2000                      # requests, on the connections that are measured then
 TRACED = {"httpd": 600, "daemon": 3000}   # requests while these are traced
 RULES = r"""
@@ -108,6 +110,7 @@ def make_trees(base, sizes):
         for size in sizes:
             (directory / f"{size}.bin").write_bytes(b"x" * size)
     (base / "rules" / ".htaccess").write_text(RULES)
+    time.sleep(SETTLED_S)
 
 
 def configurations(base):

@@ -294,10 +294,10 @@ def parse_arguments():
     parser.add_argument("--server", action="append", choices=COLD_SERVERS,
                         help="start only this one cold; may be repeated")
     parser.add_argument("--ttl-ms", type=int, default=3000, help="the daemon's")
-    parser.add_argument("--leases", type=int, default=1000, help="FlashpacheLeases")
-    parser.add_argument("--timeout-ms", type=int, default=1000, help="FlashpacheTimeout")
+    parser.add_argument("--leases", type=int, default=2000, help="FlashpacheLeases")
+    parser.add_argument("--timeout-ms", type=int, default=10000, help="FlashpacheTimeout")
     parser.add_argument("--processes", type=int, default=8, help="of httpd")
-    parser.add_argument("--helpers", type=int, default=8, help="of the daemon")
+    parser.add_argument("--helpers", type=int, default=32, help="of the daemon")
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.quick:

@@ -18,6 +18,7 @@ build/).
 """
 
 import argparse
+import csv
 import ctypes
 import json
 import math
@@ -193,11 +194,10 @@ def load(link, server, base, rate, arguments, seed):
         raise RuntimeError(f"flashpache-bench: {done.stdout}{done.stderr}")
     rows = []
     with open(records) as lines:
-        next(lines)
-        for line in lines:
-            start, latency, size, _, outcome, _ = line.split("\t")
-            assert outcome == "ok", line
-            rows.append((float(latency) / 1e6, int(size), float(start) / 1e6))
+        for row in csv.DictReader(lines, delimiter="\t"):
+            assert row["result"] == "ok", row
+            rows.append((float(row["latency_us"]) / 1e6, int(row["bytes"]),
+                         float(row["start_us"]) / 1e6))
     return json.loads(result.read_text()), rows
 
 

@@ -369,7 +369,7 @@ static void make_content(apr_size_t size)
     write_at(0, size);
     ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
     ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
-    file = fp_file_create_content(fd, size);
+    file = fp_file_create_content(fd, size, true);
     ck_assert_ptr_nonnull(file);
 }
 

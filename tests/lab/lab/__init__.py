@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab: rigs, servers side by side, measurements, and the report of them."""
+
+import os
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
+
+for where in (REPO / "tests" / "integration", REPO / "tests" / "lab"):
+    if str(where) not in sys.path:
+        sys.path.insert(0, str(where))
+sys.dont_write_bytecode = True
+
+
+class Impossible(Exception):
+    """This machine lacks what is needed; the text says what."""

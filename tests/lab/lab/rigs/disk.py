@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that is slower than memory by far, and less memory than documents.
+
+ext4 in an image, with direct I/O so that the image is not cached twice. The server, and with it
+the page cache and the dentries and inodes it uses, is in a cgroup. Its reads are throttled at the
+disk that the image lies on: a throttle on the loop device would let metadata through.
+"""
+
+import random
+import subprocess
+import sys
+
+from lab import servers
+from lab.rigs.cgroup import Cgroup, disk_of, why_not
+from lab.rigs.rig import Premise, Rig, run, unmount
+
+PROBES = 40
+FLAT = 0.15          # reads per request of two windows in a row may differ by so much
+WINDOW_S = 2
+# Which of stat and open of files went to sleep: the kernel counts that for each thread.
+PROBE = """
+import os, resource, sys
+def sleeps(): return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+asleep = [0, 0]
+for path in sys.argv[1:]:
+    before = sleeps(); os.stat(path); between = sleeps(); os.close(os.open(path, os.O_RDONLY))
+    asleep[0] += between > before; asleep[1] += sleeps() > between
+print(*asleep)
+"""
+
+
+class Disk(Rig):
+    name = "disk"
+    programs = {"mkfs.ext4": "e2fsprogs", "losetup": "mount"}
+
+    def __init__(self, directory, content, connections=1024, files=None, iops=150, memory=None,
+                 inode_readahead=32):
+        super().__init__(directory, content, connections, files=directory / "mnt")
+        self.iops = iops
+        self.memory = memory or content.bytes() // 3
+        self.inode_readahead = inode_readahead
+        self.image = directory / "disk.img"
+        self.group = Cgroup("flashpache-lab-disk")
+        self.about = (f"ext4 in a loop image, {self.iops} reads/s, {self.memory >> 20} MiB of memory for page cache, "
+                      f"names and inodes beyond what the idle server takes, set of {content.bytes() >> 20} MiB, "
+                      f"inode_readahead_blks={inode_readahead}")
+
+    def missing(self):
+        reason = why_not()
+        return super().missing() + ([reason] if reason else [])
+
+    def build(self):
+        self.files.mkdir(exist_ok=True)
+        size = int(self.content.bytes() * 1.1) + (64 << 20)
+        run("fallocate", "-l", size, self.image)
+        run("mkfs.ext4", "-q", "-F", self.image)
+        self.remember(loop=run("losetup", "--direct-io=on", "--show", "-f", self.image).strip())
+        run("mount", self.state()["loop"], self.files)
+        super().build()
+        self.fresh()
+
+    def fresh(self):
+        """Nothing of the file system in memory, and an empty group."""
+        run("umount", self.files)
+        run("mount", "-o", f"ro,noatime,inode_readahead_blks={self.inode_readahead}",
+            self.state()["loop"], self.files)
+        self.group.remove()
+        self.group.create()
+
+    def remove(self):
+        unmount(self.files)
+        if "loop" in self.state():
+            run("losetup", "-d", self.state()["loop"], check=False)
+        self.group.remove()
+
+    def place(self, directory):
+        self.fresh()
+        return servers.Place(directory, self.docroot(), connections=self.connections,
+                             server_prefix=self.group.enter())
+
+    def started(self):
+        self.group.limit_memory(self.group.memory_used() + self.memory)
+
+    def reads(self):
+        return self.group.reads(disk_of(self.directory))
+
+    def throttle(self):
+        self.group.limit_reads(disk_of(self.directory), self.iops)
+
+    def warm(self, session, seconds):
+        """Fills the memory at full speed; then, throttled, until the reads per request of two
+        windows agree, or the time is over."""
+        session.ask("fill", seconds / 2)
+        self.throttle()
+        last = None
+        for _ in range(max(1, int(seconds / WINDOW_S))):
+            before = self.reads()
+            found = session.ask("warm", WINDOW_S)
+            each = (self.reads() - before) / max(1, found["requests"])
+            if last is not None and abs(each - last) <= FLAT * last:
+                return
+            last = each
+
+    def check(self):
+        self.fresh()
+        self.started()
+        self.throttle()
+        paths = {self.files / url[1:] for url in self.content.urls(20 * PROBES, 0)}
+        chosen = random.Random(1).sample(sorted(map(str, paths)), min(PROBES, len(paths)))
+        done = subprocess.run([*self.group.enter(), sys.executable, "-c", PROBE, *chosen],
+                              capture_output=True, text=True, check=True)
+        stats, opens = map(int, done.stdout.split())
+        return [Premise("a first stat of a file, or the open after it, sleeps", stats + opens > 0,
+                        f"{stats} and {opens} of {len(chosen)}"),
+                Premise("the set is larger than its memory", self.content.bytes() > 2 * self.memory,
+                        f"{self.content.bytes() >> 20} and {self.memory >> 20} MiB")]

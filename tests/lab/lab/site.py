@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator's own site: its documents, which are only read, what is asked of it, its configuration."""
+
+import glob
+import os
+import random
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import httpd as httpd_tests
+import workload
+
+from lab import Impossible, servers
+from lab.rigs.rig import Premise, Rig
+
+MOST_FILES = 100_000
+# What would reach beyond a private copy of the server: its addresses, logs and files.
+DROPPED = re.compile(r"\s*(Listen|PidFile|ErrorLog|CustomLog|TransferLog|GlobalLog|Mutex|ScoreBoardFile|"
+                     r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+|ForensicLog)\s", re.IGNORECASE)
+OUR_MODULE = re.compile(r"\s*LoadModule\s+flashpache_module", re.IGNORECASE)
+INCLUDE = re.compile(r"\s*(Include|IncludeOptional)\s+(\S+)", re.IGNORECASE)
+VIRTUAL_HOST = re.compile(r"[ \t]*<VirtualHost\s[^>]*>.*?</VirtualHost>[^\n]*\n", re.IGNORECASE | re.DOTALL)
+TLS = re.compile(r"^\s*SSLEngine\s+(on|optional)", re.IGNORECASE | re.MULTILINE)
+
+
+class SiteContent:
+    """URL paths in the order of a log, or all files of a document root alike."""
+
+    def __init__(self, paths, in_order, text):
+        if not paths:
+            raise Impossible("there is nothing to ask for: no file, or no line of the log that can be used")
+        self.paths, self.in_order, self.text = paths, in_order, text
+
+    def urls(self, count, seed):
+        if not self.in_order:
+            return random.Random(seed).choices(self.paths, k=count)
+        start = random.Random(seed).randrange(len(self.paths))
+        return [self.paths[(start + i) % len(self.paths)] for i in range(count)]
+
+    def bytes(self):
+        return 0
+
+
+def from_log(path):
+    paths, left_out = workload.from_log(path, 10 * MOST_FILES)
+    why = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
+    return SiteContent(paths, True, f"{len(paths)} requests of {path} in their order"
+                                    + (f" (left out: {why})" if why else ""))
+
+
+def from_tree(docroot):
+    """Every regular file, hidden ones left out; nothing is opened."""
+    found = []
+    for where, directories, names in os.walk(docroot):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
+        found += [os.path.join(where, name) for name in sorted(names) if not name.startswith(".")]
+        if len(found) >= MOST_FILES:
+            break
+    paths = ["/" + quote(os.path.relpath(path, docroot)) for path in found[:MOST_FILES] if os.path.isfile(path)]
+    return SiteContent(paths, False, f"{len(paths)} files of {docroot}, all alike: with an access log the result would "
+                                     "be that of the site's own visitors")
+
+
+class Site(Rig):
+    """Not a rig that is built: the documents are where they are, and stay as they are."""
+
+    name = "site"
+
+    def __init__(self, directory, content, connections, docroot, site_config=None):
+        super().__init__(directory, content, connections, files=docroot)
+        self.site_config = site_config
+        kind, mount = file_system(docroot)
+        self.about = f"{docroot}, on {kind} mounted at {mount}; {content.text}; {connections} connections"
+
+    def build(self):
+        """There is nothing to build."""
+
+    def place(self, directory):
+        return servers.Place(directory, self.files, connections=self.connections, site_config=self.site_config)
+
+    def check(self):
+        sample = self.content.urls(50, 1)
+        there = sum(os.path.isfile(self.files / url.split("?")[0].lstrip("/")) for url in sample)
+        return [Premise("what is asked for are files", there > len(sample) // 2, f"{there} of {len(sample)} are")]
+
+
+def file_system(path):
+    """(type, mount point) of what a path lies on."""
+    path = os.path.realpath(path)
+    with open("/proc/self/mounts") as mounts:
+        rows = [line.split()[1:3] for line in mounts]
+    mount, kind = max(((m, k) for m, k in rows if path == m or path.startswith(m.rstrip("/") + "/")),
+                      key=lambda row: len(row[0]))
+    return kind, mount
+
+
+class SiteConfig:
+    """A copy of an httpd configuration that touches nothing of the server that it is from."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        text = self.path.read_text(errors="replace")
+        found = re.search(r'^\s*ServerRoot\s+"?([^"\s]+)', text, re.IGNORECASE | re.MULTILINE)
+        self.root = Path(found.group(1)) if found else self.path.parent
+        self.variables = dict(re.findall(r"^\s*export\s+(\w+)=(\S+)", self.variables_text(), re.MULTILINE))
+        whole = "".join(self.lines(text))
+        self.hosts_left_out = sum(bool(TLS.search(host)) for host in VIRTUAL_HOST.findall(whole))
+        self.template = VIRTUAL_HOST.sub(lambda m: "" if TLS.search(m.group()) else m.group(), whole)
+
+    def variables_text(self):
+        """Debian's envvars; its suffix for several instances is empty."""
+        path = self.root / "envvars"
+        text = path.read_text() if path.exists() else ""
+        return re.sub(r"\$SUFFIX|\$\{SUFFIX\}", "", text)
+
+    def lines(self, text):
+        """Its lines with included files in place, without what must be ours."""
+        for name, value in self.variables.items():
+            text = text.replace("${%s}" % name, value)
+        for line in text.replace("\\\n", " ").splitlines(keepends=True):
+            included = INCLUDE.match(line)
+            if included:
+                for path in sorted(glob.glob(str(self.root / included.group(2).strip('"')))):
+                    yield from self.lines(Path(path).read_text(errors="replace") + "\n")
+            elif not DROPPED.match(line) and not OUR_MODULE.match(line):
+                yield line
+
+    def docroot(self):
+        found = re.search(r'^\s*DocumentRoot\s+"?([^"\n]+?)"?\s*$', self.template, re.IGNORECASE | re.MULTILINE)
+        if not found:
+            raise Impossible(f"{self.path} has no DocumentRoot without TLS: name one on the command line")
+        return Path(found.group(1))
+
+    def text(self, directory, host, port):
+        """For a server with files of its own in a directory, at a private address."""
+        head = (f"ServerName localhost\nListen {host}:{port}\nPidFile {directory}/httpd.pid\n"
+                f"DefaultRuntimeDir {directory}\nMutex pthread\nErrorLog {directory}/error.log\n"
+                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n")
+        body = re.sub(r"<VirtualHost\s[^>]*>", f"<VirtualHost {host}:{port}>", self.template, flags=re.IGNORECASE)
+        return body + "\n" + head

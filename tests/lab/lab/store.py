@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results: a directory with one JSON file for each measurement, so that a run can go on."""
+
+import json
+import os
+from pathlib import Path
+
+
+class Store:
+    """<directory>/<experiment>/<server>/<step>.<round>.json"""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def path(self, experiment, server, step, number):
+        return self.directory / experiment / server / f"{step}.{number}.json"
+
+    def has(self, *key):
+        return self.path(*key).exists()
+
+    def put(self, key, value):
+        path = self.path(*key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A run that is stopped here leaves the whole file or none.
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(value))
+        os.replace(temporary, path)
+
+    def get(self, *key):
+        return json.loads(self.path(*key).read_text()) if self.has(*key) else None
+
+    def rounds(self, experiment, server, step):
+        """The results of all rounds, in order, those left out that failed."""
+        folder = self.directory / experiment / server
+        paths = sorted(folder.glob(f"{step}.*.json"), key=lambda p: int(p.suffixes[-2][1:]))
+        found = [json.loads(path.read_text()) for path in paths]
+        return [each for each in found if "failure" not in each]
+
+    def failures(self):
+        """(experiment, server, step, text) of everything that could not be measured."""
+        for path in sorted(self.directory.glob("*/*/*.json")):
+            text = json.loads(path.read_text()).get("failure")
+            if text:
+                yield path.parts[-3], path.parts[-2], path.name.rsplit(".", 2)[0], text
+
+    def facts(self, name, value=None):
+        """Facts of the run as a whole: machine, plan, premises."""
+        path = self.directory / f"{name}.json"
+        if value is not None:
+            path.write_text(json.dumps(value, indent=1))
+        return json.loads(path.read_text()) if path.exists() else {}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes and removes names in directories until it is ended: writer.py PARENT HOW_MANY COUNT_FILE.
+
+A name every PAUSE_S, in the first HOW_MANY directories of PARENT in turn; COUNT_FILE says how many.
+"""
+
+import itertools
+import sys
+import time
+from pathlib import Path
+
+PAUSE_S = 0.001
+REPORT_EVERY = 100
+
+
+def main():
+    parent, how_many, count_file = sys.argv[1:4]
+    places = sorted(p for p in Path(parent).iterdir() if p.is_dir())[:int(how_many)]
+    for number, place in enumerate(itertools.cycle(places), 1):
+        name = place / "comes-and-goes"
+        name.write_bytes(b"")
+        name.unlink()
+        if number % REPORT_EVERY == 0:
+            Path(count_file).write_text(str(number))
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main()
