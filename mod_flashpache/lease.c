@@ -18,6 +18,7 @@
 #include "wire.h"
 
 #define SWEEP_MS          1000u
+#define SWEEP_MOST        10000u
 #define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
 
 /* Where the shared table tells of a step, and what stood there. */
@@ -119,8 +120,8 @@ static void sweep(apr_uint32_t now)
 
     if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
         return;
-    fp_table_drop_if(leases, is_over);
-    fp_table_drop_if(ways, is_way_over);
+    fp_table_drop_if(leases, is_over, SWEEP_MOST);
+    fp_table_drop_if(ways, is_way_over, SWEEP_MOST);
 }
 
 static apr_size_t make_key(char *key, const void *owner, const char *path, apr_size_t len)

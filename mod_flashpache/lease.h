@@ -54,7 +54,8 @@ void fp_lease_init(apr_pool_t *p, int limit);
 /*
  * The lease on what owner (a server's settings: they decide what is asked)
  * asked about the path, retained for the caller; NULL if there is none in
- * force.  Once a second what holds no longer goes, and its files are closed.
+ * force.  Once a second what holds no longer goes, and its files are closed; of very
+ * many leases a part each time.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len);
 

@@ -19,6 +19,7 @@ struct shard {
 
 struct fp_table {
     atomic_flag sweeping;
+    unsigned swept;            /* the shard at which a sweep is */
     unsigned n_shards;
     struct shard *shards;
 };
@@ -206,21 +207,28 @@ static bool sweep_some(struct shard *s, bool (*over)(const struct fp_item *item)
     return more;
 }
 
-static void sweep_shard(struct shard *s, bool (*over)(const struct fp_item *item))
+static void begin_sweep(struct shard *s)
 {
     pthread_mutex_lock(&s->mutex);
     s->sweep = s->items;
     pthread_mutex_unlock(&s->mutex);
-    while (sweep_some(s, over))
-        ;
 }
 
-void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item))
+void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item),
+                      unsigned most)
 {
+    unsigned looked = 0, done = 0;
+
     if (atomic_flag_test_and_set(&t->sweeping))
         return;
-    for (unsigned i = 0; i < t->n_shards; i++)
-        sweep_shard(&t->shards[i], over);
+    /* Once around, from the middle of a shard to there. */
+    for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {
+        if (sweep_some(&t->shards[t->swept], over))
+            continue;
+        t->swept = (t->swept + 1) % t->n_shards;
+        begin_sweep(&t->shards[t->swept]);
+        done++;
+    }
     atomic_flag_clear(&t->sweeping);
 }
 
@@ -262,6 +270,7 @@ struct fp_table *fp_table_create(apr_pool_t *p, int limit)
     unsigned most = limit > 0 ? (unsigned)limit : 0;
 
     atomic_flag_clear(&t->sweeping);
+    t->swept = 0;
     t->n_shards = shards_for(limit);
     t->shards = apr_pcalloc(p, t->n_shards * sizeof(t->shards[0]));
     for (unsigned i = 0; i < t->n_shards; i++) {

@@ -55,9 +55,10 @@ void fp_table_drop(struct fp_table *t, struct fp_item *item);
 
 /*
  * No longer keeps those for which over says so; it must not use the table.
- * A few at a time, so that others need not wait for the whole table; does
- * nothing while another thread does this.
+ * Looks at about most things, the next time at those that follow; a few at a
+ * time, so that others need not wait.  Does nothing while another thread does this.
  */
-void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item));
+void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item),
+                      unsigned most);
 
 #endif

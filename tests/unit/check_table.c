@@ -214,7 +214,7 @@ static void sweep_every_other(void)
     ck_assert_uint_eq(alive, 2000);
     held = fp_table_get(table, "10", 2);
     for (int again = 0; again < 2; again++) {
-        fp_table_drop_if(table, is_over);
+        fp_table_drop_if(table, is_over, UINT_MAX);
         ck_assert_uint_eq(alive, 1001);
         for (int i = 0; i < 2000; i++)
             ck_assert(is_numbered_kept("", i) == (i % 2 != 0));
@@ -232,10 +232,10 @@ END_TEST
 START_TEST(sweep_of_all_and_of_nothing)
 {
     table = fp_table_create(pool, 1000);
-    fp_table_drop_if(table, is_over);
+    fp_table_drop_if(table, is_over, UINT_MAX);
     for (int i = 0; i < 1000; i++)
         put_numbered("", i)->is_over = true;
-    fp_table_drop_if(table, is_over);
+    fp_table_drop_if(table, is_over, UINT_MAX);
     ck_assert_uint_eq(alive, 0);
     put("a");
     ck_assert(is_kept("a"));
@@ -342,7 +342,7 @@ static void *hammer(void *arg)
             fp_item_release(held);
         held = item;
         if (r % 1024 == 0)
-            fp_table_drop_if(table, is_over);
+            fp_table_drop_if(table, is_over, UINT_MAX);
     }
     fp_item_release(held);
     return NULL;
@@ -359,7 +359,7 @@ START_TEST(threads_share_a_table)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
     ck_assert_uint_le(alive, ROOM);
     ck_assert_uint_gt(alive, 0);
-    fp_table_drop_if(table, is_over);
+    fp_table_drop_if(table, is_over, UINT_MAX);
     for (int i = 0; i < KEYS; i++)
         put_numbered("after", i);
     ck_assert_uint_eq(alive, ROOM);
