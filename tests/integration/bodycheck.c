@@ -209,17 +209,17 @@ static void start(CURLM *multi, struct transfer *x)
 		die("cannot start a transfer", x->target->url);
 }
 
-/* A server may close a connection that was idle just when it is used again (RFC 9112,
- * 9.5): then, and only once, a client asks again.  It must be rare. */
+/* A server may close a connection just when it is used (RFC 9112, 9.5), as event does with
+ * those of a process that it ends: then, and only once, a client asks again.  It must be
+ * rare; a process that crashes is found by its server's log. */
 static bool was_closed_before(const struct run *run, const struct transfer *x,
 			      CURLcode result)
 {
-	long connects = 1, status = 0;
+	long status = 0;
 
-	curl_easy_getinfo(x->easy, CURLINFO_NUM_CONNECTS, &connects);
 	curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
 	return run->again <= run->started / 1000 && !x->again &&
-	       connects == 0 && status == 0 && x->received == 0 &&
+	       status == 0 && x->received == 0 &&
 	       (result == CURLE_SEND_ERROR || result == CURLE_GOT_NOTHING);
 }
 
