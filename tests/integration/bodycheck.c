@@ -42,7 +42,6 @@ struct transfer {
 	size_t received;
 	bool differs;
 	size_t differs_at;
-	bool again;		/* it is asked for a second time */
 };
 
 struct options {
@@ -58,7 +57,7 @@ struct run {
 	struct target *targets;
 	size_t target_count;
 	unsigned weight_sum;
-	unsigned long started, bodies, wrong, failed, again;
+	unsigned long started, bodies, wrong, failed;
 	uint64_t random;
 };
 
@@ -200,29 +199,6 @@ static void set_up(CURL *easy, const struct options *opt, struct transfer *x)
 		curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, opt->encoding);
 }
 
-static void start(CURLM *multi, struct transfer *x)
-{
-	x->received = 0;
-	x->differs = false;
-	curl_easy_setopt(x->easy, CURLOPT_URL, x->target->url);
-	if (curl_multi_add_handle(multi, x->easy) != CURLM_OK)
-		die("cannot start a transfer", x->target->url);
-}
-
-/* A server may close a connection just when it is used (RFC 9112, 9.5), as event does with
- * those of a process that it ends: then, and only once, a client asks again.  It must be
- * rare; a process that crashes is found by its server's log. */
-static bool was_closed_before(const struct run *run, const struct transfer *x,
-			      CURLcode result)
-{
-	long status = 0;
-
-	curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-	return run->again <= run->started / 1000 && !x->again &&
-	       status == 0 && x->received == 0 &&
-	       (result == CURLE_SEND_ERROR || result == CURLE_GOT_NOTHING);
-}
-
 /* Start one transfer, unless enough were started. */
 static void launch(struct run *run, CURLM *multi, struct transfer *x)
 {
@@ -230,8 +206,11 @@ static void launch(struct run *run, CURLM *multi, struct transfer *x)
 		return;
 	run->started++;
 	x->target = pick(run);
-	x->again = false;
-	start(multi, x);
+	x->received = 0;
+	x->differs = false;
+	curl_easy_setopt(x->easy, CURLOPT_URL, x->target->url);
+	if (curl_multi_add_handle(multi, x->easy) != CURLM_OK)
+		die("cannot start a transfer", x->target->url);
 }
 
 static void complain(const struct run *run, const char *what,
@@ -281,13 +260,6 @@ static void reap(struct run *run, CURLM *multi)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&x);
-		if (was_closed_before(run, x, result)) {
-			curl_multi_remove_handle(multi, easy);
-			x->again = true;
-			run->again++;
-			start(multi, x);
-			continue;
-		}
 		judge(run, x, result);
 		curl_multi_remove_handle(multi, easy);
 		launch(run, multi, x);
@@ -387,8 +359,8 @@ int main(int argc, char **argv)
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		die("libcurl", "curl_global_init failed");
 	fetch_all(&run);
-	printf("bodies=%lu wrong=%lu failed=%lu again=%lu\n", run.bodies, run.wrong,
-	       run.failed, run.again);
+	printf("bodies=%lu wrong=%lu failed=%lu\n", run.bodies, run.wrong,
+	       run.failed);
 	free_targets(&run);
 	curl_global_cleanup();
 	return run.wrong || run.failed ? 1 : 0;

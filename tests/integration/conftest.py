@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -155,13 +156,15 @@ class Lab:
 
     def end(self):
         problems = []
+        # A child of stock event that ends within some milliseconds of a connection's end may
+        # crash, in the MPM itself.
+        time.sleep(0.25)
         for one in reversed(self.started):
             crashes = crashes_of(one)
             try:
                 one.stop()
             except Exception as problem:  # end the others too, then say it
                 problems.append(problem)
-            # A stock child may crash at its end, when connections close just before.
             if getattr(one, "module", None):
                 crashes = crashes_of(one)
             if crashes:

@@ -57,6 +57,13 @@ def hot(base):
     return root, weighted
 
 
+# A threaded child whose workers are all busy closes the connections that wait for their next
+# request, in stock httpd too, and a request may be under way on them: each child has more
+# workers than there are clients.
+LIMITS = "ServerLimit 2\nStartServers 2\nThreadLimit 80\nThreadsPerChild 80\n" \
+         "MinSpareThreads 1\nMaxSpareThreads 160\nMaxRequestWorkers 160\n"
+
+
 def config(root):
     parts = []
     for mmap in SWITCHES:
@@ -78,6 +85,7 @@ def servers(lab, hot, certificate):
         if mpm not in made:
             made[mpm] = lab.under_test(f"flash-{mpm}", root, mpm=mpm, tls=certificate,
                                        http2=mpm != "prefork", config=config(root),
+                                       limits=None if mpm == "prefork" else LIMITS,
                                        daemon_settings={"ttl_ms": 60000})
         return made[mpm]
     return of
