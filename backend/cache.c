@@ -204,7 +204,7 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { now_ms, false, true };
+    const struct moment at = { .now_ms = now_ms, .use = true };
     bool known = lookup(c, path, len, names, &at, a);
 
     if (known)
@@ -217,7 +217,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
 bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
                    uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { now_ms, false, false };
+    const struct moment at = { .now_ms = now_ms };
 
     return lookup(c, path, len, names, &at, a);
 }
@@ -225,7 +225,7 @@ bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned na
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
                            uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { now_ms, true, true };
+    const struct moment at = { .now_ms = now_ms, .stale = true, .use = true };
 
     if (!lookup(c, path, len, names, &at, a))
         return false;
@@ -253,7 +253,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
                         uint64_t now_ms, struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
-    const struct moment at = { now_ms, false, false };
+    const struct moment at = { .now_ms = now_ms };
 
     if (count_steps(e, names, &at) == 0 || !e->is_place)
         return false;

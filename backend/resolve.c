@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -19,7 +18,6 @@
 #include "trail.h"
 #include "watch.h"
 
-#define PROC_FD_NAME 32     /* "/proc/self/fd/" and a number */
 #define MAX_LINKS    40     /* followed for one step, as by the kernel */
 #define READ_PIECE   65536  /* bytes of one read ahead */
 
@@ -74,20 +72,15 @@ static bool is_within(const struct fp_resolver *r, const char *path, size_t len)
     return false;
 }
 
-static void proc_name(char name[PROC_FD_NAME], int fd)
-{
-    snprintf(name, PROC_FD_NAME, "/proc/self/fd/%d", fd);
-}
-
 /* A link may lead out of the roots: ask the kernel where the file really is. */
 static bool opened_within(const struct fp_resolver *r, int fd)
 {
-    char name[PROC_FD_NAME], real[FP_MAX_PATH + 1];
+    char name[FP_FD_NAME], real[FP_MAX_PATH + 1];
     ssize_t n;
 
     if (is_everywhere(r))
         return true;
-    proc_name(name, fd);
+    fp_fd_name(name, fd);
     n = readlink(name, real, sizeof(real));
     return n > 0 && (size_t)n < sizeof(real) && is_within(r, real, (size_t)n);
 }
@@ -433,11 +426,11 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
 static fp_status open_file(const struct fp_resolver *r, int place,
                            struct fp_meta *m, int *fd_r)
 {
-    char name[PROC_FD_NAME];
+    char name[FP_FD_NAME];
     uint32_t mount;
     fp_status st;
 
-    proc_name(name, place);
+    fp_fd_name(name, place);
     *fd_r = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (*fd_r == -1 && (errno == EACCES || errno == EPERM))
         return FP_OK;

@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
+
+#include "proto/fdio.h"
 
 /*
  * A directory tells of names and modes in it, a file of what is written to it: a
@@ -33,10 +34,10 @@ static void make_key(struct fp_watch_key *key, int wd)
 
 fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key)
 {
-    char name[32];
+    char name[FP_FD_NAME];
     int wd;
 
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    fp_fd_name(name, fd);
     wd = inotify_add_watch(inotify, name, directory ? IN_ATTRIB | OF_NAMES
                            : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
     if (wd == -1)

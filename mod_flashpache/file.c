@@ -18,17 +18,15 @@
 
 struct fp_file {
     atomic_uint references;
-    int fd;                         /* -1: it is mapped */
+    int fd;                         /* -1: it is mapped, and never read */
     bool local;
-    bool sealed;                    /* fd was of a content, not of a file */
-    const char *content;            /* NULL: it is read */
-    apr_size_t size;                /* of the content */
+    bool sealed;                    /* fd is, or was, of a content, not of a file */
     atomic_bool served;             /* in a response before */
-    _Atomic(struct kept *) kept;    /* NULL: nobody wanted it mapped yet */
+    _Atomic(struct whole *) whole;  /* NULL: nobody wanted it mapped yet */
 };
 
-/* A whole file, mapped once for all its responses. */
-struct kept {
+/* All of a file or content, mapped once for all its responses. */
+struct whole {
     void *base;
     size_t size;
 };
@@ -81,38 +79,52 @@ struct fp_file *fp_file_create(int fd, bool local)
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
     file->sealed = false;
-    file->content = NULL;
     atomic_init(&file->served, false);
-    atomic_init(&file->kept, NULL);
+    atomic_init(&file->whole, NULL);
     return file;
+}
+
+static struct whole *map_whole(int fd, size_t size, int flags)
+{
+    struct whole *whole = malloc(sizeof(*whole));
+
+    if (whole == NULL)
+        return NULL;
+    whole->size = size;
+    whole->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
+    if (whole->base != MAP_FAILED)
+        return whole;
+    free(whole);
+    return NULL;
+}
+
+static void unmap(struct whole *whole)
+{
+    if (whole == NULL)
+        return;
+    munmap(whole->base, whole->size);
+    free(whole);
+}
+
+static struct whole *whole_of(const struct fp_file *file)
+{
+    /* Acquire: another thread may have filled it in. */
+    return atomic_load_explicit(&file->whole, memory_order_acquire);
 }
 
 struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool again)
 {
     struct fp_file *file = fp_file_create(fd, true);
-    void *p;
 
     if (file == NULL)
         return NULL;
     file->sealed = true;
-    if (!again)
-        return file;
     /* Private: Linux before 6.7 maps what is sealed in no other way. */
-    p = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (p != MAP_FAILED) {
-        file->content = p;
-        file->size = size;
+    if (again)
+        atomic_init(&file->whole, map_whole(fd, size, MAP_PRIVATE | MAP_POPULATE));
+    if (whole_of(file) != NULL)
         close_descriptor(file);
-    }
     return file;
-}
-
-static void unmap(struct kept *kept)
-{
-    if (kept == NULL)
-        return;
-    munmap(kept->base, kept->size);
-    free(kept);
 }
 
 void fp_file_retain(struct fp_file *file)
@@ -130,9 +142,7 @@ void fp_file_release(struct fp_file **fp)
     if (file == NULL
         || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->content != NULL)
-        munmap((void *)file->content, file->size);
-    unmap(atomic_load_explicit(&file->kept, memory_order_relaxed));
+    unmap(whole_of(file));
     close_descriptor(file);
     free(file);
 }
@@ -205,24 +215,15 @@ static const apr_bucket_type_t bucket_type_mapping = {
     apr_bucket_shared_copy
 };
 
-/* ---- a file that stays mapped ---- */
+/* ---- what stays mapped ---- */
 
-static struct kept *map_whole(int fd)
+static struct whole *map_file(int fd)
 {
-    struct kept *kept;
     struct stat st;
 
     if (fstat(fd, &st) == -1 || st.st_size <= 0 || (apr_size_t)st.st_size > MAP_SIZE)
         return NULL;
-    kept = malloc(sizeof(*kept));
-    if (kept == NULL)
-        return NULL;
-    kept->size = (size_t)st.st_size;
-    kept->base = mmap(NULL, kept->size, PROT_READ, MAP_SHARED, fd, 0);
-    if (kept->base != MAP_FAILED)
-        return kept;
-    free(kept);
-    return NULL;
+    return map_whole(fd, (size_t)st.st_size, MAP_SHARED);
 }
 
 /* Also says that it is served now. */
@@ -231,41 +232,43 @@ static bool was_served(struct fp_file *file)
     return atomic_exchange_explicit(&file->served, true, memory_order_relaxed);
 }
 
-/* Is the file mapped, up to end at least? */
-static bool keep_mapped(struct fp_file *file, apr_off_t end)
+/* The mapping to send length bytes from; NULL: read them, or map them alone. */
+static const struct whole *keep(struct fp_file *file, apr_size_t length, bool map)
 {
-    struct kept *kept = atomic_load_explicit(&file->kept, memory_order_acquire), *mine;
+    struct whole *there = whole_of(file), *mine;
 
-    if (kept == NULL) {
-        mine = map_whole(file->fd);
-        if (mine == NULL)
-            return false;
-        /* Another thread may have been faster: one mapping is enough. */
-        if (atomic_compare_exchange_strong_explicit(&file->kept, &kept, mine,
-                                                    memory_order_acq_rel, memory_order_acquire))
-            kept = mine;
-        else
-            unmap(mine);
-    }
-    return end <= (apr_off_t)kept->size;
+    if (file->sealed)
+        return there;
+    if (!map || !file->local || (length < MAP_LEAST && !was_served(file)))
+        return NULL;
+    if (there != NULL)
+        return there;
+    mine = map_file(file->fd);
+    if (mine == NULL)
+        return NULL;
+    if (atomic_compare_exchange_strong_explicit(&file->whole, &there, mine,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return mine;
+    /* Another thread was faster: one mapping is enough. */
+    unmap(mine);
+    return there;
 }
 
-static apr_status_t kept_read(apr_bucket *e, const char **str, apr_size_t *len,
-                              apr_read_type_e block)
+static apr_status_t whole_read(apr_bucket *e, const char **str, apr_size_t *len,
+                               apr_read_type_e block)
 {
     const struct shared *s = e->data;
-    const struct kept *kept = atomic_load_explicit(&s->file->kept, memory_order_acquire);
 
     (void)block;
-    *str = (const char *)kept->base + e->start;
+    *str = (const char *)whole_of(s->file)->base + e->start;
     *len = e->length;
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_kept = {
-    "FLASHPACHE_KEPT", 5, APR_BUCKET_DATA,
+static const apr_bucket_type_t bucket_type_whole = {
+    "FLASHPACHE_WHOLE", 5, APR_BUCKET_DATA,
     bucket_destroy,
-    kept_read,
+    whole_read,
     apr_bucket_setaside_noop,
     apr_bucket_shared_split,
     apr_bucket_shared_copy
@@ -311,24 +314,6 @@ static bool become_mapping(apr_bucket *e)
 
 /* ---- reading ---- */
 
-/* The mapping is the file's, and lives as long as the bucket does. */
-static apr_status_t content_read(apr_bucket *e, const char **str, apr_size_t *len)
-{
-    const struct fp_file *file = ((struct shared *)e->data)->file;
-    apr_size_t n;
-
-    *str = NULL;
-    *len = 0;
-    if (e->length > 0 && (apr_size_t)e->start >= file->size)
-        return APR_EOF;
-    n = file->size - (apr_size_t)e->start;
-    if (n < e->length)
-        apr_bucket_split(e, n);
-    *str = file->content + e->start;
-    *len = e->length;
-    return APR_SUCCESS;
-}
-
 static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
                                 apr_read_type_e block)
 {
@@ -337,8 +322,6 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     apr_status_t rv;
     char *buf;
 
-    if (s->file->content != NULL)
-        return content_read(e, str, len);
     if (become_mapping(e))
         return mapping_read(e, str, len, block);
     *str = NULL;
@@ -375,14 +358,13 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
 {
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
     struct shared *s = apr_bucket_alloc(sizeof(*s), list);
+    const struct whole *whole = keep(file, length, map);
 
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
     e->list = list;
-    e->type = &fp_bucket_type_file;
-    if (map && file->local && !file->sealed && (length >= MAP_LEAST || was_served(file))
-        && keep_mapped(file, offset + (apr_off_t)length))
-        e->type = &bucket_type_kept;
+    e->type = whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size
+        ? &bucket_type_whole : &fp_bucket_type_file;
     s->file = file;
     s->map = map;
     fp_file_retain(file);
@@ -397,9 +379,10 @@ apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool 
     apr_bucket *e;
     char *buf;
 
-    if (file->content != NULL && (apr_off_t)file->size == length)
-        return fp_file_bucket_create(file, 0, file->size, false, list);
-    if (file->content != NULL || !file->local || length > FP_FILE_SMALL
+    if (file->fd == -1)
+        return (apr_off_t)whole_of(file)->size == length
+            ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
+    if (!file->local || length > FP_FILE_SMALL
         || (map && length >= KEEP_LEAST && !file->sealed && was_served(file)))
         return NULL;
     buf = apr_bucket_alloc(n, list);

@@ -37,14 +37,14 @@ struct fp_way {
 };
 
 static struct fp_table *leases, *ways;
+static int most_leases;
 static unsigned most_descriptors;
-static bool keeps;               /* any at all */
 
 void fp_lease_init(apr_pool_t *p, int limit)
 {
     struct rlimit rl;
 
-    keeps = limit > 0;
+    most_leases = limit;
     most_descriptors = UINT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
@@ -212,20 +212,20 @@ static bool is_same_way(const struct fp_way *way, const struct fp_answer *a,
     return true;
 }
 
-/* Retained for the caller; NULL when out of memory. */
+/* Retained for the caller; NULL when out of memory.  share: with others, from now on too. */
 static struct fp_way *way_for(const void *owner, const char *path, const struct fp_answer *a,
-                              struct fp_slots_view *view)
+                              struct fp_slots_view *view, bool share)
 {
     char key[sizeof(owner) + FP_MAX_PATH];
     apr_size_t len = make_key(key, owner, path, a->steps[a->n_steps - 2].end);
-    struct fp_way *way = a->again ? (struct fp_way *)fp_table_get(ways, key, len) : NULL;
+    struct fp_way *way = share ? (struct fp_way *)fp_table_get(ways, key, len) : NULL;
 
     if (way != NULL && is_same_way(way, a, view))
         return way;
     if (way != NULL)
         fp_item_release(&way->item);
     way = create_way(a, key, len, view);
-    if (way != NULL && a->again && view != NULL)
+    if (way != NULL && share)
         fp_table_put(ways, &way->item);
     return way;
 }
@@ -266,7 +266,7 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
 }
 
 /* NULL: there is none, or no memory.  Takes the descriptor. */
-static struct fp_file *file_of(struct fp_answer *a)
+static struct fp_file *file_of(struct fp_answer *a, bool again)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     int fd = a->fd;
@@ -275,7 +275,7 @@ static struct fp_file *file_of(struct fp_answer *a)
     if (fd == -1)
         return NULL;
     return a->content
-        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keeps && a->again)
+        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, again)
         : fp_file_create(fd, a->local);
 }
 
@@ -305,6 +305,7 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view)
 {
+    const bool again = a->again && view != NULL && most_leases > 0;
     struct fp_lease *lease = create(owner, path, len, a, view);
 
     if (lease == NULL) {
@@ -312,18 +313,17 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         fp_slots_view_release(&view);
         return NULL;
     }
-    lease->file = file_of(a);
+    lease->file = file_of(a, again);
     if (lease->file != NULL)
         format_headers(&lease->headers, fp_step_target(lease->last));
     if (a->n_steps > 1) {
-        lease->way = way_for(owner, path, a, view);
+        lease->way = way_for(owner, path, a, view, again);
         if (lease->way == NULL) {
             fp_item_release(&lease->item);
             return NULL;
         }
     }
-    if (a->again && view != NULL
-        && (lease->file == NULL || fp_file_descriptors() <= most_descriptors))
+    if (again && (lease->file == NULL || fp_file_descriptors() <= most_descriptors))
         fp_table_put(leases, &lease->item);
     return lease;
 }

@@ -10,6 +10,7 @@
 #include <http_request.h>
 #include <util_filter.h>
 
+#include "fdio.h"
 #include "file.h"
 #include "lease.h"
 #include "request.h"
@@ -205,13 +206,15 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
     int fd = fp_file_descriptor(q->file);
+    char name[FP_FD_NAME];
     apr_file_t *file = NULL;
 
     if (fd == -1 || q->lease->stale || r->header_only || is_secondary(r->connection)
         || r->finfo.size <= (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
         || (!sendfile && !is_async()))
         return NULL;
-    if (apr_file_open(&file, apr_psprintf(r->pool, "/proc/self/fd/%d", fd), APR_FOPEN_READ
+    fp_fd_name(name, fd);
+    if (apr_file_open(&file, name, APR_FOPEN_READ
                       | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool) != APR_SUCCESS)
         return NULL;
     return file;

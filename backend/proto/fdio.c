@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,11 @@ void fp_close(int *fd)
         close(*fd);
     *fd = -1;
     errno = saved;
+}
+
+void fp_fd_name(char name[FP_FD_NAME], int fd)
+{
+    snprintf(name, FP_FD_NAME, "/proc/self/fd/%d", fd);
 }
 
 bool fp_is_sealed(int fd, uint64_t size)

@@ -200,12 +200,7 @@ MaxKeepAliveRequests 0
     def stop(self):
         if self.process is None:
             return
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        procs.end(self.process)
         self.process = None
 
     def __enter__(self):

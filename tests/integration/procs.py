@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading /proc: who is whose child, and how many descriptors somebody holds."""
+"""Processes: who is whose child, how many descriptors somebody holds, and their end."""
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 
@@ -49,3 +51,13 @@ def state(pid):
 def fd_count(pid):
     """How many descriptors a process holds."""
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def end(process, seconds=15):
+    """Asks a Popen with a session of its own to end; ends the session where it does not."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -68,20 +68,6 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-int __real_getrlimit(int resource, struct rlimit *limit);
-int __wrap_getrlimit(int resource, struct rlimit *limit);
-
-/* For lease.c, by the linker: a lease is allowed for each fourth descriptor, and
- * these hold none. */
-int __wrap_getrlimit(int resource, struct rlimit *limit)
-{
-    int status = __real_getrlimit(resource, limit);
-
-    if (resource == RLIMIT_NOFILE)
-        limit->rlim_cur = RLIM_INFINITY;
-    return status;
-}
-
 /* ---- paths ---- */
 
 static unsigned n_paths;

@@ -15,6 +15,7 @@
 
 #include "cache.h"
 #include "proto/answer.h"
+#include "proto/slots.h"
 #include "unit.h"
 
 static inline uint64_t kit_number(const char *path, size_t len, char version)
@@ -140,6 +141,34 @@ static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
                               struct fp_answer *a)
 {
     return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
+}
+
+/* What a child remembers of an answer that it may use again. */
+struct kit_lease {
+    unsigned n;
+    uint32_t slots[FP_MAX_STEPS], generations[FP_MAX_STEPS];
+};
+
+static inline struct kit_lease kit_take_lease(const struct fp_answer *a)
+{
+    struct kit_lease l = { .n = 0 };
+
+    ck_assert(a->again);
+    for (; l.n < a->n_steps; l.n++) {
+        l.slots[l.n] = a->steps[l.n].slot;
+        l.generations[l.n] = a->steps[l.n].generation;
+    }
+    return l;
+}
+
+static inline bool kit_holds_at(const struct kit_lease *l, const struct fp_slots_view *view,
+                                uint64_t ms)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        if (!fp_slots_view_holds(view, l->slots[i], l->generations[i], ms))
+            return false;
+    }
+    return l->n > 0;
 }
 
 #endif

@@ -107,36 +107,20 @@ static bool known(const char *path)
     return kit_lookup(cache, path, kit_now_ms, &answer);
 }
 
-struct lease {
-    unsigned n;
-    uint32_t slots[FP_MAX_STEPS], generations[FP_MAX_STEPS];
-};
-
 /* As whoever waited for a walk gets one: that is no use of it. */
-static struct lease take_lease(const char *path)
+static struct kit_lease take_lease(const char *path)
 {
-    struct lease l = { .n = 0 };
-
     ck_assert_msg(fp_cache_tell(cache, path, strlen(path), 0, kit_now_ms, &answer),
                   "%s is not known", path);
-    ck_assert(answer.again);
-    for (; l.n < answer.n_steps; l.n++) {
-        l.slots[l.n] = answer.steps[l.n].slot;
-        l.generations[l.n] = answer.steps[l.n].generation;
-    }
-    return l;
+    return kit_take_lease(&answer);
 }
 
-static bool holds_at(const struct lease *l, uint64_t ms)
+static bool holds_at(const struct kit_lease *l, uint64_t ms)
 {
-    for (unsigned i = 0; i < l->n; i++) {
-        if (!fp_slots_view_holds(view, l->slots[i], l->generations[i], ms))
-            return false;
-    }
-    return l->n > 0;
+    return kit_holds_at(l, view, ms);
 }
 
-static void use(const struct lease *l)
+static void use(const struct kit_lease *l)
 {
     ck_assert(holds_at(l, kit_now_ms));
     fp_slots_view_mark(view, l->slots[l->n - 1]);
@@ -236,7 +220,7 @@ END_TEST
 /* By its mark alone, and all that is above it with it. */
 START_TEST(what_a_lease_was_used_for)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/a/b/f", "dddf");
     walked("/a/g", "ddf");
@@ -249,7 +233,7 @@ END_TEST
 
 START_TEST(a_directory_that_is_the_end_of_a_lease)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/a/f", "ddf");
     l = take_lease("/a");
@@ -260,7 +244,7 @@ END_TEST
 
 START_TEST(absent_names_and_links)
 {
-    struct lease no, link;
+    struct kit_lease no, link;
 
     walked("/a/no/x", "dda");
     walked("/l/f", "dlf");
@@ -275,7 +259,7 @@ END_TEST
 /* Neither a walk nor an answer to who waited for it is a use. */
 START_TEST(what_is_not_used_lapses)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
@@ -293,7 +277,7 @@ END_TEST
 START_TEST(use_in_the_last_part_of_its_life)
 {
     for (unsigned part = 4; part < 7; part++) {
-        struct lease l;
+        struct kit_lease l;
 
         kit_now_ms = seen_ms = 10000 * part;
         walked("/a/f", "ddf");
@@ -398,7 +382,7 @@ START_TEST(a_directory_that_lives_shorter)
 {
     const uint32_t ttl_ms[] = { TTL, TTL / 4, 4 * TTL, 16 * TTL, 16 * TTL };
     unsigned looks[2] = { 0, 0 };
-    struct lease l;
+    struct kit_lease l;
 
     walked_with_lives("/m/n/d/f", "ddddf", ttl_ms);
     l = take_lease("/m/n/d/f");
@@ -423,7 +407,7 @@ END_TEST
 START_TEST(a_file_that_was_found_later)
 {
     for (uint64_t later = 0; later < TTL; later += TTL / 32) {
-        struct lease l;
+        struct kit_lease l;
 
         fp_cache_clear(cache);
         seen_ms = kit_now_ms;
@@ -465,7 +449,7 @@ END_TEST
 
 START_TEST(a_mark_that_was_told_of_keeps_the_entry)
 {
-    struct lease l;
+    struct kit_lease l;
 
     start(3, SLOTS);
     walked("/f0", "df");
@@ -483,7 +467,7 @@ END_TEST
 
 START_TEST(a_mark_that_kept_the_entry_is_told_of)
 {
-    struct lease l;
+    struct kit_lease l;
 
     start(3, SLOTS);
     walked("/f0", "df");
@@ -502,7 +486,7 @@ END_TEST
 
 START_TEST(no_longer_than_it_is_believed)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
@@ -517,7 +501,7 @@ END_TEST
 
 START_TEST(a_walk_that_finds_nothing_changed_extends_them)
 {
-    struct lease file, dir, no;
+    struct kit_lease file, dir, no;
 
     walked("/a/f", "ddf");
     walked("/a/no", "dda");
@@ -542,7 +526,7 @@ END_TEST
 /* Also one that had run out meanwhile. */
 START_TEST(they_begin_again_where_nothing_changed)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/f", "df");
     l = take_lease("/f");
@@ -558,7 +542,7 @@ END_TEST
 
 START_TEST(a_walk_that_finds_a_change_ends_them)
 {
-    struct lease f, g;
+    struct kit_lease f, g;
 
     walked("/a/f", "ddf");
     walked("/a/g", "ddf");
@@ -578,7 +562,7 @@ END_TEST
 /* A walk that began earlier than another one ended does not take time away. */
 START_TEST(an_older_walk_changes_nothing)
 {
-    struct lease l;
+    struct kit_lease l;
 
     kit_now_ms += 500;
     walked("/f", "df");
@@ -614,7 +598,7 @@ START_TEST(every_entry_has_a_slot_of_it)
         take_lease(paths[i]);
     another_table(SLOTS / 2);
     for (size_t i = 0; i < 5; i++) {
-        const struct lease l = take_lease(paths[i]);
+        const struct kit_lease l = take_lease(paths[i]);
 
         ck_assert(holds_at(&l, kit_now_ms));
         ck_assert(holds_at(&l, seen_ms + TTL - FP_SLOT_TICK_MS));
@@ -628,7 +612,7 @@ END_TEST
 
 START_TEST(use_of_it_is_seen)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/f", "df");
     another_table(SLOTS * 2);
@@ -700,7 +684,7 @@ END_TEST
 START_TEST(what_is_used_never_becomes_a_miss)
 {
     uint64_t seed = 99 + (uint64_t)_i;
-    struct lease hot[HOT];
+    struct kit_lease hot[HOT];
     char path[32];
     unsigned looks = 0;
 

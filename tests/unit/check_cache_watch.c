@@ -191,34 +191,18 @@ static size_t disbelieve(const char *at)
 
 /* ---- leases ---- */
 
-struct lease {
-    unsigned n;
-    uint32_t slots[FP_MAX_STEPS], generations[FP_MAX_STEPS];
-};
-
-static struct lease take_lease(const char *path)
+static struct kit_lease take_lease(const char *path)
 {
-    struct lease l = { .n = 0 };
-
     ck_assert_msg(known(path), "%s is not known", path);
-    ck_assert(answer.again);
-    for (; l.n < answer.n_steps; l.n++) {
-        l.slots[l.n] = answer.steps[l.n].slot;
-        l.generations[l.n] = answer.steps[l.n].generation;
-    }
-    return l;
+    return kit_take_lease(&answer);
 }
 
-static bool holds_at(const struct lease *l, uint64_t ms)
+static bool holds_at(const struct kit_lease *l, uint64_t ms)
 {
-    for (unsigned i = 0; i < l->n; i++) {
-        if (!fp_slots_view_holds(view, l->slots[i], l->generations[i], ms))
-            return false;
-    }
-    return l->n > 0;
+    return kit_holds_at(l, view, ms);
 }
 
-static bool holds(const struct lease *l)
+static bool holds(const struct kit_lease *l)
 {
     return holds_at(l, kit_now_ms);
 }
@@ -226,7 +210,7 @@ static bool holds(const struct lease *l)
 /* For as long as it is believed, or a tick less; never longer. */
 static void assert_lease_lasts(const char *path, uint64_t ms)
 {
-    const struct lease l = take_lease(path);
+    const struct kit_lease l = take_lease(path);
 
     ck_assert(holds(&l));
     ck_assert(holds_at(&l, kit_now_ms + ms - FP_SLOT_TICK_MS));
@@ -750,7 +734,7 @@ END_TEST
 
 START_TEST(lease_of_a_file)
 {
-    struct lease l, other;
+    struct kit_lease l, other;
 
     walked("/a/f", "ddf");
     walked("/a/g", "ddf");
@@ -775,7 +759,7 @@ END_TEST
 /* Told once, everybody asks once: nothing ends again. */
 START_TEST(lease_taken_after_the_change_holds)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/a/f", "ddf");
     for (int i = 0; i < 10; i++) {
@@ -792,7 +776,7 @@ END_TEST
 
 START_TEST(lease_of_a_directory)
 {
-    struct lease dir, file;
+    struct kit_lease dir, file;
 
     walked("/a/f", "ddf");
     dir = take_lease("/a");
@@ -811,7 +795,7 @@ END_TEST
 /* Only its times: nobody who passes it can tell. */
 START_TEST(walk_that_finds_a_directorys_times_changed)
 {
-    struct lease dir, file;
+    struct kit_lease dir, file;
 
     walked("/a/f", "ddf");
     dir = take_lease("/a");
@@ -829,7 +813,7 @@ END_TEST
 
 START_TEST(walk_that_finds_nothing_changed)
 {
-    struct lease l, dir, no;
+    struct kit_lease l, dir, no;
 
     walked("/a/f", "ddf");
     walked("/a/no", "dda");
@@ -847,7 +831,7 @@ END_TEST
 
 START_TEST(walk_that_finds_something_changed)
 {
-    struct lease file, dir, no, access;
+    struct kit_lease file, dir, no, access;
 
     walk("/a/f", "ddf");
     look_for_names();
@@ -891,7 +875,7 @@ END_TEST
 
 START_TEST(what_was_absent_is_there)
 {
-    struct lease l, below;
+    struct kit_lease l, below;
 
     walked("/a/no", "dda");
     l = take_lease("/a/no");
@@ -912,7 +896,7 @@ END_TEST
 
 START_TEST(a_link_leads_elsewhere)
 {
-    struct lease l;
+    struct kit_lease l;
 
     walked("/l/f", "dlf");
     l = take_lease("/l/f");
@@ -926,7 +910,7 @@ END_TEST
 
 START_TEST(what_goes_ends_its_leases)
 {
-    struct lease f, g, dir;
+    struct kit_lease f, g, dir;
 
     walked("/a/f", "ddf");
     walked("/a/g", "ddf");
@@ -949,7 +933,7 @@ END_TEST
 /* Slots go from hand to hand; no lease goes along. */
 START_TEST(slots_are_given_back)
 {
-    struct lease old = { .n = 0 };
+    struct kit_lease old = { .n = 0 };
     char path[32];
 
     for (int i = 0; i < 10 * SLOTS; i++) {
@@ -1002,7 +986,7 @@ END_TEST
 START_TEST(use_of_a_lease_keeps_an_entry)
 {
     const struct fp_cache_limits limits = { 3, 10, 100, 100, SIZE_MAX, TTL, WATCHED_TTL };
-    struct lease l;
+    struct kit_lease l;
     char path[32];
 
     start(&limits, SLOTS);
@@ -1029,7 +1013,7 @@ END_TEST
 START_TEST(use_of_a_directorys_lease_keeps_it)
 {
     const struct fp_cache_limits limits = { 10, 10, 4, 100, SIZE_MAX, TTL, WATCHED_TTL };
-    struct lease l;
+    struct kit_lease l;
     char path[32];
 
     start(&limits, SLOTS);

@@ -6,7 +6,6 @@ A Server is started and stopped; it has host, port, pids() and what its configur
 """
 
 import os
-import signal
 import subprocess
 from collections import namedtuple
 from pathlib import Path
@@ -217,12 +216,7 @@ class Other:
     def stop(self):
         if self.process is None:
             return
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        procs.end(self.process)
         self.process = None
 
     def pids(self):
