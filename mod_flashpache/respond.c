@@ -19,6 +19,7 @@
 APLOG_USE_MODULE(flashpache);
 
 #define SENDFILE_LEAST ((apr_off_t)16 * 1024)   /* below this opening costs more than copying */
+#define CORE_KEEPS     4096                    /* it sends no less from memory by itself */
 
 /*
  * What core does by reading the file through its own descriptor: Content-MD5
@@ -236,6 +237,23 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
         apr_bucket_file_enable_mmap(e, 0);
 }
 
+/*
+ * Core sends what is in a file at once, but keeps a few KiB of memory back until it
+ * has looked for the next request.  A small file's client should not wait for that
+ * here either; nor should this thread, if the client is slow.
+ */
+static void send_now(conn_rec *c)
+{
+    ap_filter_t *f = c->output_filters;
+
+    if (!c->data_in_output_filters || is_secondary(c))
+        return;
+    while (f->next != NULL)
+        f = f->next;
+    if (f->frec == ap_core_output_filter_handle)
+        f->frec->filter_func.out_func(f, NULL);
+}
+
 static int send_file(request_rec *r, const struct fp_request *q)
 {
     conn_rec *c = r->connection;
@@ -250,6 +268,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);
+    if (condition == OK && r->finfo.size < CORE_KEEPS && !r->header_only)
+        send_now(c);
     if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
         return OK;
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);

@@ -10,7 +10,8 @@ where every request asks the daemon ("message"); and Flashpache as it is ("lease
 asked for one file, six directories deep, for every combination of MPM, configuration, size and
 number of connections; --only 'event/None/5000/*' chooses some. In each round the servers take
 turns, and the tables have medians and ranges of the rounds. CPU is that of all processes of a
-server, the daemon and its helpers included. "client" is the share of one processor that
+server, the daemon and its helpers included. "turns" is how often one of their threads was given a
+processor for each request. "client" is the share of one processor that
 flashpache-bench took: near 1 it, and not the server, bounds the requests/s.
 
 System calls are counted in runs of their own, httpd and the daemon apart, because tracing makes
@@ -169,7 +170,7 @@ def row_of(cell, rounds, stock_rounds, calls):
     """What one server got in one cell, for the tables and for --json."""
     pairs = list(zip(rounds, stock_rounds))
     ratios = [{key: ours[key] / theirs[key] for key in ("rate", "cpu_us")} for ours, theirs in pairs]
-    row = {key: lab_kit.summary(rounds, key) for key in ("rate", "cpu_us", "client_share")}
+    row = {key: lab_kit.summary(rounds, key) for key in ("rate", "cpu_us", "turns", "client_share")}
     row["of_stock"] = {key: lab_kit.summary(ratios, key) for key in ("rate", "cpu_us")}
     row["errors"] = sum(one["errors"] for one in rounds)
     if calls:
@@ -204,9 +205,9 @@ def print_costs(results):
     print("\nCost of a request, medians and ranges\n")
     lab_kit.print_table(
         ("MPM/configuration/bytes/connections", "server", "requests/s", "CPU us/request",
-         "requests/s of stock", "CPU of stock", "client", ""),
+         "turns", "requests/s of stock", "CPU of stock", "client", ""),
         [(row["cell"], name, show(row["rate"], ".0f"), show(row["cpu_us"], ".1f"),
-          show(row["of_stock"]["rate"], ".2f"), show(row["of_stock"]["cpu_us"], ".2f"),
+          f"{row['turns']['median']:.2f}", show(row["of_stock"]["rate"], ".2f"), show(row["of_stock"]["cpu_us"], ".2f"),
           f"{row['client_share']['median']:.2f}", verdict(name, row))
          for cell in results for name, row in cell.items()])
 

@@ -159,33 +159,37 @@ def bench(port, base, *options):
     return {**json.loads(result.read_text()), "client_cpu_s": usage.ru_utime + usage.ru_stime}
 
 
-def _thread_ns(task):
+def _thread_spent(task):
     try:
-        return int((task / "schedstat").read_text().split()[0])
+        ns, _, turns = (task / "schedstat").read_text().split()
+        return int(ns), int(turns)
     except (FileNotFoundError, ProcessLookupError):
-        return 0
+        return 0, 0
 
 
-def cpu_ns(pids):
-    """{thread: processor time} of these processes. /proc/PID/stat counts in 10 ms: too coarse
-    where the work is spread over a hundred of them."""
-    return {task: _thread_ns(task) for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")}
+def cpu_spent(pids):
+    """{thread: (processor time in ns, turns on a processor)} of these processes. /proc/PID/stat
+    counts in 10 ms: too coarse where the work is spread over a hundred of them."""
+    return {task: _thread_spent(task) for pid in pids for task in Path(f"/proc/{pid}/task").glob("*")}
 
 
-def cpu_spent_us(before, after):
-    """Processor time between two looks. A thread that ended has taken its own along."""
-    return sum(max(0, ns - before.get(task, 0)) for task, ns in after.items()) / 1e3
+def cpu_between(before, after):
+    """(us, turns) between two looks. A thread that ended has taken its own along."""
+    spent = [[max(0, now - then) for now, then in zip(both, before.get(task, (0, 0)))]
+             for task, both in after.items()]
+    return sum(ns for ns, _ in spent) / 1e3, sum(turns for _, turns in spent)
 
 
 def measure(server, base, *options, warmup=0):
-    """One load: requests/s, and CPU in us for each request of the servers and of the client."""
-    before = cpu_ns(server.pids())
+    """One load: requests/s; for each request the CPU of the servers in us, and how often a thread
+    of theirs was given a processor; the client's share of one."""
+    before = cpu_spent(server.pids())
     start = time.monotonic()
     found = bench(server.port, base, *options, *(["--warmup", warmup] if warmup else []))
     elapsed = time.monotonic() - start
-    spent = cpu_spent_us(before, cpu_ns(server.pids()))
+    spent_us, turns = cpu_between(before, cpu_spent(server.pids()))
     done = found["requests"] + warmup
-    return {"rate": found["requests_per_s"], "cpu_us": spent / done,
+    return {"rate": found["requests_per_s"], "cpu_us": spent_us / done, "turns": turns / done,
             "client_share": found["client_cpu_s"] / elapsed,
             "latency_ms": found["latency_ms"], "errors": found["errors"]}
 

@@ -4,16 +4,17 @@
 
   tests/lab/srpt.py [--rate MBIT ...] [--load SHARE ...] [--seconds S] [--connections N]
                     [--per-connection N] [--served flashpache|stock] [--mpm event|prefork]
-                    [--congestion NAME] [--lowat BYTES] [--buffer BYTES] [--seed N] [--rounds N]
-                    [--json FILE]
+                    [--congestion NAME] [--lowat BYTES] [--buffer BYTES] [--loss PERCENT]
+                    [--seed N] [--rounds N] [--json FILE]
 
 Two network namespaces, joined by a veth without segmentation offload, are server and client.
 FAIR is one queue at the uplink's rate; SRPT is what scripts/srpt-setup makes. Requests come in
 an open loop with exponential gaps, and are the same ones in both. Sizes are heavy-tailed (bounded
 Pareto: half of them under 1 KB, mean 5 KB, largest 2 MB, over half of the bytes in the largest
 3 %). A load of 1 is as much as the uplink carries, headers of all layers included. Slowdown is the
-response time over what it is alone: bytes on the wire over the rate, and one round trip. Bodies
-are compared with the files. Needs root, tc, nft, ethtool and a build (FLASHPACHE_BUILD, default
+response time over what it is alone: bytes on the wire over the rate, and one round trip. With
+--loss the client's side drops that share of what comes in, at random. Bodies are compared with
+the files. Needs root, tc, nft, ethtool and a build (FLASHPACHE_BUILD, default
 build/).
 """
 
@@ -103,6 +104,12 @@ class Link:
         run("tc", "class", "add", "dev", DEVICE, "parent", "1:", "classid", "1:1", "htb",
             "rate", f"{megabits}mbit", "ceil", f"{megabits}mbit", "quantum", "1514")
         run("tc", "qdisc", "add", "dev", DEVICE, "parent", "1:1", "pfifo", "limit", "1000")
+
+    def lose(self, percent):
+        """The client hears nothing of this share of the packets."""
+        table = (f"table inet loss {{ chain in {{ type filter hook input priority 0; "
+                 f"numgen random mod 100000 < {round(percent * 1000)} drop; }}; }}")
+        run(*self.in_client(), "nft", table)
 
     def sent(self):
         """(bytes, packets that found no room) of the uplink since it was shaped."""
@@ -289,6 +296,7 @@ def parse_arguments():
     parser.add_argument("--congestion", default="reno", help="control, as sysctl names it")
     parser.add_argument("--lowat", type=int, help="net.ipv4.tcp_notsent_lowat")
     parser.add_argument("--buffer", type=int, help="SendBufferSize")
+    parser.add_argument("--loss", type=float, metavar="PERCENT", help="of packets to the client")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1, help="each with a seed of its own")
     parser.add_argument("--json", type=Path)
@@ -324,6 +332,8 @@ def main():
         link.make()
         if arguments.lowat:
             run("sysctl", "-q", f"net.ipv4.tcp_notsent_lowat={arguments.lowat}")
+        if arguments.loss:
+            link.lose(arguments.loss)
         results = measure_all(link, base, arguments, started)
         if arguments.json:
             arguments.json.write_text(json.dumps({"arguments": {**vars(arguments), "json": None},
