@@ -47,6 +47,13 @@ def test_twice_is_once():
     assert "ceil 20Mbit" in once
 
 
+@pytest.mark.parametrize("rate,pieces", [("500kbit", 1), ("10mbit", 1), ("95mbit", 7), ("10gbit", 40000)])
+def test_no_piece_takes_longer_than_a_millisecond(rate, pieces):
+    found = inside("see() { ip -d link show lo | grep -o 'gso_max_segs [0-9]*'; }; ip link set lo gso_max_segs 40000; "
+                   f"$S add lo 20mbit > /dev/null; $S add lo {rate} > /dev/null; see; $S remove lo > /dev/null; see")
+    assert found.split() == ["gso_max_segs", str(pieces), "gso_max_segs", "40000"]
+
+
 def test_dry_run_changes_nothing():
     found = inside(f"$S add lo 10mbit --dry-run > /dev/null; {STATE}")
     assert "f1a5" not in found and "table" not in found

@@ -5,17 +5,18 @@
   tests/lab/srpt.py [--rate MBIT ...] [--load SHARE ...] [--seconds S] [--connections N]
                     [--per-connection N] [--served flashpache|stock] [--mpm event|prefork]
                     [--congestion NAME] [--lowat BYTES] [--buffer BYTES] [--loss PERCENT]
-                    [--seed N] [--rounds N] [--json FILE]
+                    [--segments N] [--seed N] [--rounds N] [--json FILE]
 
 Two network namespaces, joined by a veth without segmentation offload, are server and client.
 FAIR is one queue at the uplink's rate; SRPT is what scripts/srpt-setup makes. Requests come in
 an open loop with exponential gaps, and are the same ones in both. Sizes are heavy-tailed (bounded
 Pareto: half of them under 1 KB, mean 5 KB, largest 2 MB, over half of the bytes in the largest
 3 %). A load of 1 is as much as the uplink carries, headers of all layers included. Slowdown is the
-response time over what it is alone: bytes on the wire over the rate, and one round trip. With
---loss the client's side drops that share of what comes in, at random. Bodies are compared with
-the files. Needs root, tc, nft, ethtool and a build (FLASHPACHE_BUILD, default
-build/).
+response time over what it is alone: bytes on the wire over the rate, and one round trip. FAIR
+has the device as the kernel makes it, which takes up to 64 KB from TCP in one piece; --segments 1
+gives it single packets, as srpt-setup does at such rates. With --loss the client's side drops
+that share of what comes in, at random. Bodies are compared with the files. Needs root, tc, nft,
+ethtool and a build (FLASHPACHE_BUILD, default build/).
 """
 
 import argparse
@@ -71,8 +72,8 @@ class Link:
     """This process in a network namespace of its own, and a client's namespace beside it. Both end
     with their processes."""
 
-    def __init__(self, congestion):
-        self.congestion = congestion
+    def __init__(self, congestion, segments):
+        self.congestion, self.segments = congestion, segments
         self.client = None
 
     def make(self):
@@ -100,6 +101,7 @@ class Link:
         if policy == "SRPT":
             run(REPO / "scripts/srpt-setup", "add", DEVICE, f"{megabits}mbit", "--ports", port)
             return
+        run("ip", "link", "set", DEVICE, "gso_max_segs", self.segments)
         run("tc", "qdisc", "add", "dev", DEVICE, "root", "handle", "1:", "htb", "default", "1")
         run("tc", "class", "add", "dev", DEVICE, "parent", "1:", "classid", "1:1", "htb",
             "rate", f"{megabits}mbit", "ceil", f"{megabits}mbit", "quantum", "1514")
@@ -296,6 +298,7 @@ def parse_arguments():
     parser.add_argument("--congestion", default="reno", help="control, as sysctl names it")
     parser.add_argument("--lowat", type=int, help="net.ipv4.tcp_notsent_lowat")
     parser.add_argument("--buffer", type=int, help="SendBufferSize")
+    parser.add_argument("--segments", type=int, default=65535, help="gso_max_segs of FAIR")
     parser.add_argument("--loss", type=float, metavar="PERCENT", help="of packets to the client")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1, help="each with a seed of its own")
@@ -324,7 +327,7 @@ def main():
     arguments = parse_arguments()
     if os.getuid() != 0:
         sys.exit("srpt.py: needs root: namespaces, and httpd runs as www-data")
-    link = Link(arguments.congestion)
+    link = Link(arguments.congestion, arguments.segments)
     base = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))
     base.chmod(0o755)
     started = []
