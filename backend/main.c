@@ -32,6 +32,7 @@
 #include "proto/slots.h"
 #include "resolve.h"
 #include "stats.h"
+#include "supervisor.h"
 #include "watch.h"
 
 #define MAX_OVERRIDES 64
@@ -46,7 +47,7 @@ struct arguments {
     const char *file;
     char *overrides[MAX_OVERRIDES];
     size_t n_overrides;
-    bool check, foreground;
+    bool check, foreground, supervised;
 };
 
 struct daemon {
@@ -81,6 +82,8 @@ static void usage(FILE *out)
           "  -o, --set KEY=VALUE   override one setting; repeatable\n"
           "  -t, --check           check the configuration and exit\n"
           "  -f, --foreground      stay in the foreground, log to standard error\n"
+          "      --supervised      as httpd starts it: in the foreground, standard input\n"
+          "                        is a socket of the process that it ends with\n"
           "  -V, --version         print the version and exit\n"
           "  -h, --help            print this and exit\n\n"
           "Signals: TERM ends, HUP rereads the configuration and reopens the log,\n"
@@ -104,6 +107,7 @@ static void parse_arguments(struct arguments *a, int argc, char **argv)
         { "set", required_argument, NULL, 'o' },
         { "check", no_argument, NULL, 't' },
         { "foreground", no_argument, NULL, 'f' },
+        { "supervised", no_argument, NULL, 'S' },
         { "version", no_argument, NULL, 'V' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 }
@@ -117,6 +121,7 @@ static void parse_arguments(struct arguments *a, int argc, char **argv)
         case 'o': add_override(a, optarg); break;
         case 't': a->check = true; break;
         case 'f': a->foreground = true; break;
+        case 'S': a->supervised = true; break;
         case 'V': puts("flashpached " PACKAGE_VERSION); exit(0);
         case 'h': usage(stdout); exit(0);
         default: usage(stderr); exit(1);
@@ -444,8 +449,10 @@ static bool prepare_watching(struct daemon *d)
 /* As root if we are, and before anything is shared. */
 static bool prepare(struct daemon *d)
 {
-    if (!open_log(d, d->conf) || (!d->args.foreground && !detach(d))
-        || !open_pid_file(d) || !prepare_watching(d))
+    const bool stays = d->args.foreground || d->args.supervised;
+
+    if (!open_log(d, d->conf) || (d->args.supervised && !fp_supervisor_take())
+        || (!stays && !detach(d)) || !open_pid_file(d) || !prepare_watching(d))
         return false;
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
@@ -519,6 +526,8 @@ static bool start(struct daemon *d)
     if (d->listener == NULL)
         return false;
     set_reports(d);
+    if (d->args.supervised)
+        fp_supervisor_watch(d->loop);
     return true;
 }
 

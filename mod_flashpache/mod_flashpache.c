@@ -15,6 +15,7 @@
 #include <unixd.h>
 
 #include "client.h"
+#include "daemon.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "request.h"
@@ -56,17 +57,31 @@ static const char *obstacle(void)
     return NULL;
 }
 
+/* In the pass that only checks the configuration nothing is started. */
+static void see_to_daemon(apr_pool_t *pconf, server_rec *s)
+{
+    const struct fp_settings *settings = fp_settings_of(s);
+    const int on = engine_is_on(s);
+
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
+        return;
+    if (on && obstacle() != NULL)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
+                     "children have other paths or rights than flashpached", obstacle());
+    if (on && obstacle() == NULL && !settings->external)
+        fp_daemon_keep(pconf, s, settings);
+    else
+        fp_daemon_end(s);
+}
+
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                        server_rec *s)
 {
     (void)plog;
     (void)ptemp;
-    if (engine_is_on(s) && obstacle() != NULL
-        && ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
-                     "children have other paths or rights than flashpached", obstacle());
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
+    see_to_daemon(pconf, s);
     fp_schedule_init(s);
     return OK;
 }
@@ -91,6 +106,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
     const struct fp_settings *settings = fp_settings_of(s);
     int threads = 1;
 
+    fp_daemon_leave(s);
     if (!engine_is_on(s) || obstacle() != NULL)
         return;
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
@@ -103,8 +119,8 @@ static void start_child(apr_pool_t *p, server_rec *s)
                                        (uint32_t)(fp_settings_timeout(settings) / 1000),
                                        threads > 0 ? (unsigned)threads : 1);
     if (fp_child_client == NULL)
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory: this child serves "
-                     "without Flashpache");
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory, or the path of "
+                     "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
     fp_lease_init(p, fp_settings_leases(settings));

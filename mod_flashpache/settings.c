@@ -8,6 +8,7 @@
 #include <http_log.h>
 #include <sys/un.h>
 
+#include "daemon_place.h"
 #include "mod_flashpache.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -24,7 +25,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
 
     (void)s;
-    n->engine = n->parsed = n->leases = n->scheduled = -1;
+    n->engine = n->external = n->parsed = n->leases = n->scheduled = -1;
     return n;
 }
 
@@ -33,7 +34,7 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
     const struct fp_settings *b = base, *a = add;
     struct fp_settings *n = apr_pmemdup(p, b, sizeof(*n));
 
-    /* Socket and timeout are the main server's, for all. */
+    /* Daemon, socket and timeout are the main server's, for all. */
     if (a->engine != -1)
         n->engine = a->engine;
     if (a->scheduled != -1)
@@ -56,6 +57,11 @@ struct fp_settings *fp_settings_of(const server_rec *s)
 const char *fp_settings_socket(const struct fp_settings *settings)
 {
     return settings->socket != NULL ? settings->socket : FP_DEFAULT_SOCKET;
+}
+
+const char *fp_settings_program(const struct fp_settings *settings)
+{
+    return settings->program != NULL ? settings->program : FP_DAEMON_PROGRAM;
 }
 
 apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings)
@@ -94,7 +100,7 @@ static void take_classes(struct fp_settings *n)
 
 /* They may come from the main server and from a virtual host, so this is known
  * only in the end. */
-int fp_settings_check(server_rec *s)
+static int check_classes(server_rec *s)
 {
     for (; s != NULL; s = s->next) {
         const struct fp_settings *n = fp_settings_of(s);
@@ -110,6 +116,36 @@ int fp_settings_check(server_rec *s)
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     return OK;
+}
+
+/* ---- whose daemon ---- */
+
+static int check_daemon(server_rec *s)
+{
+    const struct fp_settings *n = fp_settings_of(s);
+
+    if (n->external != 0 || n->socket == NULL)
+        return OK;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0113: FlashpacheDaemon auto and "
+                 "FlashpacheSocket %s: httpd's own flashpached has a socket of its own; leave out "
+                 "FlashpacheSocket, or say FlashpacheDaemon external", n->socket);
+    return HTTP_INTERNAL_SERVER_ERROR;
+}
+
+int fp_settings_check(server_rec *s)
+{
+    return check_daemon(s) == OK ? check_classes(s) : HTTP_INTERNAL_SERVER_ERROR;
+}
+
+/* Whoever names a socket has a daemon there, and says when it is to be used. */
+static void take_daemon(apr_pool_t *p, struct fp_settings *n)
+{
+    if (n->external == -1)
+        n->external = n->socket != NULL;
+    if (n->engine == -1)
+        n->engine = !n->external;
+    if (!n->external)
+        n->socket = fp_daemon_socket(p);
 }
 
 /* ---- what the configuration says about .htaccess files ---- */
@@ -160,6 +196,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         add_section(&o, ap_get_core_module_config(
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
+    take_daemon(p, n);
     take_classes(n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
@@ -210,6 +247,44 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
                             "socket; name the socket of flashpached", path);
     fp_settings_of(cmd->server)->socket = path;
     return NULL;
+}
+
+static const char *set_daemon(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (strcasecmp(arg, "auto") != 0 && strcasecmp(arg, "external") != 0)
+        return apr_psprintf(cmd->pool, "FlashpacheDaemon %s: give auto (httpd starts flashpached) "
+                            "or external (something else does)", arg);
+    fp_settings_of(cmd->server)->external = strcasecmp(arg, "external") == 0;
+    return NULL;
+}
+
+/* Relative to ServerRoot, as httpd's own files are. */
+static const char *set_file(cmd_parms *cmd, const char *arg, const char **file)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    if (wrong != NULL)
+        return wrong;
+    *file = ap_server_root_relative(cmd->pool, arg);
+    return *file != NULL ? NULL
+        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+}
+
+static const char *set_program(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_file(cmd, arg, &fp_settings_of(cmd->server)->program);
+}
+
+static const char *set_configuration(cmd_parms *cmd, void *dir, const char *arg)
+{
+    (void)dir;
+    return set_file(cmd, arg, &fp_settings_of(cmd->server)->configuration);
 }
 
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
@@ -328,6 +403,12 @@ static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *con
 const command_rec fp_directives[] = {
     AP_INIT_FLAG("FlashpacheEngine", set_engine, NULL, RSRC_CONF,
                  "On: paths are asked of flashpached; Off: never"),
+    AP_INIT_TAKE1("FlashpacheDaemon", set_daemon, NULL, RSRC_CONF,
+                  "auto: httpd starts flashpached and ends it; external: something else does"),
+    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_program, NULL, RSRC_CONF,
+                  "the flashpached that httpd starts"),
+    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_configuration, NULL, RSRC_CONF,
+                  "the configuration file of the flashpached that httpd starts (none)"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,

@@ -15,6 +15,9 @@
 struct fp_settings {
     int engine;                      /* 0, 1 or -1: not set */
     const char *socket;              /* main server only */
+    int external;                    /* main server only: FlashpacheDaemon; -1: not set */
+    const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
+    const char *configuration;       /* main server only: FlashpacheDaemonConfig; NULL: none */
     apr_interval_time_t timeout;     /* main server only; 0: not set */
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
@@ -36,7 +39,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 
 /* Once the configuration is complete: what it says about .htaccess files and
- * size classes. */
+ * size classes; and what engine, external and socket are where they were not set. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
 /* check_config: do directives fit together?  OK, or what was wrong is logged. */
@@ -52,6 +55,9 @@ int fp_settings_leases(const struct fp_settings *settings);
 struct fp_settings *fp_settings_of(const server_rec *s);
 
 const char *fp_settings_socket(const struct fp_settings *settings);
+
+/* The program of httpd's own daemon. */
+const char *fp_settings_program(const struct fp_settings *settings);
 apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings);
 
 /* Is the path (normal form) one that FlashpacheExclude names, or below it? */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that started this daemon and looks after it (flashpached
+ * --supervised; httpd's parent): a socket to it is our standard input.
+ */
+#ifndef FP_SUPERVISOR_H
+#define FP_SUPERVISOR_H
+
+#include <stdbool.h>
+
+struct ev_loop;
+
+/*
+ * Before anything is shared: takes the socket, so that no helper has it, and
+ * asks the kernel for SIGTERM when the supervisor dies.  false: it is gone
+ * already, or standard input is no such socket, which is logged.
+ */
+bool fp_supervisor_take(void);
+
+/*
+ * From now on a descriptor that comes through the socket becomes standard
+ * error (httpd's error log was reopened), and its end ends the loop.
+ */
+void fp_supervisor_watch(struct ev_loop *loop);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "daemon.h"
+
+#include <ap_mpm.h>
+#include <apr_strings.h>
+#include <apr_thread_proc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <http_config.h>
+#include <http_log.h>
+#include <mpm_common.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unixd.h>
+
+#include "daemon_place.h"
+#include "fdio.h"
+#include "mod_flashpache.h"
+#include "settings.h"
+
+APLOG_USE_MODULE(flashpache);
+
+#define USERDATA     "flashpache: the daemon"
+#define STEADY       apr_time_from_sec(30)   /* who lives for so long died of something else */
+#define FIRST_PAUSE  1u                      /* seconds; doubled at each early death */
+#define MOST_PAUSE   64u
+#define MOST_GROUPS  256
+
+/*
+ * The parent's, beyond restarts, while this module is unloaded and loaded
+ * again: so no function of ours may be registered with a pool that outlives
+ * the configuration, and a later release must find what it expects here.
+ */
+struct daemon {
+    apr_pool_t *life;        /* its end is the daemon's end; NULL: none was started */
+    apr_proc_t proc;
+    pid_t parent;            /* who started it */
+    int channel;             /* the daemon's standard input is its other end */
+    const char *origin;      /* what it was started from; in life */
+    apr_time_t begins;       /* behind the pause */
+    unsigned pause;          /* before it begins */
+
+    /* The present configuration's. */
+    apr_pool_t *pconf;
+    server_rec *server;
+    const char *const *command;
+    const char *wanted;      /* origin of one that is started now */
+};
+
+static void maintain(int reason, void *data, apr_wait_t status);
+
+static struct daemon *daemon_of(server_rec *s)
+{
+    void *found = NULL;
+
+    apr_pool_userdata_get(&found, USERDATA, s->process->pool);
+    return found;
+}
+
+/* ---- what it is started from ---- */
+
+static uid_t user(void)
+{
+    return geteuid() == 0 ? ap_unixd_config.user_id : geteuid();
+}
+
+static gid_t group(void)
+{
+    return geteuid() == 0 ? ap_unixd_config.group_id : getegid();
+}
+
+static const char *const *command_of(apr_pool_t *p, server_rec *s,
+                                     const struct fp_settings *settings)
+{
+    const char **command = apr_pcalloc(p, 9 * sizeof(*command));
+
+    command[0] = fp_settings_program(settings);
+    command[1] = "--supervised";
+    command[2] = "-c";
+    command[3] = settings->configuration != NULL ? settings->configuration : "/dev/null";
+    command[4] = "-o";
+    command[5] = apr_pstrcat(p, "socket=", fp_settings_socket(settings), NULL);
+    command[6] = "-o";
+    /* Where ErrorLog is no file, standard error leads nowhere. */
+    command[7] = s->error_log != NULL ? "log=stderr" : "log=syslog";
+    return command;
+}
+
+/* Of a file's versions each has another one. */
+static const char *version_of(apr_pool_t *p, const char *path)
+{
+    apr_finfo_t f;
+
+    if (path == NULL || apr_stat(&f, path, APR_FINFO_IDENT | APR_FINFO_MTIME | APR_FINFO_SIZE,
+                                 p) != APR_SUCCESS)
+        return "none";
+    return apr_psprintf(p, "%lx:%lx:%" APR_TIME_T_FMT ":%" APR_OFF_T_FMT,
+                        (unsigned long)f.device, (unsigned long)f.inode, f.mtime, f.size);
+}
+
+/* Whoever was taken out of a group must not read by it through the daemon. */
+static const char *groups_of(apr_pool_t *p)
+{
+    gid_t groups[MOST_GROUPS];
+    int n = MOST_GROUPS;
+    const char *text = "";
+
+    if (ap_unixd_config.user_name == NULL
+        || getgrouplist(ap_unixd_config.user_name, group(), groups, &n) == -1)
+        return text;
+    for (int i = 0; i < n; i++)
+        text = apr_psprintf(p, "%s,%u", text, (unsigned)groups[i]);
+    return text;
+}
+
+static const char *origin_of(apr_pool_t *p, const struct fp_settings *settings,
+                             const char *const *command)
+{
+    const char *text = apr_psprintf(p, "%u:%u%s %s %s", (unsigned)user(), (unsigned)group(),
+                                    groups_of(p), version_of(p, command[0]),
+                                    version_of(p, settings->configuration));
+
+    for (int i = 0; command[i] != NULL; i++)
+        text = apr_pstrcat(p, text, " ", command[i], NULL);
+    return text;
+}
+
+/* ---- start ---- */
+
+/* httpd's handlers would take a signal meant for us as one for httpd. */
+static void reset_signals(void)
+{
+    static const int handled[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH, SIGCHLD };
+    sigset_t none;
+
+    for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+        signal(handled[i], SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the new process.  It has httpd's error log and nothing else of httpd's. */
+static void become_daemon(const struct daemon *d, int channel)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    reset_signals();
+    /* Signals for httpd's process group are not for us. */
+    setsid();
+    if (ap_run_drop_privileges(d->pconf, d->server) != OK)
+        _exit(1);
+    dup2(channel, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != d->parent || chdir("/") == -1)
+        _exit(1);
+    sleep(d->pause);
+    execv(d->command[0], (char *const *)d->command);
+    dprintf(STDERR_FILENO, "FP0112: cannot run %s as uid %u: %m; see to its permissions and "
+            "those of the directories above it\n", d->command[0], (unsigned)geteuid());
+    _exit(1);
+}
+
+static void start(struct daemon *d)
+{
+    int ends[2] = { -1, -1 };
+    pid_t pid = -1;
+
+    d->parent = getpid();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0)
+        pid = fork();
+    if (pid == 0)
+        become_daemon(d, ends[1]);
+    fp_close(&ends[1]);
+    if (pid == -1) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, errno, d->server, "FP0112: flashpached cannot be "
+                     "started; httpd serves as without Flashpache until it is restarted");
+        fp_close(&ends[0]);
+        return;
+    }
+    d->channel = ends[0];
+    d->begins = apr_time_now() + apr_time_from_sec(d->pause);
+    apr_pool_create(&d->life, d->server->process->pool);
+    d->origin = apr_pstrdup(d->life, d->wanted);
+    d->proc.pid = pid;
+    apr_pool_note_subprocess(d->life, &d->proc, APR_KILL_AFTER_TIMEOUT);
+    apr_proc_other_child_register(&d->proc, maintain, d, NULL, d->pconf);
+}
+
+/* ---- life and end ---- */
+
+/* Waits until it has ended, killing it if that takes too long. */
+static void end(struct daemon *d)
+{
+    if (d->life == NULL)
+        return;
+    apr_pool_destroy(d->life);
+    d->life = NULL;
+    fp_close(&d->channel);
+}
+
+/* The MPM tells the number, not which of the two it is. */
+static void say_why(const struct daemon *d, int number)
+{
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server, "FP0111: flashpached (process %d) "
+                 "ended (status or signal %d) and is started again in %u s; requests are served "
+                 "without it until then. What it said stands above", (int)d->proc.pid, number,
+                 d->pause);
+}
+
+/* Called by the MPM in the parent, also for what is no death. */
+static void maintain(int reason, void *data, apr_wait_t status)
+{
+    struct daemon *d = data;
+    int state;
+
+    if (reason != APR_OC_REASON_DEATH && reason != APR_OC_REASON_LOST)
+        return;
+    apr_proc_other_child_unregister(d);
+    end(d);
+    if (ap_mpm_query(AP_MPMQ_MPM_STATE, &state) != APR_SUCCESS || state == AP_MPMQ_STOPPING)
+        return;
+    if (apr_time_now() - d->begins >= STEADY)
+        d->pause = 0;
+    else if (d->pause < MOST_PAUSE)
+        d->pause = d->pause == 0 ? FIRST_PAUSE : 2 * d->pause;
+    say_why(d, status);
+    start(d);
+}
+
+/* Gives the daemon the error log, which may have been rotated. */
+static int goes_on(const struct daemon *d)
+{
+    return d->life != NULL && strcmp(d->origin, d->wanted) == 0
+        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK;
+}
+
+static struct daemon *make(server_rec *s)
+{
+    struct daemon *d = apr_pcalloc(s->process->pool, sizeof(*d));
+
+    d->channel = -1;
+    apr_pool_userdata_set(d, USERDATA, apr_pool_cleanup_null, s->process->pool);
+    return d;
+}
+
+static const char *obstacle(apr_pool_t *p, const char *program)
+{
+    if (access(program, X_OK) == -1)
+        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with "
+                            "FlashpacheDaemonProgram", program, &errno);
+    return fp_daemon_place_make(p, user(), group());
+}
+
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const struct fp_settings *settings)
+{
+    struct daemon *d = daemon_of(s);
+    const char *wrong;
+
+    if (d == NULL)
+        d = make(s);
+    d->pconf = pconf;
+    d->server = s;
+    d->command = command_of(pconf, s, settings);
+    d->wanted = origin_of(pconf, settings, d->command);
+    if (goes_on(d)) {
+        apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
+        return;
+    }
+    end(d);
+    d->pause = 0;
+    wrong = obstacle(pconf, d->command[0]);
+    if (wrong == NULL)
+        start(d);
+    else
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0112: flashpached is not started: %s. "
+                     "httpd serves as without Flashpache", wrong);
+}
+
+void fp_daemon_end(server_rec *s)
+{
+    struct daemon *d = daemon_of(s);
+
+    if (d != NULL)
+        end(d);
+}
+
+void fp_daemon_leave(server_rec *s)
+{
+    struct daemon *d = daemon_of(s);
+
+    /* With httpd -X there is one process for all. */
+    if (d != NULL && d->parent != getpid())
+        fp_close(&d->channel);
+}

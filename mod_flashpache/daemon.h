@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flashpached as httpd's own (FlashpacheDaemon auto): httpd's parent starts it
+ * as User and Group, starts it again when it dies, and ends it.  It lives on
+ * across restarts, so that both generations of children use one cache, unless
+ * what it was started from has changed.
+ */
+#ifndef FP_DAEMON_H
+#define FP_DAEMON_H
+
+#include <httpd.h>
+
+struct fp_settings;
+
+/*
+ * post_config, in the parent: from now on one runs as the main server's
+ * settings say.  One that cannot be started is logged (FP0112).
+ */
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const struct fp_settings *settings);
+
+/* post_config, in the parent: none is wanted; one that runs is ended. */
+void fp_daemon_end(server_rec *s);
+
+/* In a child: the parent's side of the daemon is not ours. */
+void fp_daemon_leave(server_rec *s);
+
+#endif
