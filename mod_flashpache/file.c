@@ -47,6 +47,7 @@ struct mapping {
 };
 
 static atomic_uint descriptors;
+static atomic_ullong mapped;        /* bytes of all wholes */
 
 int fp_file_descriptor(const struct fp_file *file)
 {
@@ -56,6 +57,11 @@ int fp_file_descriptor(const struct fp_file *file)
 unsigned fp_file_descriptors(void)
 {
     return atomic_load_explicit(&descriptors, memory_order_relaxed);
+}
+
+apr_uint64_t fp_file_mapped(void)
+{
+    return atomic_load_explicit(&mapped, memory_order_relaxed);
 }
 
 static void close_descriptor(struct fp_file *file)
@@ -92,10 +98,12 @@ static struct whole *map_whole(int fd, size_t size, int flags)
         return NULL;
     whole->size = size;
     whole->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
-    if (whole->base != MAP_FAILED)
-        return whole;
-    free(whole);
-    return NULL;
+    if (whole->base == MAP_FAILED) {
+        free(whole);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&mapped, size, memory_order_relaxed);
+    return whole;
 }
 
 static void unmap(struct whole *whole)
@@ -103,6 +111,7 @@ static void unmap(struct whole *whole)
     if (whole == NULL)
         return;
     munmap(whole->base, whole->size);
+    atomic_fetch_sub_explicit(&mapped, whole->size, memory_order_relaxed);
     free(whole);
 }
 

@@ -43,6 +43,8 @@ int fp_file_descriptor(const struct fp_file *file);
 
 /* How many descriptors all files hold now. */
 unsigned fp_file_descriptors(void);
+/* How many bytes stay mapped for their next response. */
+apr_uint64_t fp_file_mapped(void);
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);

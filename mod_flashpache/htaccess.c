@@ -190,29 +190,35 @@ static int number_of(const request_rec *r, const struct fp_request *q, const cha
     return -1;
 }
 
+fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
+                           const char *name, const struct fp_access **access_r)
+{
+    int beyond, n = number_of(r, q, name);
+    const struct fp_step *s = n == -1 ? NULL
+        : fp_request_find_step(q, dir, fp_path_len(dir), &beyond);
+
+    *access_r = NULL;
+    if (s == NULL)
+        return FP_FAILED;
+    if (!fp_step_leads_on(s))
+        return fp_step_beyond(s);
+    *access_r = &s->access[n];
+    return s->access[n].status;
+}
+
 apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
                               ap_configfile_t **file, const char **full_name)
 {
     struct fp_request *q = fp_request_of(r);
-    int beyond, n = q != NULL ? number_of(r, q, name) : -1;
-    const struct fp_step *s;
-    fp_status st;
+    const struct fp_access *access = NULL;
+    fp_status st = q != NULL ? fp_htaccess_tell(r, q, dir, name, &access) : FP_FAILED;
 
-    if (n == -1)
-        return AP_DECLINED;
-    s = fp_request_find_step(q, dir, fp_path_len(dir), &beyond);
-    if (s == NULL)
-        return AP_DECLINED;
-    if (fp_step_leads_on(s))
-        st = s->access[n].status;
-    else
-        st = fp_step_beyond(s);
     if (st == FP_ABSENT || st == FP_NOTDIR)
         return fp_status_to_errno(st);
     if (st != FP_OK)
         return AP_DECLINED;
     *full_name = ap_make_full_path(r->pool, dir, name);
-    return open_present(r, q, *full_name, &s->access[n], file);
+    return open_present(r, q, *full_name, access, file);
 }
 
 /* ---- giving and keeping ---- */

@@ -16,6 +16,9 @@
 #include <httpd.h>
 #include <http_config.h>
 
+#include "errors.h"
+
+struct fp_access;
 struct fp_request;
 
 /* How many parsed files this child keeps at most; once, before requests.
@@ -30,6 +33,13 @@ void fp_htaccess_init(apr_pool_t *p, int limit);
  */
 apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
                               ap_configfile_t **file, const char **full_name);
+
+/*
+ * What q knows of the access file of that name in the directory: FP_OK (it is there, see
+ * *access_r), FP_ABSENT, FP_NOTDIR; anything else: nothing that core could be told.
+ */
+fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
+                           const char *name, const struct fp_access **access_r);
 
 /* Before core's walk: gives it the parsed files of the directories on the way. */
 void fp_htaccess_inject(request_rec *r);

@@ -232,6 +232,11 @@ static struct fp_way *way_for(const void *owner, const char *path, const struct 
 
 /* ---- the lease ---- */
 
+unsigned fp_lease_count(void)
+{
+    return fp_table_count(leases);
+}
+
 apr_time_t fp_lease_time(const struct fp_time *t)
 {
     return apr_time_from_sec(t->sec) + t->nsec / 1000;

@@ -67,6 +67,9 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view);
 
+/* How many are kept now. */
+unsigned fp_lease_count(void);
+
 /* Step i of n_steps, "/" first. */
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i);
 

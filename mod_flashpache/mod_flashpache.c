@@ -6,26 +6,33 @@
 #include "mod_flashpache.h"
 
 #include <ap_mpm.h>
+#include <apr_optional_hooks.h>
 #include <http_core.h>
 #include <http_config.h>
 #include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <mod_status.h>
 #include <unixd.h>
 
 #include "client.h"
+#include "counters.h"
 #include "daemon.h"
+#include "figures.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "request.h"
 #include "respond.h"
 #include "schedule.h"
 #include "settings.h"
+#include "shadow.h"
+#include "status.h"
 #include "table.h"
+#include "timing.h"
 #include "walk.h"
 
-/* A step before core's default handler, which takes whatever is left. */
+/* A step before what core does last, with whatever is left. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
 struct fp_client *fp_child_client;
@@ -33,7 +40,7 @@ struct fp_client *fp_child_client;
 static int engine_is_on(server_rec *s)
 {
     for (; s != NULL; s = s->next) {
-        if (fp_settings_of(s)->engine == 1)
+        if (fp_settings_of(s)->engine > FP_ENGINE_OFF)
             return 1;
     }
     return 0;
@@ -82,6 +89,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
     see_to_daemon(pconf, s);
+    if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
+        fp_figures_init(pconf, s);
     fp_schedule_init(s);
     return OK;
 }
@@ -98,6 +107,7 @@ static apr_status_t end_child(void *unused)
 {
     (void)unused;
     fp_client_destroy(&fp_child_client);
+    fp_counters_end_child();
     return APR_SUCCESS;
 }
 
@@ -125,6 +135,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
     fp_lease_init(p, fp_settings_leases(settings));
     fp_htaccess_init(p, fp_settings_parsed(settings));
+    fp_counters_begin_child();
 }
 
 static int map_to_storage(request_rec *r)
@@ -154,11 +165,17 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
+    ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_post_read_request(fp_schedule_body, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
+    ap_hook_insert_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
+    APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
 AP_DECLARE_MODULE(flashpache) = {

@@ -9,6 +9,8 @@
 #include <http_request.h>
 
 #include "client.h"
+#include "counters.h"
+#include "file.h"
 #include "lease.h"
 #include "mod_flashpache.h"
 #include "settings.h"
@@ -27,6 +29,7 @@ APLOG_USE_MODULE(flashpache);
 struct slot {
     struct fp_request *own;
     struct fp_request *all;
+    struct fp_request *shadow;    /* as own, but httpd's walk knows nothing of it */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -57,6 +60,13 @@ struct fp_request *fp_request_of(const request_rec *r)
     const struct slot *s = slot_of(r);
 
     return s != NULL ? s->own : NULL;
+}
+
+struct fp_request *fp_request_shadow(const request_rec *r)
+{
+    const struct slot *s = slot_of(r);
+
+    return s != NULL ? s->shadow : NULL;
 }
 
 const struct fp_request *fp_request_all(const request_rec *r)
@@ -113,21 +123,21 @@ fp_status fp_step_beyond(const struct fp_step *last)
 
 /* ---- is it ours? ---- */
 
-/* NULL, or why this request is served without asking. */
-static const char *why_not(const request_rec *r)
+/* FP_OUTCOMES, or why this request is served without asking. */
+static enum fp_count why_not(const request_rec *r)
 {
     if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
-        return "nofile";
+        return FP_COUNT_NOFILE;
     if (r->prev != NULL && apr_table_get(r->prev->notes, AGAIN) != NULL)
-        return "changed";
+        return FP_COUNT_CHANGED;
     /* A directory listing's entries, say: httpd does not stat them. */
     if (r->finfo.filetype != APR_NOFILE)
-        return "known";
+        return FP_COUNT_KNOWN;
     /* Methods that change things (WebDAV) want to know how it is now. */
     if (r->method_number != M_GET && r->method_number != M_POST
         && r->method_number != M_OPTIONS)
-        return "method";
-    return NULL;
+        return FP_COUNT_METHOD;
+    return FP_OUTCOMES;
 }
 
 /*
@@ -150,11 +160,14 @@ static const char *question_of(const request_rec *r, apr_size_t *len_r)
 
 /* ---- the notes ---- */
 
-static void note(request_rec *r, const char *what, const char *reason)
+static void note(request_rec *r, enum fp_count what)
 {
-    apr_table_setn(r->notes, "flashpache", what);
-    if (reason != NULL)
-        apr_table_setn(r->notes, "flashpache-reason", reason);
+    const struct fp_outcome *o = &fp_outcomes[what];
+
+    fp_count(fp_settings_of(r->server)->host, what);
+    apr_table_setn(r->notes, "flashpache", o->word);
+    if (o->reason != NULL)
+        apr_table_setn(r->notes, "flashpache-reason", o->reason);
 }
 
 static void note_time(request_rec *r, apr_time_t began)
@@ -164,31 +177,37 @@ static void note_time(request_rec *r, apr_time_t began)
 }
 
 /* A word for the log; the daemon's log has more. */
-static const char *reason_of(fp_status st)
+static enum fp_count failure(fp_status st)
 {
     switch (st) {
-    case FP_TIMEOUT: return "timeout";
-    case FP_BUSY: return "busy";
-    case FP_REFUSED: return "roots";
-    case FP_TOODEEP: return "deep";
-    case FP_AGAIN: return "paused";
-    case FP_CLOSED: return "absent";
-    case FP_VERSION: return "version";
-    case FP_DENIED: return "foreign";
-    case FP_LOSTFD: return "descriptors";
-    case FP_FAILED: return "failed";
-    case FP_UNAVAILABLE: return "unavailable";
-    default: return "error";
+    case FP_TIMEOUT: return FP_COUNT_TIMEOUT;
+    case FP_BUSY: return FP_COUNT_BUSY;
+    case FP_REFUSED: return FP_COUNT_ROOTS;
+    case FP_TOODEEP: return FP_COUNT_DEEP;
+    case FP_AGAIN: return FP_COUNT_PAUSED;
+    case FP_CLOSED: return FP_COUNT_NOBODY;
+    case FP_VERSION: return FP_COUNT_VERSION;
+    case FP_DENIED: return FP_COUNT_FOREIGN;
+    case FP_LOSTFD: return FP_COUNT_DESCRIPTORS;
+    case FP_FAILED: return FP_COUNT_FAILED;
+    case FP_UNAVAILABLE: return FP_COUNT_UNAVAILABLE;
+    default: return FP_COUNT_ERROR;
     }
 }
 
-static const char *word_for(enum fp_source source)
+static enum fp_count success(enum fp_source source)
 {
     switch (source) {
-    case FP_SOURCE_CACHE: return "hit";
-    case FP_SOURCE_STALE: return "stale";
-    default: return "miss";
+    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
+    case FP_SOURCE_STALE: return FP_COUNT_STALE;
+    default: return FP_COUNT_MISS;
     }
+}
+
+static int is_absent(const struct fp_step *last)
+{
+    return last->status == FP_ABSENT
+        || (last->status == FP_OK && last->target_status == FP_ABSENT);
 }
 
 static int is_bypass(fp_status st)
@@ -214,18 +233,40 @@ static apr_status_t forget(void *data)
     return APR_SUCCESS;
 }
 
-/* The request has a reference to the lease until its pool is gone. */
-static void remember(request_rec *r, struct fp_lease *lease)
+static apr_status_t forget_shadow(void *data)
 {
-    struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
-    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+    struct slot *s = data;
 
+    fp_item_release(&s->shadow->lease->item);
+    s->shadow = NULL;
+    return APR_SUCCESS;
+}
+
+static void take(struct fp_request *q, struct fp_lease *lease)
+{
     q->lease = lease;
     q->path = lease->path;
     q->len = lease->path_len;
     q->n_steps = lease->n_steps;
     q->n_names = lease->n_names;
     q->file = lease->file;
+}
+
+/* The request has a reference to the lease until its pool is gone. */
+static void remember(request_rec *r, struct fp_lease *lease)
+{
+    struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+
+    take(q, lease);
+    if (is_absent(lease->last))
+        fp_count(settings->host, FP_COUNT_ABSENT);
+    if (settings->engine == FP_ENGINE_SHADOW) {
+        own->shadow = q;
+        apr_pool_cleanup_register(r->pool, own, forget_shadow, apr_pool_cleanup_null);
+        return;
+    }
     q->next = top->all;
     top->all = q;
     own->own = q;
@@ -243,30 +284,41 @@ static int is_news(void)
         && apr_atomic_cas32(&last, now, before) == before;
 }
 
-static void ask(request_rec *r, const char *path, apr_size_t len)
+/* *lease_r, retained for the caller, only with FP_OK. */
+static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
+                       struct fp_lease **lease_r, enum fp_source *source_r)
 {
-    const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_lease *lease = NULL;
-    apr_time_t began = apr_time_now();
     struct fp_slots_view *view;
     struct fp_answer a;
     fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
 
-    note_time(r, began);
     if (st == FP_OK)
         st = a.status;
     if (st == FP_OK) {
-        lease = fp_lease_create(settings, path, len, &a, view);
+        *source_r = a.source;
+        *lease_r = fp_lease_create(settings, path, len, &a, view);
         view = NULL;
-        st = lease != NULL ? FP_OK : FP_NOMEM;
+        st = *lease_r != NULL ? FP_OK : FP_NOMEM;
     }
     fp_slots_view_release(&view);
+    return st;
+}
+
+static void ask(request_rec *r, const char *path, apr_size_t len)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    apr_time_t began = apr_time_now();
+    struct fp_lease *lease;
+    enum fp_source source;
+    fp_status st = fetch(settings, path, len, &lease, &source);
+
+    note_time(r, began);
     if (st == FP_OK) {
         remember(r, lease);
-        note(r, word_for(a.source), NULL);
+        note(r, success(source));
         return;
     }
-    note(r, is_bypass(st) ? "bypass" : "fallback", reason_of(st));
+    note(r, failure(st));
     ap_log_rerror(APLOG_MARK, is_bypass(st) || !is_news() ? APLOG_DEBUG : APLOG_WARNING,
                   0, r, "FP0101: no answer from flashpached at %s for %s (%s): serving it as "
                   "without Flashpache", fp_settings_socket(settings), path, fp_status_text(st));
@@ -282,7 +334,26 @@ static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
         return;
     }
     remember(r, lease);
-    note(r, "lease", NULL);
+    note(r, FP_COUNT_LEASE);
+}
+
+static void tell_held(void)
+{
+    const struct fp_held now = { fp_lease_count(), fp_file_descriptors(), fp_file_mapped() };
+
+    fp_counters_hold(&now);
+}
+
+int fp_request_renew(const request_rec *r, struct fp_request *q)
+{
+    struct fp_lease *lease, *old = q->lease;
+    enum fp_source source;
+
+    if (fetch(fp_settings_of(r->server), q->path, q->len, &lease, &source) != FP_OK)
+        return 0;
+    take(q, lease);
+    fp_item_release(&old->item);
+    return 1;
 }
 
 int fp_request_again(request_rec *r)
@@ -296,21 +367,24 @@ int fp_request_again(request_rec *r)
 void fp_request_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    const char *reason, *path;
+    enum fp_count reason;
+    const char *path;
     apr_size_t len = 0;
 
-    if (settings->engine != 1)
+    if (settings->engine <= FP_ENGINE_OFF)
         return;
-    reason = fp_child_client == NULL ? "disabled" : why_not(r);
-    if (reason != NULL) {
-        note(r, "bypass", reason);
+    reason = fp_child_client == NULL ? FP_COUNT_DISABLED : why_not(r);
+    if (reason != FP_OUTCOMES) {
+        note(r, reason);
         return;
     }
     path = question_of(r, &len);
-    if (path == NULL)
-        note(r, "bypass", "path");
-    else if (fp_settings_excludes(settings, path, len))
-        note(r, "bypass", "excluded");
-    else
+    if (path == NULL) {
+        note(r, FP_COUNT_PATH);
+    } else if (fp_settings_excludes(settings, path, len)) {
+        note(r, FP_COUNT_EXCLUDED);
+    } else {
         use_lease_or_ask(r, settings, path, len);
+        tell_held();
+    }
 }

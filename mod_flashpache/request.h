@@ -24,6 +24,7 @@ struct fp_request {
     unsigned access_opened;       /* .htaccess files given to core from memory */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
+    int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */
     struct fp_request *next;      /* another one of the same main request */
 };
 
@@ -39,6 +40,13 @@ int fp_request_again(request_rec *r);
 
 /* What is known for the walk of this very request; NULL: nothing. */
 struct fp_request *fp_request_of(const request_rec *r);
+
+/* With FlashpacheEngine Shadow: what would have been used; NULL: nothing. */
+struct fp_request *fp_request_shadow(const request_rec *r);
+
+/* Asks the daemon once more, whatever lease there is, and q knows that instead; 0: there
+ * was no answer.  Only for what no walk has used. */
+int fp_request_renew(const request_rec *r, struct fp_request *q);
 
 /* Step i of n_steps, "/" first; see answer.h. */
 const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);

@@ -25,7 +25,8 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
 
     (void)s;
-    n->engine = n->external = n->parsed = n->leases = n->scheduled = -1;
+    n->engine = FP_ENGINE_UNSET;
+    n->external = n->parsed = n->leases = n->scheduled = n->server_timing = -1;
     return n;
 }
 
@@ -35,8 +36,10 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
     struct fp_settings *n = apr_pmemdup(p, b, sizeof(*n));
 
     /* Daemon, socket and timeout are the main server's, for all. */
-    if (a->engine != -1)
+    if (a->engine != FP_ENGINE_UNSET)
         n->engine = a->engine;
+    if (a->server_timing != -1)
+        n->server_timing = a->server_timing;
     if (a->scheduled != -1)
         n->scheduled = a->scheduled;
     if (a->bounds != NULL)
@@ -142,8 +145,8 @@ static void take_daemon(apr_pool_t *p, struct fp_settings *n)
 {
     if (n->external == -1)
         n->external = n->socket != NULL;
-    if (n->engine == -1)
-        n->engine = !n->external;
+    if (n->engine == FP_ENGINE_UNSET)
+        n->engine = n->external ? FP_ENGINE_OFF : FP_ENGINE_ON;
     if (!n->external)
         n->socket = fp_daemon_socket(p);
 }
@@ -218,10 +221,26 @@ int fp_settings_excludes(const struct fp_settings *settings, const char *path,
     return 0;
 }
 
-static const char *set_engine(cmd_parms *cmd, void *dir, int flag)
+static const char *set_engine(cmd_parms *cmd, void *dir, const char *arg)
+{
+    struct fp_settings *n = fp_settings_of(cmd->server);
+
+    (void)dir;
+    if (strcasecmp(arg, "On") == 0)
+        n->engine = FP_ENGINE_ON;
+    else if (strcasecmp(arg, "Off") == 0)
+        n->engine = FP_ENGINE_OFF;
+    else if (strcasecmp(arg, "Shadow") == 0)
+        n->engine = FP_ENGINE_SHADOW;
+    else
+        return apr_psprintf(cmd->pool, "FlashpacheEngine %s: give On, Off or Shadow", arg);
+    return NULL;
+}
+
+static const char *set_server_timing(cmd_parms *cmd, void *dir, int flag)
 {
     (void)dir;
-    fp_settings_of(cmd->server)->engine = flag;
+    fp_settings_of(cmd->server)->server_timing = flag;
     return NULL;
 }
 
@@ -401,14 +420,17 @@ static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *con
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
 const command_rec fp_directives[] = {
-    AP_INIT_FLAG("FlashpacheEngine", set_engine, NULL, RSRC_CONF,
-                 "On: paths are asked of flashpached; Off: never"),
+    AP_INIT_TAKE1("FlashpacheEngine", set_engine, NULL, RSRC_CONF,
+                  "On: paths are asked of flashpached; Off: never; Shadow: asked and compared "
+                  "with what httpd finds, which is what is served"),
     AP_INIT_TAKE1("FlashpacheDaemon", set_daemon, NULL, RSRC_CONF,
                   "auto: httpd starts flashpached and ends it; external: something else does"),
     AP_INIT_TAKE1("FlashpacheDaemonProgram", set_program, NULL, RSRC_CONF,
                   "the flashpached that httpd starts"),
     AP_INIT_TAKE1("FlashpacheDaemonConfig", set_configuration, NULL, RSRC_CONF,
                   "the configuration file of the flashpached that httpd starts (none)"),
+    AP_INIT_FLAG("FlashpacheServerTiming", set_server_timing, NULL, RSRC_CONF,
+                 "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,

@@ -11,9 +11,16 @@
 #include "schedule_class.h"
 #include "wire.h"
 
+enum fp_engine {
+    FP_ENGINE_UNSET = -1,
+    FP_ENGINE_OFF = 0,
+    FP_ENGINE_ON = 1,
+    FP_ENGINE_SHADOW = 2             /* asks and compares; httpd serves */
+};
+
 /* A virtual host's settings, merged with the main server's. */
 struct fp_settings {
-    int engine;                      /* 0, 1 or -1: not set */
+    enum fp_engine engine;
     const char *socket;              /* main server only */
     int external;                    /* main server only: FlashpacheDaemon; -1: not set */
     const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
@@ -25,12 +32,14 @@ struct fp_settings {
     int scheduled;                   /* 0, 1 or -1: not set */
     const struct fp_classes *bounds; /* FlashpachePriorities; NULL: not set */
     const apr_array_header_t *priorities;   /* of int: FlashpachePriorityValues; NULL: not set */
+    int server_timing;               /* 0, 1 or -1: not set */
 
     /* Found out by fp_settings_finish(). */
     struct fp_names names;           /* AccessFileName, none where AllowOverride
                                         is None everywhere */
     int keep_parsed;                 /* is a parsed .htaccess good for all requests? */
     struct fp_classes classes;       /* bounds with their priorities */
+    unsigned host;                   /* its number for the counters */
 };
 
 extern const command_rec fp_directives[];

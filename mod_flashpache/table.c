@@ -15,12 +15,14 @@ struct shard {
     struct fp_item *hand;      /* where the next eviction begins; NULL: the oldest */
     struct fp_item *sweep;     /* what fp_table_drop_if() looks at next */
     unsigned limit;
+    atomic_uint *total;        /* things in all shards */
 };
 
 struct fp_table {
     atomic_flag sweeping;
     unsigned swept;            /* the shard at which a sweep is */
     unsigned n_shards;
+    atomic_uint total;
     struct shard *shards;
 };
 
@@ -117,6 +119,7 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
     if (s->sweep == item)
         s->sweep = item->hh.next;
     hash_remove(s, item);
+    atomic_fetch_sub_explicit(s->total, 1, memory_order_relaxed);
     item->hh.next = *dropped;
     *dropped = item;
 }
@@ -136,7 +139,9 @@ static void evict_one(struct shard *s, struct fp_item **dropped)
 static void add(struct shard *s, struct fp_item *item)
 {
     retain(item);
-    if (!hash_add(s, item))
+    if (hash_add(s, item))
+        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
+    else
         fp_item_release(item);   /* out of memory; the caller's reference is left */
 }
 
@@ -185,6 +190,11 @@ void fp_table_drop(struct fp_table *t, struct fp_item *item)
         drop(s, item, &dropped);
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
+}
+
+unsigned fp_table_count(const struct fp_table *t)
+{
+    return atomic_load_explicit(&t->total, memory_order_relaxed);
 }
 
 /* The next few of a sweep; false: there are no more. */
@@ -271,10 +281,12 @@ struct fp_table *fp_table_create(apr_pool_t *p, int limit)
 
     atomic_flag_clear(&t->sweeping);
     t->swept = 0;
+    atomic_init(&t->total, 0);
     t->n_shards = shards_for(limit);
     t->shards = apr_pcalloc(p, t->n_shards * sizeof(t->shards[0]));
     for (unsigned i = 0; i < t->n_shards; i++) {
         pthread_mutex_init(&t->shards[i].mutex, NULL);
+        t->shards[i].total = &t->total;
         /* Together exactly the limit. */
         t->shards[i].limit = most / t->n_shards + (i < most % t->n_shards);
     }

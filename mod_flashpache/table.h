@@ -53,6 +53,9 @@ void fp_table_put(struct fp_table *t, struct fp_item *item);
 /* No longer kept, if it still is. */
 void fp_table_drop(struct fp_table *t, struct fp_item *item);
 
+/* How many things are in it. */
+unsigned fp_table_count(const struct fp_table *t);
+
 /*
  * No longer keeps those for which over says so; it must not use the table.
  * Looks at about most things, the next time at those that follow; a few at a

@@ -80,14 +80,13 @@ static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
     return i;
 }
 
-apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
+apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
+                          apr_int32_t wanted)
 {
-    struct fp_request *q = fp_request_of(r);
-    const struct fp_step *s;
     apr_size_t len = fp_path_len(r->filename);
     int slash = r->filename[len] == '/', beyond;
+    const struct fp_step *s = fp_request_find_step(q, r->filename, len, &beyond);
 
-    s = q != NULL ? fp_request_find_step(q, r->filename, len, &beyond) : NULL;
     if (s == NULL)
         return AP_DECLINED;
     if (beyond)
@@ -107,6 +106,13 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
     if (slash && !S_ISDIR(fp_step_target(s)->mode))
         return APR_ENOTDIR;
     return tell(finfo, r, fp_step_target(s), wanted);
+}
+
+apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
+{
+    struct fp_request *q = fp_request_of(r);
+
+    return q != NULL ? fp_walk_tell(finfo, r, q, wanted) : AP_DECLINED;
 }
 
 /* Was the lstat of this step asked for, in the walk of q or of another request

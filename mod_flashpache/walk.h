@@ -16,6 +16,10 @@ struct fp_request;
  */
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
 
+/* The same from what q knows. */
+apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
+                          apr_int32_t wanted);
+
 /*
  * SymLinksIfOwnerMatch, for the very links that lead to the descriptor: core
  * checks a link's target by its name, and what has that name may have changed

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What became of requests, counted in memory that all children of httpd share.
+ * Knows no httpd.
+ *
+ * To count is one addition, without a lock and without a system call: each
+ * processor has a block of its own for each virtual host.  Sums are made when
+ * somebody asks.  A sum is no snapshot: what is counted meanwhile may be in it.
+ */
+#ifndef FP_COUNTERS_H
+#define FP_COUNTERS_H
+
+#include <apr_pools.h>
+#include <apr_shm.h>
+#include <apr_tables.h>
+
+enum fp_count {
+    /* Each request that is looked at is one of these. */
+    FP_COUNT_LEASE, FP_COUNT_HIT, FP_COUNT_MISS, FP_COUNT_STALE,
+    FP_COUNT_NOFILE, FP_COUNT_KNOWN, FP_COUNT_METHOD, FP_COUNT_PATH, FP_COUNT_EXCLUDED,
+    FP_COUNT_DISABLED, FP_COUNT_CHANGED, FP_COUNT_ROOTS, FP_COUNT_DEEP,
+    FP_COUNT_NOBODY, FP_COUNT_PAUSED, FP_COUNT_TIMEOUT, FP_COUNT_BUSY,
+    FP_COUNT_UNAVAILABLE, FP_COUNT_FAILED, FP_COUNT_VERSION, FP_COUNT_FOREIGN,
+    FP_COUNT_DESCRIPTORS, FP_COUNT_ERROR,
+    FP_OUTCOMES,
+
+    /* And may be one of these beside. */
+    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer was that the path is not there */
+    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: compared with httpd's */
+    FP_COUNT_DIFFERENT,              /* own look, and not the same */
+    FP_COUNTS
+};
+
+/* How the log names it: the notes flashpache and flashpache-reason (NULL: none). */
+struct fp_outcome {
+    const char *word, *reason;
+};
+extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
+
+/* What a child holds. */
+struct fp_held {
+    unsigned leases, descriptors;
+    apr_uint64_t mapped;             /* bytes */
+};
+
+/* What outlives restarts; all zero at first. */
+struct fp_counters {
+    apr_pool_t *pool;
+    apr_shm_t *memory;
+    apr_array_header_t *hosts;       /* of const char *: their names, each once */
+    unsigned n_stripes, n_children;
+};
+
+/*
+ * In the parent, before children are made.  hosts: names of virtual hosts, of
+ * const char *; what was counted for one of that name before goes on.  Children
+ * of before that still serve are counted on as well if the names are the same.
+ * Without memory nothing is counted.
+ */
+apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process,
+                              const apr_array_header_t *hosts, int most_children);
+
+/* Once in a child, and at its end: it will tell what it holds. */
+void fp_counters_begin_child(void);
+void fp_counters_end_child(void);
+
+/* host: its place among the names. */
+void fp_count(unsigned host, enum fp_count what);
+
+void fp_counters_hold(const struct fp_held *now);
+
+apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what);
+
+/* Of all children that live; returns how many they are. */
+unsigned fp_counters_held(struct fp_held *sum);
+
+#endif

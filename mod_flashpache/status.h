@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The status page: for people, as lines "Name: value" (?auto) and for Prometheus
+ * (?prometheus), and a section of mod_status.  docs/status.md explains the numbers.
+ */
+#ifndef FP_STATUS_H
+#define FP_STATUS_H
+
+#include <httpd.h>
+
+struct fp_figures;
+
+/* The handler "flashpache-status". */
+int fp_status_respond(request_rec *r);
+
+/* mod_status's hook: the module's own numbers. */
+int fp_status_section(request_rec *r, int flags);
+
+/* ---- the forms ---- */
+
+void fp_status_page(request_rec *r, const struct fp_figures *f);
+void fp_status_lines(request_rec *r, const struct fp_figures *f);
+void fp_status_metrics(request_rec *r, const struct fp_figures *f);
+
+/* Part of fp_status_lines(): what the module has counted in all. */
+void fp_status_total_lines(request_rec *r, const struct fp_figures *f);
+
+/* Why the daemon told nothing, for people. */
+const char *fp_status_daemon_problem(const struct fp_figures *f);
+
+#endif

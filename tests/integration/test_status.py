@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status page and the counters: every request is in them, once, where the log says it was."""
+
+import collections
+import os
+import re
+import signal
+
+import pytest
+
+import exposition
+import status_kit
+import tree
+from fetch import Client, get
+from status_kit import figures, grown, page
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+HOSTS = ("localhost", "other.test")
+HELD = {"LeasesHeld", "DescriptorsHeld", "BytesMapped", "Children"}
+ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
+LARGE = 200_000             # bytes: held as a descriptor, not as content
+HOSTILE = '<b>&amp"\\x.test'
+TIMING = 'FlashpacheServerTiming On\nHeader always add Server-Timing "app;dur=1"'
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "status-tree"
+    for i in range(5):
+        tree.put(root / f"file{i}.txt", f"file {i}\n")
+    tree.put(root / "large.bin", tree.content("large", LARGE))
+    tree.put(root / "excluded/file.txt", "not asked about\n")
+    (root / "gone").symlink_to("nowhere")
+    return root
+
+
+def start(lab, name, root, mpm="event", **options):
+    vhosts = options.pop("vhosts", [([host], "") for host in HOSTS])
+    config = f"FlashpacheExclude {root}/excluded\nFlashpacheTimeout 200ms\n" + options.pop("config", "")
+    return lab.under_test(name, root, mpm=mpm, config=config, vhosts=[*vhosts, status_kit.VHOST],
+                          extra_modules=status_kit.MODULES, **options)
+
+
+@pytest.fixture(scope="module", params=("prefork", "event"))
+def server(request, lab, root):
+    return start(lab, request.param, root, request.param)
+
+
+@pytest.fixture(scope="module")
+def event(lab, root):
+    return start(lab, "alone", root)
+
+
+def request_all(server, paths, host="localhost", method="GET"):
+    with Client(server.port, host=host) as client:
+        for path in paths:
+            client.conn.request(method, path, headers={"Host": host})
+            client.conn.getresponse().read()
+    return len(paths)
+
+
+def logged(server, mark, count):
+    """What so many log entries say, as the page names it; the page's own say nothing."""
+    def enough():
+        entries = [e for e in server.entries(mark) if e.note != "-"]
+        return entries if len(entries) >= count else None
+    return collections.Counter(e.note.capitalize() + e.reason.capitalize().replace("-", "")
+                               for e in wait_for(enough, f"{count} log entries"))
+
+
+def whole(counts):
+    """Without hosts and without what is held."""
+    return {name: n for name, n in counts.items()
+            if "[" not in name and name not in HELD | {"Absent"}}
+
+
+def traffic(server):
+    """How many requests it was."""
+    files = [f"/file{i}.txt" for i in range(5)]
+    count = request_all(server, files * 3)
+    count += request_all(server, files * 2, host="other.test")
+    count += request_all(server, ["/none", "/none/more", "/gone", "/excluded/file.txt", "/file0.txt/more"])
+    return count + request_all(server, ["/file0.txt"] * 3, method="DELETE")
+
+
+# what is counted
+
+def test_counts_are_those_of_the_log(server):
+    before, mark = figures(server), server.mark()
+    count = traffic(server)
+    found = whole(grown(server, before))
+    assert found == logged(server, mark, count)
+    assert (found["BypassExcluded"], found["BypassMethod"]) == (1, 3)
+    assert found["Lease"] + found.get("Hit", 0) + found.get("Miss", 0) == 29
+
+
+def test_each_host_has_its_own(server):
+    before = figures(server)
+    traffic(server)
+    found = grown(server, before)
+    per_host = {host: sum(n for name, n in found.items() if f"[{host}:{server.port}]" in name
+                          and not name.startswith("Absent")) for host in HOSTS}
+    assert per_host == {"localhost": 23, "other.test": 10}
+    for name, n in whole(found).items():
+        assert n == sum(found.get(f"{name}[{host}:{server.port}]", 0) for host in HOSTS), name
+
+
+def test_absent(server):
+    before = figures(server)
+    request_all(server, ["/none", "/none/more", "/gone"] * 2)
+    assert grown(server, before)["Absent"] == 6
+
+
+def test_without_a_daemon_and_with_it_again(server):
+    before, mark = figures(server), server.mark()
+    server.daemon.kill()
+    try:
+        request_all(server, ["/none-such"] * 20)
+        found = whole(grown(server, before))
+        assert found == logged(server, mark, 20)
+        assert found["FallbackAbsent"] >= 1 and sum(found.values()) == 20
+        assert (figures(server)["FlashpachedUp"], figures(server)["FlashpachedProblem"]) \
+            == (0, "nobody listens at its socket")
+        assert f"The daemon at {server.socket} does not answer: nobody listens" in page(server)
+        assert status_kit.metrics(server)["flashpached_up", frozenset()] == 0
+    finally:
+        server.daemon.start()
+    assert figures(server)["FlashpachedUp"] == 1
+
+
+def test_stopped_daemon(server):
+    server.daemon.signal(signal.SIGSTOP)
+    try:
+        assert "does not answer: it hangs or is stopped" in page(server)
+        assert figures(server)["FlashpachedUp"] == 0
+    finally:
+        server.daemon.signal(signal.SIGCONT)
+    wait_for(lambda: figures(server)["FlashpachedUp"], "the daemon's answer")
+
+
+def test_what_a_child_holds(lab, root):
+    server = start(lab, "held", root, "prefork", limits=ONE_CHILD)
+    # It answers, so it has begun.
+    before = figures(server)
+    assert (before["FlashpacheChildren"], before["FlashpacheDescriptorsHeld"]) == (1, 0)
+    request_all(server, ["/file0.txt", "/file1.txt", "/none", "/file0.txt"])
+    assert grown(server, before)["LeasesHeld"] == 3
+    request_all(server, ["/large.bin"])
+    found = grown(server, before)
+    assert (found["LeasesHeld"], found["DescriptorsHeld"]) == (4, 1)
+    # A new child has nothing.
+    victim = server.pids()[1]
+    os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: victim not in server.pids(), "its end")
+    assert figures(server)["FlashpacheLeasesHeld"] == 0
+    assert figures(server)["FlashpacheChildren"] == 1
+
+
+def test_crashed_child_is_not_told(event):
+    def all_told():
+        return figures(event)["FlashpacheChildren"] == len(event.pids()) - 1
+    wait_for(all_told, "every child")
+    with Client(event.port, host=status_kit.HOST) as client:
+        victim = event.pids()[-1]
+        os.kill(victim, signal.SIGSTOP)
+        try:
+            wait_for(lambda: client.get(status_kit.PAGE + "?auto")[0] == 200, "a page of the other child")
+        finally:
+            os.kill(victim, signal.SIGKILL)
+    wait_for(lambda: victim not in event.pids() and all_told(), "the other children alone")
+
+
+# restarts
+
+def reconfigure(server, old, new):
+    path = server.dir / "httpd.conf"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    server.graceful()
+
+
+def restart(server, number):
+    before = server.error_text().count("resuming normal operations")
+    server.process.send_signal(number)
+    wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
+
+
+@pytest.mark.parametrize("number", (signal.SIGUSR1, signal.SIGHUP), ids=("graceful", "restart"))
+def test_counts_outlive_a_restart(server, number):
+    traffic(server)
+    before = figures(server)
+    restart(server, number)
+    assert whole(grown(server, before)) == {}
+    request_all(server, ["/file0.txt"] * 7)
+    assert sum(whole(grown(server, before)).values()) == 7
+
+
+def test_counts_outlive_another_host(lab, root):
+    server = start(lab, "hosts", root)
+    before = figures(server)
+    request_all(server, ["/file0.txt"] * 4)
+    request_all(server, ["/file0.txt"] * 3, host="other.test")
+    reconfigure(server, "ServerName other.test:8080", "ServerName third.test:8080")
+    request_all(server, ["/file0.txt"] * 2, host="third.test")
+
+    found = grown(server, before)
+
+    def total(host):
+        return sum(n for name, n in found.items() if name.endswith(f"[{host}:{server.port}]"))
+    assert (total("localhost"), total("third.test")) == (4, 2)
+    assert not any("other.test" in name for name in figures(server))
+
+
+# forms
+
+def test_metrics_are_the_same_numbers(server):
+    traffic(server)
+    lines, found = figures(server), status_kit.metrics(server)
+    for host in HOSTS:
+        name = f"{host}:{server.port}"
+        outcomes = {(dict(labels)["outcome"], dict(labels)["reason"]): value
+                    for (metric, labels), value in found.items()
+                    if metric == "flashpache_requests_total" and ("vhost", name) in labels}
+        assert len(outcomes) == 23
+        for (word, reason), value in outcomes.items():
+            assert lines[f"Flashpache{word.capitalize()}{reason.capitalize()}[{name}]"] == value
+        assert found["flashpache_absent_total", frozenset({("vhost", name)})] == lines[f"FlashpacheAbsent[{name}]"]
+    assert found["flashpache_leases", frozenset()] == lines["FlashpacheLeasesHeld"]
+    assert found["flashpached_up", frozenset()] == 1
+    # As Prometheus asks with params: {prometheus: [""]}.
+    assert exposition.parse(page(server, "?prometheus=")).keys() == found.keys()
+
+
+def test_daemon_s_numbers_are_all_there(server, flashpachectl):
+    done = flashpachectl("-s", server.daemon.socket, "stats")
+    names = [line.split()[0] for line in done.stdout.splitlines() if re.fullmatch(r"[a-z0-9_]+ \d+", line)]
+    assert len(names) > 20
+    lines, found, text = figures(server), status_kit.metrics(server), page(server)
+    for name in names:
+        assert f"Flashpached{name.title().replace('_', '')}" in lines
+        assert (f"flashpached_{name}", frozenset()) in found
+        assert f"<dt>{name.replace('_', ' ')}</dt>" in text
+
+
+def test_section_of_mod_status(server):
+    traffic(server)
+    text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]
+    found = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("Flashpache"))
+    own = figures(server)
+    assert len(found) == 23 + 3 + 4
+    assert {name: int(value) for name, value in found.items()} == {name: own[name] for name in found}
+    assert "<html" not in text
+    text = status_kit.fetch(server, status_kit.MOD_STATUS)[2]
+    assert f"<h2>Flashpache</h2>\n<dl>\n<dt>Requests by lease: {own['FlashpacheLease']}, hit:" in text
+
+
+def test_hostile_names(lab, root):
+    server = start(lab, "d<b>&", root, vhosts=[([HOSTILE], "")])
+    before = figures(server)
+    get(server.port, "/file0.txt")
+    text = page(server)
+    name = f"{HOSTILE}:{server.port}"
+    assert "&lt;b&gt;&amp;amp&quot;\\x.test:" in text
+    assert "d&lt;b&gt;&amp;-daemon" in text
+    assert "<b>" not in text
+    assert any(("vhost", name) in labels for _, labels in status_kit.metrics(server))
+    assert grown(server, before)[f"Miss[{name}]"] == 1
+    server.stop()
+
+
+def test_headers_and_methods(server):
+    status, headers, text = status_kit.fetch(server, status_kit.PAGE + "?refresh=7")
+    assert (status, headers["refresh"], headers["cache-control"]) == (200, "7", "no-store")
+    assert headers["content-type"] == "text/html; charset=utf-8" and text.rstrip().endswith("</html>")
+    for query, seconds in (("?refresh", "10"), ("?auto&refresh=x", "10"), ("?refresh=-1", "10"), ("", None)):
+        assert status_kit.fetch(server, status_kit.PAGE + query)[1].get("refresh") == seconds
+    assert status_kit.fetch(server, status_kit.PAGE + "?prometheus")[1]["content-type"] \
+        == "text/plain; version=0.0.4; charset=utf-8"
+    assert status_kit.fetch(server, status_kit.PAGE, "HEAD")[::2] == (200, "")
+    assert status_kit.fetch(server, status_kit.PAGE, "POST")[0] == 405
+    # Words inside of other words are none.
+    assert "<html" in page(server, "?automatic&x=prometheus")
+
+
+def test_engine_that_is_off(lab, root):
+    server = start(lab, "off", root, vhosts=[(["localhost"], "FlashpacheEngine Off")], config="FlashpacheEngine Off\n")
+    assert get(server.port, "/file0.txt")[0] == 200
+    assert "FlashpacheEngine is off everywhere" in page(server)
+    assert sum(v for k, v in figures(server).items() if k.startswith("Flashpache") and "ed" not in k) == 0
+    server.stop()
+
+
+def test_wrong_engine(lab, root, module_path):
+    server = lab.stock("wrong", root, socket=root / "sock", module=module_path, config="FlashpacheEngine Sometimes")
+    done = server.check()
+    assert done.returncode != 0
+    assert "FlashpacheEngine Sometimes: give On, Off or Shadow" in done.stderr
+
+
+# Server-Timing
+
+def timings(server, path, method="GET"):
+    with Client(server.port) as client:
+        client.conn.request(method, path)
+        answer = client.conn.getresponse()
+        answer.read()
+        return sorted(", ".join(answer.headers.get_all("Server-Timing") or []).split(", "))
+
+
+def test_server_timing(lab, root):
+    server = start(lab, "timing", root, limits=ONE_CHILD, mpm="prefork", vhosts=[(["localhost"], TIMING)])
+    for path in ("/file1.txt", "/none"):
+        other, ours = timings(server, path)
+        assert other == "app;dur=1" and re.fullmatch(r'flashpache;desc="miss";dur=\d+\.\d{3}', ours)
+        assert timings(server, path) == ["app;dur=1", 'flashpache;desc="lease"']
+    assert timings(server, "/excluded/file.txt") == ["app;dur=1", 'flashpache;desc="bypass excluded"']
+    server.stop()
+
+
+def test_server_timing_is_off(server):
+    assert timings(server, "/file1.txt") == [""]
