@@ -201,16 +201,23 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     return true;
 }
 
+static bool has_expired(const struct fp_entry *e, uint64_t now_ms)
+{
+    return e != NULL && e->generation != 0 && e->until_ms != 0 && now_ms >= e->until_ms;
+}
+
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .use = true };
     bool known = lookup(c, path, len, names, &at, a);
 
-    if (known)
+    if (known) {
         c->counts.hits++;
-    else
+    } else {
         c->counts.misses++;
+        c->counts.expired += has_expired(fp_entry_find(c, path, len), now_ms);
+    }
     return known;
 }
 

@@ -56,6 +56,8 @@ struct fp_cache_content {
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
     uint64_t changes;    /* entries disbelieved because a change was told */
+    uint64_t expired;    /* questions whose entry had outlived its time, */
+    uint64_t differing;  /* and entries that were another thing when looked at again */
     size_t files, directories, absent;   /* entries now */
     size_t places, bytes, watches;
     size_t content_files, content_bytes;   /* of the files */
@@ -207,6 +209,28 @@ size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tr
 
 /* Forgets everything. */
 void fp_cache_clear(struct fp_cache *c);
+
+/* What an operator may know of one entry. */
+enum fp_cache_state {
+    FP_VIEW_UNKNOWN,     /* nothing is known */
+    FP_VIEW_ORPHAN,      /* it was seen below another thing than is there now */
+    FP_VIEW_CHANGED,     /* a change was told */
+    FP_VIEW_EXPIRED,     /* its time is over */
+    FP_VIEW_KNOWN
+};
+struct fp_cache_view {
+    enum fp_cache_state state;
+    bool watched;        /* else it is believed for the mount's time only */
+    int by;              /* then an enum fp_watch_by (mounts.h), of what tells first */
+    uint64_t until_ms;   /* believed until then; 0: not */
+    uint32_t mount;
+    bool open, content;  /* it is kept open, or by its content */
+    bool leased;         /* leases may be given on it */
+    bool names;          /* its access files are known, for that list of names */
+};
+/* Of the entry of the path itself.  That is no use of it. */
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
+                                   unsigned names, uint64_t now_ms);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
 

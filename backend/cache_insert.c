@@ -310,6 +310,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
         && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
     bool passes = same && (fp_entry_leads_on(e) || s->status != FP_OK) && same_access(e, s, seen);
 
+    c->counts.differing += e->generation != 0 && e->until_ms != 0
+        && !(fp_entry_is_file(e) ? unchanged : same);
     /* Leases through a directory go on while only its own times change. */
     if (!unchanged && passes)
         fp_entry_end_leases_at(c, e);

@@ -32,6 +32,7 @@ static const struct { const char *key; long def, min, max; } numbers[] = {
     { "ttl_ms", 3000, 1, 86400000 },
     { "watched_ttl_ms", 60000, 1, 86400000 },
     { "stale_if_error_ms", 0, 0, 86400000 },
+    { "slow_log_ms", 1000, 0, 600000 },
     { "mount_helpers", 0, 0, 256 },
     { "mount_timeout_ms", 2000, 100, 600000 },
     { "read_ahead", 65536, 0, 16777216 },
@@ -365,6 +366,7 @@ static void take_numbers(struct fp_conf *c, cfg_t *cfg)
     c->lookup_timeout_ms = (uint32_t)cfg_getint(cfg, "lookup_timeout_ms");
     c->mount_helpers = (unsigned)cfg_getint(cfg, "mount_helpers");
     c->mount_timeout_ms = (uint32_t)cfg_getint(cfg, "mount_timeout_ms");
+    c->slow_log_ms = (uint32_t)cfg_getint(cfg, "slow_log_ms");
     c->ttl_ms = (uint32_t)cfg_getint(cfg, "ttl_ms");
     c->watched_ttl_ms = (uint32_t)cfg_getint(cfg, "watched_ttl_ms");
     c->stale_if_error_ms = (uint32_t)cfg_getint(cfg, "stale_if_error_ms");

@@ -3,10 +3,16 @@
 #include "control.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "cache.h"
 #include "dispatch.h"
+#include "fresh.h"
 #include "log.h"
+#include "mounts.h"
+#include "proto/clock.h"
+#include "text.h"
 
 void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
                       struct fp_done *done)
@@ -41,4 +47,96 @@ void fp_control_report(const struct fp_report_source *source, uint32_t from,
         from += n > 0;
     }
     done->next = n > 0 && done->text_len > 0 ? from : 0;
+}
+
+/* ---- what is known of a path ---- */
+
+static const char *state_text(const struct fp_cache_view *v)
+{
+    static const char *const names[] = { "unknown", "orphan", "changed", "expired", "known" };
+
+    return names[v->state];
+}
+
+static const char *kept_text(const struct fp_cache_view *v)
+{
+    if (v->content)
+        return "content";
+    return v->open ? "open" : "-";
+}
+
+/* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
+static size_t explain_line(const struct fp_control_parts *p, const struct fp_control *question,
+                           size_t len, unsigned names, char *room, size_t size)
+{
+    const uint64_t now_ms = fp_now_ms();
+    const struct fp_cache_view v = fp_cache_view(p->cache, question->path, len, names,
+                                                now_ms);
+    const char *mount = v.mount != 0 ? fp_fresh_mount_point(p->fresh, v.mount) : NULL;
+    char point[FP_MAX_PATH + 1];
+
+    if (mount == NULL)
+        mount = "?";
+    fp_text_escape(point, sizeof(point), mount, strlen(mount));
+    return (size_t)snprintf(room, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
+                            state_text(&v), v.watched ? fp_watch_by_text(v.by) : "ttl",
+                            v.until_ms > now_ms ? v.until_ms - now_ms : 0,
+                            v.leased ? "lease" : "-", kept_text(&v), v.names ? "names" : "-",
+                            point);
+}
+
+/* Where the next component ends; 0: there is none. */
+static size_t next_end(const struct fp_control *question, size_t at)
+{
+    const char *slash;
+
+    if (at == 0)
+        return 1;
+    if (at >= question->path_len)
+        return 0;
+    at += at > 1;
+    slash = memchr(question->path + at, '/', question->path_len - at);
+    return slash != NULL ? (size_t)(slash - question->path) : question->path_len;
+}
+
+static void explain(const struct fp_control_parts *p, const struct fp_control *question,
+                    struct fp_done *done)
+{
+    static char text[FP_MAX_REPORT];
+    const unsigned names = fp_dispatch_number_of(p->dispatch, &question->names);
+
+    memset(done, 0, sizeof(*done));
+    done->text = text;
+    for (size_t at = next_end(question, 0); at != 0; at = next_end(question, at)) {
+        if (sizeof(text) - done->text_len < FP_REPORT_LINE)
+            return;
+        done->text_len += explain_line(p, question, at, names, text + done->text_len,
+                                       sizeof(text) - done->text_len);
+    }
+}
+
+/* ---- operations ---- */
+
+static void set_level(const struct fp_control *question, struct fp_done *done)
+{
+    const enum fp_log_level level = (enum fp_log_level)question->level;
+
+    memset(done, 0, sizeof(*done));
+    /* Said while it can be heard. */
+    if (level > fp_log_level())
+        fp_log_set_level(level);
+    fp_log(FP_LOG_INFO, 51, "log_level is %s as asked, until the configuration is reread",
+           fp_log_level_text(level));
+    fp_log_set_level(level);
+}
+
+void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *question,
+                       struct fp_done *done)
+{
+    switch (question->op) {
+    case FP_CONTROL_PURGE: fp_control_purge(parts->dispatch, question, done); break;
+    case FP_CONTROL_LOG: set_level(question, done); break;
+    case FP_CONTROL_EXPLAIN: explain(parts, question, done); break;
+    default: fp_control_report(&parts->reports[question->what], question->from, done);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator may ask of the daemon (a CONTROL frame): to forget, and to
- * tell about itself.  All functions run on the loop.
+ * What an operator may ask of the daemon (a CONTROL frame): to forget, to tell about
+ * itself and what it knows of a path, to log more.  All functions run on the loop.
  */
 #ifndef FP_CONTROL_H
 #define FP_CONTROL_H
@@ -13,7 +13,9 @@
 
 #define FP_REPORT_LINE 8192   /* bytes, the most that one line of a report may have */
 
+struct fp_cache;
 struct fp_dispatch;
+struct fp_fresh;
 
 /*
  * Lines of a report, by number from 0.  line() writes one, with its line end and
@@ -24,6 +26,18 @@ struct fp_report_source {
     size_t (*line)(void *ctx, uint32_t n, char *room, size_t size);
     void *ctx;
 };
+
+/* Whom it asks. */
+struct fp_control_parts {
+    struct fp_dispatch *dispatch;
+    const struct fp_cache *cache;
+    const struct fp_fresh *fresh;
+    struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
+};
+
+/* Does what a decoded CONTROL says; done->text is good until the next call. */
+void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *question,
+                       struct fp_done *done);
 
 /* Forgets what a decoded PURGE says, and logs it. */
 void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,

@@ -20,6 +20,7 @@ enum ctl_exit {
 
 struct ctl {
     const char *socket;
+    const char *conf;             /* the configuration's file; NULL: not read */
     uint32_t ttl_ms;              /* of the configuration; 0: not read */
     struct fp_client *client;
 };
@@ -47,8 +48,26 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
  */
 bool ctl_absolute(const char *path, char *room);
 
+#define CTL_ACCESS_FILE ".htaccess"   /* httpd's own default for AccessFileName */
+
+/* Adds a name of access files to the list; false after saying why not. */
+bool ctl_add_name(struct fp_names *names, const char *name);
+
+/* Prints the whole report as it is. */
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
+/* Prints the report of latencies as a table; cuts it. */
+void ctl_print_latency(char *report);
+/* Prints the report of slow lookups, up to so many lines of it; cuts it. */
+void ctl_print_slow(char *report, unsigned most);
+
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
 
 #endif

@@ -17,29 +17,9 @@
 #include "proto/answer.h"
 #include "proto/fdio.h"
 
-#define DEFAULT_NAME ".htaccess"   /* httpd's own default for AccessFileName */
-
 struct counts {
     uint64_t found, absent, failed;
 };
-
-static bool add_name(struct fp_names *names, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (!fp_name_is_single(name, len)) {
-        ctl_complain("\"%s\" is no name of a file: give it as in AccessFileName", name);
-        return false;
-    }
-    if (names->n == FP_MAX_NAMES) {
-        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES,
-                     FP_MAX_NAMES);
-        return false;
-    }
-    names->list[names->n].name = name;
-    names->list[names->n++].len = len;
-    return true;
-}
 
 /* What the whole path is; the last step tells. */
 static fp_status outcome(const struct fp_answer *a, size_t path_len)
@@ -148,12 +128,12 @@ enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
     int c;
 
     while ((c = getopt_long(argc, argv, "a:", options, NULL)) != -1) {
-        if (c != 'a' || !add_name(&names, optarg))
+        if (c != 'a' || !ctl_add_name(&names, optarg))
             return ctl_misused(NULL);
     }
     if (optind + 1 != argc)
         return ctl_misused("warm takes one list of paths, or - for standard input");
     if (names.n == 0)
-        add_name(&names, DEFAULT_NAME);
+        ctl_add_name(&names, CTL_ACCESS_FILE);
     return warm_from(ctl, argv[optind], &names);
 }

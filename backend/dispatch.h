@@ -25,10 +25,13 @@ struct fp_dispatch;
 struct fp_fresh;
 struct fp_helpers;
 struct fp_connection_ops;
-struct fp_report_source;
+struct fp_control_parts;
+struct fp_observer;
 
 struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, stale, unanswered;
+    uint64_t absent_hits;    /* of the hits: there is nothing, or it cannot be reached */
+    uint64_t purged;         /* entries that an operator let be forgotten */
     uint64_t unavailable;    /* of the unanswered: a mount out of service */
     size_t inflight;
     uint64_t trips;          /* of mounts, out of service */
@@ -62,9 +65,13 @@ extern const struct fp_connection_ops fp_dispatch_ops;
  */
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
 
-/* Where the lines of a report come from; source->ctx must outlive the dispatch. */
-void fp_dispatch_set_report(struct fp_dispatch *d, enum fp_report what,
-                            const struct fp_report_source *source);
+/* The number that the cache knows the list by, 0 for none (cache.h). */
+unsigned fp_dispatch_number_of(struct fp_dispatch *d, const struct fp_names *names);
+
+/* Who answers operators, and who is told of lookups for them; both must outlive the
+ * dispatch. */
+void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_parts *control,
+                              struct fp_observer *observer);
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d);
 

@@ -21,6 +21,8 @@
 #include "client.h"
 #include "conf.h"
 #include "ctl_path.h"
+#include "ctl_report.h"
+#include "log.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
 #define MOST_TIMEOUT_MS    600000
@@ -36,6 +38,19 @@ static void usage(FILE *out)
 {
     fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
           "Asks flashpached to forget, to look, to tell about itself.\n\n"
+          "  status                   how it is, on one screen\n"
+          "  check                    is everything in place?\n"
+          "  top [-n TIMES] [-d SECONDS]\n"
+          "                           hot paths, slow lookups and mounts, again and again\n"
+          "  stats [--json | --prometheus | --latency]\n"
+          "                           counters; or how long lookups take, for each mount\n"
+          "  mounts                   file systems, and how changes on them are noticed\n"
+          "  lookup [--access-file NAME]... PATH\n"
+          "                           what the daemon answers, step by step\n"
+          "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
+          "          [--links follow|owner|none] PATH|URL\n"
+          "                           what stock httpd would ask the file system, and what\n"
+          "                           the daemon knows of it\n"
           "  purge PATH...            forget these paths\n"
           "  purge --tree DIR...      forget these and everything below them\n"
           "  purge --all              forget everything\n"
@@ -46,8 +61,8 @@ static void usage(FILE *out)
           "  switch [--force] LINK TARGET\n"
           "                           let the symbolic link lead to TARGET, and forget\n"
           "                           what was below it; --force: even to what is absent\n"
-          "  mounts                   file systems, and how changes on them are noticed\n"
-          "  stats                    counters\n\n"
+          "  log-level LEVEL          error, warning, info or debug, until the configuration\n"
+          "                           is reread\n\n"
           "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
           "  -c, --config FILE        take the socket from the daemon's configuration\n"
           "  -T, --timeout MS         how long one question may take (5000)\n"
@@ -111,6 +126,24 @@ bool ctl_absolute(const char *path, char *room)
         return true;
     ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
+}
+
+bool ctl_add_name(struct fp_names *names, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (!fp_name_is_single(name, len)) {
+        ctl_complain("\"%s\" is no name of a file: give it as in AccessFileName", name);
+        return false;
+    }
+    if (names->n == FP_MAX_NAMES) {
+        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES,
+                     FP_MAX_NAMES);
+        return false;
+    }
+    names->list[names->n].name = name;
+    names->list[names->n++].len = len;
+    return true;
 }
 
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
@@ -186,41 +219,43 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 
 /* ---- reports ---- */
 
-static enum ctl_exit print_report(const struct ctl *ctl, enum fp_report what,
-                                  const char *name)
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name)
 {
-    static uint8_t room[FP_MAX_FRAME];
-    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
-    struct fp_done done;
+    enum ctl_exit rc;
+    char *text = ctl_report(ctl, what, name, &rc);
 
-    do {
-        fp_status st = fp_client_control(ctl->client, &question, &done, room);
-
-        if (st != FP_OK)
-            return ctl_no_daemon(ctl, st);
-        if (done.status != FP_OK) {
-            ctl_complain("flashpached does not tell its %s: %s", name,
-                         fp_status_text(done.status));
-            return CTL_FAILED;
-        }
-        fwrite(done.text, 1, done.text_len, stdout);
-        question.from = done.next;
-    } while (done.next != 0);
-    return CTL_DONE;
+    if (text != NULL)
+        fputs(text, stdout);
+    free(text);
+    return rc;
 }
 
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {
     if (argc > 1)
         return ctl_misused("mounts takes nothing more");
-    return print_report(ctl, FP_REPORT_MOUNTS, argv[0]);
+    return ctl_print_report(ctl, FP_REPORT_MOUNTS, argv[0]);
 }
 
-static enum ctl_exit stats(const struct ctl *ctl, int argc, char **argv)
+/* ---- the log's level ---- */
+
+static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
 {
-    if (argc > 1)
-        return ctl_misused("stats takes nothing more");
-    return print_report(ctl, FP_REPORT_STATS, argv[0]);
+    static uint8_t room[FP_MAX_FRAME];
+    const int level = argc == 2 ? fp_log_level_parse(argv[1]) : -1;
+    const struct fp_control question = { .op = FP_CONTROL_LOG, .level = (unsigned)level };
+    struct fp_done done;
+    fp_status st;
+
+    if (level == -1)
+        return ctl_misused("log-level takes one of error, warning, info and debug");
+    st = fp_client_control(ctl->client, &question, &done, room);
+    if (st != FP_OK)
+        return ctl_no_daemon(ctl, st);
+    if (done.status == FP_OK)
+        return CTL_DONE;
+    ctl_complain("the level of the log stays: %s", fp_status_text(done.status));
+    return CTL_FAILED;
 }
 
 /* ---- the command line ---- */
@@ -232,8 +267,14 @@ static const struct {
     { "purge", purge },
     { "warm", ctl_warm },
     { "switch", ctl_switch },
+    { "lookup", ctl_lookup },
+    { "explain", ctl_explain },
     { "mounts", mounts },
-    { "stats", stats },
+    { "stats", ctl_stats },
+    { "status", ctl_status },
+    { "top", ctl_top },
+    { "check", ctl_check },
+    { "log-level", log_level },
 };
 
 static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
@@ -345,6 +386,7 @@ int main(int argc, char **argv)
         if (conf == NULL)
             return CTL_USAGE;
         ctl.socket = conf->socket;
+        ctl.conf = a.conf;
         ctl.ttl_ms = conf->ttl_ms;
     } else if (a.socket != NULL) {
         ctl.socket = a.socket;

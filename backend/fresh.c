@@ -12,6 +12,7 @@
 #include "mounts.h"
 #include "proto/clock.h"
 #include "proto/slots.h"
+#include "text.h"
 #include "trail.h"
 #include "watch.h"
 
@@ -37,20 +38,32 @@ struct fp_fresh {
 
 /* ---- what is told ---- */
 
+static uint64_t changes(const struct fp_fresh *f)
+{
+    return fp_cache_counts(f->parts.cache).changes;
+}
+
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                        bool replaced)
 {
     struct fp_fresh *f = ctx;
+    const uint64_t before = changes(f);
 
     f->counts.events++;
     fp_cache_changed(f->parts.cache, key, name, len, replaced);
+    if (key->bytes[0] == FP_BY_FANOTIFY)
+        f->counts.by_fanotify += changes(f) - before;
+    else
+        f->counts.by_inotify += changes(f) - before;
 }
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_fresh *f = ctx;
+    const uint64_t before = changes(f);
 
     fp_cache_unwatched(f->parts.cache, key);
+    f->counts.by_end += changes(f) - before;
 }
 
 static void on_lost(void *ctx)
@@ -58,7 +71,7 @@ static void on_lost(void *ctx)
     struct fp_fresh *f = ctx;
 
     f->counts.losses++;
-    fp_cache_disbelieve(f->parts.cache, NULL);
+    f->counts.by_loss += fp_cache_disbelieve(f->parts.cache, NULL);
     fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
@@ -80,6 +93,7 @@ static void on_mount(void *ctx, const char *point)
     struct fp_fresh *f = ctx;
     size_t n = fp_cache_disbelieve(f->parts.cache, point);
 
+    f->counts.by_mounts += n;
     if (n > 0)
         fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s: %zu entries are "
                "looked at again", point, n);
@@ -95,7 +109,7 @@ static void on_mounts_changed(struct fp_fresh *f)
         fp_mounts_changes(f->parts.mounts, on_mount, f);
         return;
     }
-    fp_cache_disbelieve(f->parts.cache, NULL);
+    f->counts.by_mounts += fp_cache_disbelieve(f->parts.cache, NULL);
     fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
            "again");
 }
@@ -199,20 +213,6 @@ void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t
     f->is_out_ctx = ctx;
 }
 
-/* As in /proc/self/mountinfo: a blank or a line end would look like ours. */
-static void escape(char *to, size_t size, const char *from)
-{
-    size_t n = 0;
-
-    for (; *from != '\0' && n + 5 < size; from++) {
-        if (*from > ' ' && *from != '\\' && *from != 0x7f)
-            to[n++] = *from;
-        else
-            n += (size_t)snprintf(to + n, size - n, "\\%03o", (unsigned char)*from);
-    }
-    to[n] = '\0';
-}
-
 size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
 {
     const struct fp_fresh *f = ctx;
@@ -222,8 +222,8 @@ size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
     if (n >= fp_mounts_count(f->parts.mounts))
         return 0;
     m = fp_mounts_at(f->parts.mounts, n);
-    escape(point, sizeof(point), m->point);
-    escape(type, sizeof(type), m->type);
+    fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
+    fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
     return (size_t)snprintf(room, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
                             type, fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
                             f->is_out != NULL && f->is_out(f->is_out_ctx, m->id)

@@ -30,6 +30,9 @@ struct fp_fresh_parts {
 
 struct fp_fresh_counts {
     uint64_t events, losses;      /* losses: events that were lost, changes of mounts */
+    /* Entries that were not believed any more, by what told so: events, the end of a
+     * watch, lost events, a change of the table of mounts. */
+    uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */

@@ -67,12 +67,13 @@ static void trip(struct fp_guard *g, uint32_t mount)
     g->parts.tripped(g->parts.ctx, mount);
 }
 
-/* What the answer tells of: the mount that it ends on, where that is known. */
-static uint32_t mount_told(uint32_t mount, const struct fp_answer *a,
-                           const struct fp_trail *trail)
+uint32_t fp_guard_mount_told(uint32_t mount, const struct fp_answer *a,
+                             const struct fp_trail *trail)
 {
     const unsigned last = a->n_steps - 1;
 
+    if (trail == NULL || a->n_steps == 0)
+        return mount;
     return a->steps[last].status == FP_OK && trail->origins[last].mount != 0
         ? trail->origins[last].mount : mount;
 }
@@ -101,7 +102,7 @@ void fp_guard_heard(struct fp_guard *g, uint32_t mount, const struct fp_answer *
         return;
     /* An error that took so long says that somebody gave up waiting. */
     if (!fp_guard_is_failure(a) || now < began_ms + g->timeout_ms)
-        answered(g, mount_told(mount, a, trail));
+        answered(g, fp_guard_mount_told(mount, a, trail));
 }
 
 /* ---- probes ---- */

@@ -56,6 +56,11 @@ bool fp_guard_is_out(void *ctx, uint32_t mount);
  * answer at all. */
 bool fp_guard_is_failure(const struct fp_answer *a);
 
+/* What the answer tells of: the mount that it ends on, where that is known, else the one
+ * where it was expected. */
+uint32_t fp_guard_mount_told(uint32_t mount, const struct fp_answer *a,
+                             const struct fp_trail *trail);
+
 struct fp_breaker_counts fp_guard_counts(const struct fp_guard *g);
 
 #endif

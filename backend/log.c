@@ -37,6 +37,21 @@ int fp_log_level_parse(const char *name)
     return -1;
 }
 
+const char *fp_log_level_text(enum fp_log_level level)
+{
+    return level_names[level];
+}
+
+void fp_log_set_level(enum fp_log_level level)
+{
+    threshold = level;
+}
+
+enum fp_log_level fp_log_level(void)
+{
+    return threshold;
+}
+
 static void use_file(int fd)
 {
     if (file != STDERR_FILENO)

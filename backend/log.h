@@ -15,6 +15,12 @@ enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 /* -1 for a name that is none of error, warning, info, debug. */
 int fp_log_level_parse(const char *name);
 
+const char *fp_log_level_text(enum fp_log_level level);
+
+/* From now on, until the log is opened again. */
+void fp_log_set_level(enum fp_log_level level);
+enum fp_log_level fp_log_level(void);
+
 /*
  * target: "stderr", "syslog" or an absolute path, opened for appending.
  * 0, or -1 with errno; then the log stays where it was (at first: stderr).

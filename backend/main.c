@@ -16,21 +16,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "about.h"
 #include "cache.h"
 #include "conf.h"
 #include "control.h"
 #include "dispatch.h"
 #include "fresh.h"
 #include "helper.h"
+#include "hot.h"
 #include "keyed_hash.h"
+#include "latency.h"
 #include "listener.h"
 #include "log.h"
 #include "mounts.h"
+#include "observe.h"
 #include "priv.h"
 #include "proto/clock.h"
 #include "proto/fdio.h"
 #include "proto/slots.h"
 #include "resolve.h"
+#include "slow.h"
 #include "stats.h"
 #include "supervisor.h"
 #include "watch.h"
@@ -65,7 +70,10 @@ struct daemon {
     struct fp_helpers *helpers;
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
+    struct fp_observer observer;
     struct fp_stats stats;
+    struct fp_about about;
+    struct fp_control_parts control;
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
     bool pid_written;
@@ -270,6 +278,7 @@ static void apply(struct daemon *d, const struct fp_conf *c)
     set_content(d, c);
     fp_helpers_set(d->helpers, &helpers);
     fp_dispatch_set(d->dispatch, &dispatch);
+    fp_slow_set(d->observer.slow, c->slow_log_ms);
     fp_fresh_set(d->fresh, c->ttl_ms, c->stale_if_error_ms);
     if (fp_mounts_set(d->mounts, &mounts) == -1)
         fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
@@ -495,12 +504,17 @@ static bool start_cache(struct daemon *d)
 
 static void set_reports(struct daemon *d)
 {
-    const struct fp_report_source stats = { fp_stats_line, &d->stats };
-    const struct fp_report_source mounts = { fp_fresh_mount_line, d->fresh };
-
     d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener };
-    fp_dispatch_set_report(d->dispatch, FP_REPORT_STATS, &stats);
-    fp_dispatch_set_report(d->dispatch, FP_REPORT_MOUNTS, &mounts);
+    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms() };
+    d->control = (struct fp_control_parts){
+        .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
+        .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
+                     [FP_REPORT_MOUNTS] = { fp_fresh_mount_line, d->fresh },
+                     [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
+                     [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
+                     [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
+                     [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
+    fp_dispatch_set_operator(d->dispatch, &d->control, &d->observer);
 }
 
 static bool start(struct daemon *d)
@@ -523,7 +537,7 @@ static bool start(struct daemon *d)
     listener.ctx = d->dispatch;
     listener.slots = d->slots;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
-    if (d->listener == NULL)
+    if (d->listener == NULL || fp_observer_init(&d->observer, d->fresh, c->slow_log_ms) == -1)
         return false;
     set_reports(d);
     if (d->args.supervised)
@@ -536,6 +550,7 @@ static void stop(struct daemon *d)
     fp_listener_destroy(&d->listener);
     fp_helpers_destroy(&d->helpers);
     fp_dispatch_destroy(&d->dispatch);
+    fp_observer_clear(&d->observer);
     fp_fresh_destroy(&d->fresh);
     fp_cache_destroy(&d->cache);
     fp_slots_destroy(&d->slots);

@@ -9,9 +9,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "content.h"
 #include "mounts.h"
 #include "proto/answer.h"
+#include "proto/clock.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "task.h"
@@ -119,7 +121,7 @@ static fp_status look(int fd, struct fp_meta *m, uint32_t *mount_r)
 {
     struct statx st;
 
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
+    if (fp_call_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
     tell_meta(m, mount_r, &st);
     return FP_OK;
@@ -155,10 +157,10 @@ static int open_name(int dir, const char *name, bool more, bool *is_directory_r)
     int fd = -1;
 
     if (more)
-        fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+        fd = fp_call_openat(dir, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
     *is_directory_r = fd != -1;
     if (!more || (fd == -1 && errno == ENOTDIR))
-        fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fd = fp_call_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return fd;
 }
 
@@ -170,6 +172,7 @@ static bool watch_place(const struct walk *w, struct place *p, bool directory, b
 {
     const struct fp_resolver_settings *settings = w->r->settings;
     enum fp_watch_by by;
+    uint64_t began_us;
     bool local;
     fp_status st;
 
@@ -178,7 +181,9 @@ static bool watch_place(const struct walk *w, struct place *p, bool directory, b
     by = fp_mounts_view_find(settings->view, p->mount, &local);
     if (by == FP_BY_TTL)
         return false;
+    began_us = fp_now_us();
     st = fp_watch_place(settings->watch, by, p->fd, directory, &p->watch);
+    fp_call_note(FP_CALL_WATCH, began_us);
     if (st != FP_OK)
         p->watch.len = 0;
     *refused_r = *refused_r || st == FP_BUSY;
@@ -232,7 +237,7 @@ static fp_status may_follow(const struct walk *w, int dir, const struct fp_meta 
 static fp_status read_link(struct trip *t, int link, bool more)
 {
     char text[FP_MAX_PATH + 1];
-    ssize_t n = readlinkat(link, "", text, sizeof(text));
+    ssize_t n = fp_call_readlinkat(link, "", text, sizeof(text));
     size_t rest = strlen(t->rest);
 
     if (n <= 0)
@@ -412,7 +417,8 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
     size_t end = size < bytes ? (size_t)size : bytes;
 
     for (size_t at = 0; at < end; at += sizeof(buf)) {
-        if (pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at) <= 0)
+        if (fp_call_pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at)
+            <= 0)
             return;
     }
 }
@@ -431,7 +437,7 @@ static fp_status open_file(const struct fp_resolver *r, int place,
     fp_status st;
 
     fp_fd_name(name, place);
-    *fd_r = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    *fd_r = fp_call_openat(AT_FDCWD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (*fd_r == -1 && (errno == EACCES || errno == EPERM))
         return FP_OK;
     if (*fd_r == -1 && errno == EAGAIN)
@@ -463,12 +469,15 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
 {
     struct fp_answer *a = w->a;
     struct fp_meta after;
+    uint64_t began_us;
     uint32_t mount;
     int fd;
 
     if (!fp_content_is_due(m, w->task->content_max))
         return false;
+    began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
+    fp_call_note(FP_CALL_READ, began_us);
     if (fd != -1 && (look(a->fd, &after, &mount) != FP_OK || !fp_meta_equal(m, &after)))
         fp_close(&fd);
     if (fd == -1)
@@ -550,7 +559,7 @@ static void tell_access(struct fp_access *x, const struct fp_meta *m)
 static fp_status look_at_access(const struct walk *w, const char *name, struct fp_meta *m,
                                 struct fp_origin *origin)
 {
-    struct place p = { .fd = openat(w->place.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
+    struct place p = { .fd = fp_call_openat(w->place.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
     unsigned step = (unsigned)(origin - w->trail->origins);
     fp_status st = p.fd != -1 ? look(p.fd, m, &p.mount) : why_not_opened();
 
@@ -575,7 +584,7 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
     struct statx st;
     uint32_t mount;
 
-    if (statx(w->place.fd, name, 0, STATX_BASIC_STATS, &st) == -1)
+    if (fp_call_statx(w->place.fd, name, 0, STATX_BASIC_STATS, &st) == -1)
         return why_not_opened();
     tell_meta(m, &mount, &st);
     return FP_OK;
@@ -654,6 +663,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
     char copy[FP_MAX_PATH + 1];
     fp_status st = FP_REFUSED;
 
+    fp_calls_begin();
     fp_answer_init(a, FP_OK);
     fp_trail_init(trail);
     a->n_names = l->names.n;
@@ -675,5 +685,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
     if (st != FP_OK) {
         fp_close(&a->fd);
         fp_answer_init(a, st);
+        fp_trail_init(trail);      /* tells of steps that are not there */
     }
+    trail->effort = fp_calls_end();
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache.h"
 #include "dispatch.h"
@@ -12,6 +13,7 @@
 #include "helper.h"
 #include "listener.h"
 #include "log.h"
+#include "stats_table.h"
 
 #define LINE_SIZE 2048
 
@@ -21,45 +23,27 @@ struct values {
     struct fp_fresh_counts fresh;
     struct fp_helpers_counts helpers;
     struct fp_listener_counts listener;
+    uint64_t resident_bytes;
 };
 
-#define ROW(name, field) { name, offsetof(struct values, field), \
-                           sizeof(((struct values *)NULL)->field) }
+#define ROW(name, field, type, help) { #name, offsetof(struct values, field), \
+                                       sizeof(((struct values *)NULL)->field) },
 
-static const struct { const char *name; size_t at, size; } rows[] = {
-    ROW("hits", dispatch.hits),
-    ROW("misses", dispatch.misses),
-    ROW("joined", dispatch.joined),
-    ROW("refreshed", dispatch.refreshed),
-    ROW("stale", dispatch.stale),
-    ROW("unanswered", dispatch.unanswered),
-    ROW("unavailable", dispatch.unavailable),
-    ROW("trips", dispatch.trips),
-    ROW("out_of_service", dispatch.out),
-    ROW("inflight", dispatch.inflight),
-    ROW("files", cache.files),
-    ROW("directories", cache.directories),
-    ROW("places", cache.places),
-    ROW("absent", cache.absent),
-    ROW("bytes", cache.bytes),
-    ROW("content_files", cache.content_files),
-    ROW("content_bytes", cache.content_bytes),
-    ROW("watches", cache.watches),
-    ROW("events", fresh.events),
-    ROW("changes", cache.changes),
-    ROW("losses", fresh.losses),
-    ROW("evictions", cache.evictions),
-    ROW("walks", helpers.walks),
-    ROW("timeouts", helpers.timeouts),
-    ROW("deaths", helpers.deaths),
-    ROW("helpers", helpers.alive),
-    ROW("running", helpers.running),
-    ROW("queued", helpers.queued),
-    ROW("connections", listener.open),
-    ROW("accepted", listener.accepted),
-    ROW("refused", listener.refused),
-};
+static const struct { const char *name; size_t at, size; } rows[] = { FP_STATS_TABLE(ROW) };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+/* 0: unknown. */
+static uint64_t resident_bytes(void)
+{
+    unsigned long total, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f != NULL && fscanf(f, "%lu %lu", &total, &resident) != 2)
+        resident = 0;
+    if (f != NULL)
+        fclose(f);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
 
 static void collect(const struct fp_stats *s, struct values *v)
 {
@@ -68,6 +52,7 @@ static void collect(const struct fp_stats *s, struct values *v)
     v->fresh = fp_fresh_counts(s->fresh);
     v->helpers = fp_helpers_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);
+    v->resident_bytes = resident_bytes();
 }
 
 /* A counter is of 32 or 64 bits. */

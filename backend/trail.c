@@ -6,8 +6,17 @@
 
 enum { UNTOLD = 1, REFUSED = 2 };   /* flags of an origin */
 
+const char *fp_call_text(enum fp_call call)
+{
+    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read",
+                                                 "watch" };
+
+    return names[call];
+}
+
 void fp_trail_init(struct fp_trail *t)
 {
+    t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
     memset(t->origins, 0, sizeof(t->origins));
     t->n_vias = 0;
     t->names_len = 0;
@@ -55,6 +64,9 @@ void fp_put_trail(struct fp_writer *w, const struct fp_trail *t, unsigned n_step
         fp_put_u8(w, v->len);
         fp_put_bytes(w, t->names + v->at, v->len);
     }
+    fp_put_u32(w, t->effort.us);
+    fp_put_u32(w, t->effort.longest_us);
+    fp_put_u8(w, (uint8_t)t->effort.call);
 }
 
 static void get_key(struct fp_reader *r, struct fp_watch_key *k)
@@ -84,6 +96,19 @@ static void get_via(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
         r->bad = true;
 }
 
+static void get_effort(struct fp_reader *r, struct fp_effort *e)
+{
+    uint8_t call;
+
+    e->us = fp_get_u32(r);
+    e->longest_us = fp_get_u32(r);
+    call = fp_get_u8(r);
+    if (call >= FP_CALLS)
+        r->bad = true;
+    else
+        e->call = (enum fp_call)call;
+}
+
 fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
 {
     unsigned n_vias;
@@ -102,5 +127,6 @@ fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps
     n_vias = fp_get_u8(r);
     for (unsigned i = 0; i < n_vias && !r->bad; i++)
         get_via(r, t, n_steps);
+    get_effort(r, &t->effort);
     return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
 }

@@ -46,7 +46,22 @@ struct fp_via {
     struct fp_watch_key watch;
 };
 
+/* What a walk asks of the file system. */
+enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ,
+               FP_CALL_WATCH };
+#define FP_CALLS 6
+
+/* How long a walk took, and the call that took longest of it. */
+struct fp_effort {
+    uint32_t us, longest_us;
+    enum fp_call call;
+};
+
+/* "open", "stat", "readlink", "read", "watch"; "unknown" where none was made. */
+const char *fp_call_text(enum fp_call call);
+
 struct fp_trail {
+    struct fp_effort effort;
     struct fp_origin origins[FP_MAX_STEPS];   /* one for each of the answer's */
     unsigned n_vias;
     size_t names_len;

@@ -211,13 +211,18 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     return FP_OK;
 }
 
-static void put_purge(struct fp_writer *w, const struct fp_control *c)
+static void put_path(struct fp_writer *w, const struct fp_control *c)
 {
     if (c->path_len > FP_MAX_PATH)
         w->bad = true;
-    fp_put_u8(w, (uint8_t)c->scope);
     fp_put_u16(w, (uint16_t)c->path_len);
     fp_put_bytes(w, c->path, c->path_len);
+}
+
+static void put_purge(struct fp_writer *w, const struct fp_control *c)
+{
+    fp_put_u8(w, (uint8_t)c->scope);
+    put_path(w, c);
 }
 
 fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
@@ -227,6 +232,11 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
     fp_put_u8(w, (uint8_t)c->op);
     if (c->op == FP_CONTROL_PURGE) {
         put_purge(w, c);
+    } else if (c->op == FP_CONTROL_LOG) {
+        fp_put_u8(w, (uint8_t)c->level);
+    } else if (c->op == FP_CONTROL_EXPLAIN) {
+        put_path(w, c);
+        put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
         fp_put_u32(w, c->from);
@@ -260,6 +270,20 @@ static bool get_report(struct fp_reader *r, struct fp_control *c)
     return fp_reader_done(r) && what >= 1 && what <= FP_REPORTS;
 }
 
+static bool get_log(struct fp_reader *r, struct fp_control *c)
+{
+    c->level = fp_get_u8(r);
+    return fp_reader_done(r) && c->level < FP_LOG_LEVELS;
+}
+
+static bool get_explain(struct fp_reader *r, struct fp_control *c)
+{
+    c->path_len = fp_get_u16(r);
+    c->path = (const char *)fp_get_bytes(r, c->path_len);
+    get_names(r, &c->names);
+    return fp_reader_done(r) && fp_path_is_normal(c->path, c->path_len);
+}
+
 fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
 {
     uint8_t op = fp_get_u8(r);
@@ -271,6 +295,10 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
         good = get_purge(r, c);
     else if (op == FP_CONTROL_REPORT)
         good = get_report(r, c);
+    else if (op == FP_CONTROL_LOG)
+        good = get_log(r, c);
+    else if (op == FP_CONTROL_EXPLAIN)
+        good = get_explain(r, c);
     return good ? FP_OK : FP_PROTOCOL;
 }
 

@@ -124,7 +124,9 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 
 enum fp_control_op {
     FP_CONTROL_PURGE = 1,  /* forget what is known */
-    FP_CONTROL_REPORT = 2  /* tell about yourself */
+    FP_CONTROL_REPORT = 2, /* tell about yourself */
+    FP_CONTROL_LOG = 3,    /* log more, or less */
+    FP_CONTROL_EXPLAIN = 4 /* tell what is known of a path, without looking */
 };
 
 enum fp_scope {
@@ -135,9 +137,14 @@ enum fp_scope {
 
 enum fp_report {
     FP_REPORT_MOUNTS = 1,
-    FP_REPORT_STATS = 2
+    FP_REPORT_STATS = 2,
+    FP_REPORT_LATENCY = 3,
+    FP_REPORT_SLOW = 4,
+    FP_REPORT_HOT = 5,
+    FP_REPORT_ABOUT = 6
 };
-#define FP_REPORTS 2       /* how many there are */
+#define FP_REPORTS 6       /* how many there are */
+#define FP_LOG_LEVELS 4    /* those of log_level in the configuration, in their order */
 
 /*
  * CONTROL: what an operator asks for.  The fields of the other operation are
@@ -146,8 +153,10 @@ enum fp_report {
 struct fp_control {
     enum fp_control_op op;
     enum fp_scope scope;   /* PURGE */
-    const char *path;      /* PURGE; NULL for FP_SCOPE_ALL */
+    const char *path;      /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
     size_t path_len;
+    unsigned level;        /* LOG */
+    struct fp_names names; /* EXPLAIN */
     enum fp_report what;   /* REPORT */
     uint32_t from;         /* REPORT: 0, or the last answer's next */
 };

@@ -504,9 +504,13 @@ def packets():
     yield "too-much", wire.frame(wire.CONTROL, b"\1\3\0\0\0", 1)
     yield "nothing", wire.frame(wire.CONTROL, b"", 1)
     yield "operation-0", wire.frame(wire.CONTROL, b"\0\1\0\0\0\0", 1)
-    yield "operation-3", wire.frame(wire.CONTROL, b"\3\1\0\0\0\0", 1)
+    yield "operation-5", wire.frame(wire.CONTROL, b"\5\1\0\0\0\0", 1)
+    yield "level-4", wire.frame(wire.CONTROL, b"\3\4", 1)
+    yield "no-level", wire.frame(wire.CONTROL, b"\3", 1)
+    yield "explained-dots", wire.frame(wire.CONTROL, b"\4\0\5/a/..\0", 1)
+    yield "explained-too-many-names", wire.frame(wire.CONTROL, b"\4\0\2/a\5" + b"\1x" * 5, 1)
     yield "report-0", wire.report(0)
-    yield "report-3", wire.report(3)
+    yield "report-7", wire.report(7)
     yield "short-report", wire.report(wire.STATS)[:-1]
     yield "done", wire.frame(wire.DONE, b"\0" * 15, 1)
 

@@ -2,8 +2,12 @@
 #include "config.h"
 #include "control.h"
 
+#include "cache.h"
 #include "dispatch.h"
+#include "fresh.h"
 #include "log.h"
+#include "mounts.h"
+#include "proto/clock.h"
 #include "unit.h"
 
 /* ---- the dispatch, which only notes what it was told to forget ---- */
@@ -18,6 +22,42 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     forgotten[len] = '\0';
     with_tree = tree;
     return 42;
+}
+
+unsigned fp_dispatch_number_of(struct fp_dispatch *d, const struct fp_names *names)
+{
+    ck_assert_ptr_null(d);
+    return names->n;
+}
+
+/* ---- the cache knows "/" and "/a b", the second on another mount ---- */
+
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
+                                   unsigned names, uint64_t now_ms)
+{
+    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
+
+    ck_assert_ptr_null(c);
+    if (len == 1)
+        v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN, .watched = true,
+                                    .by = FP_BY_INOTIFY, .until_ms = now_ms + 60000, .mount = 1,
+                                    .leased = true, .names = names == 1 };
+    else if (memcmp(path, "/a b", len) == 0)
+        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .until_ms = 1, .mount = 2,
+                                    .content = true };
+    return v;
+}
+
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+{
+    ck_assert_ptr_null(f);
+    return mount == 1 ? "/" : "/a b";
+}
+
+const char *fp_watch_by_text(enum fp_watch_by by)
+{
+    ck_assert_int_eq((int)by, FP_BY_INOTIFY);
+    return "inotify";
 }
 
 static void setup(void)
@@ -144,6 +184,58 @@ START_TEST(no_such_report)
 }
 END_TEST
 
+/* ---- what is known, and the log ---- */
+
+START_TEST(every_component_is_explained)
+{
+    const struct fp_control_parts parts = { .dispatch = NULL };
+    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = "/a b/c",
+                                         .path_len = 6, .names = { .n = 1 } };
+    struct fp_done done;
+    unsigned left;
+    char text[512];
+
+    fp_control_answer(&parts, &question, &done);
+    ck_assert_int_eq((int)done.status, FP_OK);
+    ck_assert_uint_lt(done.text_len, sizeof(text));
+    memcpy(text, done.text, done.text_len);
+    text[done.text_len] = '\0';
+    ck_assert_int_eq(sscanf(text, "1 known inotify %u", &left), 1);
+    ck_assert(left > 0 && left <= 60000);
+    ck_assert_ptr_nonnull(strstr(text, " lease - names /\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n4 expired ttl 0 - content - /a\\040b\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n6 unknown ttl 0 - - - ?\n"));
+}
+END_TEST
+
+START_TEST(a_path_of_many_components_is_cut)
+{
+    static char path[FP_MAX_PATH];
+    const struct fp_control_parts parts = { .dispatch = NULL };
+    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = path,
+                                         .path_len = sizeof(path) - 1 };
+    struct fp_done done;
+
+    for (size_t i = 0; i < sizeof(path); i++)
+        path[i] = i % 2 == 0 ? '/' : 'x';
+    fp_control_answer(&parts, &question, &done);
+    ck_assert_uint_le(done.text_len, FP_MAX_REPORT);
+    ck_assert_int_eq(done.text[done.text_len - 1], '\n');
+}
+END_TEST
+
+START_TEST(level_of_the_log)
+{
+    const struct fp_control_parts parts = { .dispatch = NULL };
+    struct fp_control question = { .op = FP_CONTROL_LOG, .level = FP_LOG_WARNING };
+    struct fp_done done;
+
+    fp_control_answer(&parts, &question, &done);
+    ck_assert_int_eq((int)done.status, FP_OK);
+    ck_assert_int_eq((int)fp_log_level(), FP_LOG_WARNING);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("control");
@@ -155,6 +247,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, long_report_comes_in_parts);
     tcase_add_test(t, beyond_the_end);
     tcase_add_test(t, no_such_report);
+    t = unit_add_case(s, "operator", setup, NULL, 0);
+    tcase_add_test(t, every_component_is_explained);
+    tcase_add_test(t, a_path_of_many_components_is_cut);
+    tcase_add_test(t, level_of_the_log);
     return s;
 }
 

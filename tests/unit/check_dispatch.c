@@ -18,6 +18,7 @@
 #include "fresh.h"
 #include "helper.h"
 #include "keyed_hash.h"
+#include "observe.h"
 #include "proto/clock.h"
 #include "proto/fdio.h"
 #include "proto/slots.h"
@@ -26,6 +27,8 @@
 
 #define TTL_MS   60000
 #define MAX_JOBS 16
+
+static struct fp_dispatch *dispatch;
 
 /* ---- connections ---- */
 
@@ -65,19 +68,33 @@ void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp
     conn->answered = true;
 }
 
-void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
-                      struct fp_done *done)
-{
-    memset(done, 0, sizeof(*done));
-    done->count = fp_dispatch_forget(d, question->path, question->path_len, false);
-}
-
-void fp_control_report(const struct fp_report_source *source, uint32_t from,
+void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *asked,
                        struct fp_done *done)
 {
-    (void)source;
+    ck_assert_ptr_null(parts);
     memset(done, 0, sizeof(*done));
-    done->next = from;
+    if (asked->op == FP_CONTROL_PURGE)
+        done->count = fp_dispatch_forget(dispatch, asked->path, asked->path_len, false);
+    else
+        done->next = asked->from;
+}
+
+/* ---- what operators are told of ---- */
+
+static unsigned observed, last_waited;
+
+void fp_observe_use(struct fp_observer *o, const char *path, size_t len)
+{
+    (void)o;
+    (void)path;
+    (void)len;
+}
+
+void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
+{
+    (void)o;
+    observed++;
+    last_waited = w->waited;
 }
 
 /* ---- nothing is watched; something else is mounted at /m ---- */
@@ -289,7 +306,6 @@ static void finish(const char *path, const char *what)
 static struct ev_loop *loop;
 static struct fp_cache *cache;
 static struct fp_slots *slots;
-static struct fp_dispatch *dispatch;
 static struct fp_connection early, other, late;
 static int fds_at_rest;
 
@@ -613,6 +629,22 @@ START_TEST(looks_wait_for_a_helper_to_spare)
 END_TEST
 
 /* An asker that comes meanwhile joins that look, and gets what it finds. */
+/* Those that wait for a directory's walk are told of with it. */
+START_TEST(who_waits_is_observed)
+{
+    observed = 0;
+    ask(&early, "/a/f");
+    ask(&late, "/a/f");
+    ask(&other, "/a");
+    finish("/a", "dd");
+    ck_assert_uint_eq(observed, 1);
+    ck_assert_uint_eq(last_waited, 3);
+    finish("/a/f", "ddf");
+    ck_assert_uint_eq(observed, 2);
+    ck_assert_uint_eq(last_waited, 2);
+}
+END_TEST
+
 START_TEST(a_look_is_joined)
 {
     know_af();
@@ -848,6 +880,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_was_asked_for_once_is_not);
     tcase_add_test(t, looks_wait_for_a_helper_to_spare);
     tcase_add_test(t, a_look_is_joined);
+    tcase_add_test(t, who_waits_is_observed);
     t = unit_add_case(s, "mounts", setup, teardown, 20);
     tcase_add_test(t, given_up);
     tcase_add_test(t, walks_of_a_mount_that_trips);

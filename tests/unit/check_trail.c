@@ -10,6 +10,8 @@
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
+#define EFFORT 9            /* bytes */
+
 static struct fp_trail in, out;
 
 static void setup(void)
@@ -78,6 +80,9 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_int_eq(in.origins[i].refused, out.origins[i].refused);
         assert_same_key(&in.origins[i].watch, &out.origins[i].watch);
     }
+    ck_assert_uint_eq(in.effort.us, out.effort.us);
+    ck_assert_uint_eq(in.effort.longest_us, out.effort.longest_us);
+    ck_assert_int_eq((int)in.effort.call, (int)out.effort.call);
     ck_assert_uint_eq(in.n_vias, out.n_vias);
     ck_assert_uint_eq(in.names_len, out.names_len);
     for (unsigned i = 0; i < in.n_vias; i++) {
@@ -98,6 +103,7 @@ static void shape_usual(void)
     in.origins[0] = (struct fp_origin){ .mount = 21, .watch = key(5, 7) };
     in.origins[1] = (struct fp_origin){ .mount = 22, .untold = true, .watch = key(13, 9) };
     in.origins[2] = (struct fp_origin){ .mount = UINT32_MAX, .refused = true };
+    in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
     ck_assert(fp_trail_add(&in, 1, &k, "releases", 8));
     ck_assert(fp_trail_add(&in, 1, &in.origins[1].watch, "42", 2));
 }
@@ -232,6 +238,17 @@ START_TEST(keys_longer_than_there_are)
 }
 END_TEST
 
+/* At the end: two times, and which call it was. */
+START_TEST(calls_that_are_not_known)
+{
+    encode(1);
+    for (unsigned call = 0; call < 256; call++) {
+        buf[w.len - 1] = (uint8_t)call;
+        ck_assert_int_eq((int)decode(w.len, 1), (int)(call < FP_CALLS ? FP_OK : FP_PROTOCOL));
+    }
+}
+END_TEST
+
 START_TEST(names_passed_at_no_step)
 {
     const struct fp_watch_key k = key(5, 1);
@@ -239,7 +256,7 @@ START_TEST(names_passed_at_no_step)
 
     ck_assert(fp_trail_add(&in, 1, &k, "x", 1));
     encode(2);
-    at_step = w.len - 2 - 6 - 1;
+    at_step = w.len - EFFORT - 2 - 6 - 1;
     ck_assert_uint_eq(buf[at_step], 1);
     ck_assert_int_eq((int)decode(w.len, 2), FP_OK);
     for (unsigned step = 2; step < 256; step++) {
@@ -389,6 +406,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, trail_of_any_other_length_is_refused);
     tcase_add_test(t, full_trail_of_any_other_length_is_refused);
     tcase_add_test(t, keys_longer_than_there_are);
+    tcase_add_test(t, calls_that_are_not_known);
     tcase_add_test(t, names_passed_at_no_step);
     tcase_add_test(t, more_names_than_there_is_room_for);
     tcase_add_test(t, garbage_is_harmless);

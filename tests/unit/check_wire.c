@@ -774,6 +774,46 @@ START_TEST(purge_whose_path_is_longer_or_shorter_than_said)
 }
 END_TEST
 
+START_TEST(level_round_trip)
+{
+    for (unsigned level = 0; level < 256; level++) {
+        const struct fp_control in = { .op = FP_CONTROL_LOG, .level = level };
+        struct fp_control out;
+        struct fp_frame f;
+
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        ck_assert_int_eq((int)fp_control_decode(&f.body, &out),
+                         (int)(level < FP_LOG_LEVELS ? FP_OK : FP_PROTOCOL));
+        ck_assert(level >= FP_LOG_LEVELS || out.level == level);
+    }
+}
+END_TEST
+
+START_TEST(explain_round_trip)
+{
+    const struct fp_control in = { .op = FP_CONTROL_EXPLAIN, .path = "/a/b", .path_len = 4,
+                                   .names = { .n = 2, .list = { { ".htaccess", 9 },
+                                                                { ".acl", 4 } } } };
+    struct fp_control out;
+    struct fp_frame f;
+
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+    ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_OK);
+    ck_assert_int_eq((int)out.op, FP_CONTROL_EXPLAIN);
+    ck_assert_uint_eq(out.path_len, 4);
+    ck_assert_mem_eq(out.path, "/a/b", 4);
+    ck_assert(fp_names_equal(&in.names, &out.names));
+    for (size_t n = FP_FRAME_HEADER; n < w.len; n++) {
+        set_length(n);
+        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, n), FP_PROTOCOL);
+    }
+}
+END_TEST
+
 START_TEST(report_round_trip)
 {
     static const uint32_t from[] = { 0, 1, 0x01020304, UINT32_MAX };
@@ -996,6 +1036,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(control, purge_path_table, 0, PATHS);
     tcase_add_test(control, operation_and_scope_are_checked);
     tcase_add_test(control, purge_whose_path_is_longer_or_shorter_than_said);
+    tcase_add_test(control, level_round_trip);
+    tcase_add_test(control, explain_round_trip);
     tcase_add_test(control, report_round_trip);
     tcase_add_test(control, done_round_trips);
     tcase_add_test(control, done_has_whole_lines);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long helpers' walks take, a histogram for each mount point.  Bounded: what
+ * lies on more than FP_LATENCY_MOUNTS mounts is counted as one, "(others)".
+ */
+#ifndef FP_LATENCY_H
+#define FP_LATENCY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FP_LATENCY_MOUNTS  64
+/* Bucket i holds what took at most 64 << i microseconds, the last one the rest. */
+#define FP_LATENCY_BUCKETS 22
+#define FP_LATENCY_FIRST_US 64u
+
+struct fp_latency;
+
+/* NULL: no memory. */
+struct fp_latency *fp_latency_create(void);
+void fp_latency_destroy(struct fp_latency **l);
+
+/* A walk that ended on the file system mounted at that point. */
+void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us);
+
+/*
+ * A report (control.h), a line for each mount point that was walked on; ctx is a
+ * struct fp_latency.  "POINT COUNT SUM_US LONGEST_US N,N,...": the point escaped as by
+ * fp_text_escape(), then how many there were in each bucket.
+ */
+size_t fp_latency_line(void *ctx, uint32_t n, char *room, size_t size);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All counters, in the order in which they are reported: name, where the daemon finds
+ * it (stats.c), counter (it only grows) or gauge (as it is now), and what it says.
+ * flashpachectl makes its own of them, so it knows what it prints.
+ */
+#ifndef FP_STATS_TABLE_H
+#define FP_STATS_TABLE_H
+
+#define FP_STATS_TABLE(ROW) \
+    ROW(hits, dispatch.hits, counter, "Questions answered from the cache") \
+    ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \
+    ROW(joined, dispatch.joined, counter, "Questions that joined a walk under way") \
+    ROW(refreshed, dispatch.refreshed, counter, "Walks for what was in use and getting old") \
+    ROW(stale, dispatch.stale, counter, "Questions answered by what was known before") \
+    ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
+    ROW(unavailable, dispatch.unavailable, counter, \
+        "Unanswered questions whose file system was out of service") \
+    ROW(trips, dispatch.trips, counter, "How often a file system stopped answering") \
+    ROW(out_of_service, dispatch.out, gauge, "File systems that do not answer") \
+    ROW(inflight, dispatch.inflight, gauge, "Walks under way or waiting") \
+    ROW(files, cache.files, gauge, "Entries of files") \
+    ROW(directories, cache.directories, gauge, "Entries of directories and links") \
+    ROW(places, cache.places, gauge, "Directories kept open") \
+    ROW(absent, cache.absent, gauge, "Entries of names known to be absent") \
+    ROW(bytes, cache.bytes, gauge, "Memory for entries, about") \
+    ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
+    ROW(content_bytes, cache.content_bytes, gauge, "Memory for the content of files") \
+    ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
+    ROW(events, fresh.events, counter, "Changes that were told") \
+    ROW(changes, cache.changes, counter, "Entries not believed any more after a change") \
+    ROW(losses, fresh.losses, counter, "Events lost, and changes of the table of mounts") \
+    ROW(evictions, cache.evictions, counter, "Entries that went for lack of room") \
+    ROW(walks, helpers.walks, counter, "Walks that helpers began") \
+    ROW(timeouts, helpers.timeouts, counter, "Walks that took too long") \
+    ROW(deaths, helpers.deaths, counter, "Helpers that died") \
+    ROW(helpers, helpers.alive, gauge, "Helpers") \
+    ROW(running, helpers.running, gauge, "Helpers at work") \
+    ROW(queued, helpers.queued, gauge, "Walks that wait for a helper") \
+    ROW(connections, listener.open, gauge, "Connections") \
+    ROW(accepted, listener.accepted, counter, "Connections accepted") \
+    ROW(refused, listener.refused, counter, "Connections refused") \
+    ROW(absent_hits, dispatch.absent_hits, counter, \
+        "Hits that said that there is nothing, or nothing to be reached") \
+    ROW(invalidated_inotify, fresh.by_inotify, counter, "Entries invalidated by inotify") \
+    ROW(invalidated_fanotify, fresh.by_fanotify, counter, "Entries invalidated by fanotify") \
+    ROW(invalidated_unwatched, fresh.by_end, counter, \
+        "Entries invalidated by the end of a watch") \
+    ROW(invalidated_lost, fresh.by_loss, counter, "Entries invalidated by the loss of events") \
+    ROW(invalidated_mounts, fresh.by_mounts, counter, \
+        "Entries invalidated by a change of the table of mounts") \
+    ROW(invalidated_purge, dispatch.purged, counter, "Entries forgotten as an operator asked") \
+    ROW(invalidated_ttl, cache.expired, counter, \
+        "Questions whose entry had outlived its time to live") \
+    ROW(found_changed, cache.differing, counter, \
+        "Entries that were found changed when looked at again") \
+    ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its helpers")
+
+#endif

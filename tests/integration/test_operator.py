@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators are told: statistics in all formats, slow lookups, hot paths, status, check, lookup."""
+
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+
+import tree
+import wire
+from fetch import get
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+SLOW_US = 60_000
+SAMPLE = re.compile(r'(flashpache_[a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\})? (\d+(?:\.\d+)?)')
+LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "operated"
+    for name in ("one.txt", "two.txt", "dir/three.txt"):
+        tree.put(root / name, f"{name}\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(lab, root):
+    return lab.under_test("flash", root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>")
+
+
+@pytest.fixture
+def ctl(flashpachectl, server):
+    """Runs one command against the server's daemon; its output."""
+    def run(*args, code=0):
+        finished = flashpachectl("-s", server.daemon.socket, *args)
+        assert finished.returncode == code, finished
+        return finished.stdout
+    return run
+
+
+def counters(ctl):
+    return {name: int(value) for name, value in (line.split() for line in ctl("stats").splitlines())}
+
+
+# statistics
+
+def test_json(server, root, ctl):
+    get(server.port, "/one.txt")
+    told = json.loads(ctl("stats", "--json"))
+    assert set(told["stats"]) == set(counters(ctl))
+    assert told["stats"]["files"] >= 1 and all(isinstance(v, int) for v in told["stats"].values())
+    with open("/proc/self/mountinfo") as mounts:
+        assert len(told["mounts"]) == len(list(mounts))
+    assert all(isinstance(m["out_of_service"], bool) for m in told["mounts"])
+    assert told["lookups"], "no walk was counted"
+    for one in told["lookups"]:
+        assert one["count"] == sum(bucket["count"] for bucket in one["buckets"]) > 0
+        assert one["sum_us"] >= one["longest_us"] > 0
+    # A walk that was counted as begun has been counted by its mount, unless it is under way.
+    assert sum(one["count"] for one in told["lookups"]) <= counters(ctl)["walks"]
+
+
+def samples(text):
+    """{(name, labels): value}; every line must be as the format says."""
+    found, types = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            assert name not in types, f"{name} twice"
+            types[name] = kind
+        elif not line.startswith("# HELP "):
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            name, labels, value = match.groups()
+            key = name, tuple(LABEL.findall(labels or ""))
+            assert key not in found, f"{line} twice"
+            found[key] = float(value)
+            family = re.sub("_(bucket|sum|count)$", "", name) if name not in types else name
+            assert family in types, line
+    return found, types
+
+
+def test_prometheus(server, ctl):
+    get(server.port, "/two.txt")
+    found, types = samples(ctl("stats", "--prometheus"))
+    named = counters(ctl)
+    for name in named:
+        assert (f"flashpache_{name}", ()) in found or (f"flashpache_{name}_total", ()) in found
+    assert types["flashpache_hits_total"] == "counter" and types["flashpache_files"] == "gauge"
+    assert found["flashpache_mount_in_service", (("mount", "/proc"), ("watch", "ttl"))] == 1
+    name = "flashpache_lookup_duration_seconds"
+    assert types[name] == "histogram"
+    points = {dict(labels)["mount"] for (n, labels) in found if n == f"{name}_count"}
+    assert points
+    for point in points:
+        buckets = [(float(dict(labels)["le"]), value) for (n, labels), value in found.items()
+                   if n == f"{name}_bucket" and dict(labels)["mount"] == point]
+        assert buckets == sorted(buckets) and [v for _, v in buckets] == sorted(v for _, v in buckets)
+        assert buckets[-1] == (float("inf"), found[f"{name}_count", (("mount", point),)])
+
+
+def test_prometheus_s_own_parser(ctl):
+    parser = pytest.importorskip("prometheus_client.parser", reason="needs python3-prometheus-client")
+    names = {family.name for family in parser.text_string_to_metric_families(ctl("stats", "--prometheus"))}
+    assert {"flashpache_hits", "flashpache_files", "flashpache_lookup_duration_seconds"} <= names
+
+
+def test_latency(server, ctl):
+    lines = ctl("stats", "--latency").splitlines()
+    assert lines[0].split()[0] == "walks" and len(lines) > 1
+
+
+def test_invalidations_by_source(lab, base, flashpachectl):
+    """What is watched and changed, what was purged, and what was found changed."""
+    place = base / "invalidated"
+    tree.put(place / "f.txt", "x\n")
+    for watch, source in (("inotify", "invalidated_inotify"), ("ttl", "found_changed")):
+        with lab.daemon(f"by-{watch}", watch=watch, ttl_ms=1) as daemon:
+            def ask(*args):
+                finished = flashpachectl("-s", daemon.socket, *args)
+                assert finished.returncode == 0, finished
+                return finished.stdout
+
+            def counted():
+                return dict(line.split() for line in ask("stats").splitlines())
+            ask("lookup", place / "f.txt")
+            assert counted()[source] == "0"
+            tree.put(place / "beside", "y\n").rename(place / "f.txt")
+
+            def told():
+                ask("lookup", place / "f.txt")
+                return int(counted()[source]) > 0
+            wait_for(told, f"a change told as {source}")
+            ask("purge", place / "f.txt")
+            assert counted()["invalidated_purge"] == "1"
+
+
+def test_absent_names_are_counted(server, ctl):
+    before = counters(ctl)["absent_hits"]
+    for _ in range(30):
+        get(server.port, "/no-such-file")
+    ctl("lookup", server.docroot / "no-such-file")
+    assert counters(ctl)["absent_hits"] > before
+
+
+# slow lookups
+
+def test_slow_lookup_is_logged(lab, base, flashpachectl, slow_directory):
+    source = base / "slow-source"
+    tree.put(source / "with blank/f.txt", "x\n")
+    place = slow_directory(source, SLOW_US)
+    with lab.daemon("slow", slow_log_ms=SLOW_US // 1000) as daemon:
+        path = place / "with blank/f.txt"
+        with wire.greet(daemon.socket) as one, wire.greet(daemon.socket) as other:
+            one.sendall(wire.whole_lookup(path))
+            other.sendall(wire.whole_lookup(path))
+            wire.receive(one)
+            wire.receive(other)
+        line = next(line for line in daemon.log_text().splitlines() if "FP0046" in line and "f.txt" in line)
+        found = re.search(r"slow lookup: (\d+) ms, (\d+) ms of them in one (open|stat|read), on the file system "
+                          r"at (\S+); 2 waited for (\S+)", line)
+        assert found, line
+        total, longest, _, point, told = found.groups()
+        assert SLOW_US // 1000 <= int(total) and int(longest) <= int(total)
+        assert point == str(place) and told == str(path).replace(" ", "\\040")
+        top = flashpachectl("-s", daemon.socket, "top", "-n", "1").stdout
+        assert told in top and point in top
+        assert told in flashpachectl("-s", daemon.socket, "status").stdout
+        told = json.loads(flashpachectl("-s", daemon.socket, "stats", "--json").stdout)
+        slow = next(one for one in told["lookups"] if one["point"] == str(place))
+        assert slow["longest_us"] >= SLOW_US
+
+
+def test_lookup_that_was_given_up_is_logged(lab, base, flashpachectl, slow_directory):
+    source = base / "hung-source"
+    tree.put(source / "f.txt", "x\n")
+    place = slow_directory(source, 10 * SLOW_US)
+    with lab.daemon("hung", slow_log_ms=SLOW_US // 1000, lookup_timeout_ms=SLOW_US // 1000) as daemon:
+        flashpachectl("-s", daemon.socket, "lookup", place / "f.txt")
+        lines = wait_for(lambda: [line for line in daemon.log_text().splitlines() if "FP0046" in line],
+                         "a slow lookup")
+        line = lines[0]
+        assert f"no answer from the file system at {place}; 1 waited for {place}" in line
+
+
+def test_slow_log_can_be_off(lab, base, flashpachectl, slow_directory):
+    source = base / "quiet-source"
+    tree.put(source / "f.txt", "x\n")
+    place = slow_directory(source, SLOW_US)
+    with lab.daemon("quiet", slow_log_ms=0) as daemon:
+        assert flashpachectl("-s", daemon.socket, "lookup", place / "f.txt").returncode == 0
+        assert "FP0046" not in daemon.log_text()
+
+
+# commands
+
+def test_path_that_is_too_deep_behind_a_link(lab, base, flashpachectl):
+    """It has no answer, and the helper that found out goes on."""
+    below = "/".join("x" * 70)
+    tree.put(base / "deep-target" / below / "f.txt", "x\n")
+    (base / "deep-link").symlink_to("deep-target")
+    with lab.daemon("deep", watch="inotify") as daemon:
+        finished = flashpachectl("-s", daemon.socket, "lookup", base / "deep-link" / below / "f.txt")
+        assert finished.returncode == 1 and "no answer" in finished.stdout
+        stats = flashpachectl("-s", daemon.socket, "stats").stdout
+        assert "\ndeaths 0\n" in stats and "FP0020" not in daemon.log_text()
+
+
+def test_lookup(server, root, ctl):
+    ctl("purge", "--all")
+    out = ctl("lookup", root / "dir/three.txt")
+    assert "a helper had to look" in out and f"  {root}/dir/three.txt: file 0644 0:0 14 bytes" in out
+    assert "known to the daemon" in ctl("lookup", root / "dir/three.txt")
+    assert f"  {root}/none: no such file or directory" in ctl("lookup", root / "none")
+
+
+def test_status(server, ctl):
+    out = ctl("status")
+    assert f"process {server.daemon.pid} of user " in out
+    for word in ("questions", "cache", "memory", "invalidated", "helpers", "connections"):
+        assert f"\n{word} " in out
+
+
+def test_check(server, ctl, flashpachectl):
+    get(server.port, "/one.txt")
+    out = ctl("check")
+    assert "mod_flashpache loaded" in out and "BAD" not in out
+    finished = flashpachectl("-c", server.daemon.config, "check")
+    assert finished.returncode == 0 and "has no mistakes" in finished.stdout
+
+
+def test_check_finds_what_is_wrong(lab, flashpachectl, base):
+    with lab.daemon("checked") as daemon:
+        daemon.socket_dir.chmod(0o777)
+        finished = flashpachectl("-s", daemon.socket, "check")
+        assert finished.returncode in (1, 3) and "BAD   the socket's directory" in finished.stdout
+        daemon.socket_dir.chmod(0o750)
+    finished = flashpachectl("-s", base / "nobody.sock", "check")
+    assert finished.returncode == 3 and "BAD   the socket " in finished.stdout
+
+
+def test_hot_paths(server, root, ctl):
+    with wire.greet(server.daemon.socket) as conn:
+        for _ in range(400):
+            wire.ask(conn, wire.whole_lookup(root / "two.txt"))
+    out = ctl("top", "-n", "1")
+    hot = out.split("asked  path\n")[1].splitlines()[0].split()
+    assert hot[1] == str(root / "two.txt") and int(hot[0]) > 100
+    assert ctl("top", "--times", "2").count("hits/s") == 2
+
+
+def test_level_of_the_log(lab, flashpachectl):
+    with lab.daemon("levelled") as daemon:
+        def run(*args):
+            return flashpachectl("-s", daemon.socket, *args).returncode
+        assert run("log-level", "warning") == 0
+        run("purge", "--all")
+        assert "FP0050" not in daemon.log_text()
+        assert run("log-level", "info") == 0
+        run("purge", "--all")
+        assert daemon.log_text().count("FP0050") == 1 and "FP0051" in daemon.log_text()
+        assert run("log-level", "debug") == 0
+        assert "log_level debug" in flashpachectl("-s", daemon.socket, "status").stdout
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "log_level info" in flashpachectl("-s", daemon.socket, "status").stdout, "the reload")
+        assert run("log-level", "loud") == 2
+
+
+@pytest.mark.parametrize("command", (
+    ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["lookup"],
+    ["lookup", "/a", "/b"], ["explain"], ["explain", "--links", "some", "/a"], ["top", "-n", "0"], ["top", "-d", "x"],
+    ["top", "more"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
+def test_wrong_usage(flashpachectl, base, command):
+    finished = flashpachectl("-s", base / "nobody.sock", *command)
+    assert finished.returncode == 2 and finished.stdout == "" and finished.stderr
+
+
+@pytest.mark.parametrize("command", (["stats", "--json"], ["stats", "--prometheus"], ["status"], ["top", "-n", "1"],
+                                     ["lookup", "/a"], ["explain", "/a"], ["log-level", "info"]), ids=" ".join)
+def test_without_a_daemon(flashpachectl, base, command):
+    finished = flashpachectl("-s", base / "nobody.sock", *command)
+    assert finished.returncode == 3 and str(base / "nobody.sock") in finished.stderr
+
+
+def test_top_ends_with_its_reader(server, flashpachectl):
+    """In a pipe whose other end is closed it does not go on for ever."""
+    program = flashpachectl("--version").args[0]
+    with subprocess.Popen([program, "-s", str(server.daemon.socket), "top"], stdout=subprocess.PIPE) as running:
+        running.stdout.readline()
+        running.stdout.close()
+        running.wait(30)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ctl_report.h"
+
+#include "client.h"
+#include "unit.h"
+
+/* ---- a daemon that tells its lines in two parts ---- */
+
+static bool fails;
+
+fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
+                            struct fp_done *done, uint8_t *room)
+{
+    (void)client;
+    (void)room;
+    memset(done, 0, sizeof(*done));
+    if (fails)
+        return FP_CLOSED;
+    done->text = question->from == 0 ? "hits 12\n" : "hits_more 7\nversion 0.1\n";
+    done->text_len = strlen(done->text);
+    done->next = question->from == 0 ? 1 : 0;
+    return FP_OK;
+}
+
+void ctl_complain(const char *format, ...)
+{
+    (void)format;
+}
+
+enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
+{
+    (void)ctl;
+    ck_assert_int_eq((int)why, FP_CLOSED);
+    return CTL_NO_DAEMON;
+}
+
+START_TEST(a_report_is_put_together)
+{
+    const struct ctl ctl = { .socket = "/s" };
+    enum ctl_exit rc;
+    char room[8], *text;
+
+    fails = false;
+    text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
+    ck_assert_int_eq((int)rc, CTL_DONE);
+    ck_assert_str_eq(text, "hits 12\nhits_more 7\nversion 0.1\n");
+    ck_assert_uint_eq(ctl_value(text, "hits"), 12);
+    ck_assert_uint_eq(ctl_value(text, "hits_more"), 7);
+    ck_assert_uint_eq(ctl_value(text, "more"), 0);
+    ck_assert(ctl_word(text, "version", room, sizeof(room)));
+    ck_assert_str_eq(room, "0.1");
+    ck_assert(!ctl_word(text, "version", room, 3));
+    free(text);
+    fails = true;
+    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc));
+    ck_assert_int_eq((int)rc, CTL_NO_DAEMON);
+}
+END_TEST
+
+START_TEST(lines_and_words)
+{
+    char text[] = "a b c\n\nd\n", *next = text, *words[3], *line;
+
+    line = ctl_next_line(&next);
+    ck_assert_uint_eq(ctl_words(line, words, 3), 3);
+    ck_assert_str_eq(words[2], "c");
+    ck_assert_str_eq(ctl_next_line(&next), "");
+    line = ctl_next_line(&next);
+    ck_assert_uint_eq(ctl_words(line, words, 3), 1);
+    ck_assert_ptr_null(ctl_next_line(&next));
+    /* More words than were asked for are no good line. */
+    ck_assert_uint_eq(ctl_words((char[]){ "a b c d" }, words, 3), 0);
+}
+END_TEST
+
+START_TEST(mounts)
+{
+    struct ctl_mount m;
+
+    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" },
+                              &m));
+    ck_assert_str_eq(m.point, "/a\\040b");
+    ck_assert_uint_eq(m.ttl_ms, 3000);
+    ck_assert_uint_eq(m.stale_ms, 7);
+    ck_assert(!m.out);
+    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" },
+                              &m));
+    ck_assert(m.out);
+    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl" }, &m));
+    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2" }, &m));
+}
+END_TEST
+
+START_TEST(latencies)
+{
+    struct ctl_latency l;
+
+    ck_assert(ctl_parse_latency((char[]){ "/ 100 5000 900 "
+        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+    ck_assert_uint_eq(l.count, 100);
+    ck_assert_uint_eq(ctl_percentile_us(&l, 50), 64);
+    ck_assert_uint_eq(ctl_percentile_us(&l, 51), 128);
+    ck_assert_uint_eq(ctl_percentile_us(&l, 99), 512);
+    /* Never more than there was. */
+    ck_assert_uint_eq(ctl_percentile_us(&l, 100), 900);
+    ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 50,40" }, &l));
+    ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 "
+        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+}
+END_TEST
+
+START_TEST(times)
+{
+    char room[32];
+
+    ck_assert_str_eq(ctl_time_text(999, room, sizeof(room)), "999 us");
+    ck_assert_str_eq(ctl_time_text(1500, room, sizeof(room)), "1.5 ms");
+    ck_assert_str_eq(ctl_time_text(2500000, room, sizeof(room)), "2.5 s");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("ctl_report");
+    TCase *t = unit_add_case(s, "reports", NULL, NULL, 0);
+
+    tcase_add_test(t, a_report_is_put_together);
+    tcase_add_test(t, lines_and_words);
+    tcase_add_test(t, mounts);
+    tcase_add_test(t, latencies);
+    tcase_add_test(t, times);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

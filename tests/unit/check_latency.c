@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "latency.h"
+
+#include "unit.h"
+
+static struct fp_latency *latency;
+static char line[8192];
+
+static void setup(void)
+{
+    latency = fp_latency_create();
+    ck_assert_ptr_nonnull(latency);
+}
+
+static void teardown(void)
+{
+    fp_latency_destroy(&latency);
+    ck_assert_ptr_null(latency);
+}
+
+/* The report's line, without its end; "" where there is none. */
+static const char *read_line(uint32_t n)
+{
+    size_t len = fp_latency_line(latency, n, line, sizeof(line));
+
+    ck_assert(len == 0 || line[len - 1] == '\n');
+    line[len > 0 ? len - 1 : 0] = '\0';
+    return line;
+}
+
+static unsigned bucket(unsigned i)
+{
+    const char *at = strrchr(line, ' ') + 1;
+
+    for (; i > 0; i--)
+        at = strchr(at, ',') + 1;
+    return (unsigned)strtoul(at, NULL, 10);
+}
+
+START_TEST(begins_empty)
+{
+    ck_assert_str_eq(read_line(0), "");
+}
+END_TEST
+
+START_TEST(each_has_its_bucket)
+{
+    static const struct { uint32_t us; unsigned bucket; } samples[] = {
+        { 0, 0 }, { 64, 0 }, { 65, 1 }, { 128, 1 }, { 129, 2 }, { 64u << 20, 20 },
+        { (64u << 20) + 1, 21 }, { UINT32_MAX, 21 } };
+    unsigned expected[FP_LATENCY_BUCKETS] = { 0 };
+    uint64_t sum = 0;
+    char start[128];
+
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        fp_latency_add(latency, "/", samples[i].us);
+        expected[samples[i].bucket]++;
+        sum += samples[i].us;
+    }
+    snprintf(start, sizeof(start), "/ 8 %llu %u ", (unsigned long long)sum, UINT32_MAX);
+    ck_assert_ptr_eq(strstr(read_line(0), start), line);
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++)
+        ck_assert_uint_eq(bucket(i), expected[i]);
+    ck_assert_ptr_null(strchr(strrchr(line, ',') + 1, ','));
+}
+END_TEST
+
+START_TEST(each_mount_has_its_line)
+{
+    fp_latency_add(latency, "/", 1);
+    fp_latency_add(latency, "/a b", 2);
+    fp_latency_add(latency, "/", 3);
+    ck_assert_ptr_eq(strstr(read_line(0), "/ 2 4 3 "), line);
+    ck_assert_ptr_eq(strstr(read_line(1), "/a\\040b 1 2 2 "), line);
+    ck_assert_str_eq(read_line(2), "");
+}
+END_TEST
+
+START_TEST(too_many_mounts_are_counted_as_one)
+{
+    char point[16];
+
+    for (unsigned i = 0; i < FP_LATENCY_MOUNTS + 10; i++) {
+        snprintf(point, sizeof(point), "/m%u", i);
+        fp_latency_add(latency, point, 1);
+    }
+    ck_assert_ptr_eq(strstr(read_line(FP_LATENCY_MOUNTS), "(others) 10 10 1 "), line);
+    ck_assert_str_eq(read_line(FP_LATENCY_MOUNTS + 1), "");
+    fp_latency_add(latency, "/m0", 1);
+    ck_assert_ptr_eq(strstr(read_line(0), "/m0 2 2 1 "), line);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("latency");
+    TCase *t = unit_add_case(s, "histograms", setup, teardown, 0);
+
+    tcase_add_test(t, begins_empty);
+    tcase_add_test(t, each_has_its_bucket);
+    tcase_add_test(t, each_mount_has_its_line);
+    tcase_add_test(t, too_many_mounts_are_counted_as_one);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "text.h"
+
+#include "unit.h"
+
+static const struct { const char *from, *expected; } texts[] = {
+    { "", "" },
+    { "/srv/www/index.html", "/srv/www/index.html" },
+    { "/with blank\tand\nends", "/with\\040blank\\011and\\012ends" },
+    { "/back\\slash", "/back\\134slash" },
+    { "/\303\244\377\177", "/\\303\\244\\377\\177" },
+    { "/\"quoted\"", "/\"quoted\"" },
+};
+
+START_TEST(text_table)
+{
+    char room[128];
+
+    fp_text_escape(room, sizeof(room), texts[_i].from, strlen(texts[_i].from));
+    ck_assert_str_eq(room, texts[_i].expected);
+}
+END_TEST
+
+START_TEST(never_more_than_there_is_room_for)
+{
+    for (size_t size = 1; size < 40; size++) {
+        char *room = malloc(size);
+
+        ck_assert_ptr_nonnull(room);
+        fp_text_escape(room, size, "/a b\nc/a b\nc/a b\nc", 18);
+        ck_assert_uint_lt(strlen(room), size);
+        free(room);
+    }
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("text");
+    TCase *t = unit_add_case(s, "escaping", NULL, NULL, 0);
+
+    tcase_add_loop_test(t, text_table, 0, (int)(sizeof(texts) / sizeof(texts[0])));
+    tcase_add_test(t, never_more_than_there_is_room_for);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
