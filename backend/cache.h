@@ -184,6 +184,14 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 void fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
                       size_t len, bool replaced);
 void fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
+/* Events were lost: nothing that is watched is believed.  Returns how many entries that are. */
+size_t fp_cache_lost(struct fp_cache *c);
+/*
+ * Who is told of changes too: of each path that one was told of, or with tree of it
+ * and all below.  NULL: nobody.
+ */
+typedef void fp_cache_tell_changed(void *ctx, const char *path, size_t len, bool tree);
+void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell, void *ctx);
 /*
  * Nothing that was seen before and is watched is believed any more: at that
  * path (terminated, in normal form) and below it, and what was reached through

@@ -17,19 +17,24 @@ struct event {
     bool replaced;
 };
 
-/* What lies in the directory under that name. */
-static struct fp_entry *find_in(const struct fp_cache *c, const struct fp_entry *e,
-                                const char *name, size_t len)
+static void tell(const struct fp_cache *c, const char *path, size_t len, bool tree)
 {
-    char path[FP_MAX_PATH];
+    if (c->tell_changed != NULL)
+        c->tell_changed(c->tell_ctx, path, len, tree);
+}
+
+/* The path of that name in the directory, into room for FP_MAX_PATH bytes; 0: it is too
+ * long. */
+static size_t make_path(char *room, const struct fp_entry *e, const char *name, size_t len)
+{
     size_t at = e->parent == NULL ? 1 : e->len + 1u;
 
-    if (at + len > sizeof(path))
-        return NULL;
-    memcpy(path, e->path, e->len);
-    path[at - 1] = '/';
-    memcpy(path + at, name, len);
-    return fp_entry_find(c, path, at + len);
+    if (at + len > FP_MAX_PATH)
+        return 0;
+    memcpy(room, e->path, e->len);
+    room[at - 1] = '/';
+    memcpy(room + at, name, len);
+    return at + len;
 }
 
 static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name,
@@ -53,8 +58,11 @@ static void on_place(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
     struct fp_entry *e = owner, *child;
+    char path[FP_MAX_PATH];
+    size_t len;
 
     if (ev->len == 0 || !fp_entry_leads_on(e)) {
+        tell(ev->c, e->path, e->len, false);
         fp_entry_disbelieve(ev->c, e);
         return;
     }
@@ -62,7 +70,11 @@ static void on_place(void *ctx, void *owner)
     fp_entry_end_leases_at(ev->c, e);
     if (is_access_name(ev->c, e, ev->name, ev->len))
         fp_entry_disbelieve(ev->c, e);
-    child = find_in(ev->c, e, ev->name, ev->len);
+    len = make_path(path, e, ev->name, ev->len);
+    if (len == 0)
+        return;
+    tell(ev->c, path, len, false);
+    child = fp_entry_find(ev->c, path, len);
     if (child == NULL)
         return;
     fp_entry_disbelieve(ev->c, child);
@@ -73,8 +85,10 @@ static void on_place(void *ctx, void *owner)
 static void on_name(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
+    struct fp_entry *e = owner;
 
-    fp_entry_disbelieve(ev->c, owner);
+    tell(ev->c, e->path, e->len, false);
+    fp_entry_disbelieve(ev->c, e);
 }
 
 void fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
@@ -92,6 +106,7 @@ static void on_place_gone(void *ctx, void *owner)
     struct fp_entry *e = owner;
 
     e->generation = ++ev->c->last_generation;
+    tell(ev->c, e->path, e->len, true);
     fp_entry_disbelieve(ev->c, e);
 }
 
@@ -119,6 +134,18 @@ size_t fp_cache_disbelieve(struct fp_cache *c, const char *at)
     return n;
 }
 FP_HASH_DIAGNOSTICS_ON
+
+size_t fp_cache_lost(struct fp_cache *c)
+{
+    tell(c, "/", 1, true);
+    return fp_cache_disbelieve(c, NULL);
+}
+
+void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell_changed, void *ctx)
+{
+    c->tell_changed = tell_changed;
+    c->tell_ctx = ctx;
+}
 
 /* ---- forgetting ---- */
 

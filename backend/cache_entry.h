@@ -90,6 +90,8 @@ struct fp_cache {
     struct fp_watched *watched;
     const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
+    fp_cache_tell_changed *tell_changed;   /* NULL: nobody is told */
+    void *tell_ctx;
 };
 
 /* ---- finding ---- */

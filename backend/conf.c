@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "conf_fleet.h"
+#include "fleet.h"
 #include "log.h"
 #include "mounts.h"
 #include "proto/wire.h"
@@ -24,6 +26,7 @@ struct loaded {
     cfg_t *cfg;               /* owns the strings */
     const char **roots;
     struct fp_mount_rule *mounts;
+    struct fp_fleet_settings fleet;
 };
 
 static const struct { const char *key; long def, min, max; } numbers[] = {
@@ -47,7 +50,7 @@ static const struct { const char *key; long def, min, max; } numbers[] = {
     { "max_inflight", 4096, 1, 1000000 },
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-#define OTHERS 9              /* the settings that are no numbers */
+#define OTHERS 10             /* the settings that are no numbers */
 
 static int check_number(cfg_t *cfg, cfg_opt_t *opt)
 {
@@ -193,6 +196,7 @@ static cfg_t *make_table(void)
         CFG_STR("watch", "auto", CFGF_NONE),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
+        fp_conf_fleet_section(),
     };
     const cfg_opt_t end = CFG_END();
     cfg_t *cfg;
@@ -219,6 +223,7 @@ static cfg_t *make_table(void)
     cfg_set_validate_func(cfg, "mount|watch", check_mount_watch);
     cfg_set_validate_func(cfg, "mount|ttl_ms", check_number);
     cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_number);
+    fp_conf_fleet_check(cfg);
     for (size_t i = 0; i < NUMBERS; i++)
         cfg_set_validate_func(cfg, numbers[i].key, check_number);
     return cfg;
@@ -235,7 +240,7 @@ static int set_one(cfg_t *cfg, const char *setting)
         return -1;
     }
     snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
-    if (strcmp(key, "mount") == 0 || strchr(key, '|') != NULL) {
+    if (strcmp(key, "mount") == 0 || strcmp(key, "fleet") == 0 || strchr(key, '|') != NULL) {
         fprintf(stderr, "flashpached: \"%s\": sections can only be given in the file\n",
                 setting);
         return -1;
@@ -394,6 +399,7 @@ static int take(struct loaded *l)
     c->log_level = fp_log_level_parse(cfg_getstr(cfg, "log_level"));
     c->watch = watch_of(cfg);
     take_numbers(c, cfg);
+    c->fleet = fp_conf_fleet_take(cfg, &l->fleet) ? &l->fleet : NULL;
     if (take_roots(l) == -1 || take_mounts(l) == -1)
         return -1;
     return take_identity(c, cfg_getstr(cfg, "group"));

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct fp_fleet_settings;
 struct fp_mount_rule;
 
 struct fp_conf {
@@ -42,6 +43,7 @@ struct fp_conf {
     size_t max_queue;         /* lookups waiting for a helper */
     size_t max_inflight;      /* different paths that are being looked at */
     const char *const *roots; /* NULL-terminated, normal form */
+    const struct fp_fleet_settings *fleet;   /* NULL: there is none */
 };
 
 /*

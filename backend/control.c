@@ -14,7 +14,7 @@
 #include "proto/clock.h"
 #include "text.h"
 
-void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
+void fp_control_purge(const struct fp_control_parts *parts, const struct fp_control *question,
                       struct fp_done *done)
 {
     const bool all = question->scope == FP_SCOPE_ALL;
@@ -23,7 +23,9 @@ void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
     const size_t len = all ? 1 : question->path_len;
 
     memset(done, 0, sizeof(*done));
-    done->count = fp_dispatch_forget(d, path, len, tree);
+    done->count = fp_dispatch_forget(parts->dispatch, path, len, tree);
+    if (parts->purged != NULL)
+        parts->purged(parts->purged_ctx, path, len, tree);
     fp_log(FP_LOG_INFO, 50, "forgotten as asked: %.*s%s, %" PRIu64 " entries", (int)len, path,
            tree ? " and all below" : "", done->count);
 }
@@ -134,7 +136,7 @@ void fp_control_answer(const struct fp_control_parts *parts, const struct fp_con
                        struct fp_done *done)
 {
     switch (question->op) {
-    case FP_CONTROL_PURGE: fp_control_purge(parts->dispatch, question, done); break;
+    case FP_CONTROL_PURGE: fp_control_purge(parts, question, done); break;
     case FP_CONTROL_LOG: set_level(question, done); break;
     case FP_CONTROL_EXPLAIN: explain(parts, question, done); break;
     default: fp_control_report(&parts->reports[question->what], question->from, done);

@@ -6,6 +6,7 @@
 #ifndef FP_CONTROL_H
 #define FP_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ struct fp_control_parts {
     struct fp_dispatch *dispatch;
     const struct fp_cache *cache;
     const struct fp_fresh *fresh;
+    /* Told of what was forgotten, after it was; NULL: nobody. */
+    void (*purged)(void *ctx, const char *path, size_t len, bool tree);
+    void *purged_ctx;
     struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
 };
 
@@ -40,7 +44,7 @@ void fp_control_answer(const struct fp_control_parts *parts, const struct fp_con
                        struct fp_done *done);
 
 /* Forgets what a decoded PURGE says, and logs it. */
-void fp_control_purge(struct fp_dispatch *d, const struct fp_control *question,
+void fp_control_purge(const struct fp_control_parts *parts, const struct fp_control *question,
                       struct fp_done *done);
 
 /*

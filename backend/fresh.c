@@ -71,7 +71,7 @@ static void on_lost(void *ctx)
     struct fp_fresh *f = ctx;
 
     f->counts.losses++;
-    f->counts.by_loss += fp_cache_disbelieve(f->parts.cache, NULL);
+    f->counts.by_loss += fp_cache_lost(f->parts.cache);
     fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");

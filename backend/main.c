@@ -19,8 +19,10 @@
 #include "about.h"
 #include "cache.h"
 #include "conf.h"
+#include "conf_fleet.h"
 #include "control.h"
 #include "dispatch.h"
+#include "fleet.h"
 #include "fresh.h"
 #include "helper.h"
 #include "hot.h"
@@ -71,6 +73,8 @@ struct daemon {
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
     struct fp_observer observer;
+    struct fp_fleet *fleet;     /* NULL: there is none */
+    struct fp_conf *fleet_conf; /* that its settings lie in; may be conf */
     struct fp_stats stats;
     struct fp_about about;
     struct fp_control_parts control;
@@ -264,6 +268,51 @@ static void set_content(struct daemon *d, const struct fp_conf *c)
     fp_cache_set_content(d->cache, &content);
 }
 
+static void forget_as_told(void *ctx, const char *path, size_t len, bool tree)
+{
+    const struct daemon *d = ctx;
+
+    fp_dispatch_forget(d->dispatch, path, len, tree);
+}
+
+static void tell_fleet(void *ctx, const char *path, size_t len, bool tree)
+{
+    const struct daemon *d = ctx;
+
+    fp_fleet_publish(d->fleet, path, len, tree);
+}
+
+static void leave_fleet(struct daemon *d)
+{
+    fp_cache_set_tell_changed(d->cache, NULL, NULL);
+    fp_fleet_destroy(&d->fleet);
+    if (d->fleet_conf != d->conf)
+        fp_conf_destroy(&d->fleet_conf);
+    d->fleet_conf = NULL;
+}
+
+/* Into the fleet of that configuration, if it has one, which then stays as long as it. */
+static void join_fleet(struct daemon *d, struct fp_conf *c)
+{
+    if (c->fleet == NULL)
+        return;
+    d->fleet = fp_fleet_create(d->loop, c->fleet, forget_as_told, d);
+    if (d->fleet == NULL) {
+        fp_log(FP_LOG_ERROR, 61, "fleet: out of memory; this daemon is in none");
+        return;
+    }
+    d->fleet_conf = c;
+    if (c->fleet->publish_changes)
+        fp_cache_set_tell_changed(d->cache, tell_fleet, d);
+}
+
+static bool is_same_fleet(const struct daemon *d, const struct fp_conf *c)
+{
+    if (d->fleet == NULL || c->fleet == NULL)
+        return d->fleet == NULL && c->fleet == NULL;
+    return fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet);
+}
+
 /* What holds at once.  What is known stays, for as long as it was believed. */
 static void apply(struct daemon *d, const struct fp_conf *c)
 {
@@ -303,7 +352,12 @@ static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
     apply(d, c);
     warn_of_fixed(d->conf, c);
     fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
-    fp_conf_destroy(&c);
+    if (!is_same_fleet(d, c)) {
+        leave_fleet(d);
+        join_fleet(d, c);
+    }
+    if (c != d->fleet_conf)
+        fp_conf_destroy(&c);
 }
 
 /* ---- signals ---- */
@@ -504,10 +558,12 @@ static bool start_cache(struct daemon *d)
 
 static void set_reports(struct daemon *d)
 {
-    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener };
+    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener,
+                                   &d->fleet };
     d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms() };
     d->control = (struct fp_control_parts){
         .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
+        .purged = tell_fleet, .purged_ctx = d,
         .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
                      [FP_REPORT_MOUNTS] = { fp_fresh_mount_line, d->fresh },
                      [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
@@ -542,12 +598,15 @@ static bool start(struct daemon *d)
     set_reports(d);
     if (d->args.supervised)
         fp_supervisor_watch(d->loop);
+    join_fleet(d, d->conf);
     return true;
 }
 
 static void stop(struct daemon *d)
 {
     fp_listener_destroy(&d->listener);
+    if (d->fleet != NULL)
+        leave_fleet(d);
     fp_helpers_destroy(&d->helpers);
     fp_dispatch_destroy(&d->dispatch);
     fp_observer_clear(&d->observer);

@@ -9,6 +9,7 @@
 
 #include "cache.h"
 #include "dispatch.h"
+#include "fleet.h"
 #include "fresh.h"
 #include "helper.h"
 #include "listener.h"
@@ -20,6 +21,7 @@
 struct values {
     struct fp_cache_counts cache;
     struct fp_dispatch_counts dispatch;
+    struct fp_fleet_counts fleet;
     struct fp_fresh_counts fresh;
     struct fp_helpers_counts helpers;
     struct fp_listener_counts listener;
@@ -49,6 +51,7 @@ static void collect(const struct fp_stats *s, struct values *v)
 {
     v->cache = fp_cache_counts(s->cache);
     v->dispatch = fp_dispatch_counts(s->dispatch);
+    v->fleet = fp_fleet_counts(*s->fleet);
     v->fresh = fp_fresh_counts(s->fresh);
     v->helpers = fp_helpers_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);

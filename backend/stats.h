@@ -10,6 +10,7 @@
 
 struct fp_cache;
 struct fp_dispatch;
+struct fp_fleet;
 struct fp_fresh;
 struct fp_helpers;
 struct fp_listener;
@@ -21,6 +22,7 @@ struct fp_stats {
     const struct fp_fresh *fresh;
     const struct fp_helpers *helpers;
     const struct fp_listener *listener;
+    struct fp_fleet *const *fleet;     /* it comes and goes with the configuration */
 };
 
 /* Logs one line of counters, "name=value" each. */

@@ -54,6 +54,12 @@
         "Questions whose entry had outlived its time to live") \
     ROW(found_changed, cache.differing, counter, \
         "Entries that were found changed when looked at again") \
+    ROW(fleet_connected, fleet.connected, gauge, "Whether Redis is connected") \
+    ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
+    ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
+    ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
+    ROW(fleet_dropped, fleet.dropped, counter, "Messages from the fleet that were not believed") \
+    ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
     ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its helpers")
 
 #endif

@@ -60,6 +60,15 @@ const char *fp_watch_by_text(enum fp_watch_by by)
     return "inotify";
 }
 
+/* The others are told of the very same, once it is forgotten here. */
+static void tell(void *ctx, const char *path, size_t len, bool tree)
+{
+    ck_assert_ptr_eq(ctx, forgotten);
+    ck_assert_uint_eq(strlen(forgotten), len);
+    ck_assert_mem_eq(forgotten, path, len);
+    ck_assert_int_eq(with_tree, tree);
+}
+
 static void setup(void)
 {
     /* A purge is logged; nobody wants to read that here. */
@@ -70,9 +79,10 @@ static void purge(enum fp_scope scope, const char *path)
 {
     const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope, .path = path,
                                          .path_len = path != NULL ? strlen(path) : 0 };
+    const struct fp_control_parts parts = { .purged = tell, .purged_ctx = forgotten };
     struct fp_done done;
 
-    fp_control_purge(NULL, &question, &done);
+    fp_control_purge(&parts, &question, &done);
     ck_assert_int_eq((int)done.status, FP_OK);
     ck_assert_uint_eq(done.count, 42);
     ck_assert_uint_eq(done.next, 0);

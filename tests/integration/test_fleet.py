@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three machines' daemons over one tree: what one forgets, all forget, as long as there is Redis."""
+
+import signal
+import subprocess
+
+import pytest
+
+import tree
+from fetch import get
+from fleet_kit import SENDER, BadRedis, Redis, fleet_stats, section, why_not
+from httpd import free_port
+from waiting import wait_for
+
+pytestmark = [pytest.mark.needs_flashpache,
+              pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
+
+TTL_MS = 600000             # nothing is noticed in time but by a message
+NO_LEASES = "FlashpacheLeases 0\n"
+STREAM = "flashpache:test"
+FLOOD = 5000
+QUEUE = 1024                # messages that wait for Redis
+BESIDE = ".beside"
+
+
+@pytest.fixture(scope="module")
+def docroot(base):
+    """A tmpfs: local, so that whoever watches it is told of its changes."""
+    root = base / "fleet-tree"
+    root.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "flashpache-fleet", root],
+                      capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs to mount a tmpfs")
+    for name in ("shared/one.txt", "shared/two.txt", "shared/dir/a.txt", "outside.txt",
+                 "shared/v1/page.txt", "shared/v2/page.txt"):
+        tree.put(root / name, f"{name}\n")
+    (root / "shared/current").symlink_to("v1")
+    yield root
+    subprocess.run(["umount", "-l", root], check=True)
+
+
+@pytest.fixture(scope="module")
+def redis(base):
+    server = Redis(base, "fleet-redis").start()
+    yield server
+    server.stop()
+
+
+class Machine:
+    """An httpd and its daemon, which reaches Redis by a name of its own."""
+
+    def __init__(self, lab, redis, docroot, name, **settings):
+        self.door = redis.dir / f"{name}.sock"
+        self.redis = redis
+        self.open_door()
+        watch = settings.pop("watch", "ttl")
+        self.daemon = lab.daemon(name + "-daemon", watch=watch, ttl_ms=TTL_MS)
+        self.daemon.write_config(section(f"unix:{self.door}", [docroot / "shared"], name="test", **settings))
+        self.daemon.start()
+        self.httpd = lab.flash(name, docroot, self.daemon.socket, config=NO_LEASES).start()
+
+    def open_door(self):
+        self.door.symlink_to(self.redis.socket)
+
+    def ask(self, path):
+        """(body, note) of one request, which is answered."""
+        mark = self.httpd.mark()
+        status, body = get(self.httpd.port, path)
+        assert status == 200, (path, status)
+        return body, self.httpd.wait_entries(1, mark)[-1].note
+
+    def warm(self, *paths):
+        for path in paths:
+            self.ask(path)
+            assert self.ask(path)[1] == "hit", path
+
+
+@pytest.fixture(scope="module")
+def machines(lab, redis, docroot):
+    return [Machine(lab, redis, docroot, name) for name in ("one", "two", "three")]
+
+
+@pytest.fixture
+def stats(flashpachectl):
+    return lambda machine: fleet_stats(flashpachectl, machine.daemon)
+
+
+@pytest.fixture
+def until(stats):
+    """until(machine, name, value): waits until a counter is so much at least."""
+    def wait(machine, name, value):
+        return wait_for(lambda: stats(machine)[name] >= value, f"{name} to be {value}", 60)
+    return wait
+
+
+@pytest.fixture
+def fleet(machines, until):
+    """The machines, each connected."""
+    for machine in machines:
+        if not machine.door.is_symlink():
+            machine.open_door()
+        until(machine, "connected", 1)
+    return machines
+
+
+@pytest.fixture
+def ctl(flashpachectl):
+    def run(machine, *args):
+        done = flashpachectl("-s", machine.daemon.socket, *args)
+        assert done.returncode == 0, done
+    return run
+
+
+def replace(path, text):
+    """As a deployment does it: another file takes the name."""
+    tree.put(path.with_name(path.name + BESIDE), text).rename(path)
+
+
+def assert_old(machines, path, body):
+    for machine in machines:
+        assert machine.ask(path) == (body, "hit")
+
+
+def assert_looks_again(machines, path, body):
+    for machine in machines:
+        assert machine.ask(path) == (body, "miss")
+
+
+def counts(stats, machines, name):
+    return [stats(machine)[name] for machine in machines]
+
+
+def cut_off(redis, machine, until_away):
+    machine.door.unlink()
+    redis.cli("CLIENT", "KILL", "TYPE", "normal")
+    wait_for(until_away, "the daemon to notice")
+
+
+# What one is asked
+
+def test_purge_reaches_all(fleet, stats, until, ctl, docroot):
+    first, others = fleet[0], fleet[1:]
+    for machine in fleet:
+        machine.warm("/shared/one.txt", "/shared/two.txt")
+    replace(docroot / "shared/one.txt", "changed\n")
+    assert_old(fleet, "/shared/one.txt", b"shared/one.txt\n")
+    obeyed, own = counts(stats, others, "obeyed"), stats(first)
+    ctl(first, "purge", docroot / "shared/one.txt")
+    for machine, before in zip(others, obeyed):
+        until(machine, "obeyed", before + 1)
+    assert_looks_again(fleet, "/shared/one.txt", b"changed\n")
+    assert_old(fleet, "/shared/two.txt", b"shared/two.txt\n")
+    until(first, "published", own["published"] + 1)
+    # Its own message is nothing to it.
+    assert stats(first) == {**own, "published": own["published"] + 1}
+
+
+@pytest.mark.parametrize("scope", [("--tree", "shared/dir"), ("--tree", "."), ("--all",)])
+def test_purge_of_trees(fleet, stats, until, ctl, docroot, scope):
+    first, others = fleet[0], fleet[1:]
+    for machine in fleet:
+        machine.warm("/shared/dir/a.txt", "/outside.txt")
+    body = " ".join(scope).encode()
+    replace(docroot / "shared/dir/a.txt", body)
+    obeyed = counts(stats, others, "obeyed")
+    ctl(first, "purge", scope[0], *(docroot / where for where in scope[1:]))
+    for machine, before in zip(others, obeyed):
+        until(machine, "obeyed", before + 1)
+    assert_looks_again(fleet, "/shared/dir/a.txt", body)
+    # What is not in the fleet's roots is the first one's own affair.
+    assert_old(others, "/outside.txt", b"outside.txt\n")
+
+
+def test_path_outside_is_not_told(fleet, stats, until, ctl, docroot):
+    first, second = fleet[:2]
+    before, published = stats(second), stats(first)["published"]
+    ctl(first, "purge", docroot / "outside.txt")
+    ctl(first, "purge", docroot / "shared/two.txt")
+    until(second, "received", before["received"] + 1)
+    assert stats(first)["published"] == published + 1
+    assert stats(second) == {**before, "received": before["received"] + 1, "obeyed": before["obeyed"] + 1}
+
+
+def test_switch_reaches_all(fleet, stats, until, ctl, docroot):
+    for machine in fleet:
+        machine.warm("/shared/current/page.txt")
+    received = counts(stats, fleet[1:], "obeyed")
+    ctl(fleet[0], "switch", docroot / "shared/current", "v2")
+    for machine, before in zip(fleet[1:], received):
+        until(machine, "obeyed", before + 1)
+    for machine in fleet:
+        assert machine.ask("/shared/current/page.txt")[0] == b"shared/v2/page.txt\n"
+
+
+# What one sees
+
+def test_changes_are_published(lab, redis, fleet, stats, until, docroot):
+    watcher = Machine(lab, redis, docroot, "watcher", watch="inotify", publish_changes="true")
+    until(watcher, "connected", 1)
+    tree.put(docroot / "shared/seen/f.txt", "old\n")
+    for machine in (*fleet, watcher):
+        machine.warm("/shared/seen/f.txt")
+    received = counts(stats, fleet, "received")
+    replace(docroot / "shared/seen/f.txt", "new\n")
+    for machine in fleet:
+        wait_for(lambda m=machine: m.ask("/shared/seen/f.txt")[0] == b"new\n", "the change to be seen", 60)
+    for machine, before in zip(fleet, received):
+        assert stats(machine)["received"] > before
+    # What came from the fleet is not told again.
+    published = stats(watcher)["published"]
+    redis.cli("XADD", STREAM, "*", "fp1", f"{SENDER} path {docroot}/shared/seen/f.txt")
+    until(watcher, "obeyed", 1)
+    assert stats(watcher)["published"] == published
+    watcher.daemon.stop()
+
+
+# Without Redis, and again with it
+
+def test_redis_dies_and_comes_back(fleet, redis, stats, until, ctl, docroot):
+    for machine in fleet:
+        machine.warm("/shared/one.txt")
+    known = fleet[0].ask("/shared/one.txt")[0]
+    obeyed, lost = counts(stats, fleet, "obeyed"), counts(stats, fleet, "lost")
+    redis.kill()
+    for machine in fleet:
+        wait_for(lambda m=machine: stats(m)["connected"] == 0, "the daemon to notice")
+    replace(docroot / "shared/one.txt", "without redis\n")
+    ctl(fleet[0], "purge", docroot / "shared/one.txt")
+    assert_looks_again(fleet[:1], "/shared/one.txt", b"without redis\n")
+    # The others have nothing but the TTL.
+    assert_old(fleet[1:], "/shared/one.txt", known)
+    redis.start()
+    for machine, before in zip(fleet[1:], obeyed[1:]):
+        until(machine, "obeyed", before + 1)
+    assert_looks_again(fleet[1:], "/shared/one.txt", b"without redis\n")
+    assert counts(stats, fleet, "lost") == lost
+    for machine in fleet:
+        assert "FP0061" in machine.daemon.log_text()
+
+
+def test_more_than_can_wait_is_everything(fleet, redis, stats, until, ctl, docroot):
+    first, others = fleet[0], fleet[1:]
+    for machine in others:
+        machine.warm("/shared/one.txt", "/outside.txt")
+    redis.kill()
+    wait_for(lambda: stats(first)["connected"] == 0, "the daemon to notice")
+    published, obeyed = stats(first)["published"], counts(stats, others, "obeyed")
+    ctl(first, "purge", *(docroot / f"shared/{n}" for n in range(QUEUE + 1)))
+    redis.start()
+    for machine in others:
+        wait_for(lambda m=machine: m.ask("/shared/one.txt")[1] == "miss", "everything to be forgotten", 60)
+        assert machine.ask("/outside.txt")[1] == "hit"
+    assert stats(first)["published"] == published + 1
+    assert counts(stats, others, "obeyed") == [n + 1 for n in obeyed]
+
+
+def test_messages_while_one_was_cut_off(fleet, redis, stats, until, ctl, docroot):
+    first, last = fleet[0], fleet[-1]
+    last.warm("/shared/two.txt", "/shared/dir/a.txt")
+    before = stats(last)
+    cut_off(redis, last, lambda: stats(last)["connected"] == 0)
+    until(first, "connected", 1)
+    replace(docroot / "shared/two.txt", "while away\n")
+    for _ in range(2):
+        published = stats(first)["published"]
+        ctl(first, "purge", docroot / "shared/two.txt")
+        until(first, "published", published + 1)
+    assert last.ask("/shared/two.txt")[1] == "hit"
+    last.open_door()
+    until(last, "obeyed", before["obeyed"] + 2)
+    assert_looks_again([last], "/shared/two.txt", b"while away\n")
+    assert last.ask("/shared/dir/a.txt")[1] == "hit"
+    assert stats(last)["lost"] == before["lost"]
+
+
+def test_trimmed_stream(fleet, redis, stats, until, docroot):
+    last = fleet[-1]
+    last.warm("/shared/two.txt", "/outside.txt")
+    lost = stats(last)["lost"]
+    cut_off(redis, last, lambda: stats(last)["connected"] == 0)
+    replace(docroot / "shared/two.txt", "trimmed\n")
+    for machine in fleet[:-1]:
+        until(machine, "connected", 1)
+    received = counts(stats, fleet[:-1], "received")
+    redis.cli("XADD", STREAM, "*", "fp1", f"{SENDER} join")
+    for machine, before in zip(fleet[:-1], received):
+        until(machine, "received", before + 1)
+    redis.cli("XTRIM", STREAM, "MAXLEN", "1")
+    last.open_door()
+    until(last, "lost", lost + 1)
+    until(last, "connected", 1)
+    wait_for(lambda: last.ask("/shared/two.txt")[0] == b"trimmed\n", "everything to be forgotten", 60)
+    assert last.ask("/outside.txt")[1] == "hit"
+    assert "FP0063" in last.daemon.log_text()
+
+
+def test_emptied_redis(fleet, redis, stats, until, ctl, docroot):
+    """Those that wait for the next entry notice it, too."""
+    for machine in fleet:
+        machine.warm("/shared/two.txt")
+    lost = counts(stats, fleet, "lost")
+    replace(docroot / "shared/two.txt", "emptied\n")
+    redis.cli("FLUSHALL")
+    for machine, before in zip(fleet, lost):
+        until(machine, "lost", before + 1)
+        wait_for(lambda m=machine: m.ask("/shared/two.txt")[0] == b"emptied\n", "all to be forgotten", 60)
+    received = stats(fleet[1])["obeyed"]
+    ctl(fleet[0], "purge", docroot / "shared/two.txt")
+    until(fleet[1], "obeyed", received + 1)
+
+
+# What is not to be trusted
+
+def test_garbage_in_the_stream(fleet, redis, stats, until, docroot):
+    one = fleet[0]
+    one.warm("/shared/one.txt", "/outside.txt")
+    before = stats(one)
+    shared = docroot / "shared"
+    entries = [("fp1", "garbage"), ("fp1", ""), ("fp2", f"{SENDER} all"), ("fp1", f"{SENDER} path relative"),
+               ("fp1", f"{SENDER} path {shared}/../outside.txt"), ("fp1", f"{SENDER} tree {shared}/"),
+               ("fp1", f"{SENDER} all", "more", "fields"), ("fp1", f"{SENDER} path /" + "x" * 5000),
+               ("fp1", f"{SENDER} path {docroot}/outside.txt"), ("fp1", f"{SENDER} tree /"),
+               ("fp1", f"{SENDER} all\n"), ("fp1", "\x1b[2J" * 4)]
+    for entry in entries:
+        redis.cli("XADD", STREAM, "*", *entry)
+    until(one, "dropped", before["dropped"] + len(entries))
+    assert_old([one], "/shared/one.txt", one.ask("/shared/one.txt")[0])
+    assert_old([one], "/outside.txt", b"outside.txt\n")
+    after = stats(one)
+    assert (after["obeyed"], after["connected"]) == (before["obeyed"], 1)
+    assert "\x1b" not in one.daemon.log_text()
+
+
+def test_flood(fleet, redis, stats, until, docroot):
+    """Too much at once is one "everything" a second, and requests go on."""
+    one = fleet[0]
+    obeyed = stats(one)["obeyed"]
+    script = (f"for i = 1, {FLOOD} do redis.call('XADD', KEYS[1], '*', 'fp1', "
+              f"'{SENDER} tree {docroot}/shared/' .. i) end")
+    redis.cli("EVAL", script, 1, STREAM)
+    while stats(one)["obeyed"] < obeyed + FLOOD:
+        assert one.ask("/shared/one.txt")[0] == (docroot / "shared/one.txt").read_bytes()
+    until(one, "connected", 1)
+
+
+def test_path_that_is_no_stream(fleet, redis, until):
+    redis.cli("SET", STREAM, "text")
+    wait_for(lambda: "WRONGTYPE" in fleet[0].daemon.log_text(), "the error to be logged")
+    redis.cli("DEL", STREAM)
+    for machine in fleet:
+        until(machine, "connected", 1)
+
+
+BAD = {"unasked": b"+OK\r\n" * 3, "string": b"$-1\r\n", "array": b"*2000000000\r\n", "nested": b"*7\r\n" * 9,
+       "long": b"$500000000\r\n" + b"x" * 65536, "elements": b"*900\r\n" + b"*900\r\n" * 2 + b"+\r\n" * 20000,
+       "no protocol": b"HTTP/1.0 200 OK\r\n\r\n", "error": b"-ERR \x1b[2J no\r\n", "id": b"$3\r\n../\r\n",
+       "entries": b"$3\r\n1-1\r\n*1\r\n*2\r\n$3\r\n1-1\r\n$-1\r\n"}
+
+
+@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+def test_bad_redis(lab, base, docroot, flashpachectl, answer):
+    path = base / f"bad{list(BAD.values()).index(answer)}.sock"
+    bad = BadRedis(path, answer)
+    daemon = lab.daemon(f"bad-{path.stem}", watch="ttl")
+    daemon.write_config(section(f"unix:{path}", [docroot / "shared"]))
+    with daemon:
+        wait_for(lambda: daemon.log_text().count("FP0061") > 0, "the connection to be given up", 60)
+        wait_for(lambda b=bad.answered: bad.answered > b, "another attempt", 60)
+        assert fleet_stats(flashpachectl, daemon)["published"] == 0
+        assert int(next(line.split()[1] for line in open(f"/proc/{daemon.pid}/status")
+                        if line.startswith("VmRSS"))) < 200000
+        assert "\x1b" not in daemon.log_text()
+    bad.close()
+
+
+def test_password(lab, base, docroot, flashpachectl):
+    server = Redis(base, "locked", "--requirepass", "right").start()
+    secret = base / "secret"
+    secret.write_text("wrong\n")
+    secret.chmod(0o644)
+    daemon = lab.daemon("locked-daemon", watch="ttl")
+    daemon.write_config(section(f"unix:{server.socket}", [docroot / "shared"], password_file=secret))
+    with daemon:
+        wait_for(lambda: "WRONGPASS" in daemon.log_text(), "the password to be refused")
+        assert fleet_stats(flashpachectl, daemon)["connected"] == 0
+        secret.write_text("right\n")
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the right password to do", 60)
+        assert "wrong" not in daemon.log_text() and "right\n" not in daemon.log_text()
+    server.stop()
+
+
+def test_least_rights_over_tcp(lab, base, docroot, flashpachectl):
+    """A user of Redis with what docs/fleet.md gives it, a port, and a database."""
+    port = free_port()
+    server = Redis(base, "tcp", "--port", str(port)).start()
+    server.cli("ACL", "SETUSER", "flashpache", "on", ">pass word", "resetkeys", "~flashpache:www", "resetchannels",
+               "-@all", "+ping", "+select", "+xadd", "+xread", "+xrange")
+    secret = base / "least"
+    secret.write_text("pass word\n")
+    secret.chmod(0o644)
+    daemon = lab.daemon("least-daemon", watch="ttl")
+    daemon.write_config(section(f"redis://127.0.0.1:{port}/3", [docroot], name="www", user="flashpache",
+                                password_file=secret))
+    with daemon:
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the connection", 60)
+        assert flashpachectl("-s", daemon.socket, "purge", docroot / "shared/one.txt").returncode == 0
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["published"] == 1, "the message to be stored", 60)
+        assert server.cli("-n", "3", "XLEN", "flashpache:www") == "2"
+    server.stop()
+
+
+# Settings
+
+def test_reload(lab, redis, docroot, flashpachectl):
+    daemon = lab.daemon("reload-daemon", watch="ttl").start()
+
+    def reload_with(text, connected):
+        daemon.write_config(text)
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == connected, "the reload", 60)
+
+    with_fleet = section(f"unix:{redis.socket}", [docroot / "shared"], name="reload")
+    length = lambda name: int(redis.cli("XLEN", f"flashpache:{name}"))
+    reload_with(with_fleet, 1)
+    joined = length("reload")
+    # The same once more: it stays where it is.
+    reread = daemon.log_text().count("reread")
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: daemon.log_text().count("reread") > reread, "the same again")
+    assert (fleet_stats(flashpachectl, daemon)["connected"], length("reload")) == (1, joined)
+    daemon.write_config(with_fleet.replace('"reload"', '"other"'))
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: length("other") == 1, "another fleet")
+    reload_with("", 0)
+    reload_with(with_fleet, 1)
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("text, message", [
+    ('fleet { url = "rediss://10.0.0.1" roots = {"/srv"} }', "no TLS"),
+    ('fleet { url = "redis://redis.example" roots = {"/srv"} }', "in numbers"),
+    ('fleet { url = "redis://10.0.0.1:70000" roots = {"/srv"} }', "ADDRESS"),
+    ('fleet { url = "redis://10.0.0.1/x" roots = {"/srv"} }', "ADDRESS"),
+    ('fleet { url = "unix:relative" roots = {"/srv"} }', "unix:/PATH"),
+    ('fleet { url = "redis://10.0.0.1" }', "needs roots"),
+    ('fleet { roots = {"/srv"} }', "needs a url"),
+    ('fleet { url = "redis://10.0.0.1" roots = {"/srv/"} }', "no absolute path"),
+    ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} name = "a b" }', "name"),
+    ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} user = "x" }', "password_file"),
+    ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} stream_max = 0 }', "stream_max"),
+])
+def test_mistakes(lab, text, message):
+    daemon = lab.daemon("mistake" + str(abs(hash(text))))
+    daemon.write_config(text + "\n")
+    done = daemon.run("-t")
+    assert done.returncode == 1 and message in done.stderr, done
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1", "redis://10.0.0.1:6380/3", "redis://[::1]:6379/",
+                                 "unix:/run/redis/redis.sock"])
+def test_good_urls(lab, url):
+    daemon = lab.daemon("good" + str(abs(hash(url))))
+    daemon.write_config(section(url, ["/srv"], publish_changes="true"))
+    done = daemon.run("-t")
+    assert done.returncode == 0, done

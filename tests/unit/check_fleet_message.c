@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fleet_message.h"
+
+#include "unit.h"
+
+#define SENDER "0123456789abcdef"
+#define MADE_UP 200000
+
+static void nothing(void)
+{
+}
+
+/* In a room of exactly its size, so that whatever reads beyond it is seen. */
+static bool reads(const char *text, size_t len, struct fp_fleet_message *m)
+{
+    char *room = malloc(len > 0 ? len : 1);
+    bool good;
+
+    ck_assert_ptr_nonnull(room);
+    memcpy(room, text, len);
+    good = fp_fleet_message_read(room, len, m);
+    /* It points into the text: compared with where that was. */
+    if (good && m->path != NULL)
+        m->path = text + (m->path - room);
+    free(room);
+    return good;
+}
+
+static bool is_good(const char *text)
+{
+    struct fp_fleet_message m;
+
+    return reads(text, strlen(text), &m);
+}
+
+START_TEST(written_is_read)
+{
+    static const char path[] = "/srv/www/a b\n.html";
+    char room[FP_MAX_FLEET_MESSAGE];
+
+    for (int op = FP_FLEET_PATH; op <= FP_FLEET_JOIN; op++) {
+        const bool with = op <= FP_FLEET_TREE;
+        const struct fp_fleet_message m = { (enum fp_fleet_op)op, SENDER, with ? path : NULL,
+                                            with ? strlen(path) : 0 };
+        struct fp_fleet_message got;
+        size_t len = fp_fleet_message_write(room, &m);
+
+        ck_assert(fp_fleet_message_read(room, len, &got));
+        ck_assert_int_eq((int)got.op, op);
+        ck_assert_mem_eq(got.sender, SENDER, FP_FLEET_SENDER);
+        ck_assert_uint_eq(got.path_len, m.path_len);
+        ck_assert(!with || memcmp(got.path, path, got.path_len) == 0);
+        ck_assert(with || got.path == NULL);
+    }
+}
+END_TEST
+
+START_TEST(longest_path)
+{
+    char path[FP_MAX_PATH + 1], room[FP_MAX_FLEET_MESSAGE + 1];
+    struct fp_fleet_message m = { FP_FLEET_TREE, SENDER, path, FP_MAX_PATH }, got;
+    size_t len;
+
+    for (size_t i = 0; i < sizeof(path); i++)
+        path[i] = i % 100 == 0 ? '/' : 'x';
+    len = fp_fleet_message_write(room, &m);
+    ck_assert_uint_eq(len, FP_MAX_FLEET_MESSAGE);
+    ck_assert(reads(room, len, &got));
+    room[len] = 'x';
+    ck_assert(!reads(room, len + 1, &got));
+}
+END_TEST
+
+START_TEST(what_is_no_message)
+{
+    static const char *const bad[] = {
+        "", "x", SENDER, SENDER " ", SENDER " path", SENDER " path ", SENDER " path relative",
+        SENDER " path /a/../b", SENDER " path /a//b", SENDER " path /a/", SENDER " tree /./a",
+        SENDER " tree", SENDER " all ", SENDER " all /", SENDER " join /", SENDER " All",
+        SENDER "  all", SENDER " path  /a", SENDER " link /a", SENDER "0 all",
+        "0123456789ABCDEF all", "0123456789abcde all", "0123456789abcdeg all", " " SENDER " all",
+    };
+    struct fp_fleet_message m;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_msg(!is_good(bad[i]), "%s", bad[i]);
+    ck_assert(!reads(SENDER " path /a\0b", sizeof(SENDER " path /a\0b") - 1, &m));
+    ck_assert(is_good(SENDER " path /"));
+    ck_assert(is_good(SENDER " all"));
+}
+END_TEST
+
+/* Good messages with bytes changed, put in and cut off: a path that is believed is in
+ * normal form and within the text. */
+START_TEST(damaged_messages)
+{
+    static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv",
+                                        SENDER " all", SENDER " join" };
+    uint64_t state = 42;
+    size_t believed = 0;
+
+    for (int i = 0; i < MADE_UP; i++) {
+        const char *from = good[unit_random(&state) % 4];
+        char text[64];
+        size_t len = strlen(from);
+        struct fp_fleet_message m;
+
+        memcpy(text, from, len);
+        for (uint64_t n = unit_random(&state) % 3; n > 0; n--)
+            text[unit_random(&state) % len] = (char)unit_random(&state);
+        len -= unit_random(&state) % 4 == 0 ? unit_random(&state) % len : 0;
+        if (!reads(text, len, &m))
+            continue;
+        believed++;
+        ck_assert(m.path == NULL || fp_path_is_normal(m.path, m.path_len));
+        ck_assert(m.path == NULL || m.path + m.path_len == text + len);
+    }
+    ck_assert_uint_gt(believed, 0);
+    ck_assert_uint_lt(believed, MADE_UP);
+}
+END_TEST
+
+START_TEST(roots)
+{
+    static const char *const list[] = { "/srv/www", "/data", NULL };
+
+    ck_assert(fp_fleet_has(list, "/srv/www", 8));
+    ck_assert(fp_fleet_has(list, "/srv/www/a", 10));
+    ck_assert(fp_fleet_has(list, "/data/x", 7));
+    ck_assert(!fp_fleet_has(list, "/srv/www2", 9));
+    ck_assert(!fp_fleet_has(list, "/srv", 4));
+    ck_assert(!fp_fleet_has(list, "/", 1));
+}
+END_TEST
+
+START_TEST(ids)
+{
+    static const char *const bad[] = { "", "-", "1", "1-", "-1", "1-1-1", "1-x", "+", "$",
+                                       "111111111111111111111-1", "1-111111111111111111111" };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        ck_assert_msg(!fp_fleet_is_id(bad[i], strlen(bad[i])), "%s", bad[i]);
+    ck_assert(fp_fleet_is_id("0-1", 3));
+    ck_assert(fp_fleet_is_id("18446744073709551615-18446744073709551615", FP_MAX_STREAM_ID));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("fleet_message");
+    TCase *t = unit_add_case(s, "message", nothing, nothing, 0);
+
+    tcase_add_test(t, written_is_read);
+    tcase_add_test(t, longest_path);
+    tcase_add_test(t, what_is_no_message);
+    tcase_add_test(t, damaged_messages);
+    tcase_add_test(t, roots);
+    tcase_add_test(t, ids);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
