@@ -20,6 +20,7 @@
 #include "connection.h"
 #include "log.h"
 #include "proto/fdio.h"
+#include "service.h"
 
 #define BACKLOG       1024
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
@@ -254,6 +255,17 @@ static int listen_at(const char *path)
     return sock;
 }
 
+/* Accepting is the loop's: it must not wait for somebody who went away. */
+static bool use_passed(struct fp_listener *l)
+{
+    if (!fp_service_is_socket_at(l->sock, l->settings.path)) {
+        fp_log(FP_LOG_ERROR, 5, "the service manager's socket is no listening SOCK_SEQPACKET at "
+               "%s: let ListenSequentialPacket= and socket be the same", l->settings.path);
+        return false;
+    }
+    return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
+}
+
 static bool open_socket(struct fp_listener *l)
 {
     const char *path = l->settings.path;
@@ -261,7 +273,11 @@ static bool open_socket(struct fp_listener *l)
     if (!check_directory(&l->settings))
         return false;
     l->lock = take_lock(path);
-    if (l->lock == -1 || !clear_place(path))
+    if (l->lock == -1)
+        return false;
+    if (l->sock != -1)
+        return use_passed(l);
+    if (!clear_place(path))
         return false;
     l->sock = listen_at(path);
     if (l->sock == -1)
@@ -278,7 +294,8 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
         return NULL;
     l->loop = loop;
     l->settings = *settings;
-    l->sock = l->lock = -1;
+    l->sock = settings->passed;
+    l->lock = -1;
     LIST_INIT(&l->members);
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
@@ -303,7 +320,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_timer_stop(l->loop, &l->pause);
     while ((m = LIST_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
-    if (l->sock != -1)
+    if (l->sock != -1 && l->settings.passed == -1)
         unlink(l->settings.path);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -17,6 +17,8 @@ struct fp_slots;
 
 struct fp_listener_settings {
     const char *path;             /* of the socket; must outlive the listener */
+    int passed;                   /* -1, or that socket from a service manager: ours then,
+                                   * and its place is not cleared */
     uid_t uid;                    /* whom we take connections from, beside root */
     gid_t gid;
     size_t max_connections;
@@ -40,7 +42,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
 /* As fp_connection_set_slots(), for all that are connected and whoever connects. */
 void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots);
 
-/* Closes all connections, removes the socket. */
+/* Closes all connections; removes the socket unless it was passed. */
 void fp_listener_destroy(struct fp_listener **l);
 
 struct fp_listener_counts fp_listener_counts(const struct fp_listener *l);

@@ -37,6 +37,7 @@
 #include "proto/fdio.h"
 #include "proto/slots.h"
 #include "resolve.h"
+#include "service.h"
 #include "slow.h"
 #include "stats.h"
 #include "supervisor.h"
@@ -78,6 +79,7 @@ struct daemon {
     struct fp_stats stats;
     struct fp_about about;
     struct fp_control_parts control;
+    int passed_socket;          /* from a service manager; -1 */
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
     bool pid_written;
@@ -335,14 +337,11 @@ static void apply(struct daemon *d, const struct fp_conf *c)
     fp_cache_disbelieve(d->cache, NULL);
 }
 
-static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
+static void reload(struct daemon *d)
 {
-    struct daemon *d = w->data;
     struct fp_conf *c = fp_conf_load(d->args.file, d->args.overrides,
                                      d->args.n_overrides);
 
-    (void)loop;
-    (void)events;
     if (c == NULL) {
         fp_log(FP_LOG_ERROR, 8, "%s has mistakes: keeping the old settings; check it with "
                "flashpached -t", d->args.file);
@@ -358,6 +357,15 @@ static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
     }
     if (c != d->fleet_conf)
         fp_conf_destroy(&c);
+}
+
+static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
+{
+    (void)loop;
+    (void)events;
+    fp_service_say_reloading();
+    reload(w->data);
+    fp_service_say_ready();
 }
 
 /* ---- signals ---- */
@@ -479,6 +487,7 @@ static void say_ready(struct daemon *d)
     fp_log_echo(false);
     fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
            PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->helpers);
+    fp_service_say_ready();
     if (d->ready_pipe == -1)
         return;
     if (write(d->ready_pipe, "", 1) != 1)
@@ -578,7 +587,8 @@ static bool start(struct daemon *d)
     const struct fp_conf *c = d->conf;
     const struct fp_helpers_settings helpers = helpers_settings(d, c);
     const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
-    struct fp_listener_settings listener = { .path = c->socket, .uid = c->uid, .gid = c->gid,
+    struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
+                                             .uid = c->uid, .gid = c->gid,
                                              .max_connections = c->max_connections,
                                              .ops = &fp_dispatch_ops };
 
@@ -604,6 +614,7 @@ static bool start(struct daemon *d)
 
 static void stop(struct daemon *d)
 {
+    fp_service_say_stopping();
     fp_listener_destroy(&d->listener);
     if (d->fleet != NULL)
         leave_fleet(d);
@@ -621,12 +632,13 @@ static void stop(struct daemon *d)
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .ready_pipe = -1, .pid_file = -1, .watch = { -1, -1 } };
+    static struct daemon d = { .passed_socket = -1, .ready_pipe = -1, .pid_file = -1, .watch = { -1, -1 } };
     bool ok;
 
     parse_arguments(&d.args, argc, argv);
-    /* Whatever we were started with is not for us, nor for our helpers. */
-    close_range(STDERR_FILENO + 1, ~0u, 0);
+    /* Whatever else we were started with is not for us, nor for our helpers. */
+    if (!fp_service_take_socket(&d.passed_socket))
+        return 1;
     d.conf = fp_conf_load(d.args.file, d.args.overrides, d.args.n_overrides);
     if (d.conf == NULL)
         return 1;

@@ -4,19 +4,32 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LEAST_DESCRIPTORS 256
 #define MOST_DESCRIPTORS  1048576
+
+/* A service manager may have given some to a user who is not root. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0, 0, 0 } };
+
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
+        return -1;
+    return (int)syscall(SYS_capset, &head, none);
+}
 
 int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
         return -1;
     if (geteuid() != 0)
-        return 0;
+        return drop_capabilities();
     if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
         || setresuid(uid, uid, uid) == -1)
         return -1;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From root; for anybody else only a check.  0, or -1 with errno. */
+/* From root; anybody else gives up capabilities only.  0, or -1 with errno. */
 int fp_priv_drop(const char *user, uid_t uid, gid_t gid);
 
 /* Raises the soft limit on descriptors to the hard one; returns the limit. */

@@ -13,6 +13,7 @@
 #include <mpm_common.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -153,6 +154,8 @@ static void become_daemon(const struct daemon *d, int channel)
     reset_signals();
     /* Signals for httpd's process group are not for us. */
     setsid();
+    /* What is said to the manager of httpd's service is for httpd to say. */
+    unsetenv("NOTIFY_SOCKET");
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
     dup2(channel, STDIN_FILENO);

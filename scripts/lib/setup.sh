@@ -12,7 +12,7 @@ fp_build=${FLASHPACHE_BUILD:-$fp_repo/build}
 fp_packages=(
     apache2-bin apache2-dev libapr1-dev libaprutil1-dev check libev-dev libsodium-dev
     uthash-dev libconfuse-dev libhiredis-dev autoconf automake libtool pkg-config make gcc libc6-dev
-    fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev redis-server strace python3 python3-pytest curl openssl
+    fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 
 fp_begin=$SECONDS

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian packages: built, looked at by lintian, installed and removed in a clean system."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import procs
+from conftest import BUILD
+from httpd import HITS
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+PACKAGES = ("libapache2-mod-flashpache", "flashpached")
+DAEMON = "flashpached -o pid_file=/run/flashpache/pid"
+LOG = "var/log/apache2/notes.log"
+SECONDS = 300       # for what fetches and unpacks; it ends a hang
+
+
+def run(*command, **options):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, timeout=SECONDS, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}"
+    return done.stdout
+
+
+def need(*programs):
+    missing = [p for p in programs if not shutil.which(p)]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: packages of these names on Debian and Ubuntu, "
+                    "dpkg-dev, debhelper, iproute2 and util-linux")
+
+
+@pytest.fixture(scope="module")
+def packages():
+    """What `make deb` left in the build directory."""
+    need("dpkg-buildpackage", "dh", "dh_apache2")
+    if subprocess.run(["pkg-config", "--exists", "libsystemd"]).returncode:
+        pytest.skip("needs libsystemd-dev")
+    run("make", "-C", str(BUILD), "deb", env={**os.environ, "DEB_BUILD_OPTIONS": "nocheck"})
+    found = [next(BUILD.glob(f"{name}_*.deb")) for name in PACKAGES]
+    return [*found, next(BUILD.glob("flashpache_*.changes"))]
+
+
+class Clean:
+    """A fresh system below a directory, in namespaces of its own; its network is lo alone."""
+
+    def __init__(self, root):
+        self.root = root
+        ready = root / "run/ready"
+        begin = ("ip link set lo up && mount --bind \"$1\" \"$1\" && mount -t proc proc \"$1/proc\" "
+                 "&& touch \"$2\" && exec sleep infinity")
+        self.keeper = subprocess.Popen(
+            ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", begin,
+             "sh", str(root), str(ready)], start_new_session=True)
+        wait_for(lambda: ready.exists() or self.keeper.poll() is not None, "namespaces")
+        self.inside = procs.children(self.keeper.pid)
+
+    def run(self, command, networks=("--net",)):
+        """A shell command in it."""
+        return run("nsenter", "-t", str(self.inside[0]), "--mount", "--pid", *networks, "chroot",
+                   str(self.root), "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                   "DEBIAN_FRONTEND=noninteractive", "sh", "-ec", command)
+
+    def apt(self, arguments):
+        """With the network of the host, for what it fetches."""
+        return self.run(f"apt-get -y -q --no-install-recommends {arguments}", networks=())
+
+    def get(self, path):
+        return run("nsenter", "-t", str(self.inside[0]), "--net", "curl", "-sS", "--fail",
+                   f"http://127.0.0.1{path}")
+
+    def notes(self, number):
+        """Those of the first requests; a log is written when the response is sent."""
+        def written():
+            lines = (self.root / LOG).read_text().splitlines()
+            return len(lines) >= number and lines
+        return wait_for(written, f"{number} requests in the log")
+
+    def end(self):
+        os.kill(self.inside[0], 9)      # and with it everything in there
+        self.keeper.wait()
+
+
+def sources():
+    """The lines of the host's own sources that are its distribution's."""
+    text = run("apt-get", "indextargets", "--format", "$(ORIGIN)|deb $(REPO_URI) $(RELEASE) $(COMPONENT)",
+               "Created-By: Packages")
+    return sorted({line.split("|")[1] for line in text.splitlines()
+                   if line.split("|")[0] in ("Debian", "Ubuntu") and line.endswith(" main")})
+
+
+@pytest.fixture(scope="module")
+def clean(base):
+    need("mmdebstrap", "unshare", "nsenter", "ip", "curl", "apt-get")
+    root = base / "clean"
+    lines = sources()
+    if not lines:
+        pytest.skip("needs apt sources of Debian or Ubuntu: apt-get update")
+    made = subprocess.run(["mmdebstrap", "--mode=root", "--variant=apt", "--include=apache2",
+                           "--skip=cleanup/apt", "--quiet", "", str(root), *lines], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=SECONDS)
+    if made.returncode:
+        pytest.skip(f"cannot make a clean system from {lines}: {made.stderr[-400:]}")
+    policy = root / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    system = Clean(root)
+    yield system
+    system.end()
+
+
+def test_lintian_finds_no_error(packages):
+    need("lintian")
+    done = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", str(packages[-1])],
+                          capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout
+
+
+def left_behind(root):
+    """Paths of ours that are still there; what apt and dpkg log is theirs."""
+    found = []
+    for directory, names, files in os.walk(root):
+        names[:] = [n for n in names if os.path.join(directory, n) not in
+                    (f"{root}/proc", f"{root}/packages")]
+        found += [os.path.join(directory, n) for n in [*names, *files] if "flashpach" in n]
+    return found
+
+
+def test_installed_used_and_purged(packages, clean):
+    page = clean.root / "var/www/html/page.txt"
+    page.write_text("a page\n")
+    (clean.root / "etc/apache2/conf-enabled/notes.conf").write_text(
+        f'ServerName localhost\nGlobalLog /{LOG} "%{{flashpache}}n"\n')
+    clean.run("apachectl start")
+    wait_for(lambda: (clean.root / "run/apache2/apache2.pid").exists(), "apache2")
+    assert clean.get("/page.txt") == "a page\n"
+
+    (clean.root / "packages").mkdir()
+    for package in packages[:-1]:
+        shutil.copy(package, clean.root / "packages")
+    clean.apt("install /packages/*.deb")
+    assert "flashpache" not in clean.run("apachectl -M"), "not before the administrator wants it"
+    clean.run(f"install -d -o www-data -g www-data -m 0750 /run/flashpache; {DAEMON} 2>/run/daemon.log")
+    clean.run("a2enmod flashpache && apachectl configtest && apachectl restart")
+    for _ in range(3):
+        assert clean.get("/page.txt") == "a page\n"
+    notes = clean.notes(4)
+    assert notes[0] == "-" and set(notes[2:]) <= HITS, notes
+
+    clean.run("kill $(cat /run/flashpache/pid)")
+    clean.apt(f"purge {' '.join(PACKAGES)}")
+    clean.run("apachectl configtest && apachectl restart")
+    assert clean.get("/page.txt") == "a page\n"
+    assert clean.notes(5)[-1] == "-"
+    assert "flashpache" not in clean.run("apachectl -M")
+    assert not left_behind(clean.root)
+    clean.run("apachectl stop")
