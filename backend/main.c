@@ -41,6 +41,7 @@
 #include "slow.h"
 #include "stats.h"
 #include "supervisor.h"
+#include "wakeups.h"
 #include "watch.h"
 
 #define MAX_OVERRIDES 64
@@ -76,6 +77,7 @@ struct daemon {
     struct fp_observer observer;
     struct fp_fleet *fleet;     /* NULL: there is none */
     struct fp_conf *fleet_conf; /* that its settings lie in; may be conf */
+    struct fp_wakeups wakeups;
     struct fp_stats stats;
     struct fp_about about;
     struct fp_control_parts control;
@@ -568,7 +570,7 @@ static bool start_cache(struct daemon *d)
 static void set_reports(struct daemon *d)
 {
     d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener,
-                                   &d->fleet };
+                                   &d->fleet, &d->wakeups };
     d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms() };
     d->control = (struct fp_control_parts){
         .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
@@ -606,6 +608,7 @@ static bool start(struct daemon *d)
     if (d->listener == NULL || fp_observer_init(&d->observer, d->fresh, c->slow_log_ms) == -1)
         return false;
     set_reports(d);
+    fp_wakeups_count(&d->wakeups, d->loop);
     if (d->args.supervised)
         fp_supervisor_watch(d->loop);
     join_fleet(d, d->conf);

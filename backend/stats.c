@@ -15,6 +15,7 @@
 #include "listener.h"
 #include "log.h"
 #include "stats_table.h"
+#include "wakeups.h"
 
 #define LINE_SIZE 2048
 
@@ -25,6 +26,7 @@ struct values {
     struct fp_fresh_counts fresh;
     struct fp_helpers_counts helpers;
     struct fp_listener_counts listener;
+    struct fp_wakeups loop;
     uint64_t resident_bytes;
 };
 
@@ -55,6 +57,7 @@ static void collect(const struct fp_stats *s, struct values *v)
     v->fresh = fp_fresh_counts(s->fresh);
     v->helpers = fp_helpers_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);
+    v->loop = *s->loop;
     v->resident_bytes = resident_bytes();
 }
 

@@ -14,6 +14,7 @@ struct fp_fleet;
 struct fp_fresh;
 struct fp_helpers;
 struct fp_listener;
+struct fp_wakeups;
 
 /* Whose counters. */
 struct fp_stats {
@@ -23,6 +24,7 @@ struct fp_stats {
     const struct fp_helpers *helpers;
     const struct fp_listener *listener;
     struct fp_fleet *const *fleet;     /* it comes and goes with the configuration */
+    const struct fp_wakeups *loop;
 };
 
 /* Logs one line of counters, "name=value" each. */

@@ -54,6 +54,12 @@ class Flashpached:
     def command(self, *args):
         return [self.program, "-c", str(self.config), *args]
 
+    def counters(self):
+        """What flashpachectl stats says, as {name: number}."""
+        tool = Path(self.program).with_name("flashpachectl")
+        done = subprocess.run([tool, "-s", self.socket, "stats"], check=True, capture_output=True, text=True)
+        return {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
+
     def run(self, *args, timeout=20):
         """Run the program until it ends by itself (wrong settings, -t, -V)."""
         return subprocess.run(self.command(*args), capture_output=True, text=True,

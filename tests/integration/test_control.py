@@ -368,6 +368,7 @@ def test_stats_are_those_of_the_log(server, ctl):
     counters = dict(line.split() for line in done(ctl("stats")).splitlines())
     assert all(value.isdigit() for value in counters.values())
     assert int(counters["hits"]) > 0 and int(counters["files"]) > 0
+    assert int(counters["wakeups"]) > 0 and int(counters["ready"]) > 0
 
 
 def test_mounts(ctl):

@@ -145,7 +145,7 @@ def measure_paths(base, root, kind, count, arguments):
     with stock, ours:
         empty = memory_of(ours.daemon.pid)
         pace = make_known(ours.daemon, root, kind, count, base)
-        stats = lab_kit.statistics_of(ours.daemon)
+        stats = ours.daemon.counters()
         entries = sum(stats[key] for key in ("files", "directories", "absent"))
         grown = (memory_of(ours.daemon.pid) - empty) / entries
         for law in ("even", "zipf"):

@@ -117,14 +117,6 @@ def flashpache(base, name, root, label="Flashpache", daemon_settings=(), **optio
     return Server(label, httpd, daemon)
 
 
-def statistics_of(daemon):
-    """The counters of flashpachectl stats as {name: number}."""
-    done = subprocess.run([CONTROL, "-s", daemon.socket, "stats"], check=True, capture_output=True,
-                          text=True)
-    rows = (line.split() for line in done.stdout.splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-
-
 def answers(port):
     """Does somebody accept connections there?"""
     with socket.socket() as probe:

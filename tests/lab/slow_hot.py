@@ -170,9 +170,9 @@ def measure_capacity(server, base, seconds, url_file):
     """A load, with what the daemon was asked and how requests were answered meanwhile."""
     if not server.daemon:
         return lab_kit.measure(server, base, "-d", seconds, "-t", seconds, *load_options(url_file))
-    before, mark = lab_kit.statistics_of(server.daemon), server.front.access_log.stat().st_size
+    before, mark = server.daemon.counters(), server.front.access_log.stat().st_size
     found = lab_kit.measure(server, base, "-d", seconds, *load_options(url_file))
-    after = lab_kit.statistics_of(server.daemon)
+    after = server.daemon.counters()
     found["stats"] = {name: after[name] - before[name]
                       for name in ("hits", "misses", "joined", "refreshed", "walks", "unanswered")}
     found["notes"] = lab_kit.note_counts(server.front, mark)
@@ -249,7 +249,7 @@ def cold_start(server, base, url_file, seconds):
     with server:
         found = lab_kit.bench(server.port, base, "-d", seconds, "-r", RATE, "--arrivals", "constant",
                               "-t", TIMEOUT_S, "--records", records, *load_options(url_file))
-        stats = lab_kit.statistics_of(server.daemon) if server.daemon else {}
+        stats = server.daemon.counters() if server.daemon else {}
     windows = read_windows(records, seconds)
     return {"calm_s": calm_from(windows, 1), "nearly_s": calm_from(windows, NEARLY),
             "good": sum(p99 < CALM_MS for p99 in windows) / len(windows),

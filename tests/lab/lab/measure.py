@@ -106,16 +106,23 @@ def latency(session, seconds, share=None, rate=None):
 
 
 def bursts(session, seconds, share):
-    """How many of the server's threads are runnable at once, sampled under load."""
+    """How many of the server's threads are runnable at once, sampled under load; and how many events
+    its daemon finds ready when it wakes up."""
     rate = session.rate_of(share, None)
     session.fresh_list(seconds)
     pids = session.server.pids()
     sampler = samples.Sampler(lambda: samples.runnable(pids))
+    before = session.server.daemon_counters()
     sampler.start()
     session.load.run("bursts", *session.load.of_list(seconds, rate))
     seen = sampler.stop()
+    after = session.server.daemon_counters()
     counts = sorted(count for count, _ in seen)
-    return {"threads": max(total for _, total in seen), "samples": len(seen), "runnable": counts}
+    found = {"threads": max(total for _, total in seen), "samples": len(seen), "runnable": counts}
+    if after:
+        found["ready_per_wakeup"] = ((after["ready"] - before["ready"])
+                                     / max(1, after["wakeups"] - before["wakeups"]))
+    return found
 
 
 def sleepers(session, seconds):

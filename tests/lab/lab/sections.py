@@ -157,16 +157,19 @@ def inversions(found, experiment):
 def burstiness(found, experiment):
     if not found.has(experiment, "bursts"):
         return ""
-    series = {}
+    series, ready = {}, []
     for key in found.servers(experiment):
         middle = found.middle(experiment, key, "bursts", "threads")
+        if middle and "ready_per_wakeup" in middle:
+            ready.append(f"{key}: {middle['ready_per_wakeup']:.2f}")
         if middle and middle["runnable"]:
             counts = middle["runnable"]
             series[key] = [(count / middle["threads"] * 100, (i + 1) / len(counts) * 100)
                            for i, count in enumerate(counts)]
     svg = figures.lines(f"{experiment}-bursts", f"{experiment}: runnable threads", "% of the server's threads",
                         "% of moments", series)
-    return "<h3>Burstiness</h3>" + figure(svg, "how many threads of each server are runnable at once, sampled from "
+    text = note(f"Events that the daemon finds ready at each wakeup: {', '.join(ready)}.") if ready else ""
+    return "<h3>Burstiness</h3>" + text + figure(svg, "how many threads of each server are runnable at once, sampled from "
                                                "/proc: a curve that rises at both ends is bursty", found.stamp())
 
 

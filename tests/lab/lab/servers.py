@@ -139,6 +139,9 @@ class StockApache:
         self.httpd.start()
         return self
 
+    def daemon_counters(self):
+        return {}
+
     def stop(self):
         self.httpd.stop()
 
@@ -184,6 +187,9 @@ class Flashpache(StockApache):
     def pids(self):
         return super().pids() + self.daemon.family()
 
+    def daemon_counters(self):
+        return self.daemon.counters()
+
     def configuration(self):
         return super().configuration() + "\n# flashpached.conf\n" + self.daemon.config.read_text()
 
@@ -221,6 +227,9 @@ class Other:
 
     def pids(self):
         return [self.process.pid, *procs.descendants(self.process.pid)]
+
+    def daemon_counters(self):
+        return {}
 
 
 class Nginx(Other):
