@@ -481,10 +481,17 @@ static void remove_pid_file(struct daemon *d)
     fp_close(&d->pid_file);
 }
 
+static void lead_to_null(int fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null != -1)
+        dup2(null, fd);
+    fp_close(&null);
+}
+
 static void say_ready(struct daemon *d)
 {
-    int null;
-
     write_pid_file(d);
     fp_log_echo(false);
     fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
@@ -495,12 +502,8 @@ static void say_ready(struct daemon *d)
     if (write(d->ready_pipe, "", 1) != 1)
         fp_log(FP_LOG_WARNING, 1, "the process that started this daemon is gone");
     fp_close(&d->ready_pipe);
-    if (strcmp(d->conf->log, "stderr") == 0)
-        return;
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null != -1)
-        dup2(null, STDERR_FILENO);
-    fp_close(&null);
+    if (strcmp(d->conf->log, "stderr") != 0)
+        lead_to_null(STDERR_FILENO);
 }
 
 /* ---- start and end ---- */
@@ -584,6 +587,24 @@ static void set_reports(struct daemon *d)
     fp_dispatch_set_operator(d->dispatch, &d->control, &d->observer);
 }
 
+/* Whoever waits for the end of what a detached daemon says at its start must not wait for
+ * its helpers, which would keep standard error open. */
+static struct fp_helpers *create_helpers(const struct daemon *d,
+                                         const struct fp_helpers_settings *settings)
+{
+    const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
+    int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+    struct fp_helpers *helpers;
+
+    if (kept != -1)
+        lead_to_null(STDERR_FILENO);
+    helpers = fp_helpers_create(d->loop, settings);
+    if (kept != -1)
+        dup2(kept, STDERR_FILENO);
+    fp_close(&kept);
+    return helpers;
+}
+
 static bool start(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
@@ -598,7 +619,7 @@ static bool start(struct daemon *d)
     d->loop = ev_default_loop(EVFLAG_NOENV);
     if (d->loop == NULL)
         return false;
-    d->helpers = fp_helpers_create(d->loop, &helpers);
+    d->helpers = create_helpers(d, &helpers);
     if (d->helpers == NULL || !start_cache(d))
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);

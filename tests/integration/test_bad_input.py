@@ -144,6 +144,24 @@ def test_hangup_with_a_broken_file_keeps_the_old_settings(daemon):
     wait_for(lambda: "reread" in daemon.log_text()[before:], "the log to say that it was reread")
 
 
+def test_detached_it_holds_nothing_of_who_started_it(lab):
+    """Also not to the end of what it says at the start, which somebody may read."""
+    daemon = lab.daemon("detached")
+    pid_file = daemon.socket_dir / "pid"
+    daemon.settings.update(log=str(daemon.socket_dir / "log"), pid_file=str(pid_file))
+    daemon.write_config()
+    done = daemon.run()     # returns when standard output and error have ended, too
+    pid = int(pid_file.read_text())
+    try:
+        assert (done.returncode, done.stderr) == (0, "")
+        with wire.connect(daemon.socket) as conn:
+            conn.sendall(wire.hello())
+            assert conn.recv(1000)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not pid_file.exists(), "the daemon to end")
+
+
 def test_termination_removes_the_socket(daemon):
     daemon.start()
     assert daemon.socket.exists()
