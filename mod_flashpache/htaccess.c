@@ -210,15 +210,22 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
                               ap_configfile_t **file, const char **full_name)
 {
     struct fp_request *q = fp_request_of(r);
-    const struct fp_access *access = NULL;
-    fp_status st = q != NULL ? fp_htaccess_tell(r, q, dir, name, &access) : FP_FAILED;
+    const struct fp_access *access;
+    apr_status_t rv = AP_DECLINED;
+    fp_status st;
 
+    if (q == NULL)
+        return AP_DECLINED;
+    st = fp_htaccess_tell(r, q, dir, name, &access);
     if (st == FP_ABSENT || st == FP_NOTDIR)
         return fp_status_to_errno(st);
-    if (st != FP_OK)
-        return AP_DECLINED;
-    *full_name = ap_make_full_path(r->pool, dir, name);
-    return open_present(r, q, *full_name, access, file);
+    if (st == FP_OK) {
+        *full_name = ap_make_full_path(r->pool, dir, name);
+        rv = open_present(r, q, *full_name, access, file);
+    }
+    if (rv != APR_SUCCESS)
+        q->access_left = 1;
+    return rv;
 }
 
 /* ---- giving and keeping ---- */

@@ -22,6 +22,7 @@ struct fp_request {
     unsigned n_names;             /* access files told of each directory */
     apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n */
     unsigned access_opened;       /* .htaccess files given to core from memory */
+    int access_left;              /* of one core has to look itself, by name */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
     int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */

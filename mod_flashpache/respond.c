@@ -293,6 +293,20 @@ static int is_unchanged(request_rec *r)
 }
 
 /*
+ * Was an access file on the way to it opened by name, and what bears that name may be
+ * another one than the answer shows?  A link that was switched meanwhile would
+ * lead core to one release's rules, and us to the other's file.
+ */
+static bool has_other_rules(request_rec *r)
+{
+    for (const struct fp_request *q = fp_request_all(r); q != NULL; q = q->next) {
+        if (q->access_left)
+            return !is_unchanged(r);
+    }
+    return false;
+}
+
+/*
  * Core sends this file through a descriptor of its own, opened by name now.  It
  * was approved as it was when the daemon looked: if it is another one by now,
  * the request is served from the beginning, as without us.
@@ -332,6 +346,8 @@ int fp_respond(request_rec *r)
         return DECLINED;
     if (q->file == NULL)
         return deny_unreadable(r);
+    if (has_other_rules(r))
+        return fp_request_again(r);
     if (!fp_walk_links_allowed(r, q)) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
                       "on the way to %s and its target have different owners", r->filename);

@@ -253,3 +253,26 @@ def test_modules_with_a_state_of_their_own(lab, base):
         found = [d for some in pool.map(compare, VARIANTS * 4) for d in some]
     lab.end()
     assert not found, f"{len(found)} differ, the first: {found[0]}"
+
+
+def test_rules_and_file_are_of_one_release(lab, base, flashpachectl):
+    """What the daemon knows is of release a, which lets nobody in; by now the link leads to b. The
+    rules that core finds by name are b's: a's file must not come with them."""
+    releases = base / "releases"
+    tree.put(releases / "a/.htaccess", "Require all denied\n")
+    tree.put(releases / "a/page.txt", "secret\n")
+    tree.put(releases / "b/page.txt", "public\n")
+    (releases / "current").symlink_to("a")
+    server = lab.under_test("releases", releases, config=config(releases, "FlashpacheHtaccess 0"),
+                            daemon_settings={"watch": "ttl", "ttl_ms": 600_000})
+    known = flashpachectl("-s", server.daemon.socket, "lookup", "--access-file", ".htaccess",
+                          releases / "current/page.txt")
+    assert known.returncode == 0, known
+    (releases / "new").symlink_to("b")
+    os.replace(releases / "new", releases / "current")
+    tree.put(releases / "a/.htaccess2", "Require all denied\n")
+    os.replace(releases / "a/.htaccess2", releases / "a/.htaccess")
+    with Client(server.port) as client:
+        assert client.get("/current/page.txt") == (200, b"public\n")
+    entries = server.wait_entries(2)
+    assert [(e.note, e.reason) for e in entries][-1] == ("bypass", "changed")

@@ -73,13 +73,17 @@ def test_options_of_flashpached(flashpached_program):
 def test_settings():
     source = (REPO / "backend/conf.c").read_text()
     keys = set(re.findall(r'^    \{ "([a-z_]+)", \d', source, re.M))
-    keys |= set(re.findall(r'^        CFG_(?:STR|INT|STR_LIST|SEC)\("([a-z_]+)"', source, re.M))
+    section = re.compile(r'^        CFG_(?:STR|INT|BOOL|STR_LIST|SEC)\("([a-z_]+)"', re.M)
+    keys |= {*section.findall(source), "fleet"}
+    of_fleet = set(section.findall((REPO / "backend/conf_fleet.c").read_text()))
     page = (PAGES / "flashpached.conf.5").read_text()
-    assert set(re.findall(r"^\.It Cm ([a-z_]+)$", page, re.M)) == keys
+    assert set(re.findall(r"^\.It Cm ([a-z_]+)$", page, re.M)) == keys | of_fleet
+    fleet = set(re.findall(r"^\| `([a-z_]+)` \|", (REPO / "docs/fleet.md").read_text(), re.M))
+    assert {key for key in fleet if not key.startswith("fleet_")} == of_fleet
     guide = (REPO / "docs/flashpached.conf.md").read_text()
     assert set(re.findall(r"^\| `([a-z_]+)` \|", guide, re.M)) == keys
     example = (REPO / "conf/flashpached.conf").read_text()
-    assert {key for key in keys if re.search(rf"^#?{key} (?:=|\")", example, re.M)} == keys
+    assert {key for key in keys if re.search(rf"^#?{key} (?:=|\"|{{)", example, re.M)} == keys
 
 
 @pytest.mark.parametrize("name", sorted(page.name for page in PAGES.glob("*.[1-8]")))
