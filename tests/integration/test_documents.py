@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example of README and docs is run: configuration is checked by the program that reads it,
+commands of flashpachectl are given to a daemon. What cannot be run here is named, with where it is."""
+
+import itertools
+import re
+import shlex
+import subprocess
+
+import pytest
+
+import tree
+from conftest import REPO, built
+from httpd import Httpd
+
+PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((REPO / "docs").glob("*.md")))]
+BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
+HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
+DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")
+COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl ")
+# How a command is given in general; test_pages compares these with --help.
+SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
+# What begins so is run elsewhere: where, or why not.
+ELSEWHERE = {
+    "scripts/demo": "scripts/demo",
+    "scripts/test": "this is it",
+    "scripts/compare": "test_lab",
+    "scripts/srpt-setup": "test_srpt_setup",
+    "apt-get install": "scripts/test, test_packages",
+    "apachectl": "test_auto_daemon",
+    "install -": "test_packages, test_service: with directories of their own",
+    "cd build && make dist": "make distcheck",
+    "ACL SETUSER": "test_fleet",
+    "redis-cli": "test_fleet",
+    "[Service]": "systemd's",
+    "scrape_configs": "Prometheus'",
+    "FP0120": "test_shadow: a line of the log",
+    " ": "a picture",
+    "mod_flashpache/ ": "a list of files",
+}
+NUMBERS = itertools.count()
+
+
+def examples():
+    for page in PAGES:
+        for number, block in enumerate(BLOCK.findall((REPO / page).read_text())):
+            yield pytest.param(block, id=f"{page}-{number}")
+
+
+@pytest.fixture(scope="module")
+def site(base):
+    """What the examples call /srv/www."""
+    root = base / "srv"
+    for name in ("index.html", "static/a.css", "shop/index.html", "releases/42/a.html", "releases/43/a.html"):
+        tree.put(root / name, name)
+    (root / "current").symlink_to("releases/41")
+    (root / "paths.txt").write_text(f"{root}/index.html\n")
+    return root
+
+
+@pytest.fixture(scope="module")
+def daemon(lab):
+    return lab.daemon().start()
+
+
+def here(text, site):
+    return text.replace("/srv/www", str(site)).replace("paths.txt", str(site / "paths.txt"))
+
+
+def check_httpd(block, base, module_path):
+    own = re.sub(r"^LoadModule flashpache_module .*\n", "", block, flags=re.M)
+    own = own.replace(" logs/", f" {base}/")
+    server = Httpd(base, f"e{next(NUMBERS)}", base, module=module_path, config=own)
+    done = server.check()
+    assert done.returncode == 0, done.stderr
+
+
+def check_daemon(block, lab, site, base):
+    password = base / "password"
+    password.write_text("secret\n")
+    daemon = lab.daemon(f"e{next(NUMBERS)}")
+    daemon.write_config(here(block, site).replace("/etc/flashpached.redis", str(password)))
+    done = daemon.run("-t")
+    assert done.returncode == 0, done.stderr
+
+
+def run_commands(block, daemon, site, tool):
+    for line in here(block.replace("\\\n", " "), site).splitlines():
+        if SYNOPSIS.search(line):
+            continue
+        line = line.replace("flashpachectl", f"{shlex.quote(str(tool))} -s {daemon.socket}")
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("block", examples())
+def test_example(block, lab, base, site, daemon, module_path):
+    if HTTPD.match(block):
+        check_httpd(block, base, module_path)
+    elif COMMAND.match(block):
+        run_commands(block, daemon, site, built("backend/flashpachectl"))
+    elif any(block.startswith(begin) for begin in ELSEWHERE):
+        return
+    else:
+        assert DAEMON.match(block), "an example that nothing runs: say in ELSEWHERE what does"
+        check_daemon(block, lab, site, base)
