@@ -336,6 +336,20 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     return false;
 }
 
+/* The service's, or that of a daemon that httpd started on Debian, or on Fedora. */
+static const char *usual_socket(void)
+{
+    static const char *const places[] = { FP_DEFAULT_SOCKET,
+                                          "/run/apache2/flashpache/flashpached.sock",
+                                          "/run/httpd/flashpache/flashpached.sock" };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (access(places[i], F_OK) == 0)
+            return places[i];
+    }
+    return places[0];
+}
+
 /*
  * Root asks a daemon that is not root's.  The socket lies in a directory that
  * only the daemon's user can write to: whose directory it is may have put it
@@ -375,7 +389,7 @@ static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int ar
 int main(int argc, char **argv)
 {
     struct arguments a = { .timeout_ms = DEFAULT_TIMEOUT_MS };
-    struct ctl ctl = { .socket = FP_DEFAULT_SOCKET };
+    struct ctl ctl = { .socket = usual_socket() };
     struct fp_conf *conf = NULL;
     enum ctl_exit rc;
 
