@@ -21,7 +21,7 @@ static const char head[] =
     "  font: 16px/1.45 system-ui, sans-serif }\n"
     "h1 { font-size: 1.5rem; margin: 0 }\n"
     "h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }\n"
-    "p { margin: .25rem 0; color: #57606a }\n"
+    "p { margin: .25rem 0; color: #57606a; overflow-wrap: anywhere }\n"
     "div { overflow-x: auto }\n"
     "dl { display: grid; gap: .5rem; margin: 1rem 0;\n"
     "  grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)) }\n"
