@@ -273,7 +273,8 @@ def test_tls_bodies_and_connections(bench, tls_server):
     found = bench("--tls", "--port", tls_server.port, "-n", 40, "-c", 3, "-k", 5,
                   "/size/300000", "/chunked/2500", "/size/0", "/bytewise")
     assert found["errors"] == 0 and found["bytes"] == 10 * (300000 + 2500 + 5)
-    assert found["connections_opened"] == tls_server.connections == 9
+    # Three take turns as they are answered: 15, 15 and 10 requests, or 16, 12 and 12.
+    assert found["connections_opened"] == tls_server.connections and 8 <= tls_server.connections <= 10
     assert found["tls"]["protocol"].startswith("TLSv1.") and found["tls"]["cipher"]
     assert "certificate not verified" in bench.done.stdout
 
