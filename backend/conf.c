@@ -67,7 +67,7 @@ static int check_number(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-static int check_path(cfg_t *cfg, cfg_opt_t *opt)
+int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *path = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
 
@@ -83,7 +83,7 @@ static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
     const char *path = cfg_opt_getnstr(opt, 0);
     const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
 
-    if (check_path(cfg, opt) == -1)
+    if (fp_conf_check_path(cfg, opt) == -1)
         return -1;
     if (strlen(path) <= room)
         return 0;
@@ -98,7 +98,7 @@ static int check_log(cfg_t *cfg, cfg_opt_t *opt)
 
     if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
         return 0;
-    return check_path(cfg, opt);
+    return fp_conf_check_path(cfg, opt);
 }
 
 static int check_log_level(cfg_t *cfg, cfg_opt_t *opt)
@@ -214,11 +214,11 @@ static cfg_t *make_table(void)
     cfg_set_validate_func(cfg, "socket", check_socket);
     cfg_set_validate_func(cfg, "user", check_user);
     cfg_set_validate_func(cfg, "group", check_group);
-    cfg_set_validate_func(cfg, "pid_file", check_path);
+    cfg_set_validate_func(cfg, "pid_file", fp_conf_check_path);
     cfg_set_validate_func(cfg, "log", check_log);
     cfg_set_validate_func(cfg, "log_level", check_log_level);
     cfg_set_validate_func(cfg, "watch", check_watch);
-    cfg_set_validate_func(cfg, "roots", check_path);
+    cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
     cfg_set_validate_func(cfg, "mount", check_mount);
     cfg_set_validate_func(cfg, "mount|watch", check_mount_watch);
     cfg_set_validate_func(cfg, "mount|ttl_ms", check_number);

@@ -137,17 +137,6 @@ static int check_user(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-static int check_path(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *path = last_text(opt);
-
-    if (path != NULL && fp_path_is_normal(path, strlen(path)))
-        return 0;
-    cfg_error(cfg, "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
-              "without a slash at its end", opt->name, path != NULL ? path : "");
-    return -1;
-}
-
 static int check_stream_max(cfg_t *cfg, cfg_opt_t *opt)
 {
     const long v = cfg_opt_getnint(opt, 0);
@@ -203,9 +192,9 @@ void fp_conf_fleet_check(cfg_t *cfg)
 {
     cfg_set_validate_func(cfg, "fleet|url", check_url);
     cfg_set_validate_func(cfg, "fleet|user", check_user);
-    cfg_set_validate_func(cfg, "fleet|password_file", check_path);
+    cfg_set_validate_func(cfg, "fleet|password_file", fp_conf_check_path);
     cfg_set_validate_func(cfg, "fleet|name", check_name);
-    cfg_set_validate_func(cfg, "fleet|roots", check_path);
+    cfg_set_validate_func(cfg, "fleet|roots", fp_conf_check_path);
     cfg_set_validate_func(cfg, "fleet|stream_max", check_stream_max);
     cfg_set_validate_func(cfg, "fleet", check_fleet);
 }
