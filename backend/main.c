@@ -424,7 +424,7 @@ static void wait_ready(int pipe_end, pid_t child)
 
 static bool detach(struct daemon *d)
 {
-    int ends[2], null;
+    int ends[2];
     pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC) == -1)
@@ -440,13 +440,7 @@ static bool detach(struct daemon *d)
     d->ready_pipe = ends[1];
     if (setsid() == -1 || chdir("/") == -1)
         return false;
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null == -1)
-        return false;
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    fp_close(&null);
-    return true;
+    return fp_lead_to_null(STDIN_FILENO) && fp_lead_to_null(STDOUT_FILENO);
 }
 
 /* Opened while we may, written when the socket is ours: until then it may be
@@ -481,15 +475,6 @@ static void remove_pid_file(struct daemon *d)
     fp_close(&d->pid_file);
 }
 
-static void lead_to_null(int fd)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    if (null != -1)
-        dup2(null, fd);
-    fp_close(&null);
-}
-
 static void say_ready(struct daemon *d)
 {
     write_pid_file(d);
@@ -503,7 +488,7 @@ static void say_ready(struct daemon *d)
         fp_log(FP_LOG_WARNING, 1, "the process that started this daemon is gone");
     fp_close(&d->ready_pipe);
     if (strcmp(d->conf->log, "stderr") != 0)
-        lead_to_null(STDERR_FILENO);
+        fp_lead_to_null(STDERR_FILENO);
 }
 
 /* ---- start and end ---- */
@@ -597,7 +582,7 @@ static struct fp_helpers *create_helpers(const struct daemon *d,
     struct fp_helpers *helpers;
 
     if (kept != -1)
-        lead_to_null(STDERR_FILENO);
+        fp_lead_to_null(STDERR_FILENO);
     helpers = fp_helpers_create(d->loop, settings);
     if (kept != -1)
         dup2(kept, STDERR_FILENO);

@@ -36,12 +36,8 @@ static bool tie_to_parent(void)
 
 bool fp_supervisor_take(void)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
     channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (null != -1)
-        dup2(null, STDIN_FILENO);
-    fp_close(&null);
+    fp_lead_to_null(STDIN_FILENO);
     return tie_to_parent();
 }
 

@@ -149,8 +149,6 @@ static void reset_signals(void)
 /* In the new process.  It has httpd's error log and nothing else of httpd's. */
 static void become_daemon(const struct daemon *d, int channel)
 {
-    int null = open("/dev/null", O_RDWR);
-
     reset_signals();
     /* Signals for httpd's process group are not for us. */
     setsid();
@@ -159,7 +157,7 @@ static void become_daemon(const struct daemon *d, int channel)
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
     dup2(channel, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
+    fp_lead_to_null(STDOUT_FILENO);
     close_range(STDERR_FILENO + 1, ~0u, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != d->parent || chdir("/") == -1)

@@ -26,6 +26,19 @@ void fp_fd_name(char name[FP_FD_NAME], int fd)
     snprintf(name, FP_FD_NAME, "/proc/self/fd/%d", fd);
 }
 
+bool fp_lead_to_null(int fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool done;
+
+    /* It was closed. */
+    if (null != -1 && null == fd)
+        return fcntl(fd, F_SETFD, 0) == 0;
+    done = null != -1 && dup2(null, fd) == fd;
+    fp_close(&null);
+    return done;
+}
+
 bool fp_is_sealed(int fd, uint64_t size)
 {
     const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;

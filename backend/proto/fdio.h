@@ -37,6 +37,9 @@ bool fp_is_sealed(int fd, uint64_t size);
 #define FP_FD_NAME 32
 void fp_fd_name(char name[FP_FD_NAME], int fd);
 
+/* Makes fd lead to /dev/null, also over an exec.  False: it leads where it did. */
+bool fp_lead_to_null(int fd);
+
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
 void fp_close(int *fd);
 
