@@ -27,7 +27,7 @@ struct values {
     struct fp_helpers_counts helpers;
     struct fp_listener_counts listener;
     struct fp_wakeups loop;
-    uint64_t resident_bytes;
+    uint64_t resident_bytes;     /* read only when it is told: by value_of() */
 };
 
 #define ROW(name, field, type, help) { #name, offsetof(struct values, field), \
@@ -58,7 +58,6 @@ static void collect(const struct fp_stats *s, struct values *v)
     v->helpers = fp_helpers_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);
     v->loop = *s->loop;
-    v->resident_bytes = resident_bytes();
 }
 
 /* A counter is of 32 or 64 bits. */
@@ -68,6 +67,8 @@ static uint64_t value_of(const struct values *v, size_t row)
     uint64_t wide;
     uint32_t narrow;
 
+    if (rows[row].at == offsetof(struct values, resident_bytes))
+        return resident_bytes();
     if (rows[row].size == sizeof(narrow)) {
         memcpy(&narrow, p, sizeof(narrow));
         return narrow;
