@@ -180,11 +180,12 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                      const struct fp_cache_base *base, uint64_t now_ms,
                      const struct fp_cache_evidence *evidence, struct fp_answer *a);
 
-/* As struct fp_watch_ops says: what is concerned is not believed any more. */
-void fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                      size_t len, bool replaced);
-void fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
-/* Events were lost: nothing that is watched is believed.  Returns how many entries that are. */
+/* As struct fp_watch_ops says: what is concerned is not believed any more.  Both return how
+ * many entries that are. */
+size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
+                        size_t len, bool replaced);
+size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
+/* Events were lost: nothing that is watched is believed.  The same. */
 size_t fp_cache_lost(struct fp_cache *c);
 /*
  * Who is told of changes too: of each path that one was told of, or with tree of it

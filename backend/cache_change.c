@@ -91,12 +91,14 @@ static void on_name(void *ctx, void *owner)
     fp_entry_disbelieve(ev->c, e);
 }
 
-void fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                      size_t len, bool replaced)
+size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
+                        size_t len, bool replaced)
 {
     struct event ev = { c, name, len, replaced };
+    const uint64_t before = c->counts.changes;
 
     fp_watched_changed(c->watched, key, name, len, on_place, on_name, &ev);
+    return (size_t)(c->counts.changes - before);
 }
 
 /* With it, what lies in it: that is not told any more either. */
@@ -110,11 +112,13 @@ static void on_place_gone(void *ctx, void *owner)
     fp_entry_disbelieve(ev->c, e);
 }
 
-void fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
+size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
 {
     struct event ev = { .c = c };
+    const uint64_t before = c->counts.changes;
 
     fp_watched_gone(c->watched, key, on_place_gone, on_name, &ev);
+    return (size_t)(c->counts.changes - before);
 }
 
 FP_HASH_DIAGNOSTICS_OFF

@@ -38,32 +38,24 @@ struct fp_fresh {
 
 /* ---- what is told ---- */
 
-static uint64_t changes(const struct fp_fresh *f)
-{
-    return fp_cache_counts(f->parts.cache).changes;
-}
-
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                        bool replaced)
 {
     struct fp_fresh *f = ctx;
-    const uint64_t before = changes(f);
+    const size_t n = fp_cache_changed(f->parts.cache, key, name, len, replaced);
 
     f->counts.events++;
-    fp_cache_changed(f->parts.cache, key, name, len, replaced);
     if (key->bytes[0] == FP_BY_FANOTIFY)
-        f->counts.by_fanotify += changes(f) - before;
+        f->counts.by_fanotify += n;
     else
-        f->counts.by_inotify += changes(f) - before;
+        f->counts.by_inotify += n;
 }
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_fresh *f = ctx;
-    const uint64_t before = changes(f);
 
-    fp_cache_unwatched(f->parts.cache, key);
-    f->counts.by_end += changes(f) - before;
+    f->counts.by_end += fp_cache_unwatched(f->parts.cache, key);
 }
 
 static void on_lost(void *ctx)
