@@ -87,20 +87,6 @@ static size_t explain_line(const struct fp_control_parts *p, const struct fp_con
                             point);
 }
 
-/* Where the next component ends; 0: there is none. */
-static size_t next_end(const struct fp_control *question, size_t at)
-{
-    const char *slash;
-
-    if (at == 0)
-        return 1;
-    if (at >= question->path_len)
-        return 0;
-    at += at > 1;
-    slash = memchr(question->path + at, '/', question->path_len - at);
-    return slash != NULL ? (size_t)(slash - question->path) : question->path_len;
-}
-
 static void explain(const struct fp_control_parts *p, const struct fp_control *question,
                     struct fp_done *done)
 {
@@ -109,11 +95,12 @@ static void explain(const struct fp_control_parts *p, const struct fp_control *q
 
     memset(done, 0, sizeof(*done));
     done->text = text;
-    for (size_t at = next_end(question, 0); at != 0; at = next_end(question, at)) {
-        if (sizeof(text) - done->text_len < FP_REPORT_LINE)
-            return;
+    for (size_t at = 1; sizeof(text) - done->text_len >= FP_REPORT_LINE;
+         at = fp_path_child_len(question->path, question->path_len, at)) {
         done->text_len += explain_line(p, question, at, names, text + done->text_len,
                                        sizeof(text) - done->text_len);
+        if (at == question->path_len)
+            return;
     }
 }
 

@@ -124,14 +124,6 @@ static bool look_at(struct state *s, size_t len)
     return type == S_IFDIR;
 }
 
-static size_t next_end(const struct ctl_walk *w, size_t at)
-{
-    const size_t from = at > 1 ? at + 1 : 1;
-    const char *slash = memchr(w->path + from, '/', w->len - from);
-
-    return slash != NULL ? (size_t)(slash - w->path) : w->len;
-}
-
 /* Where the walk came to. */
 static size_t descend(struct state *s)
 {
@@ -144,7 +136,7 @@ static size_t descend(struct state *s)
             open_access_files(s, len);
         if (s->forbidden || len == w->len)
             return len;
-        len = next_end(w, len);
+        len = fp_path_child_len(w->path, w->len, len);
         /* What the first stat told need not be asked for each component. */
         if (!(exists && links_at(s, len) == CTL_LINKS_FOLLOW) && !look_at(s, len))
             return len;

@@ -411,6 +411,14 @@ size_t fp_path_parent_len(const char *path, size_t len)
     return len > 0 ? len : 1;
 }
 
+size_t fp_path_child_len(const char *path, size_t len, size_t at)
+{
+    const size_t from = at > 1 ? at + 1 : 1;
+    const char *slash = memchr(path + from, '/', len - from);
+
+    return slash != NULL ? (size_t)(slash - path) : len;
+}
+
 bool fp_path_is_below(const char *path, size_t len, const char *above)
 {
     size_t n = strlen(above);

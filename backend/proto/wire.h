@@ -195,6 +195,10 @@ size_t fp_path_len(const char *path);
 /* The length of what a path in normal form lies in; "/" for "/a".  len > 1. */
 size_t fp_path_parent_len(const char *path, size_t len);
 
+/* The length of its part that is one component longer than the first at bytes, which end one
+ * themselves; "/a" for "/".  at < len. */
+size_t fp_path_child_len(const char *path, size_t len, size_t at);
+
 /* Is a path in normal form the same as above, which is terminated, or below it? */
 bool fp_path_is_below(const char *path, size_t len, const char *above);
 
