@@ -240,13 +240,11 @@ static void check_httpd(struct check *c)
 
 static enum ctl_exit check_daemon(struct check *c)
 {
-    enum ctl_exit rc;
+    const struct ctl_part parts[] = {
+        { FP_REPORT_ABOUT, &c->about }, { FP_REPORT_STATS, &c->stats },
+        { FP_REPORT_MOUNTS, &c->mounts } };
+    enum ctl_exit rc = ctl_read_reports(c->ctl, parts, sizeof(parts) / sizeof(parts[0]));
 
-    c->about = ctl_report(c->ctl, FP_REPORT_ABOUT, "state", &rc);
-    if (c->about != NULL)
-        c->stats = ctl_report(c->ctl, FP_REPORT_STATS, "stats", &rc);
-    if (c->stats != NULL)
-        c->mounts = ctl_report(c->ctl, FP_REPORT_MOUNTS, "mounts", &rc);
     if (rc != CTL_DONE)
         return rc;
     check_version(c);

@@ -51,6 +51,21 @@ char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
     return NULL;
 }
 
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n)
+{
+    static const char *const names[] = {
+        [FP_REPORT_MOUNTS] = "mounts", [FP_REPORT_STATS] = "stats",
+        [FP_REPORT_LATENCY] = "latency", [FP_REPORT_SLOW] = "slow lookups",
+        [FP_REPORT_HOT] = "hot paths", [FP_REPORT_ABOUT] = "state" };
+    enum ctl_exit rc = CTL_DONE;
+
+    for (size_t i = 0; i < n; i++)
+        *parts[i].text = NULL;
+    for (size_t i = 0; rc == CTL_DONE && i < n; i++)
+        *parts[i].text = ctl_report(ctl, parts[i].what, names[parts[i].what], &rc);
+    return rc;
+}
+
 char *ctl_next_line(char **text)
 {
     char *line = *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;

@@ -17,6 +17,13 @@
 char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
                  enum ctl_exit *rc_r);
 
+/* Reads several into *text each, until one cannot be had; the rest stays NULL. */
+struct ctl_part {
+    enum fp_report what;
+    char **text;
+};
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n);
+
 /* Takes the next line off, without its end; NULL: there is none. */
 char *ctl_next_line(char **text);
 /* Cuts a line at its blanks into up to n words; how many there are. */

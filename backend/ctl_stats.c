@@ -33,17 +33,11 @@ static void free_reports(struct reports *r)
 
 static enum ctl_exit read_reports(const struct ctl *ctl, struct reports *r)
 {
-    enum ctl_exit rc;
+    const struct ctl_part parts[] = {
+        { FP_REPORT_STATS, &r->stats }, { FP_REPORT_MOUNTS, &r->mounts },
+        { FP_REPORT_LATENCY, &r->latency }, { FP_REPORT_ABOUT, &r->about } };
 
-    memset(r, 0, sizeof(*r));
-    r->stats = ctl_report(ctl, FP_REPORT_STATS, "stats", &rc);
-    if (r->stats != NULL)
-        r->mounts = ctl_report(ctl, FP_REPORT_MOUNTS, "mounts", &rc);
-    if (r->mounts != NULL)
-        r->latency = ctl_report(ctl, FP_REPORT_LATENCY, "latency", &rc);
-    if (r->latency != NULL)
-        r->about = ctl_report(ctl, FP_REPORT_ABOUT, "state", &rc);
-    return rc;
+    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 /* The daemon has escaped all but quotes: JSON's and Prometheus's rules for the rest are

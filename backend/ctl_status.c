@@ -28,16 +28,12 @@ static void free_state(struct state *s)
 
 static enum ctl_exit read_state(const struct ctl *ctl, struct state *s)
 {
-    const struct { char **text; enum fp_report what; const char *name; } parts[] = {
-        { &s->about, FP_REPORT_ABOUT, "state" }, { &s->stats, FP_REPORT_STATS, "stats" },
-        { &s->mounts, FP_REPORT_MOUNTS, "mounts" }, { &s->latency, FP_REPORT_LATENCY, "latency" },
-        { &s->slow, FP_REPORT_SLOW, "slow lookups" } };
-    enum ctl_exit rc = CTL_DONE;
+    const struct ctl_part parts[] = {
+        { FP_REPORT_ABOUT, &s->about }, { FP_REPORT_STATS, &s->stats },
+        { FP_REPORT_MOUNTS, &s->mounts }, { FP_REPORT_LATENCY, &s->latency },
+        { FP_REPORT_SLOW, &s->slow } };
 
-    memset(s, 0, sizeof(*s));
-    for (size_t i = 0; rc == CTL_DONE && i < sizeof(parts) / sizeof(parts[0]); i++)
-        *parts[i].text = ctl_report(ctl, parts[i].what, parts[i].name, &rc);
-    return rc;
+    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 static void print_duration(uint64_t s)

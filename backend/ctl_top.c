@@ -39,16 +39,11 @@ static void free_view(struct view *v)
 
 static enum ctl_exit read_view(const struct ctl *ctl, struct view *v)
 {
-    const struct { char **text; enum fp_report what; const char *name; } parts[] = {
-        { &v->stats, FP_REPORT_STATS, "stats" }, { &v->hot, FP_REPORT_HOT, "hot paths" },
-        { &v->slow, FP_REPORT_SLOW, "slow lookups" },
-        { &v->latency, FP_REPORT_LATENCY, "latency" },
-        { &v->mounts, FP_REPORT_MOUNTS, "mounts" } };
-    enum ctl_exit rc = CTL_DONE;
+    const struct ctl_part parts[] = {
+        { FP_REPORT_STATS, &v->stats }, { FP_REPORT_HOT, &v->hot }, { FP_REPORT_SLOW, &v->slow },
+        { FP_REPORT_LATENCY, &v->latency }, { FP_REPORT_MOUNTS, &v->mounts } };
+    enum ctl_exit rc = ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
 
-    memset(v, 0, sizeof(*v));
-    for (size_t i = 0; rc == CTL_DONE && i < sizeof(parts) / sizeof(parts[0]); i++)
-        *parts[i].text = ctl_report(ctl, parts[i].what, parts[i].name, &rc);
     v->at_ms = fp_now_ms();
     return rc;
 }
