@@ -21,6 +21,7 @@ import pytest
 
 sys.dont_write_bytecode = True
 
+import reliability  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
 from daemon import Flashpached  # noqa: E402
 from httpd import APACHE, Httpd, make_certificate  # noqa: E402
@@ -117,6 +118,12 @@ def bodycheck_program(base):
     return program
 
 
+@pytest.fixture
+def outcome():
+    """outcome(group, case, requests=N, ...) tells what came of a fault or an attack: reliability.Row."""
+    return lambda *args, **named: reliability.tell(reliability.Row(*args, **named))
+
+
 def crashes_of(server):
     """A child that crashed costs one client its answer, and nobody else notices."""
     return [line for line in getattr(server, "error_text", str)().splitlines() if "exit signal" in line]
@@ -158,7 +165,8 @@ class Lab:
         problems = []
         # A child of stock event that ends within some milliseconds of a connection's end may
         # crash, in the MPM itself.
-        time.sleep(0.25)
+        if self.started:
+            time.sleep(0.25)
         for one in reversed(self.started):
             crashes = crashes_of(one)
             try:
