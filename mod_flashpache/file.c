@@ -12,8 +12,8 @@
 #include "fdio.h"
 
 #define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
-#define KEEP_LEAST ((apr_off_t)16 * 1024)        /* below this copying is cheaper, */
-#define MAP_LEAST  ((apr_size_t)256 * 1024)      /* and below this if it is sent once */
+#define MAP_LEAST  ((apr_size_t)16 * 1024)       /* below this copying is cheaper */
+#define KEEP_LEAST ((apr_size_t)256 * 1024)      /* stays mapped from its first response */
 #define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
 
 struct fp_file {
@@ -248,7 +248,7 @@ static const struct whole *keep(struct fp_file *file, apr_size_t length, bool ma
 
     if (file->sealed)
         return there;
-    if (!map || !file->local || (length < MAP_LEAST && !was_served(file)))
+    if (!map || !file->local || (length < KEEP_LEAST && !was_served(file)))
         return NULL;
     if (there != NULL)
         return there;
@@ -392,7 +392,7 @@ apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool 
         return (apr_off_t)whole_of(file)->size == length
             ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
     if (!file->local || length > FP_FILE_SMALL
-        || (map && length >= KEEP_LEAST && !file->sealed && was_served(file)))
+        || (map && length >= (apr_off_t)MAP_LEAST && !file->sealed))
         return NULL;
     buf = apr_bucket_alloc(n, list);
     read_at(file->fd, buf, &n, 0);

@@ -50,9 +50,9 @@ void fp_file_retain(struct fp_file *file);
 void fp_file_release(struct fp_file **file);
 
 /*
- * A bucket for length bytes of the file from offset on.  map: a local file that was
- * sent before, or is large, may be mapped instead of read, and stays mapped as long
- * as it is open; the caller has just seen that it has these bytes.  If it is read and
+ * A bucket for length bytes of the file from offset on.  map: a local file that is not
+ * small may be mapped instead of read, and stays mapped as long as it is open if it was
+ * sent before or is large; the caller has just seen that it has these bytes.  If it is read and
  * turns out to be
  * shorter, reading fails with APR_EOF where it ends: the response is then cut
  * off, never continued with something else.

@@ -524,18 +524,20 @@ START_TEST(only_local_files_are_mapped_and_only_if_allowed)
 }
 END_TEST
 
-/* Mapping pays where it is done once for many responses. */
+/* The first mapping goes with its response: it tells the kernel that the pages were used,
+ * which reading through a descriptor that others use as well does not. */
 START_TEST(file_that_is_sent_again_stays_mapped)
 {
     apr_bucket *first;
+    const char *p;
+    apr_size_t n;
 
     make_file(50 * KIB, true);
-    first = fp_file_content_create(file, 50 * KIB, true, list);
-    ck_assert_ptr_nonnull(first);
-    ck_assert(!is_mapped());
-    APR_BRIGADE_INSERT_TAIL(bb, first);
-    assert_reads(0, 50 * KIB);
     ck_assert_ptr_null(fp_file_content_create(file, 50 * KIB, true, list));
+    ck_assert_int_eq(read_one(append(0, 50 * KIB, true), &p, &n), APR_SUCCESS);
+    ck_assert(is_mapped());
+    assert_reads(0, 50 * KIB);
+    ck_assert(!is_mapped());
     append(0, 50 * KIB, true);
     ck_assert(is_mapped());
     append(0, 50 * KIB, true);
@@ -600,7 +602,7 @@ START_TEST(file_that_is_cut_after_it_was_read)
     apr_size_t n;
 
     make_file(60 * KIB, true);
-    ck_assert_int_eq(read_one(append(0, 60 * KIB, true), &p, &n), APR_SUCCESS);
+    ck_assert_int_eq(read_one(append(0, 60 * KIB, false), &p, &n), APR_SUCCESS);
     ck_assert_int_eq(ftruncate(other, 0), 0);
     assert_bytes(p, n, 0);
     assert_reads(0, 60 * KIB);
