@@ -26,10 +26,11 @@ struct place {
     apr_uint32_t slot, generation;
 };
 
-/* The directories on the way to what lies in one. */
+/* A directory, and those on the way to it. */
 struct fp_way {
     struct fp_item item;
     struct fp_slots_view *view;
+    struct fp_way *parent;        /* has the steps but the last; NULL: there is only one */
     unsigned n, n_names;
     struct place *places;         /* n of them, apart from the steps: they are what
                                      every use looks at */
@@ -68,6 +69,8 @@ static void destroy_way(struct fp_item *item)
 {
     struct fp_way *way = (struct fp_way *)item;
 
+    if (way->parent != NULL)
+        fp_item_release(&way->parent->item);
     fp_slots_view_release(&way->view);
     free(way);
 }
@@ -168,43 +171,45 @@ static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n
     return copy;
 }
 
-/* Of the answer's steps but the last; the key is that of the directory. */
-static struct fp_way *create_way(const struct fp_answer *a, const char *key, apr_size_t key_len,
-                                 struct fp_slots_view *view)
+/* Of the answer's first n steps.  Takes the reference to the parent, which has those before. */
+static struct fp_way *create_way(const struct fp_answer *a, unsigned n, struct fp_way *parent,
+                                 const char *key, apr_size_t key_len, struct fp_slots_view *view)
 {
-    const unsigned n = a->n_steps - 1;
+    const struct fp_step *own = &a->steps[n - 1];
     apr_size_t head = aligned(sizeof(struct fp_way) + n * sizeof(struct fp_step *)
-                              + n * sizeof(struct place)), size = head + key_len;
-    struct fp_way *way;
+                              + n * sizeof(struct place));
+    struct fp_way *way = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
     char *at;
 
-    for (unsigned i = 0; i < n; i++)
-        size += aligned(fp_step_size(&a->steps[i], a->n_names));
-    way = malloc(size);
-    if (way == NULL)
+    if (way == NULL) {
+        if (parent != NULL)
+            fp_item_release(&parent->item);
         return NULL;
+    }
     way->view = view;
     if (view != NULL)
         fp_slots_view_retain(view);
+    way->parent = parent;
     way->n = n;
     way->n_names = a->n_names;
     way->places = (struct place *)(way->steps + n);
-    at = (char *)way + head;
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         way->places[i] = (struct place){ a->steps[i].slot, a->steps[i].generation };
-        way->steps[i] = pack(&at, &a->steps[i], a->n_names);
-    }
+    if (parent != NULL)
+        memcpy(way->steps, parent->steps, (n - 1) * sizeof(way->steps[0]));
+    at = (char *)way + head;
+    way->steps[n - 1] = pack(&at, own, a->n_names);
     fp_item_init(&way->item, memcpy(at, key, key_len), key_len, destroy_way);
     return way;
 }
 
-/* Would the answer's directories be told in the same way? */
-static bool is_same_way(const struct fp_way *way, const struct fp_answer *a,
+/* Would the answer's first n steps be told in the same way? */
+static bool is_same_way(const struct fp_way *way, const struct fp_answer *a, unsigned n,
                         const struct fp_slots_view *view)
 {
-    if (way->view != view || way->n != a->n_steps - 1 || way->n_names != a->n_names)
+    if (way->view != view || way->n != n || way->n_names != a->n_names)
         return false;
-    for (unsigned i = 0; i < way->n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         if (way->places[i].slot != a->steps[i].slot
             || way->places[i].generation != a->steps[i].generation)
             return false;
@@ -212,21 +217,43 @@ static bool is_same_way(const struct fp_way *way, const struct fp_answer *a,
     return true;
 }
 
-/* Retained for the caller; NULL when out of memory.  share: with others, from now on too. */
+/* The key of a directory begins with those of all above it. */
+static apr_size_t way_key_len(const struct fp_answer *a, unsigned n)
+{
+    return sizeof(const void *) + a->steps[n - 1].end;
+}
+
+static struct fp_way *find_way(const struct fp_answer *a, unsigned n, const char *key,
+                               apr_size_t key_len, const struct fp_slots_view *view)
+{
+    struct fp_way *way = (struct fp_way *)fp_table_get(ways, key, key_len);
+
+    if (way == NULL || is_same_way(way, a, n, view))
+        return way;
+    fp_item_release(&way->item);
+    return NULL;
+}
+
+/* To the answer's last directory, retained for the caller; NULL when out of memory.
+ * share: with others, from now on too. */
 static struct fp_way *way_for(const void *owner, const char *path, const struct fp_answer *a,
                               struct fp_slots_view *view, bool share)
 {
+    const unsigned n = a->n_steps - 1;
     char key[sizeof(owner) + FP_MAX_PATH];
-    apr_size_t len = make_key(key, owner, path, a->steps[a->n_steps - 2].end);
-    struct fp_way *way = share ? (struct fp_way *)fp_table_get(ways, key, len) : NULL;
+    struct fp_way *way = NULL;
+    unsigned known = share ? n : 0;
 
-    if (way != NULL && is_same_way(way, a, view))
-        return way;
-    if (way != NULL)
-        fp_item_release(&way->item);
-    way = create_way(a, key, len, view);
-    if (way != NULL && share)
-        fp_table_put(ways, &way->item);
+    make_key(key, owner, path, a->steps[n - 1].end);
+    while (known > 0 && (way = find_way(a, known, key, way_key_len(a, known), view)) == NULL)
+        known--;
+    for (unsigned i = known + 1; i <= n; i++) {
+        way = create_way(a, i, way, key, way_key_len(a, i), view);
+        if (way == NULL)
+            return NULL;
+        if (share)
+            fp_table_put(ways, &way->item);
+    }
     return way;
 }
 
