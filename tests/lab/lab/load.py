@@ -23,9 +23,9 @@ class Load:
         if not PROGRAM.exists():
             raise Impossible(f"{PROGRAM} is not built: run make, or set FLASHPACHE_BUILD")
 
-    def ask_for(self, content, seed, count):
-        """What the next runs ask for; a fresh seed for each, or one run warms the next."""
-        self.urls.write_text("\n".join(content.urls(count, seed)) + "\n")
+    def ask_for(self, urls):
+        """What the next runs ask for, in this order."""
+        self.urls.write_text("\n".join(urls) + "\n")
 
     def command(self, *options):
         pinned = machine.on_processors(machine.other_processors())
@@ -89,6 +89,11 @@ class Content:
 
     def urls(self, count, seed):
         return workload.urls(self.directories, count, seed, self.hot, self.PREFIX)
+
+    def all_urls(self):
+        """Each file that is ever asked for, the most popular last."""
+        files = self.hot or self.directories * workload.FILES_PER_DIRECTORY
+        return workload.popular(self.directories, files, self.PREFIX)[::-1]
 
     def bytes(self):
         return self.directories * workload.DIRECTORY_BYTES

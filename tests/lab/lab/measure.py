@@ -13,6 +13,7 @@ HOT_RATE = 50
 # Requests per second, while the capacity is not known; and the shortest list.
 FIRST_GUESS = 60_000
 LEAST_LIST = 5_000
+FILL_MOST_S = 300
 
 
 class Session:
@@ -28,7 +29,12 @@ class Session:
         """A list for a run of so many seconds; a run that is faster than expected begins it again."""
         self.seed += 1
         expected = 1.3 * (self.capacity or FIRST_GUESS) * seconds
-        self.load.ask_for(self.rig.content, self.seed, int(max(LEAST_LIST, expected)))
+        self.load.ask_for(self.rig.content.urls(int(max(LEAST_LIST, expected)), self.seed))
+
+    def ask_for_all(self):
+        """Each file once: so that every server has seen as much, however fast it is."""
+        self.load.ask_for(self.rig.content.all_urls())
+        self.load.run("fill", "-u", self.load.urls, "--once", "-d", FILL_MOST_S)
 
     def ask(self, name, seconds):
         """Closed loop over a fresh list; what the client says."""

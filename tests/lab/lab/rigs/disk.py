@@ -88,9 +88,9 @@ class Disk(Rig):
         self.group.limit_reads(disk_of(self.directory), self.iops)
 
     def warm(self, session, seconds):
-        """Fills the memory at full speed; then, throttled, until the reads per request of two
+        """Each file once, at full speed; then, throttled, until the reads per request of two
         windows agree, or the time is over."""
-        session.ask("fill", seconds / 2)
+        session.ask_for_all()
         self.throttle()
         last = None
         for _ in range(max(1, int(seconds / WINDOW_S))):
