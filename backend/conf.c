@@ -146,26 +146,27 @@ static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
+static int check_exists(cfg_t *cfg, const char *what, const char *name, bool exists)
+{
+    if (exists)
+        return 0;
+    cfg_error(cfg, "%s \"%s\" does not exist: name the %s that Apache's children run as",
+              what, name, what);
+    return -1;
+}
+
 static int check_user(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *v = cfg_opt_getnstr(opt, 0);
 
-    if (getpwnam(v) != NULL)
-        return 0;
-    cfg_error(cfg, "user \"%s\" does not exist: name the user that Apache's children "
-              "run as", v);
-    return -1;
+    return check_exists(cfg, "user", v, getpwnam(v) != NULL);
 }
 
 static int check_group(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *v = cfg_opt_getnstr(opt, 0);
 
-    if (getgrnam(v) != NULL)
-        return 0;
-    cfg_error(cfg, "group \"%s\" does not exist: name the group that Apache's children "
-              "run as", v);
-    return -1;
+    return check_exists(cfg, "group", v, getgrnam(v) != NULL);
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list ap)

@@ -53,6 +53,13 @@ bool ctl_absolute(const char *path, char *room);
 /* Adds a name of access files to the list; false after saying why not. */
 bool ctl_add_name(struct fp_names *names, const char *name);
 
+/*
+ * Reads a command line of any --access-file and one argument, at argv[optind] afterwards.
+ * Without names: httpd's own.  False after saying what is wrong; wants says what the argument
+ * is.
+ */
+bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);
+
 /* Prints the whole report as it is. */
 enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
 /* Prints the report of latencies as a table; cuts it. */

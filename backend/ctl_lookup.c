@@ -100,24 +100,13 @@ static void print_answer(const char *path, const struct fp_answer *a,
 
 enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "access-file", required_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
     static struct fp_answer a;
-    struct fp_names names = { .n = 0 };
+    struct fp_names names;
     char path[FP_MAX_PATH + 1];
     fp_status st;
-    int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c != 'a' || !ctl_add_name(&names, optarg))
-            return ctl_misused(NULL);
-    }
-    if (optind + 1 != argc)
-        return ctl_misused("lookup takes one path");
-    if (names.n == 0)
-        ctl_add_name(&names, CTL_ACCESS_FILE);
+    if (!ctl_take_names(argc, argv, "lookup takes one path", &names))
+        return CTL_USAGE;
     if (!ctl_absolute(argv[optind], path))
         return CTL_FAILED;
     st = fp_client_lookup(ctl->client, path, strlen(path), &names, &a, NULL);

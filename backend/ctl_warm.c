@@ -120,20 +120,10 @@ static enum ctl_exit warm_from(const struct ctl *ctl, const char *file,
 
 enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "access-file", required_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
-    struct fp_names names = { .n = 0 };
-    int c;
+    struct fp_names names;
 
-    while ((c = getopt_long(argc, argv, "a:", options, NULL)) != -1) {
-        if (c != 'a' || !ctl_add_name(&names, optarg))
-            return ctl_misused(NULL);
-    }
-    if (optind + 1 != argc)
-        return ctl_misused("warm takes one list of paths, or - for standard input");
-    if (names.n == 0)
-        ctl_add_name(&names, CTL_ACCESS_FILE);
+    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input",
+                        &names))
+        return CTL_USAGE;
     return warm_from(ctl, argv[optind], &names);
 }

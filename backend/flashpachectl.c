@@ -146,6 +146,30 @@ bool ctl_add_name(struct fp_names *names, const char *name)
     return true;
 }
 
+bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names)
+{
+    static const struct option options[] = {
+        { "access-file", required_argument, NULL, 'a' },
+        { NULL, 0, NULL, 0 }
+    };
+    int c;
+
+    names->n = 0;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c != 'a' || !ctl_add_name(names, optarg)) {
+            ctl_misused(NULL);
+            return false;
+        }
+    }
+    if (optind + 1 != argc) {
+        ctl_misused(wants);
+        return false;
+    }
+    if (names->n == 0)
+        ctl_add_name(names, CTL_ACCESS_FILE);
+    return true;
+}
+
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
                         uint64_t *count)
 {

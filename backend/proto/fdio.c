@@ -34,7 +34,7 @@ bool fp_lead_to_null(int fd)
     /* It was closed. */
     if (null != -1 && null == fd)
         return fcntl(fd, F_SETFD, 0) == 0;
-    done = null != -1 && dup2(null, fd) == fd;
+    done = null != -1 && dup2(null, fd) != -1;
     fp_close(&null);
     return done;
 }

@@ -5,6 +5,7 @@ Two trees side by side in one document root: a local one, and the lab's slowfs, 
 or fails when told to.
 """
 
+import contextlib
 import signal
 import subprocess
 import threading
@@ -105,6 +106,16 @@ class World:
     def fds(self):
         """The daemon's descriptors, without the directories that are kept open to begin walks at."""
         return self.daemon.fd_count() - self.stats()["places"]
+
+    @contextlib.contextmanager
+    def hanging(self, number):
+        """From now on the mount hangs, and on so many connections an answer is waited for."""
+        self.mount.behave("hang")
+        with contextlib.ExitStack() as stack:
+            waiting = [stack.enter_context(wire.greet(self.daemon.socket)) for _ in range(number)]
+            for i, conn in enumerate(waiting):
+                conn.sendall(wire.whole_lookup(self.path(f"slow/none{i}/x"), deadline_ms=60000))
+            yield waiting
 
     def is_out(self):
         line = [line for line in self.report(wire.MOUNTS).splitlines()
@@ -309,11 +320,7 @@ def test_a_hung_mount_has_its_share_of_helpers_only(world):
     w = world("share", mount_helpers=2, mount_timeout_ms=60000, lookup_timeout_ms=60000)
     w.ask("local/file0.txt")
     w.ask("slow/file0.txt")
-    w.mount.behave("hang")
-    waiting = [wire.greet(w.daemon.socket) for _ in range(10)]
-    try:
-        for i, conn in enumerate(waiting):
-            conn.sendall(wire.whole_lookup(w.path(f"slow/none{i}/x"), deadline_ms=60000))
+    with w.hanging(10) as waiting:
         wait_for(lambda: w.stats()["running"] == 2, "the hung mount's helpers to be busy")
         for i in range(FILES):
             tree.put(w.path(f"local/new{i}.txt"), b"new\n")
@@ -323,9 +330,6 @@ def test_a_hung_mount_has_its_share_of_helpers_only(world):
         w.mount.behave("normal")
         for conn in waiting:
             assert wire.parse_answer(wire.receive(conn))[0] == OK
-    finally:
-        for conn in waiting:
-            conn.close()
 
 
 def test_settings_hold_on_reload(world):
@@ -336,20 +340,13 @@ def test_settings_hold_on_reload(world):
         w.daemon.write_config()
         w.daemon.signal(signal.SIGHUP)
     w.ask("slow/file0.txt")
-    w.mount.behave("hang")
-    waiting = [wire.greet(w.daemon.socket) for _ in range(4)]
-    try:
-        for i, conn in enumerate(waiting):
-            conn.sendall(wire.whole_lookup(w.path(f"slow/none{i}/x"), deadline_ms=60000))
+    with w.hanging(4) as waiting:
         wait_for(lambda: w.stats()["running"] == 1, "one helper to be busy")
         reload(mount_helpers=3)
         wait_for(lambda: w.stats()["running"] == 3, "three helpers to be busy")
         reload(mount_timeout_ms=100)
         for conn in waiting:
             assert wire.parse_answer(wire.receive(conn))[0] == UNAVAILABLE
-    finally:
-        for conn in waiting:
-            conn.close()
 
 
 def test_helpers_that_cannot_be_killed(world):

@@ -2,97 +2,7 @@
 #include "config.h"
 #include "cache.h"
 
-#include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
-
-#define TTL 100
-
-static struct fp_cache *cache;
-static struct fp_answer answer;
-static int fds_at_rest;
-static uint64_t now;           /* the time that lookups give */
-
-static void start(size_t files, size_t directories, size_t absent)
-{
-    const struct fp_cache_limits limits = { files, 3, directories, absent, SIZE_MAX, TTL, TTL };
-
-    fp_cache_destroy(&cache);
-    cache = kit_cache(&limits);
-    ck_assert_ptr_nonnull(cache);
-}
-
-static void setup(void)
-{
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
-    fds_at_rest = unit_open_fds();
-    now = 1000;
-    start(100, 100, 100);
-}
-
-static void teardown(void)
-{
-    fp_cache_destroy(&cache);
-    ck_assert_ptr_null(cache);
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
-}
-
-static int cached_fds(void)
-{
-    return unit_open_fds() - fds_at_rest;
-}
-
-/* A walk of path that began at ms found that. */
-static void walked(const char *path, uint64_t ms, const char *what)
-{
-    struct fp_answer a;
-
-    kit_answer(&a, path, what);
-    kit_insert(cache, path, ms, &a);
-    ck_assert_int_eq(a.fd, -1);
-}
-
-static bool known(const char *path)
-{
-    memset(&answer, 0xa5, sizeof(answer));
-    return kit_lookup(cache, path, now, &answer);
-}
-
-/* The cache knows the path, and just that of it. */
-static void assert_known(const char *path, const char *what)
-{
-    struct fp_answer expected;
-
-    kit_answer(&expected, path, what);
-    ck_assert_msg(known(path), "%s is not known", path);
-    ck_assert_int_eq((int)answer.status, FP_OK);
-    ck_assert_int_eq((int)answer.source, FP_SOURCE_CACHE);
-    ck_assert_uint_eq(answer.n_steps, expected.n_steps);
-    for (unsigned i = 0; i < expected.n_steps; i++)
-        ck_assert_msg(kit_same_step(&answer.steps[i], &expected.steps[i]),
-                      "%s, step %u", path, i);
-    ck_assert_int_eq(answer.fd != -1, expected.fd != -1);
-    if (expected.fd != -1)
-        ck_assert_int_eq(kit_version_of(answer.fd), kit_version_of(expected.fd));
-    fp_close(&expected.fd);
-}
-
-static void assert_unknown(const char *path)
-{
-    ck_assert_msg(!known(path), "%s is known", path);
-    ck_assert_int_eq(answer.fd, -1);
-    ck_assert_uint_eq(answer.n_steps, 0);
-}
-
-static const char *numbered(const char *prefix, int i)
-{
-    static char rooms[4][64];
-    static unsigned turn;
-    char *room = rooms[turn++ % 4];
-
-    snprintf(room, sizeof(rooms[0]), "%s%d", prefix, i);
-    return room;
-}
+#include "cache_known_kit.h"
 
 /* ---- knowing ---- */
 
@@ -552,225 +462,11 @@ START_TEST(walk_of_the_same_moment_replaces)
 }
 END_TEST
 
-/* ---- bounds ---- */
-
-START_TEST(files_are_bounded_with_their_descriptors)
-{
-    start(4, 100, 100);
-    for (int i = 0; i < 50; i++) {
-        walked(numbered("/f", i), now, "df");
-        ck_assert_uint_le(fp_cache_counts(cache).files, 4);
-        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
-    }
-    ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
-    ck_assert_uint_eq(fp_cache_counts(cache).evictions, 46);
-}
-END_TEST
-
-START_TEST(directories_are_bounded)
-{
-    start(100, 4, 100);
-    for (int i = 0; i < 50; i++)
-        walked(numbered("/d", i), now, i % 3 == 0 ? "dl" : i % 3 == 1 ? "dd" : "du");
-    ck_assert_uint_eq(fp_cache_counts(cache).directories, 4);
-    assert_known("/", "d");
-}
-END_TEST
-
-START_TEST(absent_names_are_bounded)
-{
-    start(100, 100, 4);
-    for (int i = 0; i < 50; i++)
-        walked(numbered("/n", i), now, i % 2 == 0 ? "da" : "dx");
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 4);
-}
-END_TEST
-
-START_TEST(directories_with_files_are_bounded_too)
-{
-    char path[64];
-
-    start(100, 4, 100);
-    for (int i = 0; i < 50; i++) {
-        snprintf(path, sizeof(path), "/d%d/f", i);
-        walked(path, now, "ddf");
-        ck_assert_uint_le(fp_cache_counts(cache).directories, 4);
-    }
-    ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
-}
-END_TEST
-
-START_TEST(a_path_deeper_than_the_limit)
-{
-    start(1, 1, 1);
-    walked("/a/b/c/d/e/f", now, "ddddddf");
-    walked("/a/b/c/d/e/no", now, "dddddda");
-    /* Those above what was seen last: it is to be told from here. */
-    ck_assert_uint_eq(fp_cache_counts(cache).directories, 6);
-    assert_known("/a/b/c/d/e/no", "dddddda");
-    walked("/no", now, "da");
-    ck_assert_uint_le(fp_cache_counts(cache).directories, 1);
-    ck_assert_uint_le(fp_cache_counts(cache).files, 1);
-    ck_assert_uint_le(fp_cache_counts(cache).absent, 1);
-    ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
-}
-END_TEST
-
-START_TEST(scan_of_absent_names_evicts_no_file)
-{
-    start(20, 100, 10);
-    for (int i = 0; i < 20; i++)
-        walked(numbered("/a/f", i), now, "ddf");
-    for (int i = 0; i < 2000; i++)
-        walked(numbered("/a/no", i), now, "dda");
-    for (int i = 0; i < 20; i++)
-        assert_known(numbered("/a/f", i), "ddf");
-}
-END_TEST
-
-START_TEST(scan_of_files_evicts_no_absent_name)
-{
-    start(10, 100, 20);
-    for (int i = 0; i < 20; i++)
-        walked(numbered("/a/no", i), now, "dda");
-    for (int i = 0; i < 500; i++)
-        walked(numbered("/a/f", i), now, "ddf");
-    for (int i = 0; i < 20; i++)
-        assert_known(numbered("/a/no", i), "dda");
-}
-END_TEST
-
-START_TEST(what_was_asked_for_stays)
-{
-    start(4, 100, 100);
-    for (int i = 0; i < 4; i++)
-        walked(numbered("/f", i), now, "df");
-    ck_assert(known("/f0"));
-    ck_assert(known("/f2"));
-    walked("/f4", now, "df");
-    walked("/f5", now, "df");
-    assert_known("/f0", "df");
-    assert_known("/f2", "df");
-    assert_unknown("/f1");
-    assert_unknown("/f3");
-}
-END_TEST
-
-START_TEST(scan_does_not_evict_what_is_asked_for)
-{
-    start(10, 100, 100);
-    for (int i = 0; i < 5; i++)
-        walked(numbered("/popular", i), now, "df");
-    for (int i = 0; i < 1000; i++) {
-        walked(numbered("/once", i), now, "df");
-        ck_assert_msg(known(numbered("/popular", i % 5)), "after %d", i);
-    }
-}
-END_TEST
-
-START_TEST(smaller_limits_hold_at_once)
-{
-    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL };
-
-    for (int i = 0; i < 20; i++) {
-        walked(numbered("/f", i), now, "df");
-        walked(numbered("/d", i), now, "dd");
-        walked(numbered("/n", i), now, "da");
-    }
-    fp_cache_set_limits(cache, &smaller);
-    ck_assert_uint_eq(fp_cache_counts(cache).files, 3);
-    ck_assert_uint_eq(fp_cache_counts(cache).directories, 5);
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 2);
-    ck_assert_int_eq(cached_fds(), 3);
-}
-END_TEST
-
-START_TEST(descriptors_can_be_given_back)
-{
-    for (int i = 0; i < 10; i++)
-        walked(numbered("/a/f", i), now, "ddf");
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 0), 0);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 3), 3);
-    ck_assert_int_eq(cached_fds(), 7);
-    ck_assert_uint_eq(fp_cache_counts(cache).files, 7);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 7);
-    ck_assert_int_eq(cached_fds(), 0);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 1), 0);
-    assert_unknown("/a/f3");
-    assert_known("/a", "dd");
-    walked("/a/f3", now, "ddf");
-    assert_known("/a/f3", "ddf");
-}
-END_TEST
-
-START_TEST(everything_can_be_forgotten)
-{
-    walked("/a/b/f", now, "dddf");
-    walked("/l/no", now, "dla");
-    fp_cache_clear(cache);
-    ck_assert_int_eq(cached_fds(), 0);
-    ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
-    ck_assert_uint_eq(fp_cache_counts(cache).directories, 0);
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 0);
-    assert_unknown("/a/b/f");
-    assert_unknown("/");
-    fp_cache_clear(cache);
-    walked("/a/b/f", now, "dddf2");
-    assert_known("/a/b/f", "dddf2");
-}
-END_TEST
-
-static void add_change_tests(Suite *s)
-{
-    TCase *t = tcase_create("changes");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, file_is_replaced);
-    tcase_add_test(t, replaced_directory_kills_what_is_below);
-    tcase_add_test(t, replaced_root_kills_everything);
-    tcase_add_test(t, other_rights_of_a_directory_kill_what_is_below);
-    tcase_add_test(t, directory_whose_times_change_keeps_what_is_below);
-    tcase_add_test(t, switched_link_kills_what_is_below);
-    tcase_add_test(t, switched_back_link_stays_dead);
-    tcase_add_test(t, switched_back_directory_stays_dead);
-    tcase_add_test(t, link_whose_target_was_replaced);
-    tcase_add_test(t, link_that_leads_nowhere_for_a_while);
-    tcase_add_test(t, file_takes_the_place_of_a_directory);
-    tcase_add_test(t, older_walk_does_not_replace_the_later);
-    tcase_add_test(t, older_walk_adds_nothing_below_another_directory);
-    tcase_add_test(t, older_walk_adds_nothing_below_an_absent_name);
-    tcase_add_test(t, walk_that_others_passed_is_kept);
-    tcase_add_test(t, walk_of_the_same_moment_replaces);
-    suite_add_tcase(s, t);
-}
-
-static void add_bound_tests(Suite *s)
-{
-    TCase *t = tcase_create("bounds");
-
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 30);
-    tcase_add_test(t, files_are_bounded_with_their_descriptors);
-    tcase_add_test(t, directories_are_bounded);
-    tcase_add_test(t, absent_names_are_bounded);
-    tcase_add_test(t, directories_with_files_are_bounded_too);
-    tcase_add_test(t, a_path_deeper_than_the_limit);
-    tcase_add_test(t, scan_of_absent_names_evicts_no_file);
-    tcase_add_test(t, scan_of_files_evicts_no_absent_name);
-    tcase_add_test(t, what_was_asked_for_stays);
-    tcase_add_test(t, scan_does_not_evict_what_is_asked_for);
-    tcase_add_test(t, smaller_limits_hold_at_once);
-    tcase_add_test(t, descriptors_can_be_given_back);
-    tcase_add_test(t, everything_can_be_forgotten);
-    suite_add_tcase(s, t);
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache");
-    TCase *t = tcase_create("knowing");
+    TCase *t = unit_add_case(s, "knowing", setup, teardown, 0);
 
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nothing_is_known_at_first);
     tcase_add_test(t, what_a_walk_found_is_known);
     tcase_add_test(t, every_kind_is_known);
@@ -789,9 +485,23 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_walk_that_ended_above_answers_for_all_below);
     tcase_add_test(t, absent_name_appears);
     tcase_add_test(t, directory_disappears_and_comes_back);
-    suite_add_tcase(s, t);
-    add_change_tests(s);
-    add_bound_tests(s);
+    t = unit_add_case(s, "changes", setup, teardown, 0);
+    tcase_add_test(t, file_is_replaced);
+    tcase_add_test(t, replaced_directory_kills_what_is_below);
+    tcase_add_test(t, replaced_root_kills_everything);
+    tcase_add_test(t, other_rights_of_a_directory_kill_what_is_below);
+    tcase_add_test(t, directory_whose_times_change_keeps_what_is_below);
+    tcase_add_test(t, switched_link_kills_what_is_below);
+    tcase_add_test(t, switched_back_link_stays_dead);
+    tcase_add_test(t, switched_back_directory_stays_dead);
+    tcase_add_test(t, link_whose_target_was_replaced);
+    tcase_add_test(t, link_that_leads_nowhere_for_a_while);
+    tcase_add_test(t, file_takes_the_place_of_a_directory);
+    tcase_add_test(t, older_walk_does_not_replace_the_later);
+    tcase_add_test(t, older_walk_adds_nothing_below_another_directory);
+    tcase_add_test(t, older_walk_adds_nothing_below_an_absent_name);
+    tcase_add_test(t, walk_that_others_passed_is_kept);
+    tcase_add_test(t, walk_of_the_same_moment_replaces);
     return s;
 }
 

@@ -401,6 +401,58 @@ START_TEST(no_socket_at_all)
 }
 END_TEST
 
+/* ---- /dev/null ---- */
+
+static bool leads_to_null(int fd)
+{
+    struct stat null, st;
+
+    ck_assert_int_eq(stat("/dev/null", &null), 0);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return S_ISCHR(st.st_mode) && st.st_rdev == null.st_rdev;
+}
+
+/* Readable and writable, and it stays so over an exec. */
+static void assert_led_to_null(int fd)
+{
+    ck_assert(fp_lead_to_null(fd));
+    ck_assert(leads_to_null(fd));
+    ck_assert_int_eq(fcntl(fd, F_GETFD), 0);
+    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+}
+
+/* Open before, closed with the lowest number that is free, and with another one. */
+START_TEST(what_leads_to_null)
+{
+    int lowest = fcntl(file, F_DUPFD_CLOEXEC, 0), higher;
+
+    ck_assert_int_ne(lowest, -1);
+    assert_led_to_null(lowest);
+    ck_assert(!leads_to_null(file));
+    higher = lowest + 5;
+    close(lowest);
+    assert_led_to_null(lowest);
+    ck_assert(!unit_is_open(higher));
+    assert_led_to_null(higher);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 2);
+    close(lowest);
+    close(higher);
+}
+END_TEST
+
+START_TEST(what_cannot_be_led_to_null)
+{
+    struct rlimit before = unit_leave_fds(0);
+    bool done = fp_lead_to_null(file);
+
+    unit_restore_fds(&before);
+    ck_assert(!done);
+    ck_assert(!leads_to_null(file));
+    ck_assert(!fp_lead_to_null(-1));
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("fdio");
@@ -438,6 +490,9 @@ static Suite *make_suite(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_sealed);
     suite_add_tcase(s, t);
+    t = unit_add_case(s, "null", setup, teardown, 0);
+    tcase_add_test(t, what_leads_to_null);
+    tcase_add_test(t, what_cannot_be_led_to_null);
     return s;
 }
 

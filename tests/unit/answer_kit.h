@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers of every shape that they can have: built, encoded and decoded.
+ */
+#ifndef FP_ANSWER_KIT_H
+#define FP_ANSWER_KIT_H
+
+#include "proto/answer.h"
+#include "proto/wire.h"
+#include "unit.h"
+
+#define SOME_FD 77   /* neither encoder nor decoder touch it */
+
+/* Where the fields of an ANSWER are, in its frame. */
+enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
+enum { LOCAL = 2, AGAIN = 8 };   /* of the flags */
+enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
+
+static uint8_t buf[FP_MAX_FRAME];
+static struct fp_writer w;
+static struct fp_answer in, out;
+
+static inline void setup(void)
+{
+    memset(&in, 0, sizeof(in));
+    fp_answer_init(&in, FP_OK);
+    fp_writer_init(&w, buf, sizeof(buf));
+}
+
+static inline struct fp_meta meta(uint32_t mode)
+{
+    static uint64_t seed = 4711;
+    struct fp_meta m = {
+        .mode = mode,
+        .uid = (uint32_t)unit_random(&seed),
+        .gid = (uint32_t)unit_random(&seed),
+        .dev = unit_random(&seed),
+        .ino = unit_random(&seed),
+        .nlink = unit_random(&seed),
+        .size = unit_random(&seed) >> 1,
+        .blocks = unit_random(&seed),
+        .atime = { (int64_t)unit_random(&seed), 999999999 },
+        .mtime = { (int64_t)unit_random(&seed), 0 },
+        .ctime = { -1, 123456789 },
+    };
+
+    return m;
+}
+
+/* ---- building an answer step by step; every component is one letter ---- */
+
+static inline struct fp_step *add(fp_status status, uint32_t mode)
+{
+    struct fp_step *s = &in.steps[in.n_steps];
+
+    s->end = (uint16_t)(in.n_steps == 0 ? 1 : 2 * in.n_steps);
+    s->status = status;
+    s->self = meta(mode);
+    s->target_status = FP_OK;
+    s->slot = 7 * (in.n_steps + 1);
+    s->generation = UINT32_MAX - in.n_steps;
+    in.n_steps++;
+    return s;
+}
+
+static inline void add_dir(void) { add(FP_OK, S_IFDIR | 0755); }
+static inline void add_file(void) { add(FP_OK, S_IFREG | 0644); }
+
+static inline struct fp_step *add_link(fp_status status, uint32_t mode)
+{
+    struct fp_step *s = add(FP_OK, S_IFLNK | 0777);
+
+    s->target_status = status;
+    s->target = meta(mode);
+    return s;
+}
+
+static inline size_t path_len(void)
+{
+    return in.n_steps == 0 ? 9 : in.steps[in.n_steps - 1].end;
+}
+
+static inline void encode(void)
+{
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_answer_encode(&w, 99, &in), FP_OK);
+}
+
+/* In memory of just that size, so that reading on is noticed. */
+static inline fp_status decode(size_t n, size_t len, int fd)
+{
+    uint8_t *exact = malloc(n);
+    struct fp_frame f;
+    fp_status st;
+
+    ck_assert_ptr_nonnull(exact);
+    for (size_t i = 0; i < 4; i++)
+        buf[i] = (uint8_t)(n >> (8 * (3 - i)));
+    memcpy(exact, buf, n);
+    memset(&out, 0xa5, sizeof(out));
+    st = fp_frame_parse(&f, exact, n);
+    ck_assert_int_eq((int)st, FP_OK);
+    ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
+    st = fp_answer_decode(&f.body, len, fd, &out);
+    free(exact);
+    ck_assert(st == FP_OK || st == FP_PROTOCOL);
+    /* Refused, the descriptor stays the caller's and only the caller's. */
+    ck_assert_int_eq(out.fd, st == FP_OK ? fd : -1);
+    return st;
+}
+
+static inline void assert_refused(size_t len, int fd)
+{
+    encode();
+    ck_assert_int_eq((int)decode(w.len, len, fd), FP_PROTOCOL);
+}
+
+/* ---- every shape that an answer can have ---- */
+
+static inline void shape_root(void) { add_dir(); }
+
+static inline void shape_file(void)
+{
+    add_dir();
+    add_dir();
+    add_file();
+    in.fd = SOME_FD;
+    in.local = true;
+}
+
+static inline void shape_file_on_a_network(void)
+{
+    shape_file();
+    in.local = false;
+    in.again = true;
+    in.source = FP_SOURCE_CACHE;
+}
+
+static inline void shape_content(void)
+{
+    shape_file();
+    in.content = true;
+}
+
+static inline void shape_content_behind_a_link(void)
+{
+    add_dir();
+    add_link(FP_OK, S_IFREG | 0600);
+    in.fd = SOME_FD;
+    in.content = in.local = true;
+}
+
+static inline void shape_unreadable_file(void)
+{
+    add_dir();
+    add_file();
+}
+
+static inline void shape_fifo(void)
+{
+    add_dir();
+    add(FP_OK, S_IFIFO | 0644);
+}
+
+static inline void shape_absent(void)
+{
+    add_dir();
+    add(FP_ABSENT, 0);
+}
+
+static inline void shape_denied(void)
+{
+    add_dir();
+    add_dir();
+    add(FP_DENIED, 0);
+}
+
+static inline void shape_io_error(void)
+{
+    add_dir();
+    add(FP_IOERROR, 0);
+}
+
+static inline void shape_link_to_file(void)
+{
+    add_dir();
+    add_link(FP_OK, S_IFREG | 0600);
+    in.fd = SOME_FD;
+}
+
+static inline void shape_links_above(void)
+{
+    add_dir();
+    add_link(FP_OK, S_IFDIR | 0755);
+    add_link(FP_OK, S_IFDIR | 0755);
+    add_file();
+    in.fd = SOME_FD;
+}
+
+static inline void shape_dangling_link(void)
+{
+    add_dir();
+    add_link(FP_ABSENT, 0);
+}
+
+static inline void shape_looping_link(void)
+{
+    add_dir();
+    add_link(FP_LOOP, 0);
+}
+
+/* Only what leads on has access files. */
+static inline void shape_access_files(void)
+{
+    shape_links_above();
+    in.n_names = FP_MAX_NAMES;
+    for (unsigned i = 0; i < in.n_steps; i++)
+        for (unsigned k = 0; k < FP_MAX_NAMES; k++)
+            in.steps[i].access[k] = (struct fp_access){
+                k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i), S_IFREG | 0600, 1, 20 + i,
+                300 + k, { -7, 0 }, { 8, 999999999 } };
+}
+
+static inline void shape_most_steps(void)
+{
+    add_dir();
+    while (in.n_steps < FP_MAX_STEPS - 1)
+        add_link(FP_OK, S_IFDIR | 0755);
+    add_link(FP_OK, S_IFREG | 0644);
+    in.fd = SOME_FD;
+}
+
+static void (*const shapes[])(void) = {
+    shape_root, shape_file, shape_file_on_a_network, shape_unreadable_file, shape_fifo,
+    shape_absent, shape_denied, shape_io_error, shape_link_to_file, shape_links_above,
+    shape_dangling_link, shape_looping_link, shape_access_files, shape_most_steps,
+    shape_content, shape_content_behind_a_link,
+};
+#define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
+
+#endif

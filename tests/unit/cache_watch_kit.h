@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cache with leases, to which changes are told: walks that have everything watched, the
+ * changes, and what is believed and leased afterwards.
+ */
+#ifndef FP_CACHE_WATCH_KIT_H
+#define FP_CACHE_WATCH_KIT_H
+
+#include "cache.h"
+#include "cache_kit.h"
+#include "keyed_hash.h"
+#include "proto/slots.h"
+#include "trail.h"
+#include "unit.h"
+
+#define TTL         100
+#define WATCHED_TTL 10000
+#define STALE       50
+#define NAMES       1        /* the number of the list of access files */
+#define SLOTS       200
+
+static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
+
+static struct fp_cache *cache;
+static struct fp_slots *slots;
+static struct fp_slots_view *view;
+static struct fp_answer answer;
+static struct fp_trail trail;
+static struct fp_trust trust[FP_MAX_STEPS];
+static int fds_at_rest;
+static unsigned forgotten;
+
+static inline void on_forget(void *ctx, const struct fp_watch_key *key)
+{
+    ck_assert_ptr_eq(ctx, &forgotten);
+    ck_assert_uint_gt(key->len, 0);
+    forgotten++;
+}
+
+static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
+{
+    struct fp_cache_means means = { .now_ms = kit_clock, .forget = on_forget,
+                                    .ctx = &forgotten };
+
+    fp_cache_destroy(&cache);
+    fp_slots_view_release(&view);
+    fp_slots_destroy(&slots);
+    slots = means.slots = fp_slots_create(n_slots);
+    ck_assert_ptr_nonnull(slots);
+    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    ck_assert_ptr_nonnull(view);
+    cache = fp_cache_create(limits, &means);
+    ck_assert_ptr_nonnull(cache);
+    fp_cache_set_names(cache, NAMES, &names);
+}
+
+static inline void setup(void)
+{
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, WATCHED_TTL };
+
+    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    fds_at_rest = unit_open_fds();
+    kit_now_ms = 1000;
+    forgotten = 0;
+    start(&limits, SLOTS);
+}
+
+static inline void teardown(void)
+{
+    fp_cache_clear(cache);
+    ck_assert_uint_eq(fp_cache_counts(cache).watches, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).bytes, 0);
+    fp_cache_destroy(&cache);
+    fp_slots_view_release(&view);
+    fp_slots_destroy(&slots);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+/* ---- walks ---- */
+
+/* Of a directory or file by its path, as if the kernel named it by that. */
+static inline struct fp_watch_key key_of(const char *path, size_t len)
+{
+    const uint64_t number = kit_number(path, len, 'k');
+    struct fp_watch_key k = { .len = 9, .bytes = { 1 } };
+
+    memcpy(k.bytes + 1, &number, sizeof(number));
+    return k;
+}
+
+/* What the walk finds, and as helpers do it has everything watched that is there.
+ * Tests change it before they insert it. */
+static inline void walk(const char *path, const char *what)
+{
+    kit_answer(&answer, path, what);
+    fp_trail_init(&trail);
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        const struct fp_step *s = &answer.steps[i];
+
+        trust[i] = (struct fp_trust){ 0, true, TTL, STALE };
+        if (fp_step_target(s) == NULL)
+            continue;
+        trust[i].mount = trail.origins[i].mount = 1;
+        trail.origins[i].watch = key_of(path, s->end);
+    }
+}
+
+static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
+{
+    const struct fp_cache_evidence evidence = { &trail, trust };
+
+    fp_cache_insert(cache, path, strlen(path), number, NULL, began_ms, &evidence, &answer);
+    ck_assert_int_eq(answer.fd, -1);
+}
+
+static inline void insert(const char *path)
+{
+    insert_as(path, 0, kit_now_ms);
+}
+
+static inline void walked(const char *path, const char *what)
+{
+    walk(path, what);
+    insert(path);
+}
+
+static inline void look_for_names(void)
+{
+    answer.n_names = names.n;
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        answer.steps[i].access[0].status = answer.steps[i].access[1].status = FP_ABSENT;
+}
+
+static inline bool known(const char *path)
+{
+    return kit_lookup(cache, path, kit_now_ms, &answer);
+}
+
+static inline bool known_with_names(const char *path)
+{
+    return fp_cache_lookup(cache, path, strlen(path), NAMES, kit_now_ms, &answer);
+}
+
+static inline bool known_at(const char *path, uint64_t ms)
+{
+    return kit_lookup(cache, path, ms, &answer);
+}
+
+static inline bool known_stale(const char *path, uint64_t ms)
+{
+    return fp_cache_lookup_stale(cache, path, strlen(path), 0, ms, &answer);
+}
+
+/* For how long it will be believed from now on. */
+static inline uint64_t life(const char *path)
+{
+    uint64_t ms = 0;
+
+    while (ms <= WATCHED_TTL && known_at(path, kit_now_ms + ms))
+        ms += 10;
+    return ms;
+}
+
+/* ---- changes, with how many entries they concern; what is seen afterwards is seen later ---- */
+
+static inline size_t change(const char *place, const char *name, bool replaced)
+{
+    const struct fp_watch_key k = key_of(place, strlen(place));
+    size_t n;
+
+    kit_now_ms++;
+    n = fp_cache_changed(cache, &k, name, strlen(name), replaced);
+    kit_now_ms++;
+    return n;
+}
+
+static inline size_t lose_watch(const char *place)
+{
+    const struct fp_watch_key k = key_of(place, strlen(place));
+    size_t n;
+
+    kit_now_ms++;
+    n = fp_cache_unwatched(cache, &k);
+    kit_now_ms++;
+    return n;
+}
+
+static inline size_t disbelieve(const char *at)
+{
+    size_t n;
+
+    kit_now_ms++;
+    n = fp_cache_disbelieve(cache, at);
+    kit_now_ms++;
+    return n;
+}
+
+/* ---- leases ---- */
+
+static inline struct kit_lease take_lease(const char *path)
+{
+    ck_assert_msg(known(path), "%s is not known", path);
+    return kit_take_lease(&answer);
+}
+
+static inline bool holds_at(const struct kit_lease *l, uint64_t ms)
+{
+    return kit_holds_at(l, view, ms);
+}
+
+static inline bool holds(const struct kit_lease *l)
+{
+    return holds_at(l, kit_now_ms);
+}
+
+/* For as long as it is believed, or a tick less; never longer. */
+static inline void assert_lease_lasts(const char *path, uint64_t ms)
+{
+    const struct kit_lease l = take_lease(path);
+
+    ck_assert(holds(&l));
+    ck_assert(holds_at(&l, kit_now_ms + ms - FP_SLOT_TICK_MS));
+    ck_assert(!holds_at(&l, kit_now_ms + ms));
+    ck_assert(!holds_at(&l, kit_now_ms + 10 * ms));
+}
+
+#endif

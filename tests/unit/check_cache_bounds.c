@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much is kept, and what goes when it is more. */
+#include "config.h"
+#include "cache.h"
+
+#include "cache_known_kit.h"
+
+static const char *numbered(const char *prefix, int i)
+{
+    static char rooms[4][64];
+    static unsigned turn;
+    char *room = rooms[turn++ % 4];
+
+    snprintf(room, sizeof(rooms[0]), "%s%d", prefix, i);
+    return room;
+}
+
+START_TEST(files_are_bounded_with_their_descriptors)
+{
+    start(4, 100, 100);
+    for (int i = 0; i < 50; i++) {
+        walked(numbered("/f", i), now, "df");
+        ck_assert_uint_le(fp_cache_counts(cache).files, 4);
+        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
+    }
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
+    ck_assert_uint_eq(fp_cache_counts(cache).evictions, 46);
+}
+END_TEST
+
+START_TEST(directories_are_bounded)
+{
+    start(100, 4, 100);
+    for (int i = 0; i < 50; i++)
+        walked(numbered("/d", i), now, i % 3 == 0 ? "dl" : i % 3 == 1 ? "dd" : "du");
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 4);
+    assert_known("/", "d");
+}
+END_TEST
+
+START_TEST(absent_names_are_bounded)
+{
+    start(100, 100, 4);
+    for (int i = 0; i < 50; i++)
+        walked(numbered("/n", i), now, i % 2 == 0 ? "da" : "dx");
+    ck_assert_uint_eq(fp_cache_counts(cache).absent, 4);
+}
+END_TEST
+
+START_TEST(directories_with_files_are_bounded_too)
+{
+    char path[64];
+
+    start(100, 4, 100);
+    for (int i = 0; i < 50; i++) {
+        snprintf(path, sizeof(path), "/d%d/f", i);
+        walked(path, now, "ddf");
+        ck_assert_uint_le(fp_cache_counts(cache).directories, 4);
+    }
+    ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
+}
+END_TEST
+
+START_TEST(a_path_deeper_than_the_limit)
+{
+    start(1, 1, 1);
+    walked("/a/b/c/d/e/f", now, "ddddddf");
+    walked("/a/b/c/d/e/no", now, "dddddda");
+    /* Those above what was seen last: it is to be told from here. */
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 6);
+    assert_known("/a/b/c/d/e/no", "dddddda");
+    walked("/no", now, "da");
+    ck_assert_uint_le(fp_cache_counts(cache).directories, 1);
+    ck_assert_uint_le(fp_cache_counts(cache).files, 1);
+    ck_assert_uint_le(fp_cache_counts(cache).absent, 1);
+    ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
+}
+END_TEST
+
+START_TEST(scan_of_absent_names_evicts_no_file)
+{
+    start(20, 100, 10);
+    for (int i = 0; i < 20; i++)
+        walked(numbered("/a/f", i), now, "ddf");
+    for (int i = 0; i < 2000; i++)
+        walked(numbered("/a/no", i), now, "dda");
+    for (int i = 0; i < 20; i++)
+        assert_known(numbered("/a/f", i), "ddf");
+}
+END_TEST
+
+START_TEST(scan_of_files_evicts_no_absent_name)
+{
+    start(10, 100, 20);
+    for (int i = 0; i < 20; i++)
+        walked(numbered("/a/no", i), now, "dda");
+    for (int i = 0; i < 500; i++)
+        walked(numbered("/a/f", i), now, "ddf");
+    for (int i = 0; i < 20; i++)
+        assert_known(numbered("/a/no", i), "dda");
+}
+END_TEST
+
+START_TEST(what_was_asked_for_stays)
+{
+    start(4, 100, 100);
+    for (int i = 0; i < 4; i++)
+        walked(numbered("/f", i), now, "df");
+    ck_assert(known("/f0"));
+    ck_assert(known("/f2"));
+    walked("/f4", now, "df");
+    walked("/f5", now, "df");
+    assert_known("/f0", "df");
+    assert_known("/f2", "df");
+    assert_unknown("/f1");
+    assert_unknown("/f3");
+}
+END_TEST
+
+START_TEST(scan_does_not_evict_what_is_asked_for)
+{
+    start(10, 100, 100);
+    for (int i = 0; i < 5; i++)
+        walked(numbered("/popular", i), now, "df");
+    for (int i = 0; i < 1000; i++) {
+        walked(numbered("/once", i), now, "df");
+        ck_assert_msg(known(numbered("/popular", i % 5)), "after %d", i);
+    }
+}
+END_TEST
+
+START_TEST(smaller_limits_hold_at_once)
+{
+    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL };
+
+    for (int i = 0; i < 20; i++) {
+        walked(numbered("/f", i), now, "df");
+        walked(numbered("/d", i), now, "dd");
+        walked(numbered("/n", i), now, "da");
+    }
+    fp_cache_set_limits(cache, &smaller);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 3);
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 5);
+    ck_assert_uint_eq(fp_cache_counts(cache).absent, 2);
+    ck_assert_int_eq(cached_fds(), 3);
+}
+END_TEST
+
+START_TEST(descriptors_can_be_given_back)
+{
+    for (int i = 0; i < 10; i++)
+        walked(numbered("/a/f", i), now, "ddf");
+    ck_assert_uint_eq(fp_cache_shed_files(cache, 0), 0);
+    ck_assert_uint_eq(fp_cache_shed_files(cache, 3), 3);
+    ck_assert_int_eq(cached_fds(), 7);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 7);
+    ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 7);
+    ck_assert_int_eq(cached_fds(), 0);
+    ck_assert_uint_eq(fp_cache_shed_files(cache, 1), 0);
+    assert_unknown("/a/f3");
+    assert_known("/a", "dd");
+    walked("/a/f3", now, "ddf");
+    assert_known("/a/f3", "ddf");
+}
+END_TEST
+
+START_TEST(everything_can_be_forgotten)
+{
+    walked("/a/b/f", now, "dddf");
+    walked("/l/no", now, "dla");
+    fp_cache_clear(cache);
+    ck_assert_int_eq(cached_fds(), 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).absent, 0);
+    assert_unknown("/a/b/f");
+    assert_unknown("/");
+    fp_cache_clear(cache);
+    walked("/a/b/f", now, "dddf2");
+    assert_known("/a/b/f", "dddf2");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("cache_bounds");
+    TCase *t = unit_add_case(s, "bounds", setup, teardown, 30);
+
+    tcase_add_test(t, files_are_bounded_with_their_descriptors);
+    tcase_add_test(t, directories_are_bounded);
+    tcase_add_test(t, absent_names_are_bounded);
+    tcase_add_test(t, directories_with_files_are_bounded_too);
+    tcase_add_test(t, a_path_deeper_than_the_limit);
+    tcase_add_test(t, scan_of_absent_names_evicts_no_file);
+    tcase_add_test(t, scan_of_files_evicts_no_absent_name);
+    tcase_add_test(t, what_was_asked_for_stays);
+    tcase_add_test(t, scan_does_not_evict_what_is_asked_for);
+    tcase_add_test(t, smaller_limits_hold_at_once);
+    tcase_add_test(t, descriptors_can_be_given_back);
+    tcase_add_test(t, everything_can_be_forgotten);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Daemons that err, are late or gone: the client does without, and asks again later. */
+#include "config.h"
+#include "client.h"
+
+#include "client_kit.h"
+
+/* ---- versions ---- */
+
+static void *refuse_version(void *arg)
+{
+    if (d_accept() && d_hello() && d_error(FP_VERSION))
+        d_wait_for_end();
+    return arg;
+}
+
+START_TEST(version_is_refused)
+{
+    start(refuse_version);
+    ck_assert_int_eq((int)ask(), FP_VERSION);
+    join();
+    ck_assert(d.saw_end);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+static void *welcome_with_another_version(void *arg)
+{
+    if (d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION + 1))
+        d_wait_for_end();
+    return arg;
+}
+
+START_TEST(another_version_is_chosen)
+{
+    start(welcome_with_another_version);
+    ck_assert_int_eq((int)ask(), FP_VERSION);
+    join();
+    ck_assert(d.saw_end);
+}
+END_TEST
+
+/* ---- a daemon that errs ---- */
+
+/* What it sends instead of an answer, by number. */
+static bool send_wrong(int which, uint64_t id)
+{
+    static struct fp_answer a;
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    make_answer(&a, 7);
+    switch (which) {
+    case 0: return d_send_answer(id + 1, &a);
+    case 1: return d_send_answer(0, &a);
+    case 2: return d_error(FP_FAILED);
+    case 3: return d_welcome(FP_WIRE_VERSION);
+    case 4: a.steps[2].end = PATH_LEN + 1; return d_send_answer(id, &a);
+    case 5: a.n_steps = 2; return d_send_answer(id, &a);
+    case 6: a.steps[1].self.mode = S_IFREG; return d_send_answer(id, &a);
+    }
+    fp_writer_init(&w, buf, sizeof(buf));
+    fp_answer_encode(&w, id, &a);
+    switch (which) {
+    case 7: return fp_send_packet(d.sock, buf, w.len, -1) == FP_OK;
+    case 8: return fp_send_packet(d.sock, buf, w.len - 1, d.file) == FP_OK;
+    case 9: return fp_send_packet(d.sock, "garbage", 7, d.file) == FP_OK;
+    case 10: a.fd = -1; fp_writer_init(&w, buf, sizeof(buf)); fp_answer_encode(&w, id, &a);
+        return fp_send_packet(d.sock, buf, w.len, d.file) == FP_OK;
+    }
+    return false;
+}
+#define WRONGS 11
+
+static int wrong;
+
+static void *err(void *arg)
+{
+    uint64_t id;
+
+    if (d_greet() && d_question(&id) && send_wrong(wrong, id))
+        d_wait_for_end();
+    if (d_greet() && d_question(&id))
+        d_answer(id);
+    return arg;
+}
+
+START_TEST(wrong_answer_ends_the_connection)
+{
+    wrong = _i;
+    start(err);
+    ck_assert_int_eq((int)ask(), FP_PROTOCOL);
+    ck_assert_int_eq(answer.fd, -1);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+    ck_assert_int_eq((int)ask_after_the_pause(), FP_OK);
+    assert_answered();
+    join();
+    ck_assert(d.saw_end);
+    ck_assert_uint_eq(d.connections, 2);
+}
+END_TEST
+
+static void *err_in_greeting(void *arg)
+{
+    static struct fp_answer a;
+
+    make_answer(&a, 7);
+    if (!d_accept() || !d_hello())
+        return arg;
+    switch (wrong) {
+    case 0: d_send_answer(0, &a); break;
+    case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
+    case 2: d_error(FP_BUSY); break;
+    case 3: d_marks(); break;
+    case 4: d_pass(encode_welcome, -1); break;
+    case 5: d_welcome(FP_WIRE_VERSION); d_pass(fp_marks_encode, -1); break;
+    case 6: d_welcome(FP_WIRE_VERSION); d_send_answer(0, &a); break;
+    case 7: d_welcome(FP_WIRE_VERSION); d_welcome(FP_WIRE_VERSION); break;
+    case 8: d_welcome(FP_WIRE_VERSION); d_error(FP_FAILED); break;
+    }
+    d_wait_for_end();
+    return arg;
+}
+
+START_TEST(wrong_greeting_ends_the_connection)
+{
+    wrong = _i;
+    start(err_in_greeting);
+    ck_assert_int_eq((int)ask(), FP_PROTOCOL);
+    ck_assert_int_eq(answer.fd, -1);
+    join();
+    ck_assert(d.saw_end);
+}
+END_TEST
+
+static void *answer_nothing_and_close(void *arg)
+{
+    uint64_t id;
+
+    if (d_greet() && d_question(&id))
+        fp_close(&d.sock);
+    return arg;
+}
+
+START_TEST(daemon_ends_before_the_answer)
+{
+    start(answer_nothing_and_close);
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+/* SO_PEERCRED tells who called listen(). */
+START_TEST(daemon_of_another_user)
+{
+    pid_t pid;
+    int status;
+
+    if (geteuid() != 0)
+        return;
+    listen_there(1);
+    pid = fork();
+    if (pid == 0) {
+        if (setgid(UNIT_NOBODY) == -1 || setuid(UNIT_NOBODY) == -1)
+            _exit(1);
+        _exit(listen(d.listener, 1) == 0 ? 0 : 2);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq((int)ask(), FP_DENIED);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+/* ---- a daemon that is late ---- */
+
+static void *answer_late(void *arg)
+{
+    uint64_t id, second;
+    int old;
+
+    if (!d_greet() || !d_question(&id))
+        return arg;
+    /* The client closes, and the answer comes then. */
+    old = d.sock;
+    ck_assert(unit_wait_readable(old, PATIENCE_MS));
+    d_answer(id);
+    d.sock = -1;
+    if (d_greet() && d_question(&second)) {
+        static struct fp_answer a;
+
+        make_answer(&a, 8);
+        d_send_answer(second, &a);
+    }
+    close(old);
+    return arg;
+}
+
+START_TEST(late_answer_is_never_another_ones)
+{
+    start(answer_late);
+    ck_assert_int_eq((int)ask(), FP_TIMEOUT);
+    ck_assert_int_eq(answer.fd, -1);
+    ck_assert_int_eq((int)ask_after_the_pause(), FP_OK);
+    ck_assert_uint_eq(answer.steps[2].self.size, 8);
+    join();
+    ck_assert_uint_eq(d.connections, 2);
+    ck_assert_uint_ne(d.ids[0], d.ids[1]);
+}
+END_TEST
+
+static void assert_times_out(uint64_t at_most_ms)
+{
+    const uint64_t begin = unit_now_ms();
+
+    ck_assert_int_eq((int)ask(), FP_TIMEOUT);
+    ck_assert_uint_ge(unit_now_ms() - begin, TIMEOUT_MS - 20);
+    ck_assert_uint_le(unit_now_ms() - begin, at_most_ms);
+}
+
+static void *say_nothing(void *arg)
+{
+    if (d_accept() && d_hello())
+        d_wait_for_end();
+    return arg;
+}
+
+START_TEST(daemon_says_nothing)
+{
+    start(say_nothing);
+    assert_times_out(4 * TIMEOUT_MS);
+    join();
+    ck_assert(d.saw_end);
+}
+END_TEST
+
+START_TEST(daemon_does_not_accept)
+{
+    listen_there(8);
+    assert_times_out(4 * TIMEOUT_MS);
+}
+END_TEST
+
+/* Then connect() itself waits.  It hangs just the same, and must not cost a
+ * timeout again after a pause that is shorter than that. */
+START_TEST(daemon_does_not_accept_and_its_backlog_is_full)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fillers[4];
+
+    listen_there(0);
+    strcpy(addr.sun_path, socket_path);
+    for (int i = 0; i < 4; i++) {
+        fillers[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(fillers[i], (struct sockaddr *)&addr, sizeof(addr));
+    }
+    assert_times_out(4 * TIMEOUT_MS);
+    for (int i = 0; i < 4; i++)
+        close(fillers[i]);
+}
+END_TEST
+
+static void *be_slow_twice(void *arg)
+{
+    uint64_t id;
+
+    if (!d_accept() || !d_hello())
+        return arg;
+    unit_sleep_ms(TIMEOUT_MS * 2 / 3);
+    if (d_welcome(FP_WIRE_VERSION) && d_marks() && d_question(&id)) {
+        unit_sleep_ms(TIMEOUT_MS * 2 / 3);
+        d_answer(id);
+    }
+    return arg;
+}
+
+/* "How long one question may take", the greeting included. */
+START_TEST(timeout_is_that_of_the_whole_question)
+{
+    start(be_slow_twice);
+    assert_times_out(4 * TIMEOUT_MS);
+}
+END_TEST
+
+START_TEST(hanging_daemon_is_left_alone_for_a_while)
+{
+    const uint64_t begin = unit_now_ms();
+
+    start(say_nothing);
+    ck_assert_int_eq((int)ask(), FP_TIMEOUT);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq((int)ask(), FP_AGAIN);
+    ck_assert_uint_le(unit_now_ms() - begin, 4 * TIMEOUT_MS);
+    join();
+    ck_assert_uint_eq(d.connections, 1);
+}
+END_TEST
+
+/* ---- a daemon that is gone ---- */
+
+START_TEST(no_daemon_at_all)
+{
+    const uint64_t begin = unit_now_ms();
+    unsigned tries = 0;
+
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+    /* It is tried now and then, and that costs nothing. */
+    while (unit_now_ms() - begin < 400) {
+        tries += ask() == FP_CLOSED;
+        unit_sleep_ms(1);
+    }
+    ck_assert_uint_ge(tries, 1);
+    ck_assert_uint_le(tries, 10);
+}
+END_TEST
+
+START_TEST(daemon_comes_back)
+{
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+    start(answer_three);
+    ck_assert_int_eq((int)ask_after_the_pause(), FP_OK);
+    assert_answered();
+    /* And the pause is over. */
+    ck_assert_int_eq((int)ask(), FP_OK);
+}
+END_TEST
+
+START_TEST(socket_without_a_listener)
+{
+    listen_there(1);
+    fp_close(&d.listener);
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+}
+END_TEST
+
+static void *end_after_one(void *arg)
+{
+    uint64_t id;
+
+    for (int i = 0; i < 2; i++) {
+        if (d_greet() && d_question(&id))
+            d_answer(id);
+        fp_close(&d.sock);
+    }
+    return arg;
+}
+
+START_TEST(idle_connection_that_outlived_its_daemon)
+{
+    assert_two_connections(end_after_one);
+}
+END_TEST
+
+/* ---- our own limits ---- */
+
+START_TEST(no_descriptor_free_for_the_answer)
+{
+    struct rlimit before;
+    fp_status st;
+
+    start(answer_three);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    fp_close(&answer.fd);
+    before = unit_leave_fds(0);
+    st = ask();
+    unit_restore_fds(&before);
+    ck_assert_int_eq((int)st, FP_LOSTFD);
+    ck_assert_int_eq(answer.fd, -1);
+    /* The daemon is not to blame: it is asked again at once. */
+    ck_assert_int_ne((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("client_failures");
+    TCase *t = unit_add_case(s, "errors", setup, teardown, 20);
+
+    tcase_add_test(t, version_is_refused);
+    tcase_add_test(t, another_version_is_chosen);
+    tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
+    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 9);
+    tcase_add_test(t, daemon_ends_before_the_answer);
+    tcase_add_test(t, daemon_of_another_user);
+    t = unit_add_case(s, "late", setup, teardown, 20);
+    tcase_add_test(t, late_answer_is_never_another_ones);
+    tcase_add_test(t, daemon_says_nothing);
+    tcase_add_test(t, daemon_does_not_accept);
+    tcase_add_test(t, daemon_does_not_accept_and_its_backlog_is_full);
+    tcase_add_test(t, timeout_is_that_of_the_whole_question);
+    tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
+    t = unit_add_case(s, "gone", setup, teardown, 20);
+    tcase_add_test(t, no_daemon_at_all);
+    tcase_add_test(t, daemon_comes_back);
+    tcase_add_test(t, socket_without_a_listener);
+    tcase_add_test(t, idle_connection_that_outlived_its_daemon);
+    tcase_add_test(t, no_descriptor_free_for_the_answer);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of walks under way, and of questions, when their mount stops answering. */
+#include "config.h"
+#include "dispatch.h"
+
+#include "dispatch_kit.h"
+
+/* So long what is seen with a ttl_ms of SHORT_MS is believed. */
+#define SHORT_MS 50
+
+static void until_old(void)
+{
+    usleep((SHORT_MS + 10) * 1000);
+}
+
+static void trip_m(void)
+{
+    usleep(2000);
+    ask(&other, "/m/hung");
+    give_up("/m/hung");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+}
+
+static void know_root(void)
+{
+    ask(&early, "/");
+    finish("/", "d");
+}
+
+START_TEST(given_up)
+{
+    know_root();
+    ask(&early, "/m/f");
+    ask(&late, "/m/g");
+    give_up("/m");
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 0);
+    ask(&other, "/m/h");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).trips, 1);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).unavailable, 3);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+    /* The others go on. */
+    ask(&other, "/a");
+    finish("/a", "dd");
+    ck_assert(other.again);
+}
+END_TEST
+
+/* What hangs is not waited for, what waits for it neither, nor for a helper. */
+START_TEST(walks_of_a_mount_that_trips)
+{
+    know_root();
+    ask(&early, "/m/d/f");            /* waits for the walk to /m/d */
+    ask(&other, "/m");
+    n_running = 2;
+    ask(&late, "/m/e/f");
+    give_up("/m");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, n_jobs);
+    /* One comes back: so has the mount. */
+    finish("/m/d", "ddd");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+    n_running = MAX_JOBS;
+    ask(&early, "/m/d/f");
+    finish("/m/d/f", "dddf");
+    ck_assert_int_eq((int)early.status, FP_OK);
+}
+END_TEST
+
+START_TEST(one_file_that_hangs)
+{
+    know_root();
+    ask(&early, "/m/f");
+    finish("/m", "dd");
+    ask(&other, "/m/g");
+    finish("/m/g", "ddf");
+    give_up("/m/f");
+    ck_assert_int_eq((int)early.status, FP_TIMEOUT);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+}
+END_TEST
+
+static void know_mf(void)
+{
+    ask(&early, "/m/f");
+    finish("/m", "dd");
+    finish("/m/f", "ddf");
+    ck_assert(early.answered);
+}
+
+START_TEST(stale_where_it_is_allowed)
+{
+    know_root();
+    ttl_ms = SHORT_MS;
+    stale_ms = TTL_MS;
+    know_mf();
+    until_old();
+    ask(&early, "/m/f");
+    give_up("/m");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert(!early.again);
+    ask(&late, "/m/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(late.last_ino, ino_of("/m/f", '0'));
+    ask(&other, "/m/unknown");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+/* What is above the mount is looked at again first, for it is on another one. */
+START_TEST(stale_below_what_lives)
+{
+    root_ttl_ms = ttl_ms = SHORT_MS;
+    stale_ms = TTL_MS;
+    know_root();
+    know_mf();
+    trip_m();
+    until_old();
+    ask(&early, "/m/f");
+    ask(&late, "/m/f");
+    ck_assert(!early.answered);
+    ck_assert(!late.answered);
+    finish("/", "d");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+}
+END_TEST
+
+START_TEST(stale_is_not_allowed)
+{
+    know_root();
+    ttl_ms = SHORT_MS;
+    know_mf();
+    trip_m();
+    until_old();
+    ask(&early, "/m/f");
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+}
+END_TEST
+
+/* What is still believed is told, and not looked at again. */
+START_TEST(hits_of_a_mount_out_of_service)
+{
+    know_root();
+    ttl_ms = 2000;
+    know_mf();
+    trip_m();
+    usleep(1100000);
+    ask(&late, "/m/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
+    beat(beat_ctx);
+    ck_assert_uint_eq(n_jobs, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+}
+END_TEST
+
+/* By the timer alone: it trips, a probe goes out, and ends it. */
+START_TEST(probe)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 100, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m/f");
+    while (n_probes == 0)
+        ev_run(loop, EVRUN_ONCE);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    give_up("/m");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+    finish("/m", "dd");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+    ask(&late, "/m/f");
+    ck_assert(!late.answered);
+}
+END_TEST
+
+/* One mount may have half of all walks. */
+START_TEST(half_is_left_for_others)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 2000, NULL };
+    static struct fp_connection many[MAX_JOBS];
+    char path[16];
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m");
+    for (unsigned i = 0; i < MAX_JOBS - 1; i++) {
+        snprintf(path, sizeof(path), "/m/%u", i);
+        ask(&many[i], path);
+    }
+    ck_assert_int_eq((int)many[MAX_JOBS - 2].status, FP_BUSY);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, MAX_JOBS / 2);
+    ask(&other, "/a");
+    ck_assert(!other.answered);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("dispatch_mounts");
+    TCase *t = unit_add_case(s, "mounts", setup, teardown, 20);
+
+    tcase_add_test(t, given_up);
+    tcase_add_test(t, walks_of_a_mount_that_trips);
+    tcase_add_test(t, one_file_that_hangs);
+    tcase_add_test(t, stale_where_it_is_allowed);
+    tcase_add_test(t, stale_below_what_lives);
+    tcase_add_test(t, stale_is_not_allowed);
+    tcase_add_test(t, hits_of_a_mount_out_of_service);
+    tcase_add_test(t, probe);
+    tcase_add_test(t, half_is_left_for_others);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

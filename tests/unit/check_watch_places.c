@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be watched, how many changes can wait, and which file systems are marked. */
+#include "config.h"
+#include "watch.h"
+
+#include "proto/fdio.h"
+#include "watch_kit.h"
+
+#define MAX_QUEUE 100000    /* events; a system with a longer queue is not filled */
+
+/* ---- places ---- */
+
+START_TEST(one_key_for_one_thing)
+{
+    struct fp_watch_key k;
+    int fd;
+
+    if (!begin(_i))
+        return;
+    k = place(in_dir("d"));
+    ck_assert(same_key(&k, &dir_key));
+    k = place(in_dir("d/file"));
+    ck_assert(same_key(&k, &file_key));
+    ck_assert(!same_key(&dir_key, &file_key));
+    k = place(in_dir("out"));
+    ck_assert(!same_key(&k, &dir_key));
+    ck_assert_int_eq(link(in_dir("d/file"), in_dir("out/name")), 0);
+    k = place(in_dir("out/name"));
+    ck_assert(same_key(&k, &file_key));
+    /* Whatever it was opened for. */
+    k.len = 0;
+    fd = open(in_dir("d"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq((int)fp_watch_place(&watch, by, fd, true, &k), FP_OK);
+    ck_assert(same_key(&k, &dir_key));
+    close(fd);
+}
+END_TEST
+
+START_TEST(place_where_nothing_tells)
+{
+    const struct fp_watch none = { -1, -1 };
+    struct fp_watch_key k = { .len = 5 };
+    int fd = open(dir, O_PATH | O_CLOEXEC);
+
+    ck_assert_int_eq((int)fp_watch_place(&none, FP_BY_INOTIFY, fd, true, &k), FP_IOERROR);
+    ck_assert_uint_eq(k.len, 0);
+    k.len = 5;
+    ck_assert_int_eq((int)fp_watch_place(&none, FP_BY_TTL, fd, true, &k), FP_IOERROR);
+    ck_assert_uint_eq(k.len, 0);
+    watch = none;
+    drain();
+    ck_assert_uint_eq(told.n + told.lost, 0);
+    close(fd);
+}
+END_TEST
+
+/* inotify asks for the right to read; the directory may still be walked through. */
+START_TEST(place_that_may_not_be_read)
+{
+    struct fp_watch_key k;
+
+    if (!begin(0))
+        return;
+    ck_assert_int_eq(chmod(in_dir("d"), 0311), 0);
+    if (geteuid() == 0)
+        ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
+    ck_assert_int_eq((int)try_place(in_dir("d"), &k), FP_DENIED);
+    ck_assert_uint_eq(k.len, 0);
+    if (getuid() == 0)
+        ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(chmod(in_dir("d"), 0755), 0);
+}
+END_TEST
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd == -1 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        _exit(3);
+    close(fd);
+}
+
+/* In a namespace of its own, where the limit is ours to set. */
+static void reach_the_limit(void)
+{
+    struct fp_watch_key k;
+    char name[16];
+    int done = 0;
+
+    if (unshare(CLONE_NEWUSER) == -1)
+        _exit(3);
+    write_text("/proc/sys/user/max_inotify_watches", "3");
+    if (!fp_watch_open(&watch))
+        _exit(3);
+    for (int i = 0; i < 5; i++) {
+        int fd;
+
+        snprintf(name, sizeof(name), "%d", i);
+        fd = open(in_dir(name), O_PATH | O_CLOEXEC);
+        switch (fp_watch_place(&watch, FP_BY_INOTIFY, fd, true, &k)) {
+        case FP_OK: done++; break;
+        case FP_BUSY: if (i < 3 || k.len != 0) _exit(1); break;
+        default: _exit(2);
+        }
+        close(fd);
+    }
+    _exit(done == 3 ? 0 : 1);
+}
+
+START_TEST(no_more_watches)
+{
+    char name[16];
+    int status;
+    pid_t pid;
+
+    by = FP_BY_INOTIFY;
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
+    }
+    pid = fork();
+    if (pid == 0)
+        reach_the_limit();
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 3)
+        skip("there is no user namespace to set a limit in");
+    else
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+/* A helper asks for the key, the daemon reads the events. */
+START_TEST(helpers_share_what_was_opened)
+{
+    struct fp_watch_key k;
+    int ends[2], status;
+    pid_t pid;
+
+    if (!begin(_i))
+        return;
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = open(in_dir("out"), O_PATH | O_CLOEXEC);
+
+        if (fp_watch_place(&watch, by, fd, true, &k) != FP_OK
+            || write(ends[1], &k, sizeof(k)) != sizeof(k))
+            _exit(1);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(read(ends[0], &k, sizeof(k)), sizeof(k));
+    unit_write_file(in_dir("out/new"), "x");
+    drain();
+    assert_told('r', &k, "new");
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* ---- the queue ---- */
+
+START_TEST(events_can_be_waited_for)
+{
+    int fd;
+
+    if (!begin(_i))
+        return;
+    fd = by == FP_BY_INOTIFY ? watch.inotify : watch.fanotify;
+    ck_assert(!unit_wait_readable(fd, 0));
+    ck_assert_int_eq(chmod(in_dir("d/file"), 0600), 0);
+    ck_assert(unit_wait_readable(fd, 3000));
+    drain();
+    ck_assert(!unit_wait_readable(fd, 0));
+}
+END_TEST
+
+START_TEST(many_events_in_one_go)
+{
+    char name[32];
+
+    if (!begin(_i))
+        return;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "d/some-name-%04d", i);
+        ck_assert_int_eq(mknod(in_dir(name), S_IFREG | 0644, 0), 0);
+    }
+    drain();
+    ck_assert_uint_eq(told.lost, 0);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "some-name-%04d", i);
+        assert_told('r', &dir_key, name);
+    }
+}
+END_TEST
+
+static long queue_length(void)
+{
+    const char *name = by == FP_BY_INOTIFY ? "/proc/sys/fs/inotify/max_queued_events"
+                                           : "/proc/sys/fs/fanotify/max_queued_events";
+    FILE *f = fopen(name, "re");
+    long n = LONG_MAX;
+
+    if (f == NULL)
+        return n;
+    if (fscanf(f, "%ld", &n) != 1)
+        n = LONG_MAX;
+    fclose(f);
+    return n;
+}
+
+START_TEST(more_events_than_the_queue_holds)
+{
+    char name[32];
+    long n;
+
+    if (!begin(_i))
+        return;
+    n = queue_length();
+    if (n > MAX_QUEUE) {
+        skip("its queue is too long to be filled");
+        return;
+    }
+    for (long i = 0; i < n + 10; i++) {
+        snprintf(name, sizeof(name), "d/%ld", i);
+        ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
+        ck_assert_int_eq(rmdir(in_dir(name)), 0);
+    }
+    drain();
+    ck_assert_uint_ge(told.lost, 1);
+    /* And on it goes. */
+    append(in_dir("d/file"));
+    assert_file_changed();
+}
+END_TEST
+
+/* ---- marks ---- */
+
+static bool is_marked(dev_t dev)
+{
+    dev_t devs[64];
+    size_t n = fp_watch_marked(&watch, devs, 64);
+
+    for (size_t i = 0; i < n; i++) {
+        if (devs[i] == dev)
+            return true;
+    }
+    return false;
+}
+
+static dev_t dev_of(const char *path)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(path, &st), 0);
+    return st.st_dev;
+}
+
+START_TEST(marks_are_listed_until_the_unmount)
+{
+    dev_t dev, devs[2];
+
+    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 0);
+    if (!begin(1))
+        return;
+    dev = dev_of(dir);
+    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 1);
+    ck_assert(devs[0] == dev);
+    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 0), 0);
+    ck_assert_int_eq(umount(dir), 0);
+    mounted = false;
+    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 0);
+}
+END_TEST
+
+/* Two file systems below the directory; is the one at the name marked? */
+static void mark_and_look(const char *root, enum fp_watch_by rule, bool a, bool b, bool fan)
+{
+    const char *const roots[] = { root, NULL };
+    const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1 } };
+    const struct fp_mounts_settings settings = { rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO,
+                                                 1000, 0 };
+    struct fp_mounts *m = fp_mounts_create(NULL, &settings, NULL);
+
+    ck_assert_ptr_nonnull(m);
+    fp_watch_mark(&watch, m, root != NULL ? roots : roots + 1);
+    ck_assert_int_eq(is_marked(dev_of(in_dir("a"))), a);
+    ck_assert_int_eq(is_marked(dev_of(in_dir("b"))), b);
+    ck_assert_int_eq(watch.fanotify != -1, fan);
+    fp_mounts_destroy(&m);
+    fp_watch_close(&watch);
+}
+
+START_TEST(what_holds_the_roots_is_marked)
+{
+    if (!begin(1))
+        return;
+    fp_close(&watch.fanotify);
+    ck_assert_int_eq(mkdir(in_dir("a"), 0755), 0);
+    ck_assert_int_eq(mkdir(in_dir("b"), 0755), 0);
+    ck_assert_int_eq(mount("a", in_dir("a"), "tmpfs", 0, NULL), 0);
+    ck_assert_int_eq(mount("b", in_dir("b"), "tmpfs", 0, NULL), 0);
+    ck_assert_int_eq(mkdir(in_dir("a/site"), 0755), 0);
+    mark_and_look(NULL, FP_BY_TTL, false, false, false);
+    mark_and_look(in_dir("a"), FP_BY_TTL, true, false, true);
+    mark_and_look(in_dir("a/site"), FP_BY_TTL, true, false, true);
+    mark_and_look(in_dir("a/not/there"), FP_BY_TTL, true, false, true);
+    /* All that lies below a root, and what a rule asks for. */
+    mark_and_look(dir, FP_BY_TTL, true, true, true);
+    mark_and_look(in_dir("a"), FP_BY_FANOTIFY, true, true, true);
+    mark_and_look(NULL, FP_BY_FANOTIFY, false, true, true);
+    mark_and_look(in_dir("b"), FP_BY_INOTIFY, false, false, false);
+}
+END_TEST
+
+/* Changes on another file system are not told, whatever their names. */
+START_TEST(another_file_system_is_another_one)
+{
+    if (!begin(1))
+        return;
+    ck_assert_int_eq(mkdir(in_dir("b"), 0755), 0);
+    ck_assert_int_eq(mount("b", in_dir("b"), "tmpfs", 0, NULL), 0);
+    drain();
+    unit_write_file(in_dir("b/elsewhere"), "x");
+    drain();
+    assert_nothing_of("elsewhere");
+    ck_assert_int_eq(umount(in_dir("b")), 0);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("watch_places");
+    TCase *t = unit_add_case(s, "places", setup, teardown, 20);
+
+    tcase_add_loop_test(t, one_key_for_one_thing, 0, KINDS);
+    tcase_add_test(t, place_where_nothing_tells);
+    tcase_add_test(t, place_that_may_not_be_read);
+    tcase_add_test(t, no_more_watches);
+    tcase_add_loop_test(t, helpers_share_what_was_opened, 0, KINDS);
+    t = unit_add_case(s, "queue", setup, teardown, 60);
+    tcase_add_loop_test(t, events_can_be_waited_for, 0, KINDS);
+    tcase_add_loop_test(t, many_events_in_one_go, 0, KINDS);
+    tcase_add_loop_test(t, more_events_than_the_queue_holds, 0, KINDS);
+    t = unit_add_case(s, "marks", setup, teardown, 20);
+    tcase_add_test(t, marks_are_listed_until_the_unmount);
+    tcase_add_test(t, what_holds_the_roots_is_marked);
+    tcase_add_test(t, another_file_system_is_another_one);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

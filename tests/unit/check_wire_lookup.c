@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LOOKUP, with the names and the path that it brings. */
+#include "config.h"
+#include "proto/wire.h"
+
+#include "wire_kit.h"
+
+/* A LOOKUP without the encoder's own checks. */
+static void raw_lookup(const char *path, size_t len, size_t said)
+{
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    fp_frame_begin(&w, FP_FRAME_LOOKUP, 1);
+    fp_put_u32(&w, 1000);
+    fp_put_u16(&w, (uint16_t)said);
+    fp_put_bytes(&w, path, len);
+    fp_put_u8(&w, 0);          /* no names */
+    ck_assert_int_eq((int)fp_frame_end(&w), FP_OK);
+}
+
+START_TEST(lookup_round_trip)
+{
+    static char path[FP_MAX_PATH + 1];
+    struct fp_lookup in = { .deadline_ms = UINT32_MAX, .path = path }, out;
+
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+    for (in.path_len = 1; in.path_len <= FP_MAX_PATH; in.path_len += 89) {
+        struct fp_frame f;
+
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_lookup_encode(&w, 7, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        ck_assert_int_eq((int)fp_lookup_decode(&f.body, &out), FP_OK);
+        ck_assert_uint_eq(out.deadline_ms, UINT32_MAX);
+        ck_assert_uint_eq(out.path_len, in.path_len);
+        ck_assert_mem_eq(out.path, path, in.path_len);
+    }
+}
+END_TEST
+
+START_TEST(lookup_of_an_overlong_path)
+{
+    static char path[FP_MAX_PATH + 2];
+    struct fp_lookup l = { .deadline_ms = 1000, .path = path,
+                           .path_len = FP_MAX_PATH };
+
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+    ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &l), FP_OK);
+    ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len), FP_OK);
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    l.path_len = FP_MAX_PATH + 1;
+    ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &l), FP_PROTOCOL);
+    raw_lookup(path, FP_MAX_PATH + 1, FP_MAX_PATH + 1);
+    ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len), FP_PROTOCOL);
+}
+END_TEST
+
+START_TEST(lookup_whose_path_is_longer_or_shorter_than_said)
+{
+    for (size_t said = 0; said < 12; said++) {
+        raw_lookup("/etc/", 4, said);
+        ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                         said == 4 ? FP_OK : FP_PROTOCOL);
+    }
+    raw_lookup("/etc", 4, 65535);
+    ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len), FP_PROTOCOL);
+}
+END_TEST
+
+/* A LOOKUP of "/" with n equal names, of which it says there are said. */
+static void raw_names(unsigned said, unsigned n, const char *name, size_t len)
+{
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    fp_frame_begin(&w, FP_FRAME_LOOKUP, 1);
+    fp_put_u32(&w, 1000);
+    fp_put_u16(&w, 1);
+    fp_put_bytes(&w, "/", 1);
+    fp_put_u8(&w, (uint8_t)said);
+    for (unsigned i = 0; i < n; i++) {
+        fp_put_u8(&w, (uint8_t)len);
+        fp_put_bytes(&w, name, len);
+    }
+    ck_assert_int_eq((int)fp_frame_end(&w), FP_OK);
+}
+
+START_TEST(names_come_through_in_order)
+{
+    static char longest[FP_MAX_NAME];
+    struct fp_lookup in = { 1000, "/", 1, { FP_MAX_NAMES, {
+        { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } } };
+    struct fp_lookup out;
+    struct fp_frame f;
+
+    memset(longest, 'n', sizeof(longest));
+    for (unsigned n = 0; n <= FP_MAX_NAMES; n++) {
+        in.names.n = n;
+        fp_writer_init(&w, buf, FP_MAX_FRAME);
+        ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &in), FP_OK);
+        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        ck_assert_int_eq((int)fp_lookup_decode(&f.body, &out), FP_OK);
+        ck_assert(fp_names_equal(&in.names, &out.names));
+    }
+}
+END_TEST
+
+START_TEST(names_that_are_equal_or_not)
+{
+    const struct fp_names none = { 0, { { NULL, 0 } } }, a = { 1, { { "a", 1 } } };
+    const struct fp_names ab = { 2, { { "a", 1 }, { "b", 1 } } };
+    const struct fp_names ba = { 2, { { "b", 1 }, { "a", 1 } } };
+    const struct fp_names longer = { 1, { { "ab", 2 } } };
+
+    ck_assert(fp_names_equal(&none, &none));
+    ck_assert(fp_names_equal(&ab, &ab));
+    ck_assert(!fp_names_equal(&none, &a));
+    ck_assert(!fp_names_equal(&a, &ab));
+    ck_assert(!fp_names_equal(&ab, &ba));
+    ck_assert(!fp_names_equal(&a, &longer));
+}
+END_TEST
+
+START_TEST(more_or_fewer_names_than_said)
+{
+    for (unsigned said = 0; said < 256; said++) {
+        for (unsigned n = 0; n <= FP_MAX_NAMES + 1; n++) {
+            raw_names(said, n, ".htaccess", 9);
+            ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                             said == n && n <= FP_MAX_NAMES ? FP_OK : FP_PROTOCOL);
+        }
+    }
+}
+END_TEST
+
+START_TEST(names_that_are_no_names)
+{
+    static const struct { const char *name; size_t len; bool good; } names[] = {
+        { ".htaccess", 9, true }, { "a", 1, true }, { "...", 3, true }, { ".a", 2, true },
+        { " ", 1, true }, { "\xff", 1, true }, { "", 0, false }, { ".", 1, false },
+        { "..", 2, false }, { "a/b", 3, false }, { "/", 1, false }, { "/a", 2, false },
+        { "a/", 2, false }, { "../a", 4, false }, { "\0", 1, false }, { "a\0b", 3, false },
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ck_assert(fp_name_is_single(names[i].name, names[i].len) == names[i].good);
+        raw_names(1, 1, names[i].name, names[i].len);
+        ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                         names[i].good ? FP_OK : FP_PROTOCOL);
+    }
+}
+END_TEST
+
+START_TEST(name_length_bound)
+{
+    static char name[FP_MAX_NAME + 1];
+
+    memset(name, 'n', sizeof(name));
+    ck_assert(fp_name_is_single(name, FP_MAX_NAME));
+    ck_assert(!fp_name_is_single(name, FP_MAX_NAME + 1));
+}
+END_TEST
+
+START_TEST(path_table)
+{
+    ck_assert_msg(fp_path_is_normal(paths[_i].path, paths[_i].len) == paths[_i].good,
+                  "path %d: %s", _i, paths[_i].path);
+    raw_lookup(paths[_i].path, paths[_i].len, paths[_i].len);
+    ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
+                     paths[_i].good ? FP_OK : FP_PROTOCOL);
+}
+END_TEST
+
+START_TEST(path_length_bound)
+{
+    static char path[FP_MAX_PATH + 1];
+
+    for (size_t i = 0; i < sizeof(path); i++)
+        path[i] = i % 2 == 0 ? '/' : 'a';
+    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH));   /* ends with a slash */
+    ck_assert(fp_path_is_normal(path, FP_MAX_PATH - 1));
+    path[FP_MAX_PATH - 1] = 'b';
+    ck_assert(fp_path_is_normal(path, FP_MAX_PATH));
+    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH + 1));
+}
+END_TEST
+
+START_TEST(path_in_common)
+{
+    static const struct { const char *a, *b; size_t common; } pairs[] = {
+        { "/", "/", 1 }, { "/", "/a", 1 }, { "/a", "/b", 1 }, { "/a", "/a", 2 },
+        { "/a", "/ab", 1 }, { "/a/b", "/a", 2 }, { "/a/b", "/a/c", 2 },
+        { "/a/b", "/a/bc", 2 }, { "/a/b/c", "/a/b/d/e", 4 }, { "/a/b/c", "/a/b", 4 },
+        { "/ab/c", "/a/b", 1 },
+    };
+
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        const char *a = pairs[i].a, *b = pairs[i].b;
+
+        ck_assert_uint_eq(fp_path_common_len(a, strlen(a), b, strlen(b)), pairs[i].common);
+        ck_assert_uint_eq(fp_path_common_len(b, strlen(b), a, strlen(a)), pairs[i].common);
+    }
+}
+END_TEST
+
+/* Down from "/" and up again. */
+START_TEST(path_component_by_component)
+{
+    static const struct { const char *path; size_t ends[4]; } rows[] = {
+        { "/a", { 1, 2 } }, { "/a/b", { 1, 2, 4 } }, { "/abc/d/efgh", { 1, 4, 6, 11 } },
+        { "/.../..x", { 1, 4, 8 } },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *path = rows[i].path;
+        const size_t len = strlen(path), *end = rows[i].ends;
+
+        for (; *end < len; end++) {
+            ck_assert_uint_eq(fp_path_child_len(path, len, end[0]), end[1]);
+            ck_assert_uint_eq(fp_path_parent_len(path, end[1]), end[0]);
+        }
+    }
+    /* What follows is no part of the path. */
+    ck_assert_uint_eq(fp_path_child_len("/ab/c", 2, 1), 2);
+    ck_assert_uint_eq(fp_path_child_len("/a/b/c", 4, 2), 4);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("wire_lookup");
+    TCase *t = unit_add_case(s, "lookup", setup, NULL, 0);
+
+    tcase_add_test(t, lookup_round_trip);
+    tcase_add_test(t, lookup_of_an_overlong_path);
+    tcase_add_test(t, lookup_whose_path_is_longer_or_shorter_than_said);
+    tcase_add_test(t, names_come_through_in_order);
+    tcase_add_test(t, names_that_are_equal_or_not);
+    tcase_add_test(t, more_or_fewer_names_than_said);
+    tcase_add_test(t, names_that_are_no_names);
+    tcase_add_test(t, name_length_bound);
+    tcase_add_loop_test(t, path_table, 0, PATHS);
+    tcase_add_test(t, path_length_bound);
+    tcase_add_test(t, path_in_common);
+    tcase_add_test(t, path_component_by_component);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client of the fake daemon, and what its answers must be.
+ */
+#ifndef FP_CLIENT_KIT_H
+#define FP_CLIENT_KIT_H
+
+#include <sys/mman.h>
+
+#include "client.h"
+#include "fake_daemon.h"
+
+#define TIMEOUT_MS 300
+
+static struct fp_client *client;
+static struct fp_answer answer;
+static int fds_at_rest;
+
+static inline void setup(void)
+{
+    char dir[PATH_MAX];
+
+    unit_fresh_dir(dir);
+    ck_assert_int_lt(snprintf(socket_path, sizeof(socket_path), "%s", unit_join(dir, "s")),
+                     (int)sizeof(socket_path));
+    memset(&d, 0, sizeof(d));
+    d.listener = d.sock = d.file = -1;
+    fds_at_rest = unit_open_fds();
+    d.file = memfd_create("answer", MFD_CLOEXEC);
+    ck_assert_int_eq(write(d.file, "content", 7), 7);
+    d.slots = fp_slots_create(4);
+    ck_assert_ptr_nonnull(d.slots);
+    fp_slots_set_until(d.slots, 1, 2000);
+    client = fp_client_create(socket_path, TIMEOUT_MS, 4);
+    ck_assert_ptr_nonnull(client);
+    answer.fd = -1;
+}
+
+static inline void teardown(void)
+{
+    fp_close(&answer.fd);
+    fp_client_destroy(&client);
+    ck_assert_ptr_null(client);
+    join();
+    fp_close(&d.sock);
+    fp_close(&d.listener);
+    fp_close(&d.file);
+    fp_slots_destroy(&d.slots);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+static inline fp_status ask(void)
+{
+    fp_close(&answer.fd);
+    return fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, NULL);
+}
+
+/* Asks until it is no longer too early to. */
+static inline fp_status ask_after_the_pause(void)
+{
+    const uint64_t end = unit_now_ms() + PATIENCE_MS;
+    fp_status st;
+
+    while ((st = ask()) == FP_AGAIN && unit_now_ms() < end)
+        unit_sleep_ms(5);
+    return st;
+}
+
+static inline void assert_answered(void)
+{
+    char text[8];
+
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    ck_assert_uint_eq(answer.n_steps, 3);
+    ck_assert_uint_eq(answer.steps[2].self.size, 7);
+    ck_assert_int_ne(answer.fd, -1);
+    ck_assert_int_ne(answer.fd, d.file);
+    ck_assert_int_eq(fcntl(answer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(pread(answer.fd, text, sizeof(text), 0), 7);
+    ck_assert_mem_eq(text, "content", 7);
+}
+
+/* Two questions to the script, each with an answer on a connection of its own. */
+static inline void assert_two_connections(void *(*script)(void *))
+{
+    start(script);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+    join();
+    ck_assert_uint_eq(d.connections, 2);
+}
+
+/* ---- scripts ---- */
+
+static inline void *answer_three(void *arg)
+{
+    uint64_t id;
+
+    if (d_greet())
+        for (int i = 0; i < 3 && d_question(&id); i++)
+            d_answer(id);
+    return arg;
+}
+
+static inline fp_status encode_welcome(struct fp_writer *w)
+{
+    return fp_welcome_encode(w, FP_WIRE_VERSION);
+}
+
+/* A frame of the greeting with another descriptor than it should bring; -1: without one. */
+static inline bool d_pass(fp_status (*encode)(struct fp_writer *w), int fd)
+{
+    uint8_t frame[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, frame, sizeof(frame));
+    return encode(&w) == FP_OK && d_send(&w, fd);
+}
+
+#endif

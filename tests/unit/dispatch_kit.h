@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A world for the dispatch.  The cache is real; connections, helpers and what tells of
+ * changes are played here, so that a walk ends when the test says so.  For one source file
+ * of a program: it defines what the dispatch calls.
+ */
+#ifndef FP_DISPATCH_KIT_H
+#define FP_DISPATCH_KIT_H
+
+#include <ev.h>
+
+#include "cache.h"
+#include "cache_kit.h"
+#include "connection.h"
+#include "control.h"
+#include "dispatch.h"
+#include "fresh.h"
+#include "helper.h"
+#include "keyed_hash.h"
+#include "observe.h"
+#include "proto/clock.h"
+#include "proto/fdio.h"
+#include "proto/slots.h"
+#include "task.h"
+#include "trail.h"
+
+#define TTL_MS   60000
+#define MAX_JOBS 16
+
+static struct fp_dispatch *dispatch;
+
+/* ---- connections ---- */
+
+struct fp_connection {
+    void *slot;
+    bool answered;
+    fp_status status;            /* of the answer */
+    enum fp_source source;
+    bool again;
+    unsigned n_steps;
+    uint64_t last_ino;           /* of the answer's last step; 0: it was not there */
+};
+
+void **fp_connection_slot(struct fp_connection *conn)
+{
+    return &conn->slot;
+}
+
+void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct fp_answer *a)
+{
+    const struct fp_step *last = a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL;
+
+    ck_assert_uint_eq(id, 1);
+    ck_assert(!conn->answered);
+    conn->answered = true;
+    conn->status = a->status;
+    conn->source = a->source;
+    conn->again = a->again;
+    conn->n_steps = a->n_steps;
+    conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
+}
+
+void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *done)
+{
+    ck_assert_uint_eq(id, 1);
+    ck_assert_int_eq((int)done->status, FP_OK);
+    conn->answered = true;
+}
+
+void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *asked,
+                       struct fp_done *done)
+{
+    ck_assert_ptr_null(parts);
+    memset(done, 0, sizeof(*done));
+    if (asked->op == FP_CONTROL_PURGE)
+        done->count = fp_dispatch_forget(dispatch, asked->path, asked->path_len, false);
+    else
+        done->next = asked->from;
+}
+
+/* ---- what operators are told of ---- */
+
+static unsigned observed, last_waited;
+
+void fp_observe_use(struct fp_observer *o, const char *path, size_t len)
+{
+    (void)o;
+    (void)path;
+    (void)len;
+}
+
+void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
+{
+    (void)o;
+    observed++;
+    last_waited = w->waited;
+}
+
+/* ---- nothing is watched; something else is mounted at /m ---- */
+
+enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
+
+/* What is told of "/", and of what lies below. */
+static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
+static bool from_root;      /* the walk that ends */
+
+void fp_fresh_ask(struct fp_fresh *f)
+{
+    (void)f;
+}
+
+void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
+                    struct fp_trust *trust)
+{
+    (void)f;
+    (void)trail;
+    for (size_t i = 0; i < n; i++)
+        trust[i] = from_root && i == 0
+            ? (struct fp_trust){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
+            : (struct fp_trust){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+}
+
+static inline bool is_below_m(const char *path, size_t len)
+{
+    return len >= 2 && memcmp(path, "/m", 2) == 0 && (len == 2 || path[2] == '/');
+}
+
+uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+                           size_t *known_r)
+{
+    (void)f;
+    *known_r = is_below_m(path, len) ? 2 : 1;
+    return is_below_m(path, len) ? OTHER_MOUNT : ROOT_MOUNT;
+}
+
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+{
+    (void)f;
+    return mount == OTHER_MOUNT ? "/m" : "/";
+}
+
+void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+                          void *ctx)
+{
+    (void)f;
+    (void)is_out;
+    (void)ctx;
+}
+
+/* What is looked at again at each beat. */
+static bool (*beat)(void *ctx);
+static void *beat_ctx;
+
+void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat)(void *ctx), void *ctx)
+{
+    (void)f;
+    beat = on_beat;
+    beat_ctx = ctx;
+}
+
+struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+{
+    (void)f;
+    return (struct fp_fresh_counts){ .events = 0 };
+}
+
+/* ---- helpers ---- */
+
+static struct job {
+    uint32_t mount;
+    const struct fp_task *task;
+    fp_helper_done *done;
+    void *ctx;
+    uint64_t began_ms;
+} jobs[MAX_JOBS];
+static unsigned n_jobs;
+static unsigned n_running;     /* the first of them are with a helper, others wait */
+static unsigned n_probes;
+static bool have_spare = true;
+
+fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_helper_done *done, void *ctx)
+{
+    (void)h;
+    (void)base;
+    ck_assert_uint_lt(n_jobs, MAX_JOBS);
+    jobs[n_jobs++] = (struct job){ mount, t, done, ctx, fp_now_ms() };
+    return FP_OK;
+}
+
+fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
+                           fp_helper_done *done, void *ctx)
+{
+    n_probes++;
+    return fp_helpers_submit(h, mount, t, -1, done, ctx);
+}
+
+static inline struct job take_job(unsigned i)
+{
+    struct job job = jobs[i];
+
+    memmove(&jobs[i], &jobs[i + 1], (--n_jobs - i) * sizeof(jobs[0]));
+    return job;
+}
+
+static inline void end_without(const struct job *job, fp_status why)
+{
+    struct fp_answer a;
+
+    fp_answer_init(&a, why);
+    job->done(job->ctx, &a, NULL, job->began_ms);
+}
+
+void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
+{
+    unsigned i = n_running;
+
+    (void)h;
+    while (i < n_jobs) {
+        struct job job;
+
+        if (jobs[i].mount != mount) {
+            i++;
+            continue;
+        }
+        job = take_job(i);
+        end_without(&job, why);
+        i = n_running;
+    }
+}
+
+struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
+{
+    struct fp_helpers_at at = { .oldest_ms = 0 };
+
+    (void)h;
+    for (unsigned i = 0; i < n_running && i < n_jobs; i++) {
+        if (jobs[i].mount == mount && at.oldest_ms == 0)
+            at.oldest_ms = jobs[i].began_ms;
+    }
+    return at;
+}
+
+void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
+{
+    (void)h;
+    (void)mount;
+}
+
+bool fp_helpers_spare(const struct fp_helpers *h)
+{
+    (void)h;
+    return have_spare;
+}
+
+static inline bool is_path(const struct fp_lookup *l, const char *path)
+{
+    return l->path_len == strlen(path) && memcmp(l->path, path, l->path_len) == 0;
+}
+
+/* The oldest walk of that path. */
+static inline struct job take_walk(const char *path)
+{
+    unsigned i = 0;
+
+    while (i < n_jobs && !is_path(&jobs[i].task->lookup, path))
+        i++;
+    ck_assert_msg(i < n_jobs, "no walk of %s", path);
+    return take_job(i);
+}
+
+/* It was killed, for it hung. */
+static inline void give_up(const char *path)
+{
+    const struct job job = take_walk(path);
+
+    end_without(&job, FP_TIMEOUT);
+}
+
+/* It ends, having found what (cache_kit.h; the whole path, whatever it began at). */
+static inline void finish(const char *path, const char *what)
+{
+    static struct fp_trail trail;
+    struct fp_answer a;
+    unsigned skip = 0;
+    struct job job = take_walk(path);
+
+    from_root = job.task->base_len == 0;
+    fp_trail_init(&trail);
+    kit_answer(&a, path, what);
+    a.source = FP_SOURCE_HELPER;
+    /* From a base: its own steps are not told. */
+    while (skip < a.n_steps && a.steps[skip].end <= job.task->base_len)
+        skip++;
+    a.n_steps -= skip;
+    memmove(a.steps, a.steps + skip, a.n_steps * sizeof(a.steps[0]));
+    if (a.fd == -1 && fp_step_leads_on(&a.steps[a.n_steps - 1]))
+        a.fd = kit_file('p');
+    job.done(job.ctx, &a, &trail, job.began_ms);
+    fp_close(&a.fd);
+}
+
+/* ---- the test's world ---- */
+
+static struct ev_loop *loop;
+static struct fp_cache *cache;
+static struct fp_slots *slots;
+static struct fp_connection early, other, late;
+static int fds_at_rest;
+
+static inline void setup(void)
+{
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS };
+    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
+                                                   .mount_timeout_ms = TTL_MS };
+
+    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    n_running = MAX_JOBS;
+    loop = ev_loop_new(EVFLAG_AUTO);
+    ck_assert_ptr_nonnull(loop);
+    fds_at_rest = unit_open_fds();
+    slots = fp_slots_create(100);
+    ck_assert_ptr_nonnull(slots);
+    cache = fp_cache_create(&limits, &(struct fp_cache_means){ .slots = slots,
+                                                               .now_ms = fp_now_ms });
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
+    ck_assert_ptr_nonnull(dispatch);
+}
+
+static inline void teardown(void)
+{
+    fp_dispatch_destroy(&dispatch);
+    fp_cache_destroy(&cache);
+    fp_slots_destroy(&slots);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    ev_loop_destroy(loop);
+}
+
+static inline void question(struct fp_connection *conn, const char *path,
+                            const struct fp_names *names)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_lookup l = { .deadline_ms = 1000, .path = path, .path_len = strlen(path) };
+    struct fp_writer w;
+    struct fp_frame f;
+
+    if (names != NULL)
+        l.names = *names;
+    fp_writer_init(&w, buf, sizeof(buf));
+    ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &l), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+    memset(conn, 0, sizeof(*conn));
+    ck_assert_int_eq((int)fp_dispatch_ops.question(dispatch, conn, &f), FP_OK);
+}
+
+static inline void ask(struct fp_connection *conn, const char *path)
+{
+    question(conn, path, NULL);
+}
+
+static inline void forget(const char *path, bool tree)
+{
+    fp_dispatch_forget(dispatch, path, strlen(path), tree);
+}
+
+static inline uint64_t ino_of(const char *path, char version)
+{
+    return kit_number(path, strlen(path), version);
+}
+
+#endif
