@@ -18,6 +18,7 @@
 
 #define BEAT_SECONDS   0.015    /* a third of FP_FRESH_MS */
 #define MOMENT_MS      5u       /* as good as now */
+#define PAUSE_MS       3u       /* from one look at what was told to the next, while much is */
 #define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
 #define MAX_MARKED     64
 #define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
@@ -28,7 +29,7 @@ struct fp_fresh {
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
-    ev_timer beat;
+    ev_timer beat, pause;
     struct fp_fresh_counts counts;
     bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
     void *is_out_ctx;
@@ -120,11 +121,39 @@ static void catch_up(struct fp_fresh *f)
     f->caught_up_ms = now;
 }
 
+static void listen_to(struct fp_fresh *f, ev_io *io)
+{
+    if (io->fd != -1)
+        ev_io_start(f->loop, io);
+}
+
+/* Where names come and go all the time each would be a wakeup. */
 static void on_told(struct ev_loop *loop, ev_io *w, int events)
 {
-    (void)loop;
+    struct fp_fresh *f = w->data;
+    const bool often = fp_now_ms() < f->caught_up_ms + PAUSE_MS;
+
     (void)events;
-    catch_up(w->data);
+    catch_up(f);
+    if (!often)
+        return;
+    ev_io_stop(loop, &f->inotify);
+    ev_io_stop(loop, &f->fanotify);
+    ev_timer_again(loop, &f->pause);
+}
+
+static void on_pause(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_fresh *f = w->data;
+    const uint64_t before = f->counts.events;
+
+    (void)events;
+    catch_up(f);
+    if (f->counts.events > before)
+        return;
+    ev_timer_stop(loop, w);
+    listen_to(f, &f->inotify);
+    listen_to(f, &f->fanotify);
 }
 
 static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
@@ -226,13 +255,10 @@ size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
 
 static void watch_fd(struct fp_fresh *f, ev_io *io, int fd)
 {
-    ev_init(io, on_told);
+    ev_io_init(io, on_told, fd, EV_READ);
     io->data = f;
-    if (fd == -1)
-        return;
-    ev_io_set(io, fd, EV_READ);
     ev_set_priority(io, EV_MAXPRI);
-    ev_io_start(f->loop, io);
+    listen_to(f, io);
 }
 
 struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
@@ -251,6 +277,9 @@ struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_par
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
     f->beat.repeat = BEAT_SECONDS;
+    ev_init(&f->pause, on_pause);
+    f->pause.data = f;
+    f->pause.repeat = PAUSE_MS / 1000.;
     tell_marks(f);
     catch_up(f);
     return f;
@@ -267,6 +296,7 @@ void fp_fresh_destroy(struct fp_fresh **fp)
     ev_io_stop(f->loop, &f->fanotify);
     ev_io_stop(f->loop, &f->mounts);
     ev_timer_stop(f->loop, &f->beat);
+    ev_timer_stop(f->loop, &f->pause);
     free(f);
 }
 
