@@ -165,8 +165,8 @@ static bool tell_events(const char *p, const char *end, const struct fp_watch_op
 
     for (; (size_t)(end - p) >= sizeof(e); p += e.event_len) {
         memcpy(&e, p, sizeof(e));
-        if (e.vers != FANOTIFY_METADATA_VERSION || e.event_len < e.metadata_len
-            || e.event_len > end - p)
+        if (e.vers != FANOTIFY_METADATA_VERSION || e.metadata_len < sizeof(e)
+            || e.event_len < e.metadata_len || e.event_len > end - p)
             return false;
         if (e.mask & FAN_Q_OVERFLOW)
             ops->lost(ctx);

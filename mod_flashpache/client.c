@@ -316,6 +316,12 @@ struct question {
     uint8_t *room;
 };
 
+/* Another kind (a FIFO, a directory) would fail, or wait, in the middle of a response. */
+static bool descriptor_fits(const struct fp_answer *a)
+{
+    return a->fd == -1 || (fp_is_readable_file(a->fd) && fp_answer_is_sealed(a));
+}
+
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
 {
     const struct fp_lookup *l = q->lookup;
@@ -340,7 +346,7 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
         return FP_PROTOCOL;
     }
     /* None is allowed: the daemon knows a limited number of lists. */
-    if ((a->n_names != 0 && a->n_names != l->names.n) || !fp_answer_is_sealed(a)) {
+    if ((a->n_names != 0 && a->n_names != l->names.n) || !descriptor_fits(a)) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }

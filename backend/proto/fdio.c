@@ -50,6 +50,16 @@ bool fp_is_sealed(int fd, uint64_t size)
         && (uint64_t)st.st_size == size;
 }
 
+bool fp_is_readable_file(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    struct statx st;
+
+    return flags != -1 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY
+        && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0
+        && S_ISREG(st.stx_mode);
+}
+
 static fp_status status_of_errno(void)
 {
     switch (errno) {

@@ -33,6 +33,9 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
 /* Is it a memfd of that very size whose bytes nobody can change any more? */
 bool fp_is_sealed(int fd, uint64_t size);
 
+/* Is it open for reading on a regular file?  Waits for no file system, however it fares. */
+bool fp_is_readable_file(int fd);
+
 /* The name under which this process can open again, watch or ask about what fd is open on. */
 #define FP_FD_NAME 32
 void fp_fd_name(char name[FP_FD_NAME], int fd);

@@ -58,6 +58,7 @@ static bool send_wrong(int which, uint64_t id)
     case 4: a.steps[2].end = PATH_LEN + 1; return d_send_answer(id, &a);
     case 5: a.n_steps = 2; return d_send_answer(id, &a);
     case 6: a.steps[1].self.mode = S_IFREG; return d_send_answer(id, &a);
+    case 11: a.fd = d.sock; return d_send_answer(id, &a);
     }
     fp_writer_init(&w, buf, sizeof(buf));
     fp_answer_encode(&w, id, &a);
@@ -70,7 +71,7 @@ static bool send_wrong(int which, uint64_t id)
     }
     return false;
 }
-#define WRONGS 11
+#define WRONGS 12
 
 static int wrong;
 

@@ -390,6 +390,27 @@ START_TEST(what_is_sealed)
 }
 END_TEST
 
+START_TEST(what_can_be_read)
+{
+    static const struct { const char *name; int flags; bool can; } files[] = {
+        { "/proc/self/exe", O_RDONLY, true }, { "/proc/self/exe", O_PATH, false },
+        { "/proc/self/comm", O_WRONLY, false }, { "/", O_RDONLY, false },
+        { "/dev/null", O_RDONLY, false },
+    };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        int fd = open(files[i].name, files[i].flags | O_CLOEXEC);
+
+        ck_assert_int_ne(fd, -1);
+        ck_assert_int_eq(fp_is_readable_file(fd), files[i].can);
+        close(fd);
+    }
+    ck_assert(fp_is_readable_file(file));
+    ck_assert(!fp_is_readable_file(near));
+    ck_assert(!fp_is_readable_file(-1));
+}
+END_TEST
+
 START_TEST(no_socket_at_all)
 {
     int fd = 99;
@@ -489,6 +510,7 @@ static Suite *make_suite(void)
     t = tcase_create("seals");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_sealed);
+    tcase_add_test(t, what_can_be_read);
     suite_add_tcase(s, t);
     t = unit_add_case(s, "null", setup, teardown, 0);
     tcase_add_test(t, what_leads_to_null);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A daemon, as the module's client meets it.  The first byte says what is asked, and
+ * whether the greeting is as it should be; then come packets.
+ */
+#include "config.h"
+#include "client.h"
+
+#include <fcntl.h>
+
+#include "fuzz.h"
+#include "proto/answer.h"
+#include "proto/slots.h"
+
+enum { GREETS = 1, CONTROLS = 2 };              /* bits of the first byte */
+enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 };  /* of a packet's: how many, which */
+
+static struct fp_slots *slots;
+static int kinds[4];              /* the table's two, sealed content, a pipe's end */
+static struct fp_reader script;
+static bool greets;
+static int peer = -1;
+
+int __wrap_connect(int sock, const struct sockaddr *addr, socklen_t len);
+
+static void greet(void)
+{
+    uint8_t room[64];
+    struct fp_writer w;
+
+    fp_writer_init(&w, room, sizeof(room));
+    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fuzz_send(peer, room, w.len, &kinds[0], 1);
+    fp_writer_init(&w, room, sizeof(room));
+    fp_marks_encode(&w);
+    fuzz_send(peer, room, w.len, &kinds[1], 1);
+}
+
+/* All that the daemon will ever say is there, and behind it the end. */
+int __wrap_connect(int sock, const struct sockaddr *addr, socklen_t len)
+{
+    struct fp_reader r = script;
+    struct fuzz_piece p;
+    int ends[2];
+
+    (void)addr;
+    (void)len;
+    FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    FUZZ_MUST(dup2(ends[0], sock) == sock);
+    fp_close(&ends[0]);
+    fp_close(&peer);
+    peer = ends[1];
+    if (greets)
+        greet();
+    while (fuzz_next(&r, &p)) {
+        const int fd = kinds[(p.how & KIND) >> KIND_SHIFT], fds[4] = { fd, fd, fd, fd };
+
+        fuzz_send(peer, p.bytes, p.size, fds, p.how & COUNT);
+    }
+    shutdown(peer, SHUT_WR);
+    return 0;
+}
+
+static void prepare(void)
+{
+    int pipe_ends[2];
+
+    slots = fp_slots_create(8);
+    FUZZ_MUST(slots != NULL);
+    kinds[0] = fp_slots_generations_fd(slots);
+    kinds[1] = fp_slots_marks_fd(slots);
+    kinds[2] = fuzz_file("content", 7);
+    FUZZ_MUST(fcntl(kinds[2], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0);
+    FUZZ_MUST(pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    kinds[3] = pipe_ends[0];
+}
+
+static void look(struct fp_client *client)
+{
+    static struct fp_answer a;
+    const struct fp_names names = { .n = 1, .list = { { ".htaccess", 9 } } };
+    struct fp_slots_view *view = NULL;
+    char c;
+
+    if (fp_client_lookup(client, "/srv/file", 9, &names, &a, &view) == FP_OK) {
+        FUZZ_MUST(a.status == FP_OK || (a.n_steps == 0 && a.fd == -1));
+        FUZZ_MUST(a.fd == -1 || pread(a.fd, &c, 1, 0) == 1);
+        for (unsigned i = 0; i < a.n_steps && view != NULL; i++)
+            fp_slots_view_holds(view, a.steps[i].slot, a.steps[i].generation, 1);
+        fp_close(&a.fd);
+    } else {
+        FUZZ_MUST(a.fd == -1 && view == NULL);
+    }
+    fp_slots_view_release(&view);
+}
+
+static void control(struct fp_client *client)
+{
+    static uint8_t room[FP_MAX_FRAME];
+    const struct fp_control q = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS };
+    struct fp_done done;
+
+    if (fp_client_control(client, &q, &done, room) == FP_OK)
+        FUZZ_MUST(done.text_len == 0 || done.text[done.text_len - 1] == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fp_client *client;
+    int fds_at_rest;
+    uint8_t how;
+
+    if (slots == NULL)
+        prepare();
+    fds_at_rest = fuzz_free_fd();
+    fp_reader_init(&script, data, size);
+    how = fp_get_u8(&script);
+    greets = (how & GREETS) != 0;
+    client = fp_client_create("/fuzz", 1000, 1);
+    FUZZ_MUST(client != NULL);
+    /* Twice: the second question may find a connection that was kept. */
+    for (int i = 0; i < 2; i++)
+        (how & CONTROLS ? control : look)(client);
+    fp_client_destroy(&client);
+    fp_close(&peer);
+    FUZZ_MUST(fuzz_free_fd() == fds_at_rest);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is read from fanotify.  The kernel is trusted; a later one may say more than we know. */
+#include "config.h"
+#include "fuzz.h"
+
+#include "watch.h"
+
+static unsigned lost;
+
+static void changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                    bool replaced)
+{
+    (void)ctx;
+    FUZZ_MUST(key->len > 1 && key->len <= FP_MAX_WATCH_KEY && key->bytes[0] == FP_BY_FANOTIFY);
+    FUZZ_MUST(memchr(name, '\0', len) == NULL);
+    FUZZ_MUST(!replaced || len > 0);
+}
+
+static void gone(void *ctx, const struct fp_watch_key *key)
+{
+    (void)ctx;
+    FUZZ_MUST(key == NULL);       /* fanotify has no such event */
+}
+
+static void on_lost(void *ctx)
+{
+    (void)ctx;
+    lost++;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct fp_watch_ops ops = { changed, gone, on_lost };
+    int fd = fuzz_file(data, size);
+
+    lost = 0;
+    /* The end of a file is an end that fanotify never has. */
+    fp_fanotify_drain(fd, &ops, NULL);
+    FUZZ_MUST(lost >= 1);
+    fp_close(&fd);
+    return 0;
+}

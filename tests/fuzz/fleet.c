@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Redis says to a fleet's daemon, piece by piece, over one of its two connections. */
+#include "config.h"
+#include "fleet.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+
+#include "fleet_message.h"
+#include "fuzz.h"
+#include "log.h"
+
+enum { LINKS = 2, TURNS = 3 };
+
+static const struct fp_fleet_settings settings = {
+    .url = "unix:/fuzz", .path = "/fuzz", .user = "", .password_file = "", .name = "fuzz",
+    .roots = { "/srv", "/data/a" }, .stream_max = 100,
+};
+static int peers[LINKS] = { -1, -1 };
+static unsigned connects;
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path);
+void __wrap_ev_timer_start(struct ev_loop *loop, ev_timer *w);
+void __real_ev_timer_start(struct ev_loop *loop, ev_timer *w);
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path)
+{
+    int *peer = &peers[connects++ % LINKS], ends[2];
+    redisContext *c;
+
+    (void)path;
+    fp_close(peer);
+    FUZZ_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    *peer = ends[1];
+    c = redisConnectFd(ends[0]);
+    FUZZ_MUST(c != NULL);
+    c->flags &= ~REDIS_BLOCK;
+    return c;
+}
+
+/* Pauses are over at once. */
+void __wrap_ev_timer_start(struct ev_loop *loop, ev_timer *w)
+{
+    w->at = -1;
+    __real_ev_timer_start(loop, w);
+}
+
+static void forget(void *ctx, const char *path, size_t len, bool tree)
+{
+    (void)ctx;
+    (void)tree;
+    FUZZ_MUST(fp_path_is_normal(path, len) && fp_fleet_has(settings.roots, path, len));
+}
+
+static void turn(struct ev_loop *loop)
+{
+    static char room[16384];
+
+    for (int i = 0; i < TURNS; i++)
+        ev_run(loop, EVRUN_NOWAIT);
+    for (int i = 0; i < LINKS; i++) {
+        while (peers[i] != -1 && recv(peers[i], room, sizeof(room), MSG_DONTWAIT) > 0)
+            ;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct ev_loop *loop;
+    struct fp_fleet *fleet;
+    struct fuzz_piece p;
+    struct fp_reader r;
+    int fds_at_rest;
+
+    if (loop == NULL) {
+        loop = ev_loop_new(EVFLAG_AUTO);
+        fp_log_set_level(FP_LOG_ERROR);
+        ev_run(loop, EVRUN_NOWAIT);
+    }
+    fds_at_rest = fuzz_free_fd();
+    connects = 0;
+    fleet = fp_fleet_create(loop, &settings, forget, NULL);
+    FUZZ_MUST(fleet != NULL);
+    turn(loop);
+    fp_reader_init(&r, data, size);
+    while (fuzz_next(&r, &p)) {
+        fuzz_send(peers[p.how % LINKS], p.bytes, p.size, NULL, 0);
+        turn(loop);
+    }
+    fp_fleet_destroy(&fleet);
+    fp_close(&peers[0]);
+    fp_close(&peers[1]);
+    FUZZ_MUST(fuzz_free_fd() == fds_at_rest);
+    return 0;
+}

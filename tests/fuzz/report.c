@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report's text, as flashpachectl reads it: whole lines without a NUL, of any content. */
+#include "config.h"
+#include "ctl_report.h"
+
+#include "client.h"
+#include "fuzz.h"
+
+static struct fp_done said;
+
+fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
+                            struct fp_done *done, uint8_t *room)
+{
+    (void)client;
+    (void)room;
+    *done = said;
+    /* In two parts. */
+    done->next = question->from == 0;
+    return FP_OK;
+}
+
+void ctl_complain(const char *format, ...)
+{
+    (void)format;
+}
+
+enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
+{
+    (void)ctl;
+    (void)why;
+    return CTL_NO_DAEMON;
+}
+
+static void read_line(const char *line)
+{
+    struct ctl_mount m;
+    struct ctl_latency l;
+    char *first = strdup(line), *second = strdup(line), room[32];
+
+    FUZZ_MUST(first != NULL && second != NULL);
+    if (ctl_parse_mount(first, &m))
+        FUZZ_MUST(strlen(m.point) + strlen(m.type) + strlen(m.watch) <= strlen(line));
+    if (ctl_parse_latency(second, &l)) {
+        FUZZ_MUST(strlen(l.point) <= strlen(line));
+        for (unsigned percent = 0; percent <= 100; percent += 50)
+            ctl_time_text(ctl_percentile_us(&l, percent), room, sizeof(room));
+    }
+    free(first);
+    free(second);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct ctl ctl = { .socket = "/fuzz" };
+    enum ctl_exit rc;
+    char *text, *next, *line, word[16];
+
+    if (size > FP_MAX_REPORT || (size > 0 && (data[size - 1] != '\n'
+                                              || memchr(data, '\0', size) != NULL)))
+        return 0;
+    said = (struct fp_done){ .status = FP_OK, .text = (const char *)data, .text_len = size };
+    text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
+    FUZZ_MUST(text != NULL && strlen(text) == 2 * size);
+    ctl_value(text, "hits");
+    if (ctl_word(text, "version", word, sizeof(word)))
+        FUZZ_MUST(strchr(word, '\n') == NULL);
+    next = text;
+    while ((line = ctl_next_line(&next)) != NULL)
+        read_line(line);
+    free(text);
+    return 0;
+}

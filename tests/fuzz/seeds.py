@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of tests/fuzz/corpus whose bytes are not text, from the protocol's own words.
+
+Others in the corpus were found: by scripts/fuzz, as reaching more, or as what was wrong once.
+"""
+
+import stat
+import struct
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+sys.dont_write_bytecode = True
+
+import wire  # noqa: E402
+
+WELCOME, ERROR, MARKS = 2, 5, 9
+LOG, EXPLAIN = 3, 4
+DIRECTORY, FILE, LINK = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
+WITH_FD, LOCAL, UNCHANGED, LEASE, CONTENT = 1, 2, 4, 8, 16
+PATH = b"/srv/file"
+INOTIFY = b"\x05\x01\x07\0\0\0"
+FANOTIFY = b"\x15\x02" + b"F" * 8 + struct.pack("=i", 1) + b"H" * 8
+
+
+def names(*list_):
+    return bytes([len(list_)]) + b"".join(bytes([len(n)]) + n for n in list_)
+
+
+def path(text, size=2):
+    return len(text).to_bytes(size, "big") + text
+
+
+def times(n):
+    return struct.pack(">QI", 1700000000, 5) * n
+
+
+def meta(mode, size=0):
+    return struct.pack(">IIIQQQQQ", mode, 33, 33, 64769, 12, 1, size, 8) + times(3)
+
+
+def access(size=None):
+    return b"\1" if size is None else b"\0" + struct.pack(">IQQQ", FILE, 64769, 99, size) + times(2)
+
+
+def step(end, body, slot=3):
+    return struct.pack(">H", end) + body + struct.pack(">II", slot, 1)
+
+
+def found(mode, size=0):
+    return b"\0" + meta(mode, size)
+
+
+def answer(flags, n_names, *steps, status=0, source=1):
+    return bytes([status, source, flags, n_names, len(steps)]) + b"".join(steps)
+
+
+ROOT, SRV = found(DIRECTORY), found(DIRECTORY)
+WHOLE = (step(1, ROOT), step(4, SRV), step(9, found(FILE, 7)))
+NAMED = (step(1, ROOT + access()), step(4, SRV + access(40)), step(9, found(FILE, 7)))
+LINKED = (step(1, ROOT), step(4, found(LINK) + b"\0" + meta(DIRECTORY)), step(9, found(LINK) + b"\1"))
+ANSWERS = {
+    "file": (WITH_FD | LOCAL | LEASE, 0, *WHOLE), "content": (WITH_FD | LOCAL | CONTENT, 0, *WHOLE),
+    "names": (0, 1, *NAMED), "links": (0, 0, *LINKED), "absent": (0, 0, step(1, ROOT), step(4, b"\1", 0)),
+}
+
+
+def questions():
+    yield "hello", wire.hello()
+    yield "hello-of-a-later-version", wire.frame(wire.HELLO, wire.hello()[16:] + b"more")
+    yield "lookup", wire.whole_lookup("/srv/www/index.html")
+    yield "lookup-names", wire.frame(wire.LOOKUP, struct.pack(">I", 500) + path(PATH)
+                                     + names(b".htaccess", b"x"), 7)
+    yield "purge", wire.purge(wire.TREE, "/srv")
+    yield "purge-all", wire.purge(wire.ALL)
+    yield "report", wire.report(wire.STATS)
+    yield "log", wire.frame(wire.CONTROL, bytes([LOG, 2]), 1)
+    yield "explain", wire.frame(wire.CONTROL, bytes([EXPLAIN]) + path(PATH) + names(b".htaccess"), 1)
+
+
+def done(status, count, cursor, text):
+    return wire.frame(wire.DONE, struct.pack(">BQI", status, count, cursor) + path(text), 1)
+
+
+def welcome():
+    return wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION))
+
+
+def replies():
+    yield "welcome", welcome()
+    yield "error", wire.frame(ERROR, b"\x16" + path(b"the peer broke the protocol", 1))
+    yield "done-purge", done(0, 12, 0, b"")
+    yield "done-report", done(0, 0, 2, b"hits 12\nmisses 3\n")
+    yield "done-failed", done(20, 0, 0, b"")
+
+
+def answers():
+    for name, (flags, *rest) in ANSWERS.items():
+        yield name, struct.pack(">HB", len(PATH) - 1, flags & WITH_FD) + answer(flags, *rest)
+    yield "no-answer", b"\0\x08\0" + answer(0, 0, status=16)
+
+
+def task(base, known, content_max=16384):
+    return struct.pack(">HI", base, content_max) + (b"\1" + meta(FILE, 7) if known else b"\0") \
+        + struct.pack(">I", 900) + path(PATH) + names(b".htaccess")
+
+
+def trail(*origins, vias=b"\0"):
+    return b"".join(struct.pack(">IB", 22, 0) + key for key in origins) + vias + struct.pack(">IIB", 900, 700, 2)
+
+
+def results():
+    via = b"\1\1" + INOTIFY + path(b"file", 1)
+    yield "from-root", struct.pack(">HHBB", 8, 0, 0, 1) + answer(WITH_FD, 0, *WHOLE) \
+        + trail(INOTIFY, FANOTIFY, b"\0", vias=via)
+    yield "below-base", struct.pack(">HHBB", 8, 4, 1, 0) + answer(UNCHANGED, 1, WHOLE[2]) + trail(INOTIFY)
+    yield "directory", struct.pack(">HHBB", 3, 0, 1, 1) + answer(WITH_FD, 1, *NAMED[:2]) \
+        + trail(FANOTIFY, FANOTIFY)
+    yield "failed", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail()
+
+
+def packets(*of):
+    """Each (what goes beside it, packet)."""
+    return b"".join(bytes([beside]) + path(packet) for beside, packet in of)
+
+
+def peers():
+    hello, lookup = wire.hello(), wire.whole_lookup("/srv/file")
+    for name, packet in questions():
+        yield name, packets((4, hello), (4, packet))
+    yield "two-questions", packets((4, hello), (4, lookup), (4, lookup))
+    yield "two-at-once", packets((4, hello), (12, lookup), (12, lookup))
+    report, silence = (0, wire.report(wire.STATS)), (4 | 16, b"")
+    yield "reads-late", packets((0, hello), *[report] * 8, silence, silence, report)
+    yield "does-not-read", packets((0, hello), *[report] * 10)
+    yield "with-descriptor", packets((4, hello), (5, lookup))
+    yield "question-first", packets((4, lookup))
+
+
+def daemons():
+    """One byte in front: 1 where the greeting is made for it, 2 to ask for a report."""
+    reply = {"file": 1 | 3 << 2, "content": 1 | 2 << 2}
+    for name, (flags, *rest) in ANSWERS.items():
+        frame = wire.frame(wire.ANSWER, answer(flags, *rest), 1)
+        yield name, b"\1" + packets((reply.get(name, 0), frame),
+                                    (reply.get(name, 0), frame[:8] + b"\0" * 7 + b"\2" + frame[16:]))
+    yield "report", b"\3" + packets((0, done(0, 0, 0, b"hits 12\n")))
+    yield "greets-itself", b"\0" + packets((1, welcome()), (1 | 1 << 2, wire.frame(MARKS)))
+    yield "other-version", b"\0" + packets((0, wire.frame(ERROR, b"\x15\0")))
+    yield "three-descriptors", b"\1" + packets((3, wire.frame(wire.ANSWER, answer(0, 0, *WHOLE), 1)))
+
+
+def tables():
+    def table(slots, magic=0x46505333, seals=6, marks=None):
+        head = bytes([seals, 6]) + struct.pack(">HII", slots if marks is None else marks, 3, 1)
+        return head + struct.pack("=IIQ", magic, slots, 2**63) + struct.pack("=Q", 1 << 32 | 99) * slots
+    yield "table", table(9)
+    yield "other-layout", table(9, magic=0x46505332)
+    yield "not-sealed", table(9, seals=0)
+    yield "too-small", table(9, marks=8)
+
+
+def events():
+    def event(mask, *records, version=3):
+        body = b"".join(records)
+        return struct.pack("=IBBHQii", 24 + len(body), version, 0, 24, mask, -1, 0) + body
+
+    def record(kind, name=b"", handle=b"H" * 8):
+        size = 4 + 8 + 8 + len(handle) + len(name)
+        return struct.pack("=BBH", kind, 0, size) + b"F" * 8 + struct.pack("=Ii", len(handle), 1) + handle + name
+    yield "created", event(0x100, record(2, b"file\0\0\0\0"), record(1))
+    yield "attributes", event(0x4, record(3)) + event(0x4, record(2, b".\0\0\0"))
+    yield "overflow", event(0x4000)
+    yield "later-version", event(0x2, record(1), version=4)
+    yield "no-length", struct.pack("=IBBHQii", 0, 3, 0, 0, 2, -1, 0)
+
+
+def redis():
+    def bulk(text):
+        return b"$%d\r\n%s\r\n" % (len(text), text)
+
+    def entry(at, text, field=b"fp1"):
+        return b"*2\r\n" + bulk(b"17-%d" % at) + b"*2\r\n" + bulk(field) + bulk(text)
+    sender = b"0123456789abcdef"
+    greeting = [(0, b"+PONG\r\n"), (1, b"+PONG\r\n"), (0, bulk(b"17-0")), (0, b"*0\r\n")]
+    messages = [sender + b" path /srv/a", sender + b" tree /data/a", sender + b" all", sender + b" join",
+                sender + b" path /etc", b"rubbish"]
+    yield "joins", packets(*greeting)
+    yield "messages", packets(*greeting, (0, b"*%d\r\n" % (len(messages) + 1) + entry(0, sender + b" join")
+                                         + b"".join(entry(1 + i, m) for i, m in enumerate(messages))))
+    yield "trimmed", packets(*greeting, (0, b"*1\r\n" + entry(9, sender + b" all")))
+    yield "error", packets((0, b"-NOAUTH Authentication required.\r\n"), (1, b"+PONG\r\n"))
+    yield "too-many-elements", packets((0, b"*100000000\r\n"))
+
+
+TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
+           "client": daemons, "table": tables, "events": events, "fleet": redis,
+           "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
+
+for target, seeds in TARGETS.items():
+    directory = HERE / "corpus" / target
+    directory.mkdir(parents=True, exist_ok=True)
+    for seed, content in seeds():
+        (directory / seed).write_bytes(content)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of leases that a daemon passes, as an asker maps it.  In front of the
+ * first area's content: the seals of both (u8, u8), the size of the second (u16), a
+ * slot and a generation (u32, u32).
+ */
+#include "config.h"
+#include "fuzz.h"
+
+#include <fcntl.h>
+
+#include "proto/slots.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+static void use(const struct fp_slots_view *v, uint32_t slot, uint32_t generation)
+{
+    if (fp_slots_view_fresh(v, 1))
+        fp_slots_view_holds(v, slot, generation, 1);
+    for (uint32_t i = 0; i < UINT8_MAX; i++)
+        FUZZ_MUST(!fp_slots_view_holds(v, i, UINT32_MAX, 1));
+    fp_slots_view_mark(v, slot);
+    fp_slots_view_mark(v, UINT32_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const int fds_at_rest = fuzz_free_fd();
+    struct fp_slots_view *v;
+    struct fp_reader r;
+    uint32_t slot, generation;
+    uint8_t seals[2];
+    uint16_t n;
+    int generations, marks;
+
+    fp_reader_init(&r, data, size);
+    seals[0] = fp_get_u8(&r);
+    seals[1] = fp_get_u8(&r);
+    n = fp_get_u16(&r);
+    slot = fp_get_u32(&r);
+    generation = fp_get_u32(&r);
+    generations = fuzz_file(r.pos, (size_t)(r.end - r.pos));
+    marks = fuzz_file("", 0);
+    FUZZ_MUST(ftruncate(marks, n) == 0);
+    fcntl(generations, F_ADD_SEALS, seals[0] & SEALS);
+    fcntl(marks, F_ADD_SEALS, seals[1] & SEALS);
+    v = fp_slots_view_create(generations, marks);
+    if (v != NULL) {
+        FUZZ_MUST((seals[0] & F_SEAL_SHRINK) != 0 && (seals[1] & F_SEAL_SHRINK) != 0);
+        FUZZ_MUST(fp_slots_view_is(v, generations) && !fp_slots_view_is(v, marks));
+        fp_close(&generations);
+        use(v, slot, generation);
+    }
+    fp_slots_view_release(&v);
+    fp_close(&generations);
+    fp_close(&marks);
+    FUZZ_MUST(fuzz_free_fd() == fds_at_rest);
+    return 0;
+}

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What listens at the daemon's socket misbehaves: httpd answers as it does without Flashpache."""
+
+import contextlib
+import fcntl
+import os
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+import procs
+import reliability
+import tree
+import wire
+from fetch import get
+from httpd import HITS, user_ids
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+# One child, so one connection: its descriptors are counted.
+ONE_CHILD = ("StartServers 1\nServerLimit 1\nThreadsPerChild 25\nMaxRequestWorkers 25\n"
+             "MinSpareThreads 1\nMaxSpareThreads 25\n")
+FILES = {"small.txt": 900, "large.bin": 400_000}
+ASKED = 2               # so often the child must have met what is wrong
+TIMEOUT_MS = 400
+LATE_S = 0.6            # longer than that
+WELCOME, MARKS = 2, 9
+FD, LOCAL, CONTENT = 1, 2, 16
+TABLE_MAGIC, SLOTS = 0x46505333, 16
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+def memfd(content, seals=SEALS):
+    fd = os.memfd_create("hostile", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, content)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
+    """A table that is fresh for ever."""
+    return memfd(struct.pack("=IIQ", magic, slots, 2**63) + bytes(8 * slots), **options)
+
+
+def meta(path):
+    st = os.lstat(path)
+    times = b"".join(struct.pack(">qI", ns // 10**9, ns % 10**9)
+                     for ns in (st.st_atime_ns, st.st_mtime_ns, st.st_ctime_ns))
+    return struct.pack(">IIIQQQQQ", st.st_mode, st.st_uid, st.st_gid, st.st_dev, st.st_ino, st.st_nlink,
+                       st.st_size, st.st_blocks) + times
+
+
+def right_steps(path):
+    """As the daemon would tell them; it knows nothing of access files, and grants no leases."""
+    steps, ends = [], [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
+    for end in ends:
+        try:
+            steps.append(struct.pack(">HB", end, 0) + meta(path[:end]) + bytes(8))
+        except FileNotFoundError:
+            return [*steps, struct.pack(">HB", end, 1) + bytes(8)]
+    return steps
+
+
+def answer(path, number, flags=0, steps=None, kind=wire.ANSWER):
+    steps = right_steps(path) if steps is None else steps
+    return wire.frame(kind, bytes([0, 1, flags, 0, len(steps)]) + b"".join(steps), number)
+
+
+class FakeDaemon:
+    """Listens at a socket. greet and reply are what it does; asked counts what was wrong with it."""
+
+    def __init__(self, path):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(path))
+        os.chown(path, *user_ids())
+        self.listener.listen(64)
+        self.greet, self.reply, self.asked = right_greeting, right_reply, 0
+        self.connections = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                conn = self.listener.accept()[0]
+                self.connections.append(conn)
+                threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
+
+    def serve(self, conn):
+        with conn, contextlib.suppress(OSError):
+            conn.recv(100)
+            self.asked += self.greet is not right_greeting
+            self.greet(conn)
+            while packet := conn.recv(65536):
+                number, length = struct.unpack(">8xQ4xH", packet[:22])
+                path = os.fsdecode(packet[22:22 + length])
+                self.asked += self.reply(conn, path, number) or self.greet is not right_greeting
+
+    def become(self, greet, reply):
+        """For all connections from now on."""
+        self.greet, self.reply, self.asked = greet, reply, 0
+        for conn in self.connections:
+            with contextlib.suppress(OSError):
+                conn.shutdown(socket.SHUT_RDWR)
+        self.connections.clear()
+
+    def end(self):
+        self.become(lambda conn: None, lambda conn, path, number: False)
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def send(conn, packet, *fds):
+    """The descriptors are closed, once they are under way."""
+    try:
+        wire.send(conn, packet, fds)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), between=()):
+    def greet(conn):
+        send(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
+        for packet in between:
+            conn.send(packet)
+        send(conn, wire.frame(MARKS), *filter(None, [second()]))
+    return greet
+
+
+right_greeting = greeting()
+
+
+def right_reply(conn, path, number):
+    opened = []
+    if os.path.isfile(path):
+        opened.append(os.open(path, os.O_RDONLY))
+    send(conn, answer(path, number, (FD | LOCAL) if opened else 0), *opened)
+    return False
+
+
+# Wrong answers. Each says whether it was about a file, and so was wrong.
+
+def with_descriptor(*open_them, flags=FD | LOCAL):
+    """The right metadata, and something else as the file."""
+    def reply(conn, path, number):
+        if not os.path.isfile(path):
+            return right_reply(conn, path, number)
+        send(conn, answer(path, number, flags), *(open_it(path) for open_it in open_them))
+        return True
+    return reply
+
+
+def with_packets(*make):
+    def reply(conn, path, number):
+        for packet in make:
+            conn.send(packet(path, number))
+        return True
+    return reply
+
+
+def closes(conn, _path, _number):
+    conn.close()
+    return True
+
+
+def says_nothing(_conn, _path, _number):
+    return True
+
+
+def says_it_late(conn, path, number):
+    time.sleep(LATE_S)
+    with contextlib.suppress(OSError):      # nobody waits for it any more
+        right_reply(conn, path, number)
+    return True
+
+
+def pipe_end(_path=None):
+    one, other = os.pipe()
+    os.close(other)
+    return one
+
+
+def socket_end(_path):
+    one, other = socket.socketpair()
+    other.close()
+    return one.detach()
+
+
+def opened(flags, name=None):
+    return lambda path: os.open(name or path, flags)
+
+
+def a_content(short=0, seals=SEALS | fcntl.F_SEAL_WRITE):
+    def make(path):
+        with open(path, "rb") as file:
+            content = file.read()
+        return memfd(content[:len(content) - short], seals=seals)
+    return make
+
+
+def directory_of(path):
+    return os.open(os.path.dirname(path), os.O_RDONLY)
+
+
+def huge_step(_path, number):
+    steps = [struct.pack(">HB", 65535, 0) + bytes(88 + 8)] * 64
+    return answer("/", number, steps=steps)
+
+
+ALL_FLAGS = FD | LOCAL | CONTENT
+WRONG_REPLIES = {
+    "garbage": with_packets(lambda _p, _n: os.urandom(300)),
+    "another id": with_packets(lambda p, n: answer(p, n + 1)),
+    "another type": with_packets(lambda p, n: answer(p, n, kind=wire.DONE)),
+    "a truncated answer": with_packets(lambda p, n: answer(p, n)[:-5]),
+    "an oversized answer": with_packets(lambda _p, n: wire.frame(wire.ANSWER, bytes(70000), n)),
+    "steps that do not fit": with_packets(huge_step),
+    "reserved flags": with_packets(lambda p, n: answer(p, n, flags=64)),
+    "more answers than questions": with_packets(*[answer] * 5),
+    "no descriptor": with_descriptor(),
+    "an unexpected descriptor": with_descriptor(opened(os.O_RDONLY), flags=0),
+    "two descriptors": with_descriptor(*[opened(os.O_RDONLY)] * 2),
+    "40 descriptors": with_descriptor(*[opened(os.O_RDONLY)] * 40),
+    "a directory": with_descriptor(directory_of),
+    "a FIFO": with_descriptor(pipe_end),
+    "a socket": with_descriptor(socket_end),
+    "a device": with_descriptor(opened(os.O_RDWR, "/dev/null")),
+    "a file opened for writing": with_descriptor(opened(os.O_WRONLY)),
+    "a file that is not open": with_descriptor(opened(os.O_PATH)),
+    "a content without seals": with_descriptor(a_content(seals=0), flags=ALL_FLAGS),
+    "a content that can be written": with_descriptor(a_content(seals=SEALS), flags=ALL_FLAGS),
+    "a content that is too short": with_descriptor(a_content(short=1), flags=ALL_FLAGS),
+    "a file as content": with_descriptor(opened(os.O_RDONLY), flags=ALL_FLAGS),
+    "the end of the connection": closes,
+}
+WRONG_GREETINGS = {
+    "garbage": lambda conn: conn.send(os.urandom(60)),
+    "nothing": lambda conn: conn.close(),
+    "no table": greeting(first=lambda: None),
+    "no marks": greeting(second=lambda: None),
+    "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
+    "another version": lambda conn: send(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
+}
+# Without a table there are no leases, and no other harm.
+WRONG_TABLES = {
+    "not sealed": greeting(first=lambda: generations(seals=0)),
+    "too small": greeting(first=lambda: generations(slots=2)),
+    "empty": greeting(first=lambda: memfd(b""), second=lambda: memfd(b"")),
+    "of another layout": greeting(first=lambda: generations(magic=1)),
+    "marks that are not sealed": greeting(second=lambda: memfd(bytes(SLOTS), seals=0)),
+    "a directory": greeting(first=lambda: os.open("/", os.O_RDONLY)),
+    "a pipe": greeting(second=pipe_end),
+}
+CASES = {**{("answers", k): (right_greeting, v) for k, v in WRONG_REPLIES.items()},
+         **{("greetings", k): (v, right_reply) for k, v in WRONG_GREETINGS.items()},
+         **{("tables", k): (v, right_reply) for k, v in WRONG_TABLES.items()}}
+
+
+class Totals:
+    """What all cases of a kind came to."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def add(self, kind, requests, failed, wrong):
+        row = self.rows.setdefault(kind, reliability.Row("hostile daemon", f"wrong {kind}", 0))
+        row.requests += requests
+        row.failed += failed
+        row.wrong += wrong
+        row.note = f"{int(row.note.split()[0]) + 1 if row.note else 1} kinds"
+
+
+@pytest.fixture(scope="module")
+def totals():
+    made = Totals()
+    yield made
+    for row in made.rows.values():
+        reliability.tell(row)
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "hostile-daemon-tree"
+    tree.hot_files(root, FILES)
+    return root
+
+
+@pytest.fixture(scope="module")
+def fake(base):
+    made = FakeDaemon(base / "hostile.sock")
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def server(lab, root, base, fake):
+    return lab.flash("hostile-daemon-httpd", root, base / "hostile.sock", mpm="event", limits=ONE_CHILD,
+                     config=f"FlashpacheTimeout {TIMEOUT_MS}ms\n").start()
+
+
+def as_stock(server):
+    """(requests, failed, wrong) of a file that is small, one that is large, and one that is not there."""
+    failed = wrong = 0
+    for name, size in FILES.items():
+        status, body = get(server.port, "/" + name)
+        failed += status != 200
+        wrong += status == 200 and body != tree.content(name, size)
+    failed += get(server.port, "/missing")[0] != 404
+    return len(FILES) + 1, failed, wrong
+
+
+def child_fds(server):
+    return procs.fd_count(procs.children(server.process.pid)[0])
+
+
+def until_believed(server, fake):
+    """With a right daemon the child asks again, and uses what it is told."""
+    fake.become(right_greeting, right_reply)
+
+    def believed():
+        mark = server.mark()
+        get(server.port, "/small.txt")
+        return server.wait_entries(1, mark)[-1].note in HITS
+    wait_for(believed, "a hit")
+
+
+@pytest.mark.parametrize("case", CASES, ids=": ".join)
+def test_hostile_daemon(server, fake, totals, case):
+    until_believed(server, fake)
+    before = child_fds(server)
+    fake.become(*CASES[case])
+    counts = [0, 0, 0]
+
+    def met():
+        counts[:] = map(sum, zip(counts, as_stock(server)))
+        return fake.asked >= ASKED
+    wait_for(met, "the child to meet it")
+    requests, failed, wrong = counts
+    totals.add(case[0], requests, failed, wrong)
+    assert (failed, wrong) == (0, 0)
+    # One connection that is kept, at most.
+    wait_for(lambda: child_fds(server) <= before + 1, "the descriptors that came to be closed")
+
+
+@pytest.mark.parametrize("case,reply", [("no answer at all", says_nothing), ("answers that come late", says_it_late)])
+def test_daemon_that_is_slow(server, fake, outcome, case, reply):
+    """Waited for once; then left alone for a while."""
+    until_believed(server, fake)
+    fake.become(right_greeting, reply)
+    requests, failed, wrong = (sum(n) for n in zip(*(as_stock(server) for _ in range(5))))
+    outcome("hostile daemon", case, requests=requests, failed=failed, wrong=wrong)
+    assert (failed, wrong) == (0, 0)
+    wait_for(lambda: fake.asked >= 1, "the child to have asked")
