@@ -23,6 +23,7 @@
 #include "service.h"
 
 #define BACKLOG       1024
+#define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
 #define PATH_ROOM     (sizeof(((struct sockaddr_un *)NULL)->sun_path))
 
@@ -41,6 +42,8 @@ struct fp_listener {
     ev_timer pause;
     LIST_HEAD(, member) members;
     struct fp_listener_counts counts;
+    gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
+    size_t n_groups;
 };
 
 /* ---- connections and their owner ---- */
@@ -95,6 +98,35 @@ void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots)
         fp_connection_set_slots(m->conn, slots);
 }
 
+static bool is_among(gid_t group, const gid_t *groups, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (groups[i] == group)
+            return true;
+    }
+    return false;
+}
+
+/* Has it all the groups by which we open files? */
+static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
+{
+    gid_t theirs[MOST_GROUPS];
+    socklen_t len = sizeof(theirs);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, theirs, &len) == -1)
+        return errno == ENOPROTOOPT;     /* before Linux 4.13 nobody tells */
+    for (size_t i = 0; i < l->n_groups; i++) {
+        if (l->groups[i] != l->settings.gid
+            && !is_among(l->groups[i], theirs, len / sizeof(theirs[0]))) {
+            fp_log(FP_LOG_WARNING, 10, "refusing process %d: this daemon is in group %u and it is "
+                   "not; start the daemon with no groups but those of Apache's children",
+                   (int)peer, (unsigned)l->groups[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /*
  * Only the very identity that we have: for anybody else we would open files
  * with rights that are not theirs.  Root could take it on anyway.
@@ -107,8 +139,10 @@ static bool is_welcome(const struct fp_listener *l, int sock)
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1)
         return false;
-    if (peer.uid == 0 || (peer.uid == s->uid && peer.gid == s->gid))
+    if (peer.uid == 0)
         return true;
+    if (peer.uid == s->uid && peer.gid == s->gid)
+        return has_our_groups(l, sock, peer.pid);
     fp_log(FP_LOG_WARNING, 10, "refusing process %d: it runs as uid %u gid %u, this daemon "
            "answers uid %u gid %u only; set user and group to those of Apache's children",
            (int)peer.pid, (unsigned)peer.uid, (unsigned)peer.gid, (unsigned)s->uid,
@@ -266,6 +300,17 @@ static bool use_passed(struct fp_listener *l)
     return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
 }
 
+static bool learn_groups(struct fp_listener *l)
+{
+    int n = getgroups(MOST_GROUPS, l->groups);
+
+    if (n == -1)
+        fp_log(FP_LOG_ERROR, 8, "cannot learn our groups: %m; start the daemon with fewer");
+    else
+        l->n_groups = (size_t)n;
+    return n != -1;
+}
+
 static bool open_socket(struct fp_listener *l)
 {
     const char *path = l->settings.path;
@@ -300,7 +345,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
     l->acceptable.data = l->pause.data = l;
-    if (!open_socket(l)) {
+    if (!learn_groups(l) || !open_socket(l)) {
         fp_listener_destroy(&l);
         return NULL;
     }

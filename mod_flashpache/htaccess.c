@@ -2,8 +2,10 @@
 #include "config.h"
 #include "htaccess.h"
 
+#include <apr_portable.h>
 #include <apr_strings.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <http_core.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -177,6 +179,45 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
     return APR_SUCCESS;
 }
 
+/* ---- by name ---- */
+
+static apr_status_t file_getch(char *ch, void *param)
+{
+    return apr_file_getc(ch, param);
+}
+
+static apr_status_t file_gets(void *buf, apr_size_t size, void *param)
+{
+    return apr_file_gets(buf, (int)size, param);
+}
+
+static apr_status_t file_close(void *param)
+{
+    return apr_file_close(param);
+}
+
+/*
+ * As core opens and reads it, but without waiting for whoever would write to a FIFO:
+ * one put there would hold a worker for good.  A lease on the file (EAGAIN) is
+ * for core to wait for.
+ */
+static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    apr_file_t *f = NULL;
+    struct stat st;
+
+    if (fd == -1)
+        return errno == EAGAIN ? AP_DECLINED : errno;
+    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+        fp_close(&fd);
+        return APR_EBADF;
+    }
+    apr_os_file_put(&f, &fd, APR_FOPEN_READ | APR_FOPEN_BUFFERED, r->pool);
+    *file = ap_pcfg_open_custom(r->pool, path, f, file_getch, file_gets, file_close);
+    return APR_SUCCESS;
+}
+
 /* -1 where the daemon told nothing of that name. */
 static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
 {
@@ -219,12 +260,13 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
     st = fp_htaccess_tell(r, q, dir, name, &access);
     if (st == FP_ABSENT || st == FP_NOTDIR)
         return fp_status_to_errno(st);
-    if (st == FP_OK) {
-        *full_name = ap_make_full_path(r->pool, dir, name);
+    *full_name = ap_make_full_path(r->pool, dir, name);
+    if (st == FP_OK)
         rv = open_present(r, q, *full_name, access, file);
-    }
-    if (rv != APR_SUCCESS)
+    if (rv == AP_DECLINED) {
         q->access_left = 1;
+        rv = open_by_name(r, *full_name, file);
+    }
     return rv;
 }
 
@@ -341,7 +383,7 @@ void fp_htaccess_keep(request_rec *r)
         struct parsed *p;
 
         name = s != NULL && !beyond ? access_of(q, s) : -1;
-        if (name == -1)
+        if (name == -1 || s->access[name].size > CONTENT_MOST)
             continue;
         p = find(r, q, s, (unsigned)name);
         if (p != NULL)

@@ -7,9 +7,11 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <sys/stat.h>
 
 #include "client.h"
 #include "counters.h"
+#include "fdio.h"
 #include "file.h"
 #include "lease.h"
 #include "mod_flashpache.h"
@@ -20,6 +22,7 @@
 APLOG_USE_MODULE(flashpache);
 
 #define AGAIN "flashpache-again"   /* note: what follows is not ours */
+#define MAX_LINKS 40         /* in one path; the kernel follows no more */
 #define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
 
 /*
@@ -123,12 +126,17 @@ fp_status fp_step_beyond(const struct fp_step *last)
 
 /* ---- is it ours? ---- */
 
+int fp_request_is_again(const request_rec *r)
+{
+    return r->prev != NULL && apr_table_get(r->prev->notes, AGAIN) != NULL;
+}
+
 /* FP_OUTCOMES, or why this request is served without asking. */
 static enum fp_count why_not(const request_rec *r)
 {
     if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
         return FP_COUNT_NOFILE;
-    if (r->prev != NULL && apr_table_get(r->prev->notes, AGAIN) != NULL)
+    if (fp_request_is_again(r))
         return FP_COUNT_CHANGED;
     /* A directory listing's entries, say: httpd does not stat them. */
     if (r->finfo.filetype != APR_NOFILE)
@@ -284,6 +292,16 @@ static int is_news(void)
         && apr_atomic_cas32(&last, now, before) == before;
 }
 
+/* The daemon follows each by itself and has no number of all. */
+static int has_too_many_links(const struct fp_answer *a)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < a->n_steps; i++)
+        n += S_ISLNK(a->steps[i].self.mode);
+    return n > MAX_LINKS;
+}
+
 /* *lease_r, retained for the caller, only with FP_OK. */
 static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
                        struct fp_lease **lease_r, enum fp_source *source_r)
@@ -294,6 +312,10 @@ static fp_status fetch(const struct fp_settings *settings, const char *path, apr
 
     if (st == FP_OK)
         st = a.status;
+    if (st == FP_OK && has_too_many_links(&a)) {
+        fp_close(&a.fd);
+        st = FP_TOODEEP;
+    }
     if (st == FP_OK) {
         *source_r = a.source;
         *lease_r = fp_lease_create(settings, path, len, &a, view);
@@ -335,6 +357,33 @@ static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
     }
     remember(r, lease);
     note(r, FP_COUNT_LEASE);
+}
+
+static apr_status_t release_later(void *data)
+{
+    fp_item_release(data);
+    return APR_SUCCESS;
+}
+
+struct fp_request *fp_request_of_file(const request_rec *r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_request *whole = fp_request_of(r);
+    struct fp_request *q;
+    struct fp_lease *lease;
+    enum fp_source source;
+    apr_size_t len = strlen(r->filename);
+
+    if (whole == NULL || whole->len <= len || memcmp(whole->path, r->filename, len) != 0
+        || !fp_path_is_normal(r->filename, len))
+        return NULL;
+    lease = fp_lease_find(settings, r->filename, len);
+    if (lease == NULL && fetch(settings, r->filename, len, &lease, &source) != FP_OK)
+        return NULL;
+    q = apr_pcalloc(r->pool, sizeof(*q));
+    take(q, lease);
+    apr_pool_cleanup_register(r->pool, &lease->item, release_later, apr_pool_cleanup_null);
+    return q;
 }
 
 static void tell_held(void)

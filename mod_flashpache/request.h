@@ -22,7 +22,7 @@ struct fp_request {
     unsigned n_names;             /* access files told of each directory */
     apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n */
     unsigned access_opened;       /* .htaccess files given to core from memory */
-    int access_left;              /* of one core has to look itself, by name */
+    int access_left;              /* one was looked for by name */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
     int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */
@@ -38,9 +38,15 @@ void fp_request_begin(request_rec *r);
 
 /* Serves the request once more from the beginning, without asking.  OK. */
 int fp_request_again(request_rec *r);
+/* Is it being served once more? */
+int fp_request_is_again(const request_rec *r);
 
 /* What is known for the walk of this very request; NULL: nothing. */
 struct fp_request *fp_request_of(const request_rec *r);
+
+/* For a request with path-info, which was asked about as a whole: what is known of
+ * r->filename.  NULL: nothing. */
+struct fp_request *fp_request_of_file(const request_rec *r);
 
 /* With FlashpacheEngine Shadow: what would have been used; NULL: nothing. */
 struct fp_request *fp_request_shadow(const request_rec *r);

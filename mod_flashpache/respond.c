@@ -4,10 +4,13 @@
 
 #include <ap_mpm.h>
 #include <apr_strings.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <sys/stat.h>
 #include <util_filter.h>
 
 #include "fdio.h"
@@ -36,15 +39,21 @@ static int wants_content(const request_rec *r)
     return (d->content_md5 & 1) != 0;
 }
 
+static int has_path_info(const request_rec *r)
+{
+    return r->path_info != NULL && r->path_info[0] != '\0';
+}
+
 /*
- * Only what core's handler would open: a file, all of the path, asked for by
- * GET or HEAD.  POST, path-info and errors are core's, rules and log lines
+ * Only what core's handler would open: a file, asked for by GET or HEAD.  POST,
+ * path-info that is not accepted and errors are core's, rules and log lines
  * included.
  */
 static int is_plain(const request_rec *r)
 {
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
-        && (r->path_info == NULL || r->path_info[0] == '\0') && !wants_content(r);
+        && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO)
+        && !wants_content(r);
 }
 
 /* As the walk approved it? */
@@ -276,11 +285,62 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* Opening a FIFO waits until somebody writes to it: stock httpd hangs there. */
-static int is_fifo(const request_rec *r)
+/* Opening a FIFO waits until somebody writes to it: stock httpd hangs there.  A
+ * socket cannot be opened, but by now a file may have its name. */
+static int is_refused(const request_rec *r)
 {
-    return r->method_number == M_GET && r->finfo.filetype == APR_PIPE
-        && fp_request_find(r, r->filename) != NULL;
+    return r->method_number == M_GET
+        && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r));
+}
+
+static int refuse(const request_rec *r)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
+                  r->filename);
+    return HTTP_FORBIDDEN;
+}
+
+/* Does the step lead to the same directory, or to a regular file, as before?  Files
+ * may be two, one put in the other's place. */
+static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
+{
+    const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
+
+    if (x == NULL || y == NULL || S_ISLNK(a->self.mode) != S_ISLNK(b->self.mode))
+        return false;
+    if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
+        return true;
+    return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
+        && x->ino == y->ino && x->dev == y->dev;
+}
+
+/*
+ * With path-info core walked by the answer to another question: did that come to the
+ * file the same way?  Then q has what it found.
+ */
+static bool came_same_way(const struct fp_request *walked, const struct fp_request *q)
+{
+    if (walked->n_steps != q->n_steps)
+        return false;
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        if (!is_same_step(fp_request_step(walked, i), fp_request_step(q, i)))
+            return false;
+    }
+    return true;
+}
+
+/* Where core does not know the file it does not tell whether links need their target's
+ * owner (fp_walk_links_allowed), and so such a one is left to it. */
+static bool has_foreign_link(const struct fp_request *q)
+{
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        const struct fp_step *s = fp_request_step(q, i);
+
+        if (S_ISLNK(s->self.mode) && s->self.uid != s->target.uid)
+            return true;
+    }
+    return false;
 }
 
 /* Is the file that bears the name now still the one that the walk approved? */
@@ -319,14 +379,51 @@ static int leave_to_core(request_rec *r)
     return fp_request_again(r);
 }
 
+/* Says what core says where it cannot open the file, without waiting as core would if a
+ * FIFO has its name by now.  DECLINED: it can be opened. */
+static int try_to_open(request_rec *r)
+{
+    int fd = open(r->filename, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st = { .st_mode = S_IFREG };
+
+    if (fd == -1 && errno != EAGAIN) {
+        ap_log_rerror(__FILE__, __LINE__, core_module.module_index, APLOG_ERR, errno, r,
+                      "AH00132: file permissions deny server access: %s", r->filename);
+        return HTTP_FORBIDDEN;
+    }
+    if (fd != -1)
+        fstat(fd, &st);
+    fp_close(&fd);
+    return S_ISREG(st.st_mode) ? DECLINED : refuse(r);
+}
+
 /* The daemon could not open it.  If it is still that file core may try, too. */
 static int deny_unreadable(request_rec *r)
 {
     if (is_unchanged(r))
-        return DECLINED;
+        return try_to_open(r);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0107: file permissions denied access to %s "
                   "when it was looked at", r->filename);
     return HTTP_FORBIDDEN;
+}
+
+/* OK: *q_r is what is known of the file with path-info behind it. */
+static int take_file(request_rec *r, const struct fp_request **q_r)
+{
+    const struct fp_request *q = fp_request_of_file(r);
+    const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
+
+    if (q == NULL)
+        return DECLINED;
+    if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
+        return refuse(r);
+    if (!came_same_way(fp_request_of(r), q))
+        return fp_request_again(r);
+    if (has_foreign_link(q))
+        return DECLINED;
+    fp_walk_fill(&r->finfo, m, r->filename, r->pool);
+    *q_r = q;
+    return OK;
 }
 
 int fp_respond(request_rec *r)
@@ -334,14 +431,16 @@ int fp_respond(request_rec *r)
     const struct fp_request *q;
     int status;
 
-    if (is_fifo(r)) {
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO, which "
-                      "would be waited for", r->filename);
-        return HTTP_FORBIDDEN;
-    }
+    if (is_refused(r))
+        return refuse(r);
     if (!is_plain(r))
         return leave_to_core(r);
     q = fp_request_find(r, r->filename);
+    if (q == NULL && has_path_info(r)) {
+        status = take_file(r, &q);
+        if (q == NULL)
+            return status;
+    }
     if (q == NULL || !is_same(r, q))
         return DECLINED;
     if (q->file == NULL)

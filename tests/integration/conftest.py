@@ -5,7 +5,8 @@ FLASHPACHE_BUILD      build directory (default: the repository's build/)
 FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
                       the tests
 FLASHPACHE_KEEP       1: keep the base directory
-FLASHPACHE_LONG       1: the long form of the soak (test_soak); more: for so many seconds
+FLASHPACHE_LONG       1: the long form of the soak (test_soak; more: for so many seconds) and of the
+                      flood (test_hostile_clients)
 FLASHPACHE_WATCH      ttl: as where no file system is watched (freshness)
 """
 

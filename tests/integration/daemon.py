@@ -45,6 +45,7 @@ class Flashpached:
         self.settings = {"socket": self.socket, "user": USER, "log": "stderr",
                          "log_level": "info", **settings}
         self.process = None
+        self.around = []        # a command that starts it, as some user and groups
         self.write_config()
 
     def write_config(self, extra=""):
@@ -68,7 +69,7 @@ class Flashpached:
     def start(self):
         ready = self.log_text().count(READY)
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command("-f"), stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([*self.around, *self.command("-f")], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True)
 
         def up():

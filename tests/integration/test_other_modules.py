@@ -3,6 +3,8 @@
 identity for each request, Flashpache stays away."""
 
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -10,6 +12,7 @@ import tree
 from fetch import Client
 from httpd import MODULES_DIR, USER
 
+GROUP = "deputy"
 ITK = MODULES_DIR / "mpm_itk.so"
 
 
@@ -27,6 +30,10 @@ def www(base):
     tree.put(root / "homes" / USER / "secret" / ".htaccess", b"Require all denied\n")
     tree.put(root / "homes" / USER / "secret" / "file.html", b"secret\n")
     return root
+
+
+def overrides(www):
+    return f"<Directory {www}>\nAllowOverride All\n</Directory>\n"
 
 
 @pytest.fixture(scope="module")
@@ -75,24 +82,62 @@ def test_same_as_stock(servers, host, path, status):
             assert client.get(path) == expected, f"pass {number}"
 
 
+def assert_off(server):
+    """Everything is served, by httpd alone, and the log says why."""
+    for path, expected in (("/index.html", 200), (f"/homes/{USER}/secret/file.html", 403)):
+        with Client(server.port) as client:
+            status, body = client.get(path)
+        assert status == expected and (status == 403 or body == b"the root\n")
+        entry = server.wait_entries(1)[-1]
+        assert (entry.note, entry.reason) == ("bypass", "disabled")
+    assert "FP0103" in server.error_text()
+
+
 @pytest.mark.needs_flashpache
 @pytest.mark.skipif(not ITK.exists(), reason="needs libapache2-mpm-itk")
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: mpm-itk changes identities")
-def test_with_mpm_itk_flashpache_stays_off(lab, www):
+def test_with_mpm_itk_flashpache_stays_off(lab, www, outcome):
     server = lab.under_test("itk", www, mpm="prefork", config=f"LoadModule mpm_itk_module {ITK}\n"
-                            f"AssignUserID {USER} {USER}\n")
-    with Client(server.port) as client:
-        assert client.get("/index.html") == (200, b"the root\n")
-    entry = server.wait_entries(1)[0]
-    assert (entry.note, entry.reason) == ("bypass", "disabled")
-    assert "FP0103" in server.error_text()
+                            f"AssignUserID {USER} {USER}\n{overrides(www)}")
+    assert_off(server)
+    outcome(GROUP, "httpd with mpm-itk", 2, note="Flashpache stays off")
+
+
+# httpd knows a module by the name of its source.
+CHANGERS = ("mpm_itk", "mod_ruid2", "peruser", "itk")
+SOURCE = """#include <httpd.h>
+#include <http_config.h>
+AP_DECLARE_MODULE(changer) = { STANDARD20_MODULE_STUFF };
+"""
+
+
+def make_module(directory, name):
+    """A module that does nothing, with the name of one that changes identities."""
+    def told(*command):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    (directory / f"{name}.c").write_text(SOURCE)
+    subprocess.run(["cc", "-shared", "-fPIC", *told("apr-1-config", "--includes", "--cppflags"), "-I",
+                    *told("apxs", "-q", "INCLUDEDIR"), "-o", f"{name}.so", f"{name}.c"], cwd=directory, check=True)
+    return directory / f"{name}.so"
 
 
 @pytest.mark.needs_flashpache
-def test_with_chroot_dir_flashpache_stays_off(lab, www):
-    server = lab.under_test("chroot", www, config="ChrootDir /\n")
-    with Client(server.port) as client:
-        assert client.get("/index.html") == (200, b"the root\n")
-    entry = server.wait_entries(1)[0]
-    assert (entry.note, entry.reason) == ("bypass", "disabled")
-    assert "FP0103" in server.error_text()
+@pytest.mark.skipif(not shutil.which("apxs"), reason="needs apxs to make a module")
+@pytest.mark.parametrize("name", CHANGERS)
+def test_with_a_module_that_changes_identities_flashpache_stays_off(lab, www, tmp_path, outcome, name):
+    module = make_module(tmp_path, name)
+    server = lab.under_test(f"with-{name}", www, mpm="prefork",
+                            config=f"LoadModule changer_module {module}\n{overrides(www)}")
+    assert_off(server)
+    outcome(GROUP, f"httpd with a module of the name {name}", 2, note="Flashpache stays off")
+
+
+@pytest.mark.needs_flashpache
+def test_with_chroot_dir_flashpache_stays_off(lab, base, www, outcome):
+    """What httpd's paths lead to is something else for the daemon."""
+    jail = base / "jail"
+    shutil.copytree(www, f"{jail}{www}")
+    tree.put(www / "index.html", b"outside!\n")
+    server = lab.under_test("chroot", www, mpm="prefork", config=f"ChrootDir {jail}\n{overrides(www)}")
+    assert_off(server)
+    outcome(GROUP, "httpd with ChrootDir", 2, note="Flashpache stays off")

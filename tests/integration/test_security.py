@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nobody gets in: no rights beyond the asking Apache's, no descriptor to another request."""
 
+import grp
 import os
 import random
 import threading
@@ -8,12 +9,14 @@ import threading
 import pytest
 
 import tree
+import wire
 from fetch import Client, get
 from httpd import HITS, user_ids
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
+GROUP = "deputy"
 UNIQUE_FILES = 400
 THREADS = 16
 REQUESTS_EACH = 400
@@ -27,6 +30,7 @@ def root(base):
     tree.put(root / "rootdir/file.txt", "in root's directory\n")
     (root / "rootdir").chmod(0o700)
     tree.put(root / "groupshadow.txt", "for group shadow\n", mode=0o040)
+    os.chown(root / "groupshadow.txt", 0, grp.getgrnam("shadow").gr_gid)
     tree.put(root / "excluded/file.txt", "excluded\n")
     tree.put(root / "excluded-not/file.txt", "only its name begins so\n")
     tree.put(root / "inside/file.txt", "inside the roots\n")
@@ -115,7 +119,7 @@ def test_excluded_directory_is_bypassed(server):
     assert note_of(server, "/excluded-not/file.txt") in HITS
 
 
-def test_outside_of_the_roots_is_stock(lab, root):
+def test_outside_of_the_roots_is_stock(lab, root, outcome):
     server = lab.under_test("roots", root, daemon_settings={"roots": [f"{root}/inside"]})
     for _ in range(3):
         mark = server.mark()
@@ -127,6 +131,73 @@ def test_outside_of_the_roots_is_stock(lab, root):
         mark = server.mark()
         assert get(server.port, "/inside/out") == (200, b"outside of the roots\n")
         assert server.wait_entries(1, mark)[-1].note in ("bypass", "fallback")
+    outcome(GROUP, "files outside of the roots, and a link that leads there", 6, note="served as without the daemon")
+
+
+def peers():
+    """(who, uid, gid, further groups, is it refused)"""
+    uid, gid = user_ids()
+    return [("another user", 12345, 12345, [], True), ("another user of the same group", 12345, gid, [gid], True),
+            ("nobody", 65534, 65534, [], True), ("the same user in another group", uid, 12345, [gid], True),
+            ("the same user and group", uid, gid, [], False), ("with more groups", uid, gid, [gid, 12345], False),
+            ("root", 0, 0, [], False)]
+
+
+def test_who_may_ask(server, outcome):
+    """Whatever the socket's and its directory's permissions are by now."""
+    daemon = server.daemon
+    daemon.socket_dir.chmod(0o755)
+    daemon.socket.chmod(0o777)
+    try:
+        before = daemon.counters()["refused"]
+        found = {who: wire.refused_with(uid, gid, groups, daemon.socket) for who, uid, gid, groups, _ in peers()}
+        refused = daemon.counters()["refused"] - before
+    finally:
+        daemon.socket.chmod(0o600)
+        daemon.socket_dir.chmod(0o750)
+    expected = {who: wanted for who, *_, wanted in peers()}
+    outcome(GROUP, "processes of other users and groups connect", len(found),
+            wrong=sum(found[who] != wanted for who, wanted in expected.items()))
+    assert found == expected
+    assert refused == sum(expected.values())
+
+
+def groups_of(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next(line.split()[1:] for line in status if line.startswith("Groups:"))
+
+
+def in_groups(daemon, user, *groups):
+    """The daemon is started as that user in these groups."""
+    uid, gid = (0, 0) if user == "root" else user_ids()
+    daemon.around = ["setpriv", f"--reuid={uid}", f"--regid={gid}", f"--groups={','.join(map(str, groups))}"]
+    return daemon.start()
+
+
+def shadow():
+    return grp.getgrnam("shadow").gr_gid
+
+
+def test_started_by_root_in_more_groups(lab, root, outcome):
+    """They go with root's rights: what only they could read is read by nobody."""
+    daemon = in_groups(lab.daemon("by-root"), "root", 0, shadow())
+    server = lab.flash("by-root-httpd", root, daemon.socket).start()
+    assert {tuple(groups_of(pid)) for pid in daemon.family()} == {(str(user_ids()[1]),)}
+    for _ in range(3):
+        assert get(server.port, "/groupshadow.txt")[0] == 403
+    assert note_of(server, "/groupshadow.txt", 403) in HITS
+    outcome(GROUP, "a daemon that root starts in another group, for a file of that group", 4)
+
+
+def test_started_in_a_group_that_httpd_is_not_in(lab, root, outcome):
+    """It could open more than who asks: so nobody is answered, and httpd serves as without it."""
+    daemon = in_groups(lab.daemon("grouped"), "user", user_ids()[1], shadow())
+    server = lab.flash("grouped-httpd", root, daemon.socket).start()
+    for path, expected in (("/groupshadow.txt", 403), ("/index.html", 200), ("/inside/file.txt", 200)):
+        for _ in range(3):
+            assert note_of(server, path, expected) == "fallback"
+    assert f"this daemon is in group {shadow()}" in daemon.log_text()
+    outcome(GROUP, "a daemon in a group that httpd's children are not in", 9, note="it answers none of them")
 
 
 def test_fifo_is_never_opened(server, root):

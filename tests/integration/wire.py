@@ -116,21 +116,23 @@ def is_closed_by_peer(conn):
 
 
 def refused_as(user, path):
-    """Does the daemon end a connection that this user made? In a child of its own.
-
-    True also when the user cannot even connect.
-    """
+    """Does the daemon end a connection that this user made? True also when the user cannot even connect."""
     entry = pwd.getpwnam(user)
+    return refused_with(entry.pw_uid, entry.pw_gid, [], path)
+
+
+def refused_with(uid, gid, groups, path):
+    """The same of any identity, in a child of its own."""
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            os.setgroups([])
-            os.setgid(entry.pw_gid)
-            os.setuid(entry.pw_uid)
+            os.setgroups(groups)
+            os.setgid(gid)
+            os.setuid(uid)
             with connect(path) as conn:
                 conn.sendall(hello())
-                code = 0 if is_closed_by_peer(conn) else 1
+                code = 1 if receive(conn) else 0
         except OSError as problem:
             code = 0 if isinstance(problem, (PermissionError, ConnectionError)) else 1
         finally:
