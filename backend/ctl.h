@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "proto/wire.h"
 
@@ -65,7 +66,7 @@ enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const
 /* Prints the report of latencies as a table; cuts it. */
 void ctl_print_latency(char *report);
 /* Prints the report of slow lookups, up to so many lines of it; cuts it. */
-void ctl_print_slow(char *report, unsigned most);
+void ctl_print_slow(FILE *to, char *report, unsigned most);
 
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);

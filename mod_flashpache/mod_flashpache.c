@@ -186,5 +186,7 @@ AP_DECLARE_MODULE(flashpache) = {
     fp_settings_merge,
     fp_directives,
     register_hooks,
-    0
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
+    AP_MODULE_FLAG_NONE
+#endif
 };

@@ -333,6 +333,7 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
     struct fp_lease *lease;
     enum fp_source source;
     fp_status st = fetch(settings, path, len, &lease, &source);
+    int level;
 
     note_time(r, began);
     if (st == FP_OK) {
@@ -341,9 +342,10 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
         return;
     }
     note(r, failure(st));
-    ap_log_rerror(APLOG_MARK, is_bypass(st) || !is_news() ? APLOG_DEBUG : APLOG_WARNING,
-                  0, r, "FP0101: no answer from flashpached at %s for %s (%s): serving it as "
-                  "without Flashpache", fp_settings_socket(settings), path, fp_status_text(st));
+    level = is_bypass(st) || !is_news() ? APLOG_DEBUG : APLOG_WARNING;   /* a macro takes it twice */
+    ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
+                  "%s): serving it as without Flashpache", fp_settings_socket(settings), path,
+                  fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
 static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,

@@ -192,7 +192,7 @@ static apr_off_t announced_length(const request_rec *r)
     apr_off_t length;
     char *end;
 
-    if (r->header_only || AP_STATUS_IS_HEADER_ONLY(r->status))
+    if (r->header_only || r->status == HTTP_NO_CONTENT || r->status == HTTP_NOT_MODIFIED)
         return 0;
     if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS
         || *end != '\0' || length < 0)

@@ -112,7 +112,9 @@ def print_config(*pairs):
         lines += [f"User {v['user']}", f"Group {v['group']}"]
     if "flashpache" in v:
         lines += [f"LoadModule flashpache_module \"{v['flashpache']}\"", "FlashpacheEngine On",
-                  f"FlashpacheSocket \"{v['socket']}\""]
+                  f"FlashpacheSocket \"{v['socket']}\"",
+                  "<Location \"/flashpache-status\">", "  SetHandler flashpache-status",
+                  "</Location>"]
     print("\n".join(lines))
 
 

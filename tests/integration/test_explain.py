@@ -25,17 +25,24 @@ HOSTS = {
     "none": ("AllowOverride None", ["--no-htaccess"]),
     "owner": ("AllowOverride All\nOptions -FollowSymLinks +SymLinksIfOwnerMatch", ["--links", "owner"]),
     "nolinks": ("AllowOverride All\nOptions -FollowSymLinks", ["--links", "none"]),
+    "none-owner": ("AllowOverride None\nOptions -FollowSymLinks +SymLinksIfOwnerMatch",
+                   ["--no-htaccess", "--links", "owner"]),
 }
 # name: (virtual host, URL's path, status)
 CASES = {
     "a plain file": ("all", "/plain.txt", 200),
     "no .htaccess files": ("none", f"/deep/{DEEP}/file.txt", 200),
+    "no .htaccess files, a missing file": ("none", f"/deep/{DEEP}/missing", 404),
+    "no .htaccess files, a third index": ("none", "/third/", 200),
+    "no .htaccess files, path-info": ("none", f"/deep/{DEEP}/file.txt/more/info", 404),
+    "no .htaccess files, owners compared": ("none-owner", f"/deep/{DEEP}/file.txt", 200),
     "a file in a deep directory": ("all", f"/deep/{DEEP}/file.txt", 200),
     "behind a linked directory": ("all", "/dirlink/file.txt", 200),
     "a linked file": ("all", "/filelink.txt", 200),
     "a linked file, owners compared": ("owner", "/filelink.txt", 200),
     "behind a linked directory, owners compared": ("owner", "/dirlink/file.txt", 200),
     "a deep file, owners compared": ("owner", f"/deep/{DEEP}/file.txt", 200),
+    "a deep file where no link is allowed": ("nolinks", f"/deep/{DEEP}/file.txt", 200),
     "a linked file where none is allowed": ("nolinks", "/filelink.txt", 403),
     "a missing file": ("all", f"/deep/{DEEP}/missing", 404),
     "a missing file, owners compared": ("owner", f"/deep/{DEEP}/missing", 404),
@@ -48,6 +55,9 @@ CASES = {
     "a directory with its third index": ("all", "/third/", 200),
     "a directory with its third index, owners compared": ("owner", "/third/", 200),
     "an .htaccess file": ("all", "/access/file.txt", 200),
+    "an .htaccess file in each directory": ("all", f"/each/{DEEP}/file.txt", 200),
+    "what an .htaccess file denies": ("all", "/denied/file.txt", 403),
+    "a missing file, .htaccess in each directory": ("all", f"/each/{DEEP}/missing", 404),
     "a directory that may not be passed": ("all", "/closed/file.txt", 403),
     "what is encoded": ("all", "/with%20blank.txt", 200),
     "a dangling link": ("all", "/dangling", 403),
@@ -66,6 +76,11 @@ def root(base):
     tree.put(root / "third/third.html", "third\n")
     tree.put(root / "access/.htaccess", "Options +FollowSymLinks\n")
     tree.put(root / "access/file.txt", "with\n")
+    tree.put(root / "denied/.htaccess", "Require all denied\n")
+    tree.put(root / "denied/file.txt", "denied\n")
+    tree.put(root / "each" / DEEP / "file.txt", "each\n")
+    for depth in range(DEEP.count("/") + 1):
+        tree.put(root / "each" / DEEP[:2 * depth + 1] / ".htaccess", "AddType text/x-test tst\n")
     tree.put(root / "closed/file.txt", "closed\n")
     (root / "closed").chmod(0o700)
     os.symlink("deep/a", root / "dirlink")
@@ -134,6 +149,8 @@ def test_what_is_said_is_what_stock_asks(asked, daemon, flashpachectl, root, nam
                   "--index", "third.html", *HOSTS[host][1], f"http://{host}{path}")
     said = [match.groups() for match in map(SAID.match, out.splitlines()) if match]
     assert asked[name], "the trace sees nothing"
+    if "denies" in name:        # what .htaccess files say is not read
+        assert said.pop() == ("open", f"{root}{path}")
     assert [call for call in said if call[1].startswith(str(root))] == asked[name], out
 
 

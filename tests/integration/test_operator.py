@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators are told: statistics in all formats, slow lookups, hot paths, status, check, lookup."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -197,6 +203,14 @@ def test_slow_log_can_be_off(lab, base, flashpachectl, slow_directory):
         assert "FP0046" not in daemon.log_text()
 
 
+def test_daemon_that_is_away_is_told(lab, root):
+    server = lab.under_test("away", root)
+    server.daemon.stop()
+    assert get(server.port, "/one.txt")[0] == 200
+    told = [line for line in server.error_log.read_text().splitlines() if "FP0101" in line]
+    assert len(told) == 1 and str(server.daemon.socket) in told[0], told
+
+
 # commands
 
 def test_path_that_is_too_deep_behind_a_link(lab, base, flashpachectl):
@@ -252,6 +266,31 @@ def test_hot_paths(server, root, ctl):
     hot = out.split("asked  path\n")[1].splitlines()[0].split()
     assert hot[1] == str(root / "two.txt") and int(hot[0]) > 100
     assert ctl("top", "--times", "2").count("hits/s") == 2
+
+
+def on_terminal(command, rows, columns):
+    """The lines that a command leaves on a terminal of this size."""
+    control, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+    subprocess.run(command, stdout=terminal, check=True, timeout=30)
+    os.close(terminal)
+    text = b""
+    with contextlib.suppress(OSError), open(control, "rb", buffering=0) as screen:
+        while part := screen.read(65536):       # at the end: EIO
+            text += part
+    return re.sub(r"\x1b\[[A-Z]", "", text.decode()).splitlines()
+
+
+def test_top_fits_the_terminal(server, root, flashpachectl):
+    """Nothing wraps, and its first line is on the screen, however much there is to show."""
+    long = tree.put(root / ("a-long-name" * 20), "x\n")
+    with wire.greet(server.daemon.socket) as conn:
+        for number in range(400):
+            wire.ask(conn, wire.whole_lookup(long if number % 2 else root / f"absent{number % 20}"))
+    program = flashpachectl("--version").args[0]
+    lines = on_terminal([program, "-s", server.daemon.socket, "top", "-n", "1"], rows=24, columns=80)
+    assert len(lines) < 24 and max(map(len, lines)) == 80, lines
+    assert "hits/s" in lines[0] and any("..." in line and line.endswith("a-long-name") for line in lines)
 
 
 def test_level_of_the_log(lab, flashpachectl):

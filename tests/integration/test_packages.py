@@ -150,12 +150,13 @@ def test_installed_used_and_purged(packages, clean):
         assert clean.get("/page.txt") == "a page\n"
     notes = clean.notes(4)
     assert notes[0] == "-" and set(notes[2:]) <= HITS, notes
+    assert "<title>Flashpache</title>" in clean.get("/flashpache-status")
 
     clean.run("kill $(cat /run/flashpache/pid)")
     clean.apt(f"purge {' '.join(PACKAGES)}")
     clean.run("apachectl configtest && apachectl restart")
     assert clean.get("/page.txt") == "a page\n"
-    assert clean.notes(5)[-1] == "-"
+    assert clean.notes(6)[-1] == "-"
     assert "flashpache" not in clean.run("apachectl -M")
     assert not left_behind(clean.root)
     clean.run("apachectl stop")

@@ -230,12 +230,26 @@ START_TEST(files_that_cannot_be_read)
 }
 END_TEST
 
+/* The kernel does not tell a chroot of the mount that its root lies in. */
+static bool root_is_told(void)
+{
+    struct statx st;
+
+    ck_assert_int_eq(statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &st), 0);
+    if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+        return true;
+    fprintf(stderr, "SKIPPED: / is no mount point here: a chroot\n");
+    return false;
+}
+
 /* The table says what statx() says. */
 START_TEST(this_system)
 {
     static const char *const paths[] = { "/", "/proc", "/dev", "/sys" };
     struct statx st;
 
+    if (!root_is_told())
+        return;
     mounts = fp_mounts_create(NULL, &general, NULL);
     ck_assert_ptr_nonnull(mounts);
     ck_assert_uint_ge(fp_mounts_count(mounts), 1);
@@ -584,7 +598,7 @@ END_TEST
 /* Mounts of our own, which nobody else sees.  False where we may not. */
 static bool enter_namespace(void)
 {
-    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == -1)
+    if (!root_is_told() || unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == -1)
         return false;
     ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
     mounts = fp_mounts_create(NULL, &general, view);
