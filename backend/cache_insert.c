@@ -236,7 +236,8 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     return false;
 }
 
-/* May it have changed since the walk began that saw it? */
+/* Was a change told since the walk began that saw it?  What is not watched in every respect
+ * is told of in others. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -274,7 +275,7 @@ static void set_life(struct fp_cache *c, struct fp_entry *e, size_t step, const 
 
     e->watched = is_watched(e, step, seen);
     e->life_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
-    if (e->watched && has_changed(c, e, step, seen)) {
+    if (seen->evidence != NULL && has_changed(c, e, step, seen)) {
         fp_entry_disbelieve(c, e);
         return;
     }

@@ -18,7 +18,7 @@
 
 #define MAX_DEADLINE_MS 60000u
 #define SHED_FILES 64           /* descriptors given back when there is none */
-#define SLOW_MS    25u           /* a walk that took longer may have been overtaken */
+#define SLOW_MS    25u           /* who asks so long after a walk began may know better */
 
 static void make_key(char *key, const struct fp_lookup *l, unsigned names)
 {
@@ -122,13 +122,25 @@ void fp_walk_answer_all(struct fp_walk *w, const struct fp_answer *a)
         answer_waiter(wt, a);
 }
 
+TAILQ_HEAD(walks, fp_walk);
+
 static void go_on(struct fp_walk *w, fp_status parent_status);
+
+static void let_go_on(struct walks *children, fp_status parent_status)
+{
+    struct fp_walk *child;
+
+    while ((child = TAILQ_FIRST(children)) != NULL) {
+        TAILQ_REMOVE(children, child, sibling);
+        child->follows = false;
+        go_on(child, parent_status);
+    }
+}
 
 void fp_walk_end(struct fp_walk *w, const struct fp_answer *a)
 {
-    TAILQ_HEAD(, fp_walk) children = TAILQ_HEAD_INITIALIZER(children);
+    struct walks children = TAILQ_HEAD_INITIALIZER(children);
     fp_status st = a->status;
-    struct fp_walk *child;
 
     TAILQ_CONCAT(&children, &w->children, sibling);
     fp_walk_remove(w->dispatch, w);
@@ -137,11 +149,7 @@ void fp_walk_end(struct fp_walk *w, const struct fp_answer *a)
     fp_walk_answer_all(w, a);
     fp_close(&w->base.fd);
     free(w);
-    while ((child = TAILQ_FIRST(&children)) != NULL) {
-        TAILQ_REMOVE(&children, child, sibling);
-        child->follows = false;
-        go_on(child, st);
-    }
+    let_go_on(&children, st);
 }
 
 static void end_walk_without(struct fp_walk *w, fp_status why)
@@ -373,37 +381,44 @@ static void end_walk_from_base(struct fp_walk *w, struct fp_answer *a, const str
         end_walk_without(w, st);
 }
 
-/* True when it is over, or goes on: the cache has the answer, or another walk looks. */
-static bool end_or_repeat(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *trail,
-                          uint64_t began_ms)
-{
-    bool failed = fp_guard_is_failure(a);
-
-    keep(w, a, trail, began_ms);
-    if (end_walk_from_cache(w))
-        return true;
-    if (w->repeated || failed || fp_now_ms() - began_ms <= SLOW_MS)
-        return false;
-    w->repeated = true;
-    return submit_from_root(w) == FP_OK;
-}
-
 /*
  * What the cache does not keep has changed while it was looked at, or is an
- * error: it is told as it was seen.  But if the look was long ago, some may
- * have asked after the change: once again, then.  A directory's descriptor is
- * for us, not for who asks.
+ * error: it is told as it was seen, to those who asked before that can have been
+ * over.  For the others it is looked at once again: true when there are any.
  */
+static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint64_t began_ms)
+{
+    struct walks children = TAILQ_HEAD_INITIALIZER(children);
+    struct fp_waiter *wt;
+
+    if (fp_guard_is_failure(a))
+        return false;
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
+        answer_waiter(wt, a);
+    if (wt == NULL)
+        return false;
+    TAILQ_CONCAT(&children, &w->children, sibling);
+    if (submit_from_root(w) != FP_OK)
+        end_walk_without(w, FP_BUSY);
+    let_go_on(&children, FP_OK);
+    return true;
+}
+
+/* A directory's descriptor is for us, not for who asks. */
 static void end_walk_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *trail,
                                uint64_t began_ms)
 {
     bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    bool current = is_current(w, a);
     int fd = a->fd != -1 && !place ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
-    if (!is_current(w, a) || !end_or_repeat(w, a, trail, began_ms)) {
+    if (current)
+        keep(w, a, trail, began_ms);
+    if (!current || !end_walk_from_cache(w)) {
         fp_close(&a->fd);
         a->fd = fd;
-        fp_walk_end(w, a);
+        if (!current || !repeat_for_others(w, a, began_ms))
+            fp_walk_end(w, a);
         a->fd = -1;
     }
     fp_close(&fd);
@@ -472,6 +487,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     wt->dispatch = w->dispatch;
     wt->loop = w->dispatch->loop;
     wt->id = id;
+    wt->asked_ms = fp_now_ms();
     ev_timer_init(&wt->deadline, on_deadline, patience(deadline_ms), 0.);
     wt->deadline.data = wt;
     ev_timer_start(wt->loop, &wt->deadline);

@@ -40,7 +40,6 @@ struct fp_walk {
     struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
     uint32_t mount;                /* where it is expected to be */
     bool follows;                  /* it is one of its directory's children */
-    bool repeated;                 /* what it saw changed meanwhile, once already */
     unsigned waited;               /* questions that waited for it, until now */
     unsigned names;                /* number of the list, 0: none */
     LIST_ENTRY(fp_walk) orphan;    /* while it is not in the table */
@@ -59,7 +58,7 @@ struct fp_waiter {
     struct fp_connection *conn;
     struct ev_loop *loop;
     struct fp_dispatch *dispatch;
-    uint64_t id;
+    uint64_t id, asked_ms;
     ev_timer deadline;
 };
 

@@ -5,9 +5,11 @@ FLASHPACHE_BUILD      build directory (default: the repository's build/)
 FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
                       the tests
 FLASHPACHE_KEEP       1: keep the base directory
-FLASHPACHE_LONG       1: the long form of the soak (test_soak; more: for so many seconds) and of the
-                      flood (test_hostile_clients)
+FLASHPACHE_LONG       1: the long forms of soak and leaks (test_soak, test_leaks; more: for so many
+                      seconds) and of the flood (test_hostile_clients)
+FLASHPACHE_SEED       of the soak's random faults
 FLASHPACHE_WATCH      ttl: as where no file system is watched (freshness)
+FLASHPACHE_SANITIZE   address or thread: the build is such a one (sanitizer)
 """
 
 import os
@@ -23,6 +25,7 @@ import pytest
 sys.dont_write_bytecode = True
 
 import reliability  # noqa: E402
+import sanitizer  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
 from daemon import Flashpached  # noqa: E402
 from httpd import APACHE, Httpd, make_certificate  # noqa: E402
@@ -36,6 +39,7 @@ MPMS = ("prefork", "worker", "event")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
+    config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
 
 
 def pytest_collection_modifyitems(items):
@@ -48,6 +52,8 @@ def pytest_collection_modifyitems(items):
                                              "FLASHPACHE_APACHE"))
         elif SELFCHECK and item.get_closest_marker("needs_flashpache"):
             item.add_marker(pytest.mark.skip(reason="FLASHPACHE_SELFCHECK=1: stock only"))
+        elif sanitizer.KIND and (marker := item.get_closest_marker("not_sanitized")):
+            item.add_marker(pytest.mark.skip(reason=f"FLASHPACHE_SANITIZE: {marker.args[0]}"))
 
 
 def built(*candidates):
@@ -74,9 +80,20 @@ def base():
     """A directory that www-data can pass, unlike pytest's own."""
     path = Path(tempfile.mkdtemp(prefix="flashpache-it-"))
     path.chmod(0o755)
+    sanitizer.begin(path / "sanitizer")
     yield path
+    late = sanitizer.new_reports()
     if os.environ.get("FLASHPACHE_KEEP") != "1":
         remove_tree(path)
+    assert not late, "\n".join(late)
+
+
+@pytest.fixture(autouse=True)
+def no_report():
+    """Whatever a sanitizer reports fails the test during which it did."""
+    yield
+    found = sanitizer.new_reports()
+    assert not found, "\n".join(found)
 
 
 @pytest.fixture(scope="session")
@@ -126,8 +143,10 @@ def outcome():
 
 
 def crashes_of(server):
-    """A child that crashed costs one client its answer, and nobody else notices."""
-    return [line for line in getattr(server, "error_text", str)().splitlines() if "exit signal" in line]
+    """A child that crashed costs one client its answer, and nobody else notices. UBSan's last words,
+    unlike those of the other sanitizers, stand in the log."""
+    text = server.error_text() if isinstance(server, Httpd) else server.log_text()
+    return [line for line in text.splitlines() if "exit signal" in line or "runtime error:" in line]
 
 
 class Lab:
@@ -174,12 +193,13 @@ class Lab:
                 one.stop()
             except Exception as problem:  # end the others too, then say it
                 problems.append(problem)
-            if getattr(one, "module", None):
+            if getattr(one, "module", one):
                 crashes = crashes_of(one)
             if crashes:
-                problems.append(f"{one.name}: {crashes}")
+                problems.append(f"{one.dir.name}: {crashes}")
         self.started = []
-        assert not problems, problems
+        problems += sanitizer.new_reports()
+        assert not problems, "\n".join(map(str, problems))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import procs
+import sanitizer
 from httpd import USER, user_ids
 from waiting import wait_for
 
@@ -70,7 +71,8 @@ class Flashpached:
         ready = self.log_text().count(READY)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*self.around, *self.command("-f")], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, start_new_session=True)
+                                            stdout=log, stderr=log, start_new_session=True,
+                                            env=sanitizer.environment())
 
         def up():
             if self.process.poll() is not None:
@@ -98,6 +100,7 @@ class Flashpached:
             return None
         pid = self.process.pid
         self.process.send_signal(signal.SIGCONT)
+        sanitizer.look_for_leaks(pid)
         self.process.terminate()
         try:
             return self.process.wait(timeout)

@@ -11,6 +11,7 @@ from collections import namedtuple
 from pathlib import Path
 
 import procs
+import sanitizer
 from waiting import wait_for
 
 APACHE = os.environ.get("FLASHPACHE_APACHE") or shutil.which("apache2") or shutil.which("httpd") or ""
@@ -157,7 +158,8 @@ MaxKeepAliveRequests 0
     def check(self):
         """apache2 -t with this configuration: the completed process."""
         return subprocess.run([APACHE, "-t", "-f", str(self.write_config())],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=30,
+                              env=sanitizer.environment())
 
     # Life
 
@@ -177,7 +179,8 @@ MaxKeepAliveRequests 0
         # A session of its own: prefork ends its whole process group on SIGTERM.
         self.process = subprocess.Popen([APACHE, "-DFOREGROUND", "-f", str(self.write_config())],
                                         stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                        start_new_session=True)
+                                        start_new_session=True,
+                                        env=sanitizer.environment())
         out.close()
 
     def _answers(self):
@@ -200,6 +203,7 @@ MaxKeepAliveRequests 0
     def stop(self):
         if self.process is None:
             return
+        sanitizer.look_for_leaks(self.process.pid)
         procs.end(self.process)
         self.process = None
 

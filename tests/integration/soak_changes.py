@@ -44,11 +44,13 @@ class Changer:
         self.history.append((before, after, key, tuple(value) if key[0] == "file" else value))
 
     def run(self, rate, seconds):
-        """Changes evenly spread; a late one is made at once, so the rate holds."""
+        """Changes evenly spread; a late one is made at once, so the rate holds where the machine can."""
         begin = time.monotonic()
         kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
         for number in range(int(rate * seconds)):
             time.sleep(max(0, begin + number / rate - time.monotonic()))
+            if time.monotonic() > begin + seconds:
+                break
             if self.later and self.later[0][0] <= time.monotonic():
                 _, _, undo = heapq.heappop(self.later)
                 undo()

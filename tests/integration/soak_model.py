@@ -17,17 +17,19 @@ FOREVER = float("inf")
 WHOLE, CUT, NOTHING, ODD = range(4)
 KINDS = ("whole", "cut", "nothing", "odd")
 TOLD_S = 0.3            # how far back a verdict's explanation goes
-RECORD = struct.Struct("<ddIHBBII")
+RECORD = struct.Struct("<ddIHBBIIB")
 # start, end: time.monotonic(). number: of the path. length: of the body, for CUT as promised.
-Record = namedtuple("Record", "start end number status kind which version length")
+# fell_back: httpd served it as without Flashpache.
+Record = namedtuple("Record", "start end number status kind which version length fell_back", defaults=(False,))
 # true: as something was at one moment. cut: it ended early because a shorter file was there then;
 # halves: two versions of which one was written over the other; link: 403 because a symbolic link
 # was removed between two looks at it: stock has these races too.
 # mixed: no single moment was so, but each part was true at some moment. spliced: the length of one
 # moment and the bytes of another (then zeros, if those are fewer), as when a file is looked at,
 # replaced and opened.
+# stock: none of these, of what fell back: stock looks and opens at two moments.
 # stale, torn, lost: never.
-VERDICTS = ("true", "mixed", "spliced", "cut", "halves", "link", "stale", "torn", "lost")
+VERDICTS = ("true", "mixed", "spliced", "cut", "halves", "link", "stock", "stale", "torn", "lost")
 WRONG = ("stale", "torn", "lost")
 
 
@@ -125,6 +127,8 @@ class Model:
                 for fields in RECORD.iter_unpack(chunk):
                     record = Record(*fields)
                     verdict = self.judge(record, odd.get((record.start, record.number)))
+                    if record.fell_back and verdict in ("spliced", "stale"):
+                        verdict = "stock"
                     counts[verdict] += 1
                     counts[record.status] += 1
                     if verdict in WRONG + ("mixed", "spliced") and len(examples) < 10:

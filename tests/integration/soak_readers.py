@@ -18,6 +18,7 @@ from soak_model import CUT, NOTHING, ODD, RECORD, WHOLE
 
 ZIPF = 0.9
 BATCH = 1 << 16
+SERVED = "x-served"         # the header with the module's note, if the server is told to send it
 
 
 class Zipf:
@@ -40,12 +41,13 @@ class Asked:
         self.connect()
 
     def connect(self):
+        self.answers = 0
         self.socket = socket.create_connection(("127.0.0.1", self.port), 30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, number, path):
+    def ask(self, number, path, start=None):
         self.number, self.data, self.head = number, bytearray(), None
-        self.start = time.monotonic()
+        self.start = start or time.monotonic()
         self.socket.sendall(request(path))
 
     def ready(self):
@@ -65,10 +67,14 @@ class Asked:
 
 
 class Reader:
-    """Asks at random until the time is over; write() then has the records on disk."""
+    """Asks at random until the time is over; write() then has the records on disk.
 
-    def __init__(self, layout, choose, port, connections, rate, seed, records):
-        self.layout, self.choose, self.rate = layout, choose, rate
+    again: ask once more where a connection that was used before ends without a byte, as clients do: a
+    graceful restart may close it just then.
+    """
+
+    def __init__(self, layout, choose, port, connections, rate, seed, records, again=False):
+        self.layout, self.choose, self.rate, self.again = layout, choose, rate, again
         self.random = random.Random(seed)
         self.records, self.packed, self.odd = open(records, "wb"), bytearray(), {}
         self.poll = select.epoll()
@@ -98,15 +104,19 @@ class Reader:
                     self.done(one, whole)
         self.flush()
 
-    def ask(self, one, number):
+    def ask(self, one, number, start=None):
         try:
-            one.ask(number, self.layout.path(number))
+            one.ask(number, self.layout.path(number), start)
         except (BrokenPipeError, ConnectionResetError):
             pass                                # read as a connection that ended
 
     def done(self, one, whole):
         end = time.monotonic()
+        if self.again and not whole and not one.data and one.answers:
+            self.once_more(one)
+            return
         self.keep(one, end, whole)
+        one.answers += 1
         if whole and one.head[1].get("connection") != "close":
             self.idle.append(one)
         else:
@@ -122,12 +132,18 @@ class Reader:
         one.connect()
         self.add(one)
 
+    def once_more(self, one):
+        self.renew(one)
+        self.idle.remove(one)
+        self.ask(one, one.number, one.start)
+
     def keep(self, one, end, whole):
         status, length = (one.head[0], int(one.head[1]["content-length"])) if one.head else (0, 0)
         kind, which, version = self.judge(one, status, length, whole)
         if status != 200 and kind == WHOLE:
             length = 0
-        self.packed += RECORD.pack(one.start, end, one.number, status, kind, which, version, length)
+        fell_back = one.head is not None and one.head[1].get(SERVED) == "fallback"
+        self.packed += RECORD.pack(one.start, end, one.number, status, kind, which, version, length, fell_back)
         if len(self.packed) > BATCH:
             self.flush()
 
@@ -152,9 +168,9 @@ class Reader:
         self.packed.clear()
 
 
-def run(layout, choose, port, connections, rate, seed, seconds, records):
+def run(layout, choose, port, connections, rate, seed, seconds, records, again=False):
     """A process's body."""
-    reader = Reader(layout, choose, port, connections, rate, seed, records)
+    reader = Reader(layout, choose, port, connections, rate, seed, records, again)
     reader.run(seconds)
     with open(f"{records}.odd", "wb") as out:
         marshal.dump(reader.odd, out)

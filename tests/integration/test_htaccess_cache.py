@@ -118,6 +118,7 @@ def memory_kib(server):
     return found
 
 
+@pytest.mark.not_sanitized("its memory is the sanitizer's as well")
 def test_every_answer_is_of_one_version_and_memory_levels_off(lab, root):
     server = lab.under_test("rewritten", root, mpm="event", config=config(root), daemon_settings={"ttl_ms": 10})
     with Asking(server) as asking:

@@ -227,6 +227,7 @@ def test_rig_is_set_up_and_removed(name, base):
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_one_server_is_measured(base):
     if not (BUILD / "tests/lab/flashpache-bench").exists() or not servers.MODULE.exists():
         pytest.fail(f"not built in {BUILD}: run make")

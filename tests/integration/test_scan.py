@@ -66,6 +66,7 @@ def memory_kib(pid):
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
 
 
+@pytest.mark.not_sanitized("its memory is the sanitizer's as well")
 def test_a_scan_leaves_the_hot_files(server):
     ask_all(server, hot(), 200)
     ask_all(server, hot(), 200)

@@ -284,6 +284,7 @@ def calls(server, log):
             if name not in ("wait4", "pselect6", "select", "read", "poll", "restart_syscall")}
 
 
+@pytest.mark.not_sanitized("the sanitizer's calls are not ours")
 def test_off_makes_no_call_more(scheduled, base, root, lab):
     off = scheduled.server("prefork", "stock", "FlashpacheSchedule Off\n", tls=None, limits=ONE_CHILD)
     plain = lab.stock("plain", root, mpm="prefork", limits=ONE_CHILD, config="EnableSendfile On\n").start()

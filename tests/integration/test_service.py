@@ -298,6 +298,7 @@ def use_everything(daemon, root):
     wait_for(lambda: "reread" in daemon.log_text(), "the reload")
 
 
+@pytest.mark.not_sanitized("the sanitizer's calls are not ours")
 def test_no_call_of_daemon_or_helpers_is_filtered(unit, manager, base):
     """Started as the unit starts it; asked, a helper killed, reloaded, ended."""
     if not shutil.which("strace") or not shutil.which("setpriv"):

@@ -72,6 +72,7 @@ def pair(slow_root, lab, override):
                                  daemon_settings={"ttl_ms": 60000}, **options)
 
 
+@pytest.mark.not_sanitized("it compares speeds")
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("override", ("None", "All"))
 def test_a_hit_is_far_faster_than_stock(slow_root, lab, override):

@@ -433,6 +433,19 @@ START_TEST(name_of_a_link_that_changed_meanwhile)
 }
 END_TEST
 
+/* What it leads to may not be read, so that is not watched; the name's change was told all the same. */
+START_TEST(link_to_a_closed_directory_that_changed_meanwhile)
+{
+    const uint64_t began = kit_now_ms;
+
+    walk("/k/L", "ddL");
+    trail.origins[2].watch.len = 0;
+    change("/k", "L", true);
+    insert_as("/k/L", 0, began);
+    ck_assert(!known("/k/L"));
+}
+END_TEST
+
 START_TEST(access_file_that_changed_meanwhile)
 {
     const uint64_t began = kit_now_ms;
@@ -589,6 +602,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_changed_elsewhere_meanwhile_is_no_reason);
     tcase_add_test(t, directory_in_which_something_changed_meanwhile);
     tcase_add_test(t, name_of_a_link_that_changed_meanwhile);
+    tcase_add_test(t, link_to_a_closed_directory_that_changed_meanwhile);
     tcase_add_test(t, access_file_that_changed_meanwhile);
     tcase_add_test(t, watch_that_was_given_up_meanwhile);
     t = unit_add_case(s, "end", setup, teardown, 0);

@@ -190,6 +190,30 @@ START_TEST(forgotten_twice)
 }
 END_TEST
 
+/* So long that what a walk saw may have been over before somebody asked. */
+#define SLOW_MS 30
+
+/* Nothing that is seen is believed for long: each walk must be made for those who ask late, too. */
+START_TEST(overtaken_again_and_again)
+{
+    root_ttl_ms = 1;
+    ask(&early, "/");
+    unit_sleep_ms(SLOW_MS);
+    ask(&other, "/");
+    finish("/", "d");
+    ck_assert_uint_eq(early.last_ino, ino_of("/", '0'));
+    ck_assert(!other.answered);
+    unit_sleep_ms(SLOW_MS);
+    ask(&late, "/");
+    finish("/", "d1");
+    ck_assert_uint_eq(other.last_ino, ino_of("/", '1'));
+    ck_assert(!late.answered);
+    unit_sleep_ms(SLOW_MS);
+    finish("/", "d2");
+    ck_assert_uint_eq(late.last_ino, ino_of("/", '2'));
+}
+END_TEST
+
 /* ---- looking again ---- */
 
 /* Half of this is a moment in which a test may do what it does. */
@@ -319,6 +343,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, asker_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);
+    tcase_add_test(t, overtaken_again_and_again);
     t = unit_add_case(s, "looking_again", setup, teardown, 20);
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);

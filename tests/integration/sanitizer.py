@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The integration tests in a sanitized build: what is preloaded, and the reports that fail a test.
+
+FLASHPACHE_SANITIZE  address or thread: FLASHPACHE_BUILD is such a build (scripts/sanitize integration)
+"""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import procs
+from waiting import wait_for
+
+KIND = os.environ.get("FLASHPACHE_SANITIZE", "")
+RUNTIMES = {"": (), "address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}[KIND]
+# Reports go to files, one of each process; a leak ends nobody with another status than its own.
+# httpd's own accesses tell nothing about races: how its threads pass memory on was not instrumented.
+COMMON = "log_path={reports}/report:log_exe_name=1:exitcode=0"
+OPTIONS = {"ASAN_OPTIONS": ":detect_leaks=1:quarantine_size_mb=16",
+           "TSAN_OPTIONS": ":report_signal_unsafe=0:ignore_noninstrumented_modules=1"}
+
+reports = None          # the directory
+seen = set()
+
+
+def begin(directory):
+    """Have every process that is started from here on report to this directory."""
+    global reports
+    if not KIND:
+        return
+    reports = directory
+    reports.mkdir()
+    reports.chmod(0o1777)
+    for name, options in OPTIONS.items():
+        os.environ[name] = COMMON.format(reports=reports) + options
+    os.environ["FLASHPACHE_REPORTS"] = str(reports)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", reports / "leakcheck.so",
+                    Path(__file__).with_name("leakcheck.c")], check=True)
+
+
+def environment():
+    """For a server: httpd knows nothing of the runtimes that our module needs."""
+    if not KIND:
+        return None
+    found = [subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
+                            text=True).stdout.strip() for name in RUNTIMES]
+    return {**os.environ, "LD_PRELOAD": ":".join([*found, str(reports / "leakcheck.so")])}
+
+
+def look_for_leaks(pid):
+    """Have the helpers below a process, and who makes them, look for leaks now: they never come to
+    exit(). One that is stopped, or hangs in the kernel, cannot."""
+    if KIND != "address":
+        return
+    asked = {p: reports / f"looked.{p}" for p, comm in procs.descendants(pid).items()
+             if comm in ("fp-helper", "fp-spawner") and procs.state(p) == "S"}
+    for one, sign in asked.items():
+        sign.unlink(missing_ok=True)
+        os.kill(one, signal.SIGRTMAX)
+    wait_for(lambda: all(sign.exists() or not procs.state(p) for p, sign in asked.items()),
+             "helpers to look for leaks", 60)
+
+
+def for_us(path):
+    """The part of a report that concerns us. httpd and the libraries that it loads hold what they got
+    until they end, and the kernel holds slowfs's nodes; so of leaks only those of our programs and our module."""
+    text = path.read_text(errors="replace")
+    if path.name.startswith("report.flashpache") or "detected memory leaks" not in text:
+        return text
+    leaks = re.split(r"\n(?=(?:Direct|Indirect) leak of )", text)[1:]
+    return "\n".join(leak for leak in leaks if "mod_flashpache" in leak)
+
+
+def new_reports():
+    """[text] of the reports that nobody asked for before."""
+    if not KIND:
+        return []
+    new = set(reports.glob("report.*")) - seen
+    seen.update(new)
+    return [text for text in map(for_us, sorted(new)) if text]
