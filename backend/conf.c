@@ -47,7 +47,7 @@ static const struct { const char *key; long def, min, max; } numbers[] = {
     { "max_descriptors", 0, 0, 100000000 },
     { "max_connections", 4096, 1, 1000000 },
     { "max_queue", 4096, 1, 1000000 },
-    { "max_inflight", 4096, 1, 1000000 },
+    { "max_inflight", 4096, 4, 1000000 },
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 #define OTHERS 10             /* the settings that are no numbers */

@@ -25,7 +25,9 @@
 #define BACKLOG       1024
 #define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
+#define AGAIN_SECONDS 1.      /* between two attempts to be in our place again */
 #define PATH_ROOM     (sizeof(((struct sockaddr_un *)NULL)->sun_path))
+#define LOCK_ROOM     (PATH_ROOM + 8)
 
 /* So that a connection can be found again when all have to go. */
 struct member {
@@ -40,6 +42,8 @@ struct fp_listener {
     int sock, lock;
     ev_io acceptable;
     ev_timer pause;
+    ev_stat place;                /* where the socket is, unless it was passed */
+    ev_timer again;               /* while there is nothing */
     LIST_HEAD(, member) members;
     struct fp_listener_counts counts;
     gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
@@ -181,8 +185,9 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
         return;
     }
     if (l->counts.open >= l->settings.max_connections) {
-        fp_log(FP_LOG_WARNING, 12, "refusing a connection: there are max_connections = %zu "
-               "already", l->settings.max_connections);
+        fp_log(FP_LOG_WARNING, 12, "refusing a connection: there are %zu already; raise "
+               "max_connections, of which the limit on descriptors allows a quarter of itself",
+               l->settings.max_connections);
     } else if (is_welcome(l, sock)) {
         admit(l, sock);
         return;
@@ -221,6 +226,11 @@ static bool check_directory(const struct fp_listener_settings *s)
     return true;
 }
 
+static void lock_name(const char *path, char name[LOCK_ROOM])
+{
+    snprintf(name, LOCK_ROOM, "%s.lock", path);
+}
+
 static void name_holder(const char *lock_path)
 {
     char pid[16] = "";
@@ -237,10 +247,10 @@ static void name_holder(const char *lock_path)
 /* Held as long as we live; also tells two daemons from a socket left behind. */
 static int take_lock(const char *path)
 {
-    char name[PATH_ROOM + 8], pid[16];
+    char name[LOCK_ROOM], pid[16];
     int fd, n;
 
-    snprintf(name, sizeof(name), "%s.lock", path);
+    lock_name(path, name);
     fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd == -1) {
         fp_log(FP_LOG_ERROR, 3, "cannot open the lock %s: %m", name);
@@ -330,6 +340,76 @@ static bool open_socket(struct fp_listener *l)
     return l->sock != -1;
 }
 
+/* ---- a socket that somebody removed ---- */
+
+/* Whoever emptied the directory removed the lock, too: the next daemon would make another one. */
+static bool is_locked(const struct fp_listener *l)
+{
+    char name[LOCK_ROOM];
+    struct stat held, named;
+
+    lock_name(l->settings.path, name);
+    return fstat(l->lock, &held) == 0 && lstat(name, &named) == 0
+        && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+static bool lock_again(struct fp_listener *l)
+{
+    int lock;
+
+    if (is_locked(l))
+        return true;
+    lock = take_lock(l->settings.path);
+    if (lock == -1)
+        return false;
+    fp_close(&l->lock);
+    l->lock = lock;
+    return true;
+}
+
+/* Connections stay as they are. */
+static bool listen_again(struct fp_listener *l)
+{
+    int sock;
+
+    if (!check_directory(&l->settings) || !lock_again(l))
+        return false;
+    sock = listen_at(l->settings.path);
+    if (sock == -1) {
+        fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", l->settings.path);
+        return false;
+    }
+    ev_io_stop(l->loop, &l->acceptable);
+    fp_close(&l->sock);
+    l->sock = sock;
+    ev_io_set(&l->acceptable, sock, EV_READ);
+    ev_io_start(l->loop, &l->acceptable);
+    fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
+    return true;
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)events;
+    if (listen_again(w->data))
+        ev_timer_stop(loop, w);
+}
+
+static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
+{
+    struct fp_listener *l = w->data;
+
+    (void)events;
+    if (w->attr.st_nlink == 0 && !ev_is_active(&l->again) && !listen_again(l))
+        ev_timer_again(loop, &l->again);
+}
+
+static void watch_place(struct fp_listener *l)
+{
+    if (l->settings.passed == -1)
+        ev_stat_start(l->loop, &l->place);
+}
+
 struct fp_listener *fp_listener_create(struct ev_loop *loop,
                                        const struct fp_listener_settings *settings)
 {
@@ -344,13 +424,17 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
     LIST_INIT(&l->members);
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
-    l->acceptable.data = l->pause.data = l;
+    ev_init(&l->again, on_again);
+    l->again.repeat = AGAIN_SECONDS;
+    ev_stat_init(&l->place, on_moved, settings->path, 0.);
+    l->acceptable.data = l->pause.data = l->again.data = l->place.data = l;
     if (!learn_groups(l) || !open_socket(l)) {
         fp_listener_destroy(&l);
         return NULL;
     }
     ev_io_set(&l->acceptable, l->sock, EV_READ);
     ev_io_start(loop, &l->acceptable);
+    watch_place(l);
     return l;
 }
 
@@ -363,6 +447,8 @@ void fp_listener_destroy(struct fp_listener **lp)
         return;
     ev_io_stop(l->loop, &l->acceptable);
     ev_timer_stop(l->loop, &l->pause);
+    ev_timer_stop(l->loop, &l->again);
+    ev_stat_stop(l->loop, &l->place);
     while ((m = LIST_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     if (l->sock != -1 && l->settings.passed == -1)

@@ -6,17 +6,19 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "proto/clock.h"
 #include "proto/fdio.h"
 
 #define LINE_SIZE      2048
 #define BURST          5      /* messages of one id ... */
-#define WINDOW_SECONDS 10     /* ... in this time; errors of start-up are fewer */
+#define WINDOW_MS      10000  /* ... in this time; errors of start-up are fewer */
 #define MAX_ID         256
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
@@ -26,7 +28,7 @@ static enum fp_log_level threshold = FP_LOG_INFO;
 static int file = STDERR_FILENO;
 static bool to_syslog, echo;
 
-static struct { time_t since; unsigned seen; } windows[MAX_ID];
+static struct { uint64_t since_ms; unsigned seen; } windows[MAX_ID];
 
 int fp_log_level_parse(const char *name)
 {
@@ -124,14 +126,14 @@ static void emit(enum fp_log_level level, int id, const char *text)
  * the window before were. */
 static bool admit(int id, unsigned *left_out_r)
 {
-    time_t now = time(NULL);
+    uint64_t now = fp_now_ms();      /* the wall clock may be set back by years */
     unsigned slot = (unsigned)id % MAX_ID;
 
     *left_out_r = 0;
-    if (now - windows[slot].since >= WINDOW_SECONDS) {
+    if (now - windows[slot].since_ms >= WINDOW_MS) {
         if (windows[slot].seen > BURST)
             *left_out_r = windows[slot].seen - BURST;
-        windows[slot].since = now;
+        windows[slot].since_ms = now;
         windows[slot].seen = 0;
     }
     return windows[slot].seen++ < BURST;

@@ -49,8 +49,9 @@
  * standard streams, answers on their way. */
 #define OWN_DESCRIPTORS 64
 
-/* One in so many descriptors is a directory's. */
-#define PLACES_SHARE 4
+/* One in so many descriptors is a directory's, and one a connection's at most. */
+#define PLACES_SHARE      4
+#define CONNECTIONS_SHARE 4
 
 struct arguments {
     const char *file;
@@ -151,10 +152,17 @@ static void parse_arguments(struct arguments *a, int argc, char **argv)
 
 /* ---- settings that may change while we run ---- */
 
+static size_t most_connections(const struct daemon *d, const struct fp_conf *c)
+{
+    const size_t share = d->descriptors / CONNECTIONS_SHARE;
+
+    return c->max_connections < share ? c->max_connections : share;
+}
+
 static void derive_limits(const struct daemon *d, const struct fp_conf *c,
                           struct fp_cache_limits *l)
 {
-    size_t reserve = c->max_connections + 2 * c->helpers + OWN_DESCRIPTORS;
+    size_t reserve = most_connections(d, c) + 2 * c->helpers + OWN_DESCRIPTORS;
     size_t room = d->descriptors > reserve ? d->descriptors - reserve : 16;
 
     l->files = c->max_descriptors != 0 ? c->max_descriptors : room;
@@ -597,7 +605,7 @@ static bool start(struct daemon *d)
     const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
     struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
                                              .uid = c->uid, .gid = c->gid,
-                                             .max_connections = c->max_connections,
+                                             .max_connections = most_connections(d, c),
                                              .ops = &fp_dispatch_ops };
 
     d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch };

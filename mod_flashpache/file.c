@@ -380,6 +380,11 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     return apr_bucket_shared_make(e, s, offset, length);
 }
 
+bool fp_file_bucket_reads(const apr_bucket *e)
+{
+    return e->type == &fp_bucket_type_file;
+}
+
 apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool map,
                                    apr_bucket_alloc_t *list)
 {

@@ -61,6 +61,9 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
                                   apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list);
 
+/* Is the bucket one whose first piece will be read from its file? */
+bool fp_file_bucket_reads(const apr_bucket *e);
+
 /* Of files up to this size all is read at once. */
 #define FP_FILE_SMALL ((apr_off_t)64 * 1024)
 

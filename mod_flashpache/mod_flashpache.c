@@ -14,6 +14,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <mod_status.h>
+#include <sys/resource.h>
 #include <unixd.h>
 
 #include "client.h"
@@ -34,6 +35,8 @@
 
 /* A step before what core does last, with whatever is left. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
+
+#define IDLE_SHARE 8            /* one in so many descriptors may be an idle connection's */
 
 struct fp_client *fp_child_client;
 
@@ -111,6 +114,16 @@ static apr_status_t end_child(void *unused)
     return APR_SUCCESS;
 }
 
+/* One for each thread, as far as clients' connections have room beside them. */
+static unsigned idle_connections(int threads)
+{
+    struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };
+    unsigned wanted = threads > 0 ? (unsigned)threads : 1;
+
+    getrlimit(RLIMIT_NOFILE, &rl);
+    return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
+}
+
 static void start_child(apr_pool_t *p, server_rec *s)
 {
     const struct fp_settings *settings = fp_settings_of(s);
@@ -127,7 +140,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
     }
     fp_child_client = fp_client_create(fp_settings_socket(settings),
                                        (uint32_t)(fp_settings_timeout(settings) / 1000),
-                                       threads > 0 ? (unsigned)threads : 1);
+                                       idle_connections(threads));
     if (fp_child_client == NULL)
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory, or the path of "
                      "flashpached's socket is too long: this child serves without Flashpache");

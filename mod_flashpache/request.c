@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "client.h"
+#include "clock.h"
 #include "counters.h"
 #include "fdio.h"
 #include "file.h"
@@ -178,10 +179,10 @@ static void note(request_rec *r, enum fp_count what)
         apr_table_setn(r->notes, "flashpache-reason", o->reason);
 }
 
-static void note_time(request_rec *r, apr_time_t began)
+static void note_time(request_rec *r, uint64_t began_us)
 {
     apr_table_setn(r->notes, "flashpache-us",
-                   apr_psprintf(r->pool, "%" APR_TIME_T_FMT, apr_time_now() - began));
+                   apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
 }
 
 /* A word for the log; the daemon's log has more. */
@@ -329,13 +330,13 @@ static fp_status fetch(const struct fp_settings *settings, const char *path, apr
 static void ask(request_rec *r, const char *path, apr_size_t len)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    apr_time_t began = apr_time_now();
+    uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
     enum fp_source source;
     fp_status st = fetch(settings, path, len, &lease, &source);
     int level;
 
-    note_time(r, began);
+    note_time(r, began_us);
     if (st == FP_OK) {
         remember(r, lease);
         note(r, success(source));

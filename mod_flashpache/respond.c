@@ -263,6 +263,21 @@ static void send_now(conn_rec *c)
         f->frec->filter_func.out_func(f, NULL);
 }
 
+/* That a file system died since the daemon looked shows here, while httpd can still say so. */
+static bool can_be_read(const request_rec *r, const apr_bucket_brigade *bb)
+{
+    apr_bucket *e = APR_BRIGADE_FIRST(bb);
+    const char *data;
+    apr_size_t n;
+    apr_status_t rv;
+
+    if (APR_BRIGADE_EMPTY(bb) || !fp_file_bucket_reads(e) || r->header_only
+        || apr_table_get(r->headers_in, "Range") != NULL)
+        return true;
+    rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
+    return rv == APR_SUCCESS || rv == APR_EOF;
+}
+
 static int send_file(request_rec *r, const struct fp_request *q)
 {
     conn_rec *c = r->connection;
@@ -274,6 +289,10 @@ static int send_file(request_rec *r, const struct fp_request *q)
         r->status = condition;
     else
         insert_body(r, q, bb);
+    if (!can_be_read(r, bb)) {
+        apr_brigade_cleanup(bb);
+        return fp_request_again(r);
+    }
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);

@@ -34,6 +34,7 @@ struct target {
 	unsigned char *content;
 	size_t size;
 	unsigned weight;
+	long status;		/* of the answer; only a 200's body is compared */
 };
 
 struct transfer {
@@ -48,6 +49,7 @@ struct options {
 	const char *base, *dir, *encoding;
 	bool http2, insecure;
 	unsigned concurrency;
+	unsigned renew;		/* one transfer in so many has a connection of its own; 0: none */
 	unsigned long total;
 	uint64_t seed;
 };
@@ -58,6 +60,7 @@ struct run {
 	size_t target_count;
 	unsigned weight_sum;
 	unsigned long started, bodies, wrong, failed;
+	unsigned long cut, refused;	/* among the failed: what became of the connection */
 	uint64_t random;
 };
 
@@ -131,7 +134,7 @@ static char *joined(const char *a, const char *b)
 	return both;
 }
 
-/* path[:weight] */
+/* path[:weight[:status]] */
 static void add_target(struct run *run, const char *argument)
 {
 	struct target *t = &run->targets[run->target_count++];
@@ -139,15 +142,20 @@ static void add_target(struct run *run, const char *argument)
 
 	t->path = must(strdup(argument));
 	t->weight = 1;
-	colon = strrchr(t->path, ':');
+	t->status = 200;
+	colon = strchr(t->path, ':');
 	if (colon != NULL) {
 		*colon = '\0';
-		t->weight = (unsigned)strtoul(colon + 1, NULL, 10);
+		t->weight = (unsigned)strtoul(colon + 1, &colon, 10);
+		if (*colon == ':')
+			t->status = strtol(colon + 1, NULL, 10);
 	}
-	if (t->weight == 0)
-		die("weight must be a positive number", argument);
+	if (t->weight == 0 || t->status == 0)
+		die("weight and status must be positive numbers", argument);
 	run->weight_sum += t->weight;
 	t->url = joined(run->opt.base, t->path);
+	if (t->status != 200)
+		return;
 	name = joined(run->opt.dir, t->path);
 	read_content(t, name);
 	free(name);
@@ -159,6 +167,8 @@ static size_t on_body(char *data, size_t one, size_t length, void *user)
 	const struct target *t = x->target;
 
 	(void)one;
+	if (t->status != 200)
+		return length;
 	if (!x->differs) {
 		size_t left = t->size - x->received;
 		size_t n = length < left ? length : left;
@@ -202,12 +212,17 @@ static void set_up(CURL *easy, const struct options *opt, struct transfer *x)
 /* Start one transfer, unless enough were started. */
 static void launch(struct run *run, CURLM *multi, struct transfer *x)
 {
+	long alone;
+
 	if (stopping || run->started >= run->opt.total)
 		return;
 	run->started++;
 	x->target = pick(run);
 	x->received = 0;
 	x->differs = false;
+	alone = run->opt.renew != 0 && next_random(&run->random) % run->opt.renew == 0;
+	curl_easy_setopt(x->easy, CURLOPT_FRESH_CONNECT, alone);
+	curl_easy_setopt(x->easy, CURLOPT_FORBID_REUSE, alone);
 	curl_easy_setopt(x->easy, CURLOPT_URL, x->target->url);
 	if (curl_multi_add_handle(multi, x->easy) != CURLM_OK)
 		die("cannot start a transfer", x->target->url);
@@ -222,18 +237,26 @@ static void complain(const struct run *run, const char *what,
 			x->target->size);
 }
 
+static bool is_cut(CURLcode result)
+{
+	return result == CURLE_GOT_NOTHING || result == CURLE_PARTIAL_FILE ||
+	       result == CURLE_RECV_ERROR || result == CURLE_SEND_ERROR;
+}
+
 static void judge(struct run *run, struct transfer *x, CURLcode result)
 {
 	long status = 0, version = 0;
 
 	curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(x->easy, CURLINFO_HTTP_VERSION, &version);
+	run->cut += is_cut(result);
+	run->refused += result == CURLE_COULDNT_CONNECT;
 	if (result != CURLE_OK) {
 		run->failed++;
 		complain(run, curl_easy_strerror(result), x, (size_t)result);
-	} else if (status != 200) {
+	} else if (status != x->target->status) {
 		run->failed++;
-		complain(run, "status is not 200", x, (size_t)status);
+		complain(run, "another status", x, (size_t)status);
 	} else if (run->opt.http2 && version != CURL_HTTP_VERSION_2_0) {
 		run->failed++;
 		complain(run, "not HTTP/2", x, (size_t)version);
@@ -298,7 +321,7 @@ static void usage(void)
 {
 	fputs("usage: bodycheck --base URL --dir DIR [--http2] [--insecure]\n"
 	      "       [--accept-encoding LIST] [-c CONCURRENCY] [-n BODIES]\n"
-	      "       [--seed NUMBER] path[:weight]...\n",
+	      "       [--renew ONE-IN] [--seed NUMBER] path[:weight[:status]]...\n",
 	      stderr);
 	exit(2);
 }
@@ -311,6 +334,7 @@ static void parse_options(struct options *opt, int argc, char **argv)
 		{ "http2", no_argument, NULL, '2' },
 		{ "insecure", no_argument, NULL, 'k' },
 		{ "accept-encoding", required_argument, NULL, 'e' },
+		{ "renew", required_argument, NULL, 'r' },
 		{ "seed", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -323,6 +347,7 @@ static void parse_options(struct options *opt, int argc, char **argv)
 		case '2': opt->http2 = true; break;
 		case 'k': opt->insecure = true; break;
 		case 'e': opt->encoding = optarg; break;
+		case 'r': opt->renew = (unsigned)strtoul(optarg, NULL, 10); break;
 		case 's': opt->seed = strtoull(optarg, NULL, 10); break;
 		case 'c': opt->concurrency = (unsigned)strtoul(optarg, NULL, 10); break;
 		case 'n': opt->total = strtoul(optarg, NULL, 10); break;
@@ -359,8 +384,8 @@ int main(int argc, char **argv)
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		die("libcurl", "curl_global_init failed");
 	fetch_all(&run);
-	printf("bodies=%lu wrong=%lu failed=%lu\n", run.bodies, run.wrong,
-	       run.failed);
+	printf("bodies=%lu wrong=%lu failed=%lu cut=%lu refused=%lu\n", run.bodies,
+	       run.wrong, run.failed, run.cut, run.refused);
 	free_targets(&run);
 	curl_global_cleanup();
 	return run.wrong || run.failed ? 1 : 0;

@@ -12,6 +12,7 @@ FLASHPACHE_WATCH      ttl: as where no file system is watched (freshness)
 FLASHPACHE_SANITIZE   address or thread: the build is such a one (sanitizer)
 """
 
+import functools
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ import pytest
 
 sys.dont_write_bytecode = True
 
+import fault_kit  # noqa: E402
 import reliability  # noqa: E402
 import sanitizer  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
@@ -40,10 +42,13 @@ MPMS = ("prefork", "worker", "event")
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
+    config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        if "outcome" in item.fixturenames:
+            item.add_marker("reliability")
         if os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root: httpd and flashpached are "
                                              "started as root and drop to www-data"))
@@ -142,11 +147,23 @@ def outcome():
     return lambda *args, **named: reliability.tell(reliability.Row(*args, **named))
 
 
+@pytest.fixture(scope="session")
+def fault_root(base):
+    return fault_kit.make_tree(base / "faults")
+
+
+@pytest.fixture
+def under_load(bodycheck_program, fault_root, outcome):
+    """under_load(server, case, ...): clients ask while something is done to it (fault_kit.Fault)."""
+    return functools.partial(fault_kit.Fault, bodycheck_program, outcome, root=fault_root)
+
+
 def crashes_of(server):
-    """A child that crashed costs one client its answer, and nobody else notices. UBSan's last words,
-    unlike those of the other sanitizers, stand in the log."""
+    """A child that crashed costs one client its answer, and nobody else notices. Tests kill some. UBSan's
+    last words, unlike those of the other sanitizers, stand in the log."""
     text = server.error_text() if isinstance(server, Httpd) else server.log_text()
-    return [line for line in text.splitlines() if "exit signal" in line or "runtime error:" in line]
+    return [line for line in text.splitlines() if "runtime error:" in line
+            or ("exit signal" in line and "Killed (9)" not in line)]
 
 
 class Lab:

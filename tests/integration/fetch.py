@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 SUMMARY = re.compile(r"bodies=(\d+) wrong=(\d+) failed=(\d+)")
+LOST = re.compile(r"cut=(\d+) refused=(\d+)")
 
 
 class Client:
@@ -36,12 +37,16 @@ def get(port, path, tag=None, timeout=30):
 
 
 class Load:
-    """bodycheck in the background until end(); every failed or wrong body counts."""
+    """bodycheck in the background until end(); every failed or wrong body counts.
 
-    def __init__(self, program, url, root, paths, concurrency=16):
+    lost: how many of the failed had their connection (cut, refused).
+    """
+
+    def __init__(self, program, url, root, paths, concurrency=16, *options):
         self.command = [str(program), "--base", url, "--dir", str(root), "-c", str(concurrency),
-                        "-n", "1000000000", *paths]
+                        "-n", "1000000000", *options, *paths]
         self.process = None
+        self.lost = (0, 0)
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True,
@@ -57,6 +62,8 @@ class Load:
         """(bodies, wrong, failed, complaints)"""
         self.process.send_signal(signal.SIGTERM)
         out, err = self.process.communicate(timeout=90)
+        found = LOST.search(out)
+        self.lost = tuple(int(n) for n in found.groups()) if found else (0, 0)
         return (*summary(out, err), err)
 
 

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "scripts/demo": "scripts/demo",
     "scripts/test": "this is it",
     "scripts/compare": "test_lab",
+    "scripts/reliability": "most of what it runs is in scripts/test",
     "scripts/srpt-setup": "test_srpt_setup",
     "apt-get install": "scripts/test, test_packages",
     "apachectl": "test_auto_daemon",

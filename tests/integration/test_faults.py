@@ -2,42 +2,36 @@
 """Whatever happens to the daemon, every request is answered, and hits come back."""
 
 import os
+import shutil
 import signal
-import time
+import struct
+import subprocess
 
 import pytest
 
+import fault_kit
 import procs
 import tree
-from fetch import Load, get
+from conftest import HERE
+from fault_kit import HOT, PAUSE, ROUNDS, SETTINGS, until_well
+from fetch import get
 from httpd import HITS
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-SIZES = {f"f{i}.bin": 100 + 997 * i for i in range(60)}
-HITS_AGAIN_S = 5
-SOME = 300          # so many requests show that the load goes on
-FRESH = 2500        # new paths for the helper test, each asked for once
-
-
-@pytest.fixture(scope="module")
-def root(base):
-    root = base / "faults-tree"
-    tree.hot_files(root, SIZES)
-    for i in range(FRESH):
-        tree.put(root / f"fresh/file{i}.txt", f"fresh {i}\n")
-    return root
+DAY = 86400
+JUMPS = (DAY, -DAY, 400 * DAY, -400 * DAY)
 
 
 @pytest.fixture(scope="module")
 def daemon(lab):
-    return lab.daemon(ttl_ms=60000, helpers=3).start()
+    return lab.daemon(**SETTINGS).start()
 
 
 @pytest.fixture(scope="module")
-def server(lab, root, daemon):
-    return lab.flash("flash", root, daemon.socket, mpm="event").start()
+def server(lab, fault_root, daemon):
+    return lab.flash("flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
 
 
 @pytest.fixture(autouse=True)
@@ -50,141 +44,299 @@ def daemon_runs(request):
             daemon.start()
 
 
-def load(bodycheck_program, server, root):
-    return Load(bodycheck_program, server.url(), root, list(SIZES))
+# The daemon
+
+def test_daemon_killed(under_load, server, daemon):
+    with under_load(server, "daemon killed, started again as systemd would") as fault:
+        for _ in range(ROUNDS):
+            daemon.kill()
+            assert "fallback" in fault.goes_on() | fault.goes_on()
+            daemon.start()
+            fault.ends()
 
 
-def more_requests(server, count=SOME):
-    """Wait until the load has made `count` more requests; their entries."""
-    return server.wait_entries(count, server.mark())
+def test_daemon_stopped(under_load, server, daemon):
+    with under_load(server, "daemon stopped (SIGSTOP), continued") as fault:
+        for _ in range(ROUNDS):
+            daemon.signal(signal.SIGSTOP)
+            try:
+                wait_for(lambda: procs.state(daemon.pid) == "T", "the daemon to stop")
+                assert "fallback" in fault.goes_on() | fault.goes_on()
+            finally:
+                daemon.signal(signal.SIGCONT)
+            fault.ends()
 
 
-def until_hit(server, path="/f7.bin"):
-    """Ask until the note says hit; the seconds it took."""
-    start = time.monotonic()
-
-    def hit():
-        mark = server.mark()
-        assert get(server.port, path)[0] == 200
-        return server.wait_entries(1, mark)[-1].note in HITS
-    wait_for(hit, f"a hit for {path}", HITS_AGAIN_S)
-    return time.monotonic() - start
+def test_daemon_restarted(under_load, server, daemon):
+    with under_load(server, "daemon restarted in order") as fault:
+        for _ in range(ROUNDS):
+            daemon.restart()
+            fault.ends()
 
 
-def assert_clean(ended):
-    bodies, wrong, failed, complaints = ended
-    print(f"bodies={bodies} wrong={wrong} failed={failed}")
-    assert (wrong, failed) == (0, 0), complaints
-    assert bodies > 0
+def test_settings_reread(under_load, server, daemon):
+    """With other limits, so that the shared table is another one, too."""
+    usual = dict(daemon.settings)
+    with under_load(server, "daemon's settings changed and reread, to and fro") as fault:
+        for most in (1000, 200000) * ROUNDS:
+            daemon.settings.update(max_entries=most, max_absent=most, content_file_max=most % 999)
+            daemon.write_config()
+            daemon.signal(signal.SIGHUP)
+            fault.goes_on()
+        daemon.settings = usual
+        daemon.write_config()
+        daemon.signal(signal.SIGHUP)
+        fault.ends()
 
 
-def test_killed_daemon_fails_no_request_and_hits_come_back(server, root, daemon, bodycheck_program):
-    until_hit(server)
-    with load(bodycheck_program, server, root) as running:
-        more_requests(server)
-        daemon.kill()
-        seen = more_requests(server)
-        assert "fallback" in {e.note for e in seen + more_requests(server)}
-        daemon.start()
-        seconds = until_hit(server)
-        more_requests(server)
-        assert_clean(running.end())
-    print(f"hits again {seconds:.2f} s after the daemon was ready")
+# Another version of the wire
+
+@pytest.fixture(scope="module")
+def other_version(base):
+    """A daemon of another release, where www-data may run it."""
+    directory = base / "other-version"
+    directory.mkdir()
+    for name in ("other_version.py", "wire.py"):
+        shutil.copy(HERE / name, directory)
+    (directory / "other_version.py").chmod(0o755)
+    return directory / "other_version.py"
 
 
-def test_killed_helper_is_replaced_and_new_paths_succeed(server, root, daemon):
-    helpers = daemon.helper_pids()
-    assert helpers, "no fp-helper process found"
-    victim = helpers[0]
-    fresh = (i for i in range(FRESH))
-
-    def ask():
-        number = next(fresh)
-        assert get(server.port, f"/fresh/file{number}.txt") == (200, f"fresh {number}\n".encode())
-    for _ in range(20):
-        ask()
-    os.kill(victim, signal.SIGKILL)
-    for _ in range(20):
-        ask()
-
-    def replaced():
-        ask()
-        now = daemon.helper_pids()
-        return len(now) == len(helpers) and victim not in now
-    wait_for(replaced, "the helper to be replaced", 20)
-    for _ in range(20):
-        ask()
+def until_refused(server):
+    mark = server.mark()
+    wait_for(lambda: "version" in {e.reason for e in server.entries(mark)}, "the other version's answer")
 
 
-def test_every_helper_killed_under_load(server, root, daemon, bodycheck_program):
-    before = daemon.helper_pids()
-    with load(bodycheck_program, server, root) as running:
-        more_requests(server)
-        for pid in before:
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: len(daemon.helper_pids()) == len(before)
-                 and not set(daemon.helper_pids()) & set(before), "all helpers to be replaced")
-        more_requests(server)
-        assert_clean(running.end())
+def test_other_version(under_load, server, daemon, other_version):
+    with under_load(server, "daemon of another protocol version in its place, and back") as fault:
+        for _ in range(ROUNDS):
+            daemon.stop()
+            other = subprocess.Popen([other_version, f"socket={daemon.socket}"])
+            try:
+                wait_for(daemon.socket.exists, "the other daemon's socket")
+                until_refused(server)
+                fault.goes_on()
+            finally:
+                procs.end(other)
+            daemon.start()
+            fault.ends()
 
 
-def test_stopped_daemon_fails_no_request(server, root, daemon, bodycheck_program):
-    until_hit(server)
-    daemon.signal(signal.SIGSTOP)
-    try:
-        wait_for(lambda: procs.state(daemon.pid) == "T", "the daemon to stop")
-        with load(bodycheck_program, server, root) as running:
-            more_requests(server)
-            assert_clean(running.end())
-    finally:
-        daemon.signal(signal.SIGCONT)
-    print(f"hits again {until_hit(server):.2f} s after SIGCONT")
+@pytest.fixture
+def httpds_own(lab, fault_root, module_path, flashpached_program):
+    """httpd with a daemon of its own, run by way of a link that can lead to another release."""
+    program = lab.base / "flashpached"
+    lead_to(program, flashpached_program)
+    server = fault_kit.with_own_daemon(lab, fault_root, module_path, program)
+    server.program = program
+    return server.start()
 
 
-def test_daemon_restarted_in_order_under_load(server, root, daemon, bodycheck_program):
-    with load(bodycheck_program, server, root) as running:
-        more_requests(server)
-        daemon.restart()
-        until_hit(server)
-        assert_clean(running.end())
+def lead_to(program, target):
+    """At no moment is there no program."""
+    new = program.with_name("program.new")
+    new.symlink_to(target)
+    new.rename(program)
 
 
-def test_graceful_restart_of_httpd_under_load(server, root, daemon, bodycheck_program):
-    with load(bodycheck_program, server, root) as running:
-        more_requests(server)
-        for _ in range(2):
+def test_own_daemon_upgraded(under_load, httpds_own, other_version, flashpached_program):
+    server = httpds_own
+    with under_load(server, "httpd's own daemon replaced by one of another version, and back",
+                    note=PAUSE) as fault:
+        for _ in range(ROUNDS):
+            lead_to(server.program, other_version)
             server.graceful()
-            more_requests(server)
-        assert_clean(running.end())
-    until_hit(server)
+            until_refused(server)
+            fault.goes_on()
+            lead_to(server.program, flashpached_program)
+            server.graceful()
+            fault.ends()
 
+
+def test_own_daemon_killed(under_load, httpds_own):
+    with under_load(httpds_own, "httpd's own daemon killed",
+                    note="httpd starts it again, one that had lived for less than 30 s after a pause") as fault:
+        os.kill(fault_kit.own_daemon(httpds_own), signal.SIGKILL)
+        fault.ends()
+
+
+# Helpers
+
+def are_replaced(daemon, victims):
+    def replaced():
+        now = daemon.helper_pids()
+        return len(now) == SETTINGS["helpers"] and not set(now) & set(victims)
+    wait_for(replaced, "other helpers")
+
+
+NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["helpers"], "all helpers")))
+
+
+@NUMBERS
+def test_helpers_killed(under_load, server, daemon, number, named):
+    with under_load(server, f"{named} killed") as fault:
+        for _ in range(ROUNDS):
+            victims = daemon.helper_pids()[:number]
+            for pid in victims:
+                os.kill(pid, signal.SIGKILL)
+            are_replaced(daemon, victims)
+            fault.ends()
+
+
+@NUMBERS
+def test_helpers_hung(under_load, server, daemon, number, named):
+    """The daemon kills one that was asked something, and makes another."""
+    with under_load(server, f"{named} stopped (SIGSTOP)") as fault:
+        for _ in range(ROUNDS):
+            victims = daemon.helper_pids()[:number]
+            for pid in victims:
+                os.kill(pid, signal.SIGSTOP)
+            fault.goes_on()
+            fault.ends()
+            # One alone may not have been asked.
+            assert number == 1 or not set(victims) <= set(daemon.helper_pids())
+            for pid in set(victims) & set(daemon.helper_pids()):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_maker_of_helpers_killed(under_load, server, daemon):
+    with under_load(server, "the process that makes helpers killed, which ends them") as fault:
+        for _ in range(ROUNDS):
+            victims = daemon.helper_pids()
+            maker, = (p for p, name in procs.descendants(daemon.pid).items() if name == "fp-spawner")
+            os.kill(maker, signal.SIGKILL)
+            are_replaced(daemon, victims)
+            fault.ends()
+
+
+# The socket
+
+def connects_anew(server, daemon):
+    """New children can have no connection but by the socket's name."""
+    wait_for(daemon.socket.exists, "another socket")
+    server.graceful()
+
+
+def test_socket_removed(under_load, server, daemon):
+    with under_load(server, "socket removed; then graceful restart", note=PAUSE) as fault:
+        for _ in range(ROUNDS):
+            daemon.socket.unlink()
+            connects_anew(server, daemon)
+            fault.ends()
+
+
+def test_socket_directory_emptied(under_load, server, daemon):
+    """The lock, too: still no second daemon takes the place."""
+    with under_load(server, "socket's directory removed and made again; then graceful restart",
+                    note=PAUSE) as fault:
+        for _ in range(ROUNDS):
+            away = daemon.socket_dir.with_name("away")
+            daemon.socket_dir.rename(away)
+            shutil.rmtree(away)
+            fault.goes_on()
+            daemon.socket_dir.mkdir(mode=0o750)
+            shutil.chown(daemon.socket_dir, "www-data", "www-data")
+            connects_anew(server, daemon)
+            fault.ends()
+    second = daemon.run("-f")
+    assert second.returncode != 0 and f"process {daemon.pid}" in second.stderr
+
+
+# Clocks and logs
+
+@pytest.fixture
+def clock(lab, monkeypatch):
+    """set(seconds): the wall clock of all that is started from now on is as far ahead."""
+    library, file = lab.base / "shifted_clock.so", lab.base / "shift"
+    done = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "shifted_clock.c"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"needs a C compiler: {done.stderr[-300:]}")
+
+    def set_clock(seconds):
+        with open(file, "r+b" if file.exists() else "wb") as out:
+            out.write(struct.pack("q", seconds))
+    set_clock(0)
+    monkeypatch.setenv("LD_PRELOAD", f"{os.environ.get('LD_PRELOAD', '')} {library}".strip())
+    monkeypatch.setenv("SHIFTED_CLOCK", str(file))
+    return set_clock
+
+
+def test_clock_jumps(under_load, lab, fault_root, clock):
+    daemon = lab.daemon("clock", **SETTINGS).start()
+    server = lab.flash("clock-flash", fault_root, daemon.socket,
+                       config=fault_kit.config(fault_root)).start()
+    with under_load(server, "wall clock set, a day and 400 days, forth and back") as fault:
+        for jump in JUMPS * ROUNDS:
+            clock(jump)
+            daemon.signal(signal.SIGUSR1)
+            changed = fault_root / "changed.txt"
+            tree.put(changed, f"jump {jump}\n")
+            wait_for(lambda: get(server.port, "/changed.txt") == (200, changed.read_bytes()), "the change")
+            fault.ends()
+    assert len({line[:4] for line in daemon.log_text().splitlines()}) >= 3, "years that the daemon saw"
+
+
+def test_logs_rotated(under_load, lab, fault_root):
+    """The daemon's own file is opened again on SIGHUP, httpd's at a graceful restart."""
+    daemon = lab.daemon("rotated", **SETTINGS)
+    log, pid_file = daemon.socket_dir / "log", daemon.socket_dir / "pid"
+    daemon.settings.update(log=log, pid_file=pid_file)
+    daemon.write_config()
+    assert daemon.run().returncode == 0
+    pid = int(pid_file.read_text())
+    server = lab.flash("rotated-flash", fault_root, daemon.socket,
+                       config=fault_kit.config(fault_root)).start()
+    try:
+        with under_load(server, "logs of daemon and httpd rotated", note=PAUSE) as fault:
+            for number in range(ROUNDS):
+                rotate(server, number)
+                log.rename(f"{log}.{number}")
+                os.kill(pid, signal.SIGHUP)
+                wait_for(lambda: log.exists() and "reread" in log.read_text(), "the daemon's new log")
+                fault.ends()
+    finally:
+        server.stop()
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not pid_file.exists(), "the daemon to end")
+
+
+def rotate(server, number):
+    for log in (server.access_log, server.error_log):
+        log.rename(f"{log}.{number}")
+    server.process.send_signal(signal.SIGUSR1)
+    wait_for(lambda: server.error_log.exists() and "resuming" in server.error_log.read_text()
+             and server.access_log.exists(), "httpd's new logs")
+
+
+# Without a fault
 
 def test_old_workers_leave_no_connection_behind(server, daemon):
     """Graceful restarts must not pile up descriptors in the daemon."""
-    until_hit(server)
+    until_well(server)
     server.graceful()
-    until_hit(server)
+    until_well(server)
     before = daemon.fd_count()
     for _ in range(3):
         server.graceful()
-        until_hit(server)
+        until_well(server)
     # A worker's connection of the generation that is just ending may still be there.
     wait_for(lambda: daemon.fd_count() <= before + 4, "the old workers' connections to close", 30)
 
 
 @pytest.mark.parametrize("mpm", ("prefork", "worker", "event"))
-def test_without_a_daemon_requests_fall_back(lab, root, base, mpm):
-    server = lab.flash(f"alone-{mpm}", root, base / "nobody-listens-here.sock", mpm=mpm).start()
-    for name in list(SIZES)[:20]:
-        assert get(server.port, "/" + name) == (200, tree.content(name, SIZES[name]))
+def test_without_a_daemon_requests_fall_back(lab, fault_root, base, mpm):
+    server = lab.flash(f"alone-{mpm}", fault_root, base / "nobody-listens-here.sock", mpm=mpm).start()
+    for name in list(HOT)[:20]:
+        assert get(server.port, "/" + name) == (200, tree.content(name, HOT[name]))
     assert get(server.port, "/missing")[0] == 404
     notes = {e.note for e in server.wait_entries(21)[-21:] if e.method == "GET"}
     server.stop()
     assert notes == {"fallback"}
 
 
-def test_engine_off_asks_nobody(lab, root, daemon):
-    server = lab.flash("off", root, daemon.socket, config="FlashpacheEngine Off").start()
+def test_engine_off_asks_nobody(lab, fault_root, daemon):
+    server = lab.flash("off", fault_root, daemon.socket, config="FlashpacheEngine Off").start()
     mark = server.mark()
     assert get(server.port, "/f1.bin")[0] == 200
     assert not {e.note for e in server.wait_entries(1, mark)} & (HITS | {"miss"})

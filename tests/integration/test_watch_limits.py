@@ -5,8 +5,6 @@ there are no watches left. What is watched how is shown and can be chosen."""
 import os
 import signal
 import time
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,29 +12,14 @@ import tree
 from freshness import NEVER_MS, bound_s, settings
 from keepalive import Connection
 from lease_kit import NEW, NOTE_CONFIG, OLD, File, new_root
+from system_limits import inotify
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
-INOTIFY = Path("/proc/sys/fs/inotify")
 QUEUE = 16
 CHANGES = 500           # many times the queue
 WATCHES = 3
 TTL_MS = 300
-
-
-@contextmanager
-def limit(name, value):
-    """The system's: as short as can be."""
-    file = INOTIFY / name
-    before = file.read_text()
-    try:
-        file.write_text(str(value))
-    except OSError as problem:
-        pytest.skip(f"needs to set {file}: {problem}")
-    try:
-        yield
-    finally:
-        file.write_text(before)
 
 
 @pytest.fixture
@@ -58,7 +41,7 @@ def start(flashpached_program, module_path, lab, root):     # the programs first
 
 
 def test_full_queue(start, root, file):
-    with limit("max_queued_events", QUEUE):     # of instances that are made now
+    with inotify("max_queued_events", QUEUE):     # of instances that are made now
         server = start(**settings(True))
     connection = Connection(server.port)
     file.get_lease(connection)
@@ -74,7 +57,7 @@ def test_full_queue(start, root, file):
 
 
 def test_no_watches_left(start, file):
-    with limit("max_user_watches", WATCHES):
+    with inotify("max_user_watches", WATCHES):
         server = start(ttl_ms=TTL_MS)
         connection = Connection(server.port)
         file.get_lease(connection)

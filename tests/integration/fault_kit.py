@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Something is done to a server while clients ask it; what they saw becomes a row of docs/reliability.md.
+
+FLASHPACHE_LONG=1: more requests, and what is done is done again and again
+"""
+
+import itertools
+import os
+import time
+
+import keepalive
+import procs
+import tree
+from fetch import Load, get
+from httpd import HITS
+from waiting import wait_for
+
+LONG = os.environ.get("FLASHPACHE_LONG", "0") != "0"
+SOME = 1000 if LONG else 250        # so many requests show that the load goes on
+STEP = 250                          # requests that are waited for at a time
+ROUNDS = 5 if LONG else 1
+
+HOT = {f"f{i}.bin": 100 + 997 * i for i in range(60)}
+COLD = {f"cold/{i % 20}/f{i}.bin": 100 + 37 * i for i in range(600)}
+LARGE, LARGE_SIZE = "large.bin", 8 << 20
+CONNECTIONS = 16
+RENEW = "4"                         # one request in so many has a connection of its own
+WEIGHT = 8                          # of a hot file, and of what is not there or not allowed
+PAUSE = "with httpd's own pause of up to 2 s after a graceful restart"
+NEW_NAMES = itertools.count()
+IN_A_ROW = 6                        # so many good answers come from more than one child
+
+# Not all of the tree fits, so there are always misses.
+SETTINGS = {"ttl_ms": 60000, "helpers": 3, "lookup_timeout_ms": 2000, "max_descriptors": 200,
+            "max_content_bytes": 2 << 20}
+
+
+def config(root):
+    """httpd's. What is refused on purpose is not logged each time."""
+    return f"LogLevel authz_core:crit\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+
+
+def make_tree(root):
+    tree.hot_files(root, {**HOT, **COLD, LARGE: LARGE_SIZE})
+    tree.put(root / "closed/.htaccess", "Require all denied\n")
+    tree.put(root / "closed/file.txt", "never to be seen\n")
+    return root
+
+
+def with_own_daemon(lab, root, module, program, **options):
+    """httpd with a daemon of its own."""
+    name = f"own{len(lab.started)}"     # the socket's path must be short
+    conf = lab.base / f"{name}.conf"
+    conf.write_text("".join(f"{key} = {value}\n" for key, value in SETTINGS.items()))
+    more = options.pop("config", "")
+    return lab.stock(name, root, module=module, config=f"{config(root)}FlashpacheDaemonProgram {program}\n"
+                     f"FlashpacheDaemonConfig {conf}\n{more}", **options)
+
+
+def own_daemon(server):
+    """Its process, once there is one."""
+    def found():
+        below = procs.descendants(server.process.pid)
+        return [p for p in procs.children(server.process.pid) if below.get(p) == "flashpached"]
+    return wait_for(found, "httpd's own daemon")[0]
+
+
+def targets():
+    """bodycheck's: most requests go to the hot files, and no fault may open what is closed."""
+    return [*(f"{name}:{WEIGHT}" for name in HOT), *COLD, f"closed/file.txt:{WEIGHT}:403",
+            f"absent.txt:{WEIGHT}:404"]
+
+
+def good_answers(server):
+    """Ask for a hot file and for a name that nobody has asked for: does the daemon answer both?"""
+    tag = f"new-{next(NEW_NAMES)}"
+    mark = server.mark()
+    assert get(server.port, "/f7.bin", tag) == (200, tree.content("f7.bin", HOT["f7.bin"]))
+    assert get(server.port, f"/cold/{tag}", tag)[0] == 404
+    hot, new = (entry.note for entry in server.wait_entries(2, mark, tag))
+    return hot in HITS and new == "miss"
+
+
+def until_well(server):
+    """Wait for several good answers in a row; the seconds until the first of them was there."""
+    start = time.monotonic()
+    good = []
+
+    def well():
+        good[:] = [*good, time.monotonic()] if good_answers(server) else []
+        return len(good) == IN_A_ROW
+    wait_for(well, "hits and misses again")
+    return good[0] - start
+
+
+class Download:
+    """The large file, begun before a fault and read to its end behind it."""
+
+    def __init__(self, server):
+        self.connection = keepalive.Connection(server.port, receive_buffer=4096)
+        self.connection.begin("/" + LARGE)
+        self.body = bytearray(self.connection.read_head()[2])
+
+    def is_whole(self):
+        while len(self.body) < LARGE_SIZE and (part := self.connection.receive()):
+            self.body += part
+        self.connection.close()
+        return self.body == tree.content(LARGE, LARGE_SIZE)
+
+
+class Fault:
+    """A load on a server. The row is told, and judged, when it ends.
+
+    beside: the same on a stock server, where connections are lost with a child that ends.
+    stops: whether the server refuses connections in the end; denies: whether stock, too, denies
+    what is there meanwhile.
+    """
+
+    def __init__(self, program, tell, server, case, *, root, note="", beside=None, stops=False,
+                 denies=False):
+        self.load = Load(program, server.url(), root, targets(), CONNECTIONS, "--renew", RENEW)
+        self.server, self.tell, self.case, self.note = server, tell, case, note
+        self.beside, self.stops, self.denies = beside, stops, denies
+        self.seconds = None
+        self.bodies = self.wrong = self.failed = 0
+
+    def __enter__(self):
+        if self.server.module:
+            until_well(self.server)
+        self.load.__enter__()
+        self.goes_on()
+        return self
+
+    def goes_on(self, count=SOME):
+        """Wait until the load has made `count` more requests: the notes that were given."""
+        notes = set()
+        for _ in range(0, count, STEP):
+            notes |= {e.note for e in self.server.wait_entries(STEP, self.server.mark())}
+        return notes
+
+    def ends(self):
+        """Nothing is wrong any more: wait until that shows, and a little on."""
+        if self.server.module:
+            self.seconds = max(self.seconds or 0, until_well(self.server))
+        self.goes_on()
+
+    def __exit__(self, kind, *_):
+        if kind:
+            self.load.__exit__()
+            return
+        self.bodies, self.wrong, failed, complaints = self.load.end()
+        cut, refused = self.load.lost
+        self.failed = failed - refused if self.stops else failed
+        if self.beside:
+            self.note += f"stock: {self.beside.failed} of {self.beside.requests} failed"
+        if self.server.module:
+            self.tell("fault", self.case, requests=self.requests, failed=self.failed, wrong=self.wrong,
+                      recovery_s=self.seconds, note=self.note)
+        assert self.wrong == 0, complaints
+        assert self.bodies > 0
+        as_stock = self.beside or not self.server.module
+        assert self.denies or self.failed == (cut if as_stock else 0), complaints
+
+    @property
+    def requests(self):
+        return self.bodies + self.failed

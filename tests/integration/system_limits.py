@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the system allows, made very little of: for what is started then, or for a running process."""
+
+import errno
+import itertools
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+INOTIFY = Path("/proc/sys/fs/inotify")
+USUAL = {"nofile": 1024, "as": "unlimited"}
+
+
+@contextmanager
+def inotify(name, value):
+    """The system's: as short as can be."""
+    file = INOTIFY / name
+    before = file.read_text()
+    try:
+        file.write_text(str(value))
+    except OSError as problem:
+        pytest.skip(f"needs to set {file}: {problem}")
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+def with_descriptors(number, program, script):
+    """A script that runs the program with so few."""
+    script.write_text(f'#!/bin/sh\nulimit -n {number}\nexec {program} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def _set_limit(pid, limit):
+    """As the process's own user, who may do that without any privilege. It may have ended."""
+    try:
+        owner = os.stat(f"/proc/{pid}")
+    except FileNotFoundError:
+        return
+    done = subprocess.run(["prlimit", "--pid", str(pid), limit], user=owner.st_uid, group=owner.st_gid,
+                          extra_groups=[], capture_output=True, text=True)
+    assert done.returncode == 0 or not os.path.exists(f"/proc/{pid}"), done.stderr
+
+
+@contextmanager
+def lowered(name, limits):
+    """Limits (prlimit's names) of processes that run: {pid: number}."""
+    for pid, number in limits.items():
+        _set_limit(pid, f"--{name}={number}:")
+    try:
+        yield
+    finally:
+        for pid in limits:
+            _set_limit(pid, f"--{name}={USUAL[name]}:")
+
+
+def next_descriptor(pid):
+    """The limit that leaves no descriptor beyond the highest one."""
+    return max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")) + 1
+
+
+class SmallDisk:
+    """A tmpfs of its own that can be filled to the last byte and the last name."""
+
+    def __init__(self, path, size, inodes):
+        self.path = path
+        path.mkdir(exist_ok=True)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes},mode=755",
+                               "none", path], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"needs to mount a tmpfs: {done.stderr}")
+
+    def fill(self):
+        try:
+            with open(self.path / "filler", "wb", buffering=0) as out:
+                while out.write(bytes(4096)):
+                    pass
+        except OSError as problem:
+            assert problem.errno == errno.ENOSPC
+        try:
+            for number in itertools.count():
+                (self.path / f"filler{number}").symlink_to("nowhere")
+        except OSError as problem:
+            assert problem.errno == errno.ENOSPC
+
+    def clear(self):
+        for filler in self.path.glob("filler*"):
+            filler.unlink()
+
+    def unmount(self):
+        subprocess.run(["umount", "-l", self.path], check=True)
