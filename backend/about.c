@@ -42,6 +42,7 @@ size_t fp_about_line(void *ctx, uint32_t n, char *room, size_t size)
     case 8: return number("helpers_wanted", a->conf->helpers, room, size);
     case 9: return number("descriptors", a->descriptors, room, size);
     case 10: return number("max_connections", a->conf->max_connections, room, size);
+    case 11: return word("seccomp", a->seccomp ? "on" : "off", room, size);
     default: return 0;
     }
 }

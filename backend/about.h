@@ -5,6 +5,7 @@
 #ifndef FP_ABOUT_H
 #define FP_ABOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@ struct fp_about {
     const char *file;             /* where that was read */
     size_t descriptors;           /* the process may hold */
     uint64_t began_ms;            /* clock.h */
+    bool seccomp;                 /* filters of system calls hold */
 };
 
 /* A report (control.h), "KEY VALUE" a line; ctx is a struct fp_about. */

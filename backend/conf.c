@@ -50,7 +50,7 @@ static const struct { const char *key; long def, min, max; } numbers[] = {
     { "max_inflight", 4096, 4, 1000000 },
 };
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-#define OTHERS 10             /* the settings that are no numbers */
+#define OTHERS 11             /* the settings that are no numbers */
 
 static int check_number(cfg_t *cfg, cfg_opt_t *opt)
 {
@@ -196,6 +196,7 @@ static cfg_t *make_table(void)
         CFG_STR("log_level", "info", CFGF_NONE),
         CFG_STR("watch", "auto", CFGF_NONE),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
+        CFG_BOOL("seccomp", cfg_true, CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
         fp_conf_fleet_section(),
     };
@@ -213,8 +214,6 @@ static cfg_t *make_table(void)
         return NULL;
     cfg_set_error_function(cfg, complain);
     cfg_set_validate_func(cfg, "socket", check_socket);
-    cfg_set_validate_func(cfg, "user", check_user);
-    cfg_set_validate_func(cfg, "group", check_group);
     cfg_set_validate_func(cfg, "pid_file", fp_conf_check_path);
     cfg_set_validate_func(cfg, "log", check_log);
     cfg_set_validate_func(cfg, "log_level", check_log_level);
@@ -268,10 +267,29 @@ static int check_readable(const char *file)
     return -1;
 }
 
-static int parse(cfg_t *cfg, const char *file, char *const *overrides, size_t n)
+static int parse_file(cfg_t *cfg, const char *file)
 {
+    cfg_set_validate_func(cfg, "user", check_user);
+    cfg_set_validate_func(cfg, "group", check_group);
     if (file != NULL && (check_readable(file) == -1 || cfg_parse(cfg, file) != CFG_SUCCESS))
         return -1;
+    return 0;
+}
+
+static int parse_fd(cfg_t *cfg, int fd)
+{
+    FILE *f = fdopen(fd, "r");
+    int rc = f != NULL && cfg_parse_fp(cfg, f) == CFG_SUCCESS ? 0 : -1;
+
+    if (f != NULL)
+        fclose(f);
+    else
+        close(fd);
+    return rc;
+}
+
+static int override(cfg_t *cfg, char *const *overrides, size_t n)
+{
     /* From here on there is no file and line to name. */
     for (size_t i = 0; i < n; i++) {
         free(cfg->filename);
@@ -303,7 +321,7 @@ static int take_user(struct fp_conf *c)
     return 0;
 }
 
-static int take_identity(struct fp_conf *c, const char *group)
+static int take_identity(struct fp_conf *c)
 {
     const struct group *gr;
 
@@ -316,9 +334,9 @@ static int take_identity(struct fp_conf *c, const char *group)
     }
     if (c->user[0] != '\0' && take_user(c) == -1)
         return -1;
-    if (group[0] == '\0')
+    if (c->group[0] == '\0')
         return 0;
-    gr = getgrnam(group);
+    gr = getgrnam(c->group);
     if (gr == NULL)
         return -1;
     c->gid = gr->gr_gid;
@@ -395,27 +413,55 @@ static int take(struct loaded *l)
 
     c->socket = cfg_getstr(cfg, "socket");
     c->user = cfg_getstr(cfg, "user");
+    c->group = cfg_getstr(cfg, "group");
+    c->seccomp = cfg_getbool(cfg, "seccomp");
     c->pid_file = cfg_getstr(cfg, "pid_file");
     c->log = cfg_getstr(cfg, "log");
     c->log_level = fp_log_level_parse(cfg_getstr(cfg, "log_level"));
     c->watch = watch_of(cfg);
     take_numbers(c, cfg);
     c->fleet = fp_conf_fleet_take(cfg, &l->fleet) ? &l->fleet : NULL;
-    if (take_roots(l) == -1 || take_mounts(l) == -1)
-        return -1;
-    return take_identity(c, cfg_getstr(cfg, "group"));
+    return take_roots(l) == -1 || take_mounts(l) == -1 ? -1 : 0;
+}
+
+static struct loaded *create(void)
+{
+    struct loaded *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return NULL;
+    l->cfg = make_table();
+    if (l->cfg == NULL) {
+        free(l);
+        return NULL;
+    }
+    return l;
 }
 
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 {
-    struct loaded *l = calloc(1, sizeof(*l));
-    struct fp_conf *conf;
+    struct loaded *l = create();
+    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
 
-    if (l == NULL)
+    if (l != NULL && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1
+                      || take(l) == -1 || take_identity(conf) == -1))
+        fp_conf_destroy(&conf);
+    return conf;
+}
+
+struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides,
+                               size_t n)
+{
+    struct loaded *l = create();
+    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
+
+    if (l == NULL) {
+        close(fd);
         return NULL;
-    conf = &l->conf;
-    l->cfg = make_table();
-    if (l->cfg == NULL || parse(l->cfg, file, overrides, n) == -1 || take(l) == -1)
+    }
+    conf->uid = now->uid;
+    conf->gid = now->gid;
+    if (parse_fd(l->cfg, fd) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1)
         fp_conf_destroy(&conf);
     return conf;
 }

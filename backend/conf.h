@@ -6,6 +6,7 @@
 #ifndef FP_CONF_H
 #define FP_CONF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ struct fp_mount_rule;
 struct fp_conf {
     const char *socket;       /* absolute, fits sun_path */
     const char *user;         /* name; "" where none was set */
+    const char *group;        /* likewise */
     uid_t uid;                /* whom we are and whom we answer */
     gid_t gid;
     const char *pid_file;     /* "" for none */
@@ -44,6 +46,7 @@ struct fp_conf {
     size_t max_inflight;      /* different paths that are being looked at */
     const char *const *roots; /* NULL-terminated, normal form */
     const struct fp_fleet_settings *fleet;   /* NULL: there is none */
+    bool seccomp;             /* filters of system calls */
 };
 
 /*
@@ -51,6 +54,13 @@ struct fp_conf {
  * line on stderr for each mistake, with file, line and key.
  */
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n);
+
+/*
+ * The same from an open file, which another process has checked (monitor.h): names of user and
+ * group are not looked up, uid and gid are those of now.
+ */
+struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides,
+                               size_t n);
 void fp_conf_destroy(struct fp_conf **conf);
 
 #endif

@@ -107,6 +107,17 @@ static void check_version(struct check *c)
             PACKAGE_VERSION);
 }
 
+static void check_seccomp(struct check *c)
+{
+    char seccomp[8] = "?";
+
+    ctl_word(c->about, "seccomp", seccomp, sizeof(seccomp));
+    if (strcmp(seccomp, "on") == 0)
+        good("the daemon and its helpers have filters of system calls");
+    else
+        doubtful("no filters of system calls: seccomp = false, or see FP0070 in the log");
+}
+
 static void check_helpers(struct check *c)
 {
     const uint64_t alive = ctl_value(c->stats, "helpers");
@@ -249,6 +260,7 @@ static enum ctl_exit check_daemon(struct check *c)
         return rc;
     check_version(c);
     check_helpers(c);
+    check_seccomp(c);
     check_limits(c);
     check_watches();
     check_mounts(c);

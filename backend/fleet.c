@@ -34,6 +34,7 @@
 struct fp_fleet {
     struct ev_loop *loop;
     const struct fp_fleet_settings *settings;
+    const struct fp_monitor *monitor;
     fp_fleet_forget *forget;
     void *ctx;
     struct fp_fleet_link *reads, *writes;   /* one waits for others' messages */
@@ -394,13 +395,14 @@ static bool make_parts(struct fp_fleet *f)
     static const struct fp_fleet_link_ops write_ops = { on_writes, on_stored, on_writes_lost };
 
     f->queue = fp_fleet_queue_create(MAX_QUEUE);
-    f->reads = fp_fleet_link_create(f->loop, f->settings, &read_ops, f);
-    f->writes = fp_fleet_link_create(f->loop, f->settings, &write_ops, f);
+    f->reads = fp_fleet_link_create(f->loop, f->settings, f->monitor, &read_ops, f);
+    f->writes = fp_fleet_link_create(f->loop, f->settings, f->monitor, &write_ops, f);
     return f->queue != NULL && f->reads != NULL && f->writes != NULL && make_sender(f);
 }
 
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 fp_fleet_forget *forget, void *ctx)
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
+                                 void *ctx)
 {
     struct fp_fleet *f = calloc(1, sizeof(*f));
 
@@ -408,6 +410,7 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
         return NULL;
     f->loop = loop;
     f->settings = settings;
+    f->monitor = monitor;
     f->forget = forget;
     f->ctx = ctx;
     snprintf(f->key, sizeof(f->key), "flashpache:%s", settings->name);

@@ -23,6 +23,7 @@
 
 struct ev_loop;
 struct fp_fleet;
+struct fp_monitor;
 
 /* The strings are the caller's. */
 struct fp_fleet_settings {
@@ -51,14 +52,18 @@ struct fp_fleet_counts {
 /* Forgets, as fp_dispatch_forget() does. */
 typedef void fp_fleet_forget(void *ctx, const char *path, size_t len, bool tree);
 
-/* The settings stay the caller's.  NULL: no memory, or no random numbers. */
+/* Settings and monitor stay the caller's.  NULL: no memory, or no random numbers. */
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 fp_fleet_forget *forget, void *ctx);
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
+                                 void *ctx);
 void fp_fleet_destroy(struct fp_fleet **f);
 
 /* To all others: the path, and with tree all below it, is to be forgotten.  What is not
  * in the roots is not told.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
+
+/* In the monitor: a non-blocking socket, perhaps still connecting.  -1 with errno. */
+int fp_fleet_connect(const struct fp_fleet_settings *settings);
 
 /* All zero for NULL. */
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f);

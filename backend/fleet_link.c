@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fleet.h"
+#include "monitor.h"
 #include "proto/fdio.h"
 
 #define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */
@@ -37,6 +38,7 @@ typedef size_t array_size;
 struct fp_fleet_link {
     struct ev_loop *loop;
     const struct fp_fleet_settings *settings;
+    const struct fp_monitor *monitor;
     const struct fp_fleet_link_ops *ops;
     void *ctx;
     redisContext *redis;          /* NULL between attempts */
@@ -123,9 +125,9 @@ void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *word
 }
 
 /* The first line of the file, at each attempt, so that a new password needs no reload. */
-static bool read_password(const char *file, char *room, size_t size, size_t *len_r)
+static bool read_password(const struct fp_fleet_link *l, char *room, size_t size, size_t *len_r)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
     ssize_t n = fd != -1 ? read(fd, room, size - 1) : -1;
 
     fp_close(&fd);
@@ -146,7 +148,7 @@ static bool authenticate(struct fp_fleet_link *l)
 
     if (s->password_file[0] == '\0')
         return true;
-    if (!read_password(s->password_file, password, sizeof(password), &len))
+    if (!read_password(l, password, sizeof(password), &len))
         return false;
     words[named ? 2 : 1] = (struct fp_fleet_word){ password, len };
     ask(l, words, named ? 3 : 2);
@@ -280,17 +282,34 @@ static void bound_arrays(struct fp_fleet_link *l)
     reader->privdata = l;
 }
 
+int fp_fleet_connect(const struct fp_fleet_settings *s)
+{
+    redisContext *redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
+                                             : redisConnectNonBlock(s->host, s->port);
+    int why = errno, fd = -1;
+
+    if (redis != NULL && redis->err == 0) {
+        fd = fcntl(redis->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        why = errno;
+    }
+    if (redis != NULL)
+        redisFree(redis);
+    errno = why;
+    return fd;
+}
+
 static void connect_now(struct fp_fleet_link *l)
 {
-    const struct fp_fleet_settings *s = l->settings;
+    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
 
-    l->redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
-                                  : redisConnectNonBlock(s->host, s->port);
-    if (l->redis == NULL || l->redis->err != 0) {
-        lose(l, l->redis != NULL ? l->redis->errstr : strerror(ENOMEM));
+    l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
+    if (l->redis == NULL) {
+        lose(l, strerror(errno));
+        fp_close(&fd);
         return;
     }
-    fcntl(l->redis->fd, F_SETFD, FD_CLOEXEC);
+    /* hiredis takes who comes with a connection for one who waits for it. */
+    l->redis->flags &= ~REDIS_BLOCK;
     bound_arrays(l);
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
@@ -307,6 +326,7 @@ static void on_again(struct ev_loop *loop, ev_timer *timer, int events)
 
 struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
                                            const struct fp_fleet_settings *settings,
+                                           const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx)
 {
     struct fp_fleet_link *l = calloc(1, sizeof(*l));
@@ -315,6 +335,7 @@ struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
         return NULL;
     l->loop = loop;
     l->settings = settings;
+    l->monitor = monitor;
     l->ops = ops;
     l->ctx = ctx;
     l->pause = FIRST_PAUSE;

@@ -15,6 +15,7 @@
 struct ev_loop;
 struct fp_fleet_link;
 struct fp_fleet_settings;
+struct fp_monitor;
 struct redisReply;
 
 struct fp_fleet_link_ops {
@@ -28,10 +29,11 @@ struct fp_fleet_link_ops {
 /* One argument of a command. */
 struct fp_fleet_word { const char *text; size_t len; };
 
-/* Settings, ops and ctx stay the caller's.  It connects when the loop runs.  NULL: no
+/* Settings, monitor, ops and ctx stay the caller's.  It connects when the loop runs.  NULL: no
  * memory. */
 struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
                                            const struct fp_fleet_settings *settings,
+                                           const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx);
 /* lost is not called. */
 void fp_fleet_link_destroy(struct fp_fleet_link **l);

@@ -4,11 +4,15 @@
 #include "config.h"
 #include "fleet.h"
 
+#include <errno.h>
+
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 fp_fleet_forget *forget, void *ctx)
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
+                                 void *ctx)
 {
     (void)loop;
     (void)settings;
+    (void)monitor;
     (void)forget;
     (void)ctx;
     return NULL;
@@ -25,6 +29,13 @@ void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tre
     (void)path;
     (void)len;
     (void)tree;
+}
+
+int fp_fleet_connect(const struct fp_fleet_settings *settings)
+{
+    (void)settings;
+    errno = ENOSYS;
+    return -1;
 }
 
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f)

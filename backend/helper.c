@@ -9,6 +9,7 @@
 
 #include "lanes.h"
 #include "log.h"
+#include "monitor.h"
 #include "proto/answer.h"
 #include "proto/clock.h"
 #include "proto/fdio.h"
@@ -325,7 +326,8 @@ static void lose_all(struct fp_helpers *h, fp_status why)
 
 static bool start_spawner(struct fp_helpers *h)
 {
-    if (fp_spawner_start(&h->spawner, h->settings.resolver) == -1)
+    h->spawner.sock = fp_monitor_ask(h->settings.monitor, FP_MONITOR_SPAWNER);
+    if (h->spawner.sock == -1)
         return false;
     ev_io_set(&h->born, h->spawner.sock, EV_READ);
     ev_io_start(h->loop, &h->born);
@@ -409,6 +411,7 @@ struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
     for (size_t i = 0; i < n; i++)
         init_helper(h, &h->helpers[i]);
     if (!start_spawner(h)) {
+        fp_log(FP_LOG_ERROR, 22, "cannot start the process that makes helpers: %m");
         free(h);
         return NULL;
     }

@@ -20,7 +20,7 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_helpers;
-struct fp_resolver_settings;
+struct fp_monitor;
 struct fp_task;
 struct fp_trail;
 
@@ -29,7 +29,7 @@ struct fp_helpers_settings {
     uint32_t timeout_ms;        /* for one walk, then its helper is killed */
     size_t max_queue;           /* walks waiting for a helper; half of them at one mount */
     unsigned mount_helpers;     /* at one mount at a time; at least 1 */
-    const struct fp_resolver_settings *resolver;   /* must outlive the pool */
+    const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
 };
 
 struct fp_helpers_counts {
@@ -47,16 +47,13 @@ struct fp_helpers_counts {
 typedef void fp_helper_done(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
                             uint64_t began_ms);
 
-/*
- * Forks the spawner and asks it for the helpers.  Call it before the process
- * holds anything that helpers must not inherit.  NULL with errno.
- */
+/* Has a spawner started and asks it for the helpers.  NULL with errno. */
 struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
                                      const struct fp_helpers_settings *settings);
 /* Ends all helpers; walks under way are not called back. */
 void fp_helpers_destroy(struct fp_helpers **h);
 
-/* New settings hold at once, but for the number of helpers and the resolver. */
+/* New settings hold at once, but for the number of helpers and the monitor. */
 void fp_helpers_set(struct fp_helpers *h, const struct fp_helpers_settings *settings);
 
 /*

@@ -5,29 +5,24 @@
 #include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "connection.h"
 #include "log.h"
+#include "monitor.h"
+#include "place.h"
 #include "proto/fdio.h"
 #include "service.h"
 
-#define BACKLOG       1024
 #define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
 #define AGAIN_SECONDS 1.      /* between two attempts to be in our place again */
-#define PATH_ROOM     (sizeof(((struct sockaddr_un *)NULL)->sun_path))
-#define LOCK_ROOM     (PATH_ROOM + 8)
 
 /* So that a connection can be found again when all have to go. */
 struct member {
@@ -198,107 +193,6 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
 
 /* ---- the socket's place ---- */
 
-/* Whoever can write in the directory can put another socket in our place. */
-static bool check_directory(const struct fp_listener_settings *s)
-{
-    char copy[PATH_ROOM];
-    const char *dir;
-    struct stat st;
-
-    snprintf(copy, sizeof(copy), "%s", s->path);
-    dir = dirname(copy);
-    if (stat(dir, &st) == -1) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s: %m; make it with: install -d -o %u "
-               "-g %u -m 0750 %s", dir, (unsigned)s->uid, (unsigned)s->gid, dir);
-        return false;
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s is not a directory", dir);
-        return false;
-    }
-    if ((st.st_uid != 0 && st.st_uid != s->uid) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s (owner uid %u, mode %04o) must belong "
-               "to root or to uid %u and be writable by its owner only: chown %u %s; chmod "
-               "go-w %s", dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)s->uid,
-               (unsigned)s->uid, dir, dir);
-        return false;
-    }
-    return true;
-}
-
-static void lock_name(const char *path, char name[LOCK_ROOM])
-{
-    snprintf(name, LOCK_ROOM, "%s.lock", path);
-}
-
-static void name_holder(const char *lock_path)
-{
-    char pid[16] = "";
-    int fd = open(lock_path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd == -1 ? -1 : read(fd, pid, sizeof(pid) - 1);
-
-    fp_close(&fd);
-    if (n > 0)
-        pid[strcspn(pid, "\n")] = '\0';
-    fp_log(FP_LOG_ERROR, 3, "another flashpached (process %s) already serves this socket: it "
-           "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", lock_path);
-}
-
-/* Held as long as we live; also tells two daemons from a socket left behind. */
-static int take_lock(const char *path)
-{
-    char name[LOCK_ROOM], pid[16];
-    int fd, n;
-
-    lock_name(path, name);
-    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd == -1) {
-        fp_log(FP_LOG_ERROR, 3, "cannot open the lock %s: %m", name);
-        return -1;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) == -1) {
-        name_holder(name);
-        fp_close(&fd);
-        return -1;
-    }
-    n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) == -1 || write(fd, pid, (size_t)n) != n)
-        fp_log(FP_LOG_WARNING, 3, "cannot write to the lock %s: %m", name);
-    return fd;
-}
-
-static bool clear_place(const char *path)
-{
-    struct stat st;
-
-    if (lstat(path, &st) == -1)
-        return errno == ENOENT;
-    if (!S_ISSOCK(st.st_mode)) {
-        fp_log(FP_LOG_ERROR, 4, "%s exists and is not a socket: remove it, or choose another "
-               "socket path", path);
-        return false;
-    }
-    return unlink(path) == 0;
-}
-
-static int listen_at(const char *path)
-{
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t mask;
-    int rc;
-
-    if (sock == -1)
-        return -1;
-    memcpy(addr.sun_path, path, strlen(path) + 1);   /* its length was checked */
-    mask = umask(0077);
-    rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
-    umask(mask);
-    if (rc == -1 || listen(sock, BACKLOG) == -1)
-        fp_close(&sock);
-    return sock;
-}
-
 /* Accepting is the loop's: it must not wait for somebody who went away. */
 static bool use_passed(struct fp_listener *l)
 {
@@ -321,20 +215,31 @@ static bool learn_groups(struct fp_listener *l)
     return n != -1;
 }
 
+/* In the place of the one that is held, if there is one. */
+static bool use_lock(struct fp_listener *l, int lock)
+{
+    if (lock == -1) {
+        fp_place_tell_lock(l->settings.path, errno);
+        return false;
+    }
+    fp_place_sign_lock(l->settings.path, lock);
+    fp_close(&l->lock);
+    l->lock = lock;
+    return true;
+}
+
 static bool open_socket(struct fp_listener *l)
 {
     const char *path = l->settings.path;
 
-    if (!check_directory(&l->settings))
-        return false;
-    l->lock = take_lock(path);
-    if (l->lock == -1)
+    if (!fp_place_check(path, l->settings.uid, l->settings.gid)
+        || !use_lock(l, fp_place_open_lock(path)))
         return false;
     if (l->sock != -1)
         return use_passed(l);
-    if (!clear_place(path))
+    if (!fp_place_clear(path))
         return false;
-    l->sock = listen_at(path);
+    l->sock = fp_place_listen(path);
     if (l->sock == -1)
         fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", path);
     return l->sock != -1;
@@ -343,28 +248,10 @@ static bool open_socket(struct fp_listener *l)
 /* ---- a socket that somebody removed ---- */
 
 /* Whoever emptied the directory removed the lock, too: the next daemon would make another one. */
-static bool is_locked(const struct fp_listener *l)
-{
-    char name[LOCK_ROOM];
-    struct stat held, named;
-
-    lock_name(l->settings.path, name);
-    return fstat(l->lock, &held) == 0 && lstat(name, &named) == 0
-        && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
 static bool lock_again(struct fp_listener *l)
 {
-    int lock;
-
-    if (is_locked(l))
-        return true;
-    lock = take_lock(l->settings.path);
-    if (lock == -1)
-        return false;
-    fp_close(&l->lock);
-    l->lock = lock;
-    return true;
+    return fp_place_has_lock(l->settings.path, l->lock)
+        || use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK));
 }
 
 /* Connections stay as they are. */
@@ -372,9 +259,9 @@ static bool listen_again(struct fp_listener *l)
 {
     int sock;
 
-    if (!check_directory(&l->settings) || !lock_again(l))
+    if (!fp_place_check(l->settings.path, l->settings.uid, l->settings.gid) || !lock_again(l))
         return false;
-    sock = listen_at(l->settings.path);
+    sock = fp_monitor_ask(l->settings.monitor, FP_MONITOR_SOCKET);
     if (sock == -1) {
         fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", l->settings.path);
         return false;
@@ -426,7 +313,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
     ev_init(&l->pause, on_pause_over);
     ev_init(&l->again, on_again);
     l->again.repeat = AGAIN_SECONDS;
-    ev_stat_init(&l->place, on_moved, settings->path, 0.);
+    ev_stat_init(&l->place, on_moved, settings->path, AGAIN_SECONDS);
     l->acceptable.data = l->pause.data = l->again.data = l->place.data = l;
     if (!learn_groups(l) || !open_socket(l)) {
         fp_listener_destroy(&l);
@@ -452,7 +339,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     while ((m = LIST_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     if (l->sock != -1 && l->settings.passed == -1)
-        unlink(l->settings.path);
+        fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */
     fp_close(&l->lock);

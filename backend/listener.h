@@ -13,6 +13,7 @@
 struct ev_loop;
 struct fp_listener;
 struct fp_connection_ops;
+struct fp_monitor;
 struct fp_slots;
 
 struct fp_listener_settings {
@@ -25,6 +26,8 @@ struct fp_listener_settings {
     const struct fp_connection_ops *ops;
     void *ctx;                    /* for the ops */
     const struct fp_slots *slots; /* for whoever connects */
+    const struct fp_monitor *monitor;   /* makes the socket again if somebody
+                                         * removed it, and removes it at the end */
 };
 
 struct fp_listener_counts {

@@ -62,6 +62,17 @@ static void use_file(int fd)
     to_syslog = false;
 }
 
+int fp_log_open_file(const char *path)
+{
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+}
+
+void fp_log_take_file(int fd, enum fp_log_level level)
+{
+    threshold = level;
+    use_file(fd);
+}
+
 int fp_log_open(const char *target, enum fp_log_level level)
 {
     int fd = STDERR_FILENO;
@@ -73,11 +84,10 @@ int fp_log_open(const char *target, enum fp_log_level level)
         return 0;
     }
     if (strcmp(target, "stderr") != 0)
-        fd = open(target, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+        fd = fp_log_open_file(target);
     if (fd == -1)
         return -1;
-    threshold = level;
-    use_file(fd);
+    fp_log_take_file(fd, level);
     return 0;
 }
 

@@ -21,6 +21,12 @@ const char *fp_log_level_text(enum fp_log_level level);
 void fp_log_set_level(enum fp_log_level level);
 enum fp_log_level fp_log_level(void);
 
+/* Opens a log's file for appending.  The descriptor, or -1 with errno. */
+int fp_log_open_file(const char *path);
+
+/* The log is that file from now on, which is the log's. */
+void fp_log_take_file(int fd, enum fp_log_level level);
+
 /*
  * target: "stderr", "syslog" or an absolute path, opened for appending.
  * 0, or -1 with errno; then the log stays where it was (at first: stderr).

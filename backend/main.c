@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "about.h"
@@ -30,6 +31,7 @@
 #include "latency.h"
 #include "listener.h"
 #include "log.h"
+#include "monitor.h"
 #include "mounts.h"
 #include "observe.h"
 #include "priv.h"
@@ -37,6 +39,7 @@
 #include "proto/fdio.h"
 #include "proto/slots.h"
 #include "resolve.h"
+#include "sandbox.h"
 #include "service.h"
 #include "slow.h"
 #include "stats.h"
@@ -69,6 +72,9 @@ struct daemon {
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
+    struct fp_sandbox *own_sandbox, *helpers_sandbox;   /* NULL: none */
+    struct fp_monitor monitor;
+    ev_io monitor_gone;
     struct fp_slots *slots;
     struct fp_cache *cache;
     struct fp_fresh *fresh;
@@ -86,6 +92,7 @@ struct daemon {
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
     bool pid_written;
+    bool failed;                /* the loop ended for a reason that a restart mends */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
 
@@ -197,7 +204,7 @@ static struct fp_helpers_settings helpers_settings(const struct daemon *d,
     return (struct fp_helpers_settings){
         .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
         .mount_helpers = c->mount_helpers != 0 ? c->mount_helpers : most,
-        .resolver = &d->resolver };
+        .monitor = &d->monitor };
 }
 
 static struct fp_dispatch_settings dispatch_settings(const struct daemon *d,
@@ -225,6 +232,23 @@ static bool open_log(const struct daemon *d, const struct fp_conf *c)
     return false;
 }
 
+/* As the file says that was reread. */
+static void reopen_log(const struct daemon *d, const struct fp_conf *c)
+{
+    const char *target = log_target(d, c);
+    int fd;
+
+    if (target[0] != '/') {
+        open_log(d, c);
+        return;
+    }
+    fd = fp_monitor_ask(&d->monitor, FP_MONITOR_LOG);
+    if (fd != -1)
+        fp_log_take_file(fd, (enum fp_log_level)c->log_level);
+    else
+        fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", target);
+}
+
 /* What cannot change without a restart is said, not silently ignored. */
 static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
 {
@@ -237,10 +261,11 @@ static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
         }
         same_roots = strcmp(old->roots[i], new->roots[i]) == 0;
     }
-    if (!same_roots || strcmp(old->socket, new->socket) != 0 || old->uid != new->uid
-        || old->gid != new->gid || old->helpers != new->helpers
-        || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead)
-        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots, read_ahead and "
+    if (!same_roots || strcmp(old->socket, new->socket) != 0 || strcmp(old->user, new->user) != 0
+        || strcmp(old->group, new->group) != 0 || old->helpers != new->helpers
+        || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead
+        || old->seccomp != new->seccomp)
+        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots, read_ahead, seccomp and "
                "max_connections take effect after a restart only");
 }
 
@@ -308,7 +333,7 @@ static void join_fleet(struct daemon *d, struct fp_conf *c)
 {
     if (c->fleet == NULL)
         return;
-    d->fleet = fp_fleet_create(d->loop, c->fleet, forget_as_told, d);
+    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, forget_as_told, d);
     if (d->fleet == NULL) {
         fp_log(FP_LOG_ERROR, 61, "fleet: out of memory; this daemon is in none");
         return;
@@ -347,17 +372,23 @@ static void apply(struct daemon *d, const struct fp_conf *c)
     fp_cache_disbelieve(d->cache, NULL);
 }
 
+static struct fp_conf *reread(const struct daemon *d)
+{
+    const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
+
+    return fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
+}
+
 static void reload(struct daemon *d)
 {
-    struct fp_conf *c = fp_conf_load(d->args.file, d->args.overrides,
-                                     d->args.n_overrides);
+    struct fp_conf *c = reread(d);
 
     if (c == NULL) {
         fp_log(FP_LOG_ERROR, 8, "%s has mistakes: keeping the old settings; check it with "
                "flashpached -t", d->args.file);
         return;
     }
-    open_log(d, c);
+    reopen_log(d, c);
     apply(d, c);
     warn_of_fixed(d->conf, c);
     fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
@@ -477,7 +508,7 @@ static void write_pid_file(struct daemon *d)
 /* In a directory that is not ours it cannot be removed, only emptied. */
 static void remove_pid_file(struct daemon *d)
 {
-    if (d->pid_written && unlink(d->conf->pid_file) == -1
+    if (d->pid_written && fp_monitor_ask(&d->monitor, FP_MONITOR_END_PID_FILE) == -1
         && ftruncate(d->pid_file, 0) == -1)
         fp_log(FP_LOG_WARNING, 8, "cannot remove the pid file %s: %m", d->conf->pid_file);
     fp_close(&d->pid_file);
@@ -495,8 +526,77 @@ static void say_ready(struct daemon *d)
     if (write(d->ready_pipe, "", 1) != 1)
         fp_log(FP_LOG_WARNING, 1, "the process that started this daemon is gone");
     fp_close(&d->ready_pipe);
+    /* Standard input leads to /dev/null (detach()); what opens that is refused by now. */
     if (strcmp(d->conf->log, "stderr") != 0)
+        dup2(STDIN_FILENO, STDERR_FILENO);
+}
+
+/* ---- other processes, and the filters ---- */
+
+/* Without filters all goes on as well. */
+static void create_sandboxes(struct daemon *d)
+{
+    if (!d->conf->seccomp)
+        return;
+    d->own_sandbox = fp_sandbox_create(FP_SANDBOX_DAEMON);
+    d->helpers_sandbox = d->own_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_HELPER) : NULL;
+    if (d->helpers_sandbox != NULL)
+        return;
+    fp_log(FP_LOG_WARNING, 70, "no filters of system calls (%m): configure with libseccomp and run "
+           "on a kernel with seccomp, or set seccomp = false");
+    fp_sandbox_destroy(&d->own_sandbox);
+}
+
+/* From here on nothing is opened but by the monitor. */
+static bool enter_sandbox(struct daemon *d)
+{
+    if (d->own_sandbox == NULL)
+        return true;
+    /* Reads the file of the time zone, which the log needs. */
+    tzset();
+    if (fp_sandbox_enter(d->own_sandbox) == 0)
+        return true;
+    fp_log(FP_LOG_ERROR, 70, "cannot set the filter of system calls: %m; set seccomp = false");
+    return false;
+}
+
+static void on_monitor_gone(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct daemon *d = w->data;
+
+    (void)events;
+    fp_log(FP_LOG_ERROR, 71, "ending: the process that opens files for this one (fp-monitor) is "
+           "gone");
+    d->failed = true;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* Whoever waits for the end of what a detached daemon says at its start must not wait for
+ * its processes, which would keep standard error open. */
+static bool start_monitor(struct daemon *d)
+{
+    const struct fp_monitor_settings settings = {
+        .file = d->args.file, .overrides = d->args.overrides, .n_overrides = d->args.n_overrides,
+        .conf = d->conf, .resolver = &d->resolver };
+    const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
+    int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1, rc;
+
+    if (kept != -1)
         fp_lead_to_null(STDERR_FILENO);
+    rc = fp_monitor_start(&d->monitor, &settings);
+    if (kept != -1)
+        dup2(kept, STDERR_FILENO);
+    fp_close(&kept);
+    if (rc == -1)
+        fp_log(FP_LOG_ERROR, 71, "cannot start the process that opens files: %m");
+    return rc == 0;
+}
+
+static void watch_monitor(struct daemon *d)
+{
+    ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
+    d->monitor_gone.data = d;
+    ev_io_start(d->loop, &d->monitor_gone);
 }
 
 /* ---- start and end ---- */
@@ -566,8 +666,10 @@ static bool start_cache(struct daemon *d)
 static void set_reports(struct daemon *d)
 {
     d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener,
-                                   &d->fleet, &d->wakeups };
-    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms() };
+                                   &d->fleet, &d->wakeups,
+                                   open("/proc/self/statm", O_RDONLY | O_CLOEXEC) };
+    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms(),
+                                  d->own_sandbox != NULL };
     d->control = (struct fp_control_parts){
         .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
         .purged = tell_fleet, .purged_ctx = d,
@@ -580,24 +682,6 @@ static void set_reports(struct daemon *d)
     fp_dispatch_set_operator(d->dispatch, &d->control, &d->observer);
 }
 
-/* Whoever waits for the end of what a detached daemon says at its start must not wait for
- * its helpers, which would keep standard error open. */
-static struct fp_helpers *create_helpers(const struct daemon *d,
-                                         const struct fp_helpers_settings *settings)
-{
-    const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
-    int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
-    struct fp_helpers *helpers;
-
-    if (kept != -1)
-        fp_lead_to_null(STDERR_FILENO);
-    helpers = fp_helpers_create(d->loop, settings);
-    if (kept != -1)
-        dup2(kept, STDERR_FILENO);
-    fp_close(&kept);
-    return helpers;
-}
-
 static bool start(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
@@ -606,13 +690,16 @@ static bool start(struct daemon *d)
     struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
                                              .uid = c->uid, .gid = c->gid,
                                              .max_connections = most_connections(d, c),
-                                             .ops = &fp_dispatch_ops };
+                                             .ops = &fp_dispatch_ops,
+                                             .monitor = &d->monitor };
 
-    d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch };
-    d->loop = ev_default_loop(EVFLAG_NOENV);
+    create_sandboxes(d);
+    d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch,
+                                                 d->helpers_sandbox };
+    d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;
-    d->helpers = create_helpers(d, &helpers);
+    d->helpers = fp_helpers_create(d->loop, &helpers);
     if (d->helpers == NULL || !start_cache(d))
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);
@@ -626,7 +713,9 @@ static bool start(struct daemon *d)
     if (d->args.supervised)
         fp_supervisor_watch(d->loop);
     join_fleet(d, d->conf);
-    return true;
+    watch_monitor(d);
+    watch_signals(d);
+    return enter_sandbox(d);
 }
 
 static void stop(struct daemon *d)
@@ -644,12 +733,17 @@ static void stop(struct daemon *d)
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
     remove_pid_file(d);
+    fp_monitor_stop(&d->monitor);
+    fp_close(&d->stats.statm);
+    fp_sandbox_destroy(&d->own_sandbox);
+    fp_sandbox_destroy(&d->helpers_sandbox);
     fp_conf_destroy(&d->conf);
 }
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .passed_socket = -1, .ready_pipe = -1, .pid_file = -1, .watch = { -1, -1 } };
+    static struct daemon d = { .passed_socket = -1, .ready_pipe = -1, .pid_file = -1,
+                               .watch = { -1, -1, NULL }, .monitor = { -1 }, .stats = { .statm = -1 } };
     bool ok;
 
     parse_arguments(&d.args, argc, argv);
@@ -668,9 +762,9 @@ int main(int argc, char **argv)
     fp_log_echo(true);
     ok = prepare(&d) && start(&d);
     if (ok) {
-        watch_signals(&d);
         say_ready(&d);
         ev_run(d.loop, 0);
+        ok = !d.failed;
     }
     stop(&d);
     return ok ? 0 : 1;

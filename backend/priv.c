@@ -24,12 +24,14 @@ static int drop_capabilities(void)
     return (int)syscall(SYS_capset, &head, none);
 }
 
-int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
+void fp_priv_empty_bounding_set(void)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-        return -1;
-    if (geteuid() != 0)
-        return drop_capabilities();
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != -1; cap++)
+        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+}
+
+static int become(const char *user, uid_t uid, gid_t gid)
+{
     if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
         || setresuid(uid, uid, uid) == -1)
         return -1;
@@ -39,6 +41,16 @@ int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
         return -1;
     }
     return 0;
+}
+
+int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+        return -1;
+    fp_priv_empty_bounding_set();
+    if (geteuid() == 0 && become(user, uid, gid) == -1)
+        return -1;
+    return drop_capabilities();
 }
 
 size_t fp_priv_raise_descriptors(void)

@@ -20,6 +20,7 @@
 
 struct fp_answer;
 struct fp_mounts_view;
+struct fp_sandbox;
 struct fp_task;
 struct fp_trail;
 struct fp_watch;
@@ -31,6 +32,7 @@ struct fp_resolver_settings {
     size_t read_ahead;          /* bytes of a file that are brought into memory */
     struct fp_mounts_view *view;         /* NULL: nothing is watched */
     const struct fp_watch *watch;
+    const struct fp_sandbox *sandbox;    /* that helpers enter; NULL: none */
 };
 
 struct fp_resolver {

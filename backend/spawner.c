@@ -2,7 +2,6 @@
 #include "config.h"
 #include "spawner.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,10 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "proto/answer.h"
 #include "proto/fdio.h"
 #include "proto/wire.h"
 #include "resolve.h"
+#include "sandbox.h"
 #include "task.h"
 #include "trail.h"
 #include "watch.h"
@@ -100,7 +101,8 @@ static void be_helper(int sock, const struct fp_resolver_settings *settings)
     prctl(PR_SET_NAME, "fp-helper");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if ((settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
-        || fp_resolver_init(&resolver, settings) == -1)
+        || fp_resolver_init(&resolver, settings) == -1
+        || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))
         _exit(1);
     while (answer_one(&resolver, sock, buf, &answer) == FP_OK)
         ;
@@ -172,44 +174,12 @@ static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
     return st;
 }
 
-static void set_signals(void)
-{
-    static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
-    sigset_t none;
-
-    /* The daemon ends us by closing the socket; a terminal's or a service
-     * manager's signal to the whole group must not end us before it. */
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        signal(ours[i], SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_between(int first, int last)
-{
-    if (first <= last)
-        close_range((unsigned)first, (unsigned)last, 0);
-}
-
-/* The daemon's descriptors are not ours, but for its inotify's (-1: none). */
-static void keep_only(int sock, int inotify)
-{
-    int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
-
-    close_between(3, low - 1);
-    close_between(low > 2 ? low + 1 : 3, high - 1);
-    close_range((unsigned)(high > 2 ? high + 1 : 3), ~0u, 0);
-}
-
 static void be_spawner(int sock, const struct fp_resolver_settings *settings)
 {
     uint8_t what;
     pid_t pid;
 
-    prctl(PR_SET_NAME, "fp-spawner");
-    keep_only(sock, settings->watch != NULL ? settings->watch->inotify : -1);
-    set_signals();
+    fp_child_begin("fp-spawner", sock, settings->watch != NULL ? settings->watch->inotify : -1);
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);
@@ -263,9 +233,5 @@ fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r)
 
 void fp_spawner_stop(struct fp_spawner *s)
 {
-    if (s->sock == -1)
-        return;
-    fp_close(&s->sock);
-    while (waitpid(s->pid, NULL, 0) == -1 && errno == EINTR)
-        ;
+    fp_hang_up(&s->sock);
 }

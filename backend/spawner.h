@@ -17,7 +17,7 @@
 struct fp_resolver_settings;
 
 struct fp_spawner {
-    pid_t pid;
+    pid_t pid;     /* for the process that forked it */
     int sock;      /* the daemon's end, non-blocking, close-on-exec; -1: none */
 };
 
@@ -40,7 +40,7 @@ fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r)
 /* Kills (SIGKILL) and reaps a helper. */
 fp_status fp_spawner_kill(const struct fp_spawner *s, pid_t pid);
 
-/* Ends the spawner and with it every helper; waits for it. */
+/* Ends the spawner and with it every helper; waits until it has let go of its socket. */
 void fp_spawner_stop(struct fp_spawner *s);
 
 #endif

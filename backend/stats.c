@@ -37,15 +37,15 @@ static const struct { const char *name; size_t at, size; } rows[] = { FP_STATS_T
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 /* 0: unknown. */
-static uint64_t resident_bytes(void)
+static uint64_t resident_bytes(int statm)
 {
-    unsigned long total, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long total, resident;
+    char text[128];
+    ssize_t n = pread(statm, text, sizeof(text) - 1, 0);
 
-    if (f != NULL && fscanf(f, "%lu %lu", &total, &resident) != 2)
-        resident = 0;
-    if (f != NULL)
-        fclose(f);
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "%lu %lu", &total, &resident) != 2)
+        return 0;
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -61,14 +61,14 @@ static void collect(const struct fp_stats *s, struct values *v)
 }
 
 /* A counter is of 32 or 64 bits. */
-static uint64_t value_of(const struct values *v, size_t row)
+static uint64_t value_of(const struct values *v, size_t row, int statm)
 {
     const char *p = (const char *)v + rows[row].at;
     uint64_t wide;
     uint32_t narrow;
 
     if (rows[row].at == offsetof(struct values, resident_bytes))
-        return resident_bytes();
+        return resident_bytes(statm);
     if (rows[row].size == sizeof(narrow)) {
         memcpy(&narrow, p, sizeof(narrow));
         return narrow;
@@ -86,16 +86,18 @@ void fp_stats_log(const struct fp_stats *s)
     collect(s, &v);
     for (size_t i = 0; i < ROWS && len < sizeof(line); i++)
         len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64,
-                                i > 0 ? " " : "", rows[i].name, value_of(&v, i));
+                                i > 0 ? " " : "", rows[i].name, value_of(&v, i, s->statm));
     fp_log(FP_LOG_INFO, 6, "%s", line);
 }
 
 size_t fp_stats_line(void *ctx, uint32_t n, char *room, size_t size)
 {
+    const struct fp_stats *s = ctx;
     struct values v;
 
     if (n >= ROWS)
         return 0;
-    collect(ctx, &v);
-    return (size_t)snprintf(room, size, "%s %" PRIu64 "\n", rows[n].name, value_of(&v, n));
+    collect(s, &v);
+    return (size_t)snprintf(room, size, "%s %" PRIu64 "\n", rows[n].name,
+                            value_of(&v, n, s->statm));
 }

@@ -25,6 +25,7 @@ struct fp_stats {
     const struct fp_listener *listener;
     struct fp_fleet *const *fleet;     /* it comes and goes with the configuration */
     const struct fp_wakeups *loop;
+    int statm;                         /* /proc/self/statm, kept open; -1: unknown */
 };
 
 /* Logs one line of counters, "name=value" each. */

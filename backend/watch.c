@@ -16,6 +16,9 @@ void fp_watch_close(struct fp_watch *w)
 {
     fp_close(&w->inotify);
     fp_close(&w->fanotify);
+    if (w->marks != NULL)
+        fclose(w->marks);
+    w->marks = NULL;
 }
 
 static bool holds_root(const struct fp_mounts *m, const struct fp_mount *mount,
@@ -42,13 +45,15 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
         if (w->fanotify != -1)
             fp_fanotify_mark(w->fanotify, mount->point);
     }
+    if (w->fanotify != -1)
+        w->marks = fp_fanotify_open_marks(w->fanotify);
 }
 
 /* A mount point may be hidden by another one on top of it: then it is that
  * other one's that was marked.  So what counts is what the kernel says. */
 size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max)
 {
-    return w->fanotify != -1 ? fp_fanotify_marked(w->fanotify, devs, max) : 0;
+    return w->marks != NULL ? fp_fanotify_marked(w->marks, devs, max) : 0;
 }
 
 fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "mounts.h"
@@ -19,6 +20,7 @@
 
 struct fp_watch {
     int inotify, fanotify;    /* -1: not at all, as they begin */
+    FILE *marks;              /* the kernel's list of fanotify's, kept open; NULL at first */
 };
 
 /* An event. */
@@ -76,7 +78,8 @@ bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
 int fp_fanotify_open(void);
 bool fp_fanotify_mark(int fanotify, const char *mount_point);
-size_t fp_fanotify_marked(int fanotify, dev_t *devs, size_t max);
+FILE *fp_fanotify_open_marks(int fanotify);
+size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
 fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
 bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 

@@ -57,21 +57,24 @@ static bool get_device(const char *line, dev_t *dev_r)
     return *end == ' ';
 }
 
-size_t fp_fanotify_marked(int fanotify, dev_t *devs, size_t max)
+FILE *fp_fanotify_open_marks(int fanotify)
 {
-    char name[48], line[256];
-    size_t n = 0;
-    FILE *f;
+    char name[48];
 
     snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fanotify);
-    f = fopen(name, "re");
-    if (f == NULL)
-        return 0;
-    while (n < max && fgets(line, sizeof(line), f) != NULL) {
+    return fopen(name, "re");
+}
+
+size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max)
+{
+    char line[256];
+    size_t n = 0;
+
+    rewind(marks);
+    while (n < max && fgets(line, sizeof(line), marks) != NULL) {
         if (get_device(line, &devs[n]))
             n++;
     }
-    fclose(f);
     return n;
 }
 

@@ -23,6 +23,7 @@
 #include "daemon_place.h"
 #include "fdio.h"
 #include "mod_flashpache.h"
+#include "priv.h"
 #include "settings.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -154,6 +155,7 @@ static void become_daemon(const struct daemon *d, int channel)
     setsid();
     /* What is said to the manager of httpd's service is for httpd to say. */
     unsetenv("NOTIFY_SOCKET");
+    fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
     dup2(channel, STDIN_FILENO);

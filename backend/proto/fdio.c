@@ -21,6 +21,21 @@ void fp_close(int *fd)
     errno = saved;
 }
 
+void fp_hang_up(int *sock)
+{
+    char rest;
+    ssize_t n = 0;
+
+    if (*sock == -1)
+        return;
+    shutdown(*sock, SHUT_WR);
+    fcntl(*sock, F_SETFL, 0);
+    do {
+        n = recv(*sock, &rest, sizeof(rest), 0);
+    } while (n > 0 || (n == -1 && errno == EINTR));
+    fp_close(sock);
+}
+
 void fp_fd_name(char name[FP_FD_NAME], int fd)
 {
     snprintf(name, FP_FD_NAME, "/proc/self/fd/%d", fd);

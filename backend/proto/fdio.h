@@ -43,6 +43,10 @@ void fp_fd_name(char name[FP_FD_NAME], int fd);
 /* Makes fd lead to /dev/null, also over an exec.  False: it leads where it did. */
 bool fp_lead_to_null(int fd);
 
+/* Tells the process at the other end of a socket to end, waits until it has closed its own, and
+ * closes *sock, unless it is -1. */
+void fp_hang_up(int *sock);
+
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
 void fp_close(int *fd);
 

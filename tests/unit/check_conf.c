@@ -113,6 +113,42 @@ START_TEST(nothing_set)
     ck_assert_uint_eq(conf->max_bytes, 268435456);
     ck_assert_uint_eq(conf->max_inflight, 4096);
     ck_assert_uint_eq(conf->n_mounts, 0);
+    ck_assert_str_eq(conf->group, "");
+    ck_assert(conf->seccomp);
+}
+END_TEST
+
+START_TEST(without_filters)
+{
+    assert_loaded("seccomp = false\n", NULL);
+    ck_assert(!conf->seccomp);
+    assert_loaded("seccomp = false\n", "seccomp=true");
+    ck_assert(conf->seccomp);
+    ck_assert(!load("seccomp = perhaps\n", NULL));
+}
+END_TEST
+
+/* As the daemon does where it can look nothing up: names are not asked for, numbers stay. */
+START_TEST(reread_from_a_descriptor)
+{
+    const struct fp_conf now = { .uid = 12, .gid = 34 };
+    char *overrides[] = { strdup("ttl_ms=7") };
+    struct fp_conf *c;
+
+    unit_write_file(file, "user = \"no-such-user\"\ngroup = \"no-such-group\"\nhelpers = 5\n");
+    c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_uint_eq(c->uid, 12);
+    ck_assert_uint_eq(c->gid, 34);
+    ck_assert_str_eq(c->user, "no-such-user");
+    ck_assert_str_eq(c->group, "no-such-group");
+    ck_assert_uint_eq(c->helpers, 5);
+    ck_assert_uint_eq(c->ttl_ms, 7);
+    fp_conf_destroy(&c);
+    unit_write_file(file, "helpers = none\n");
+    ck_assert_ptr_null(fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1));
+    ck_assert_ptr_null(fp_conf_reload(-1, &now, overrides, 1));
+    free(overrides[0]);
 }
 END_TEST
 
@@ -512,6 +548,8 @@ static Suite *make_suite(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nothing_set);
+    tcase_add_test(t, without_filters);
+    tcase_add_test(t, reread_from_a_descriptor);
     tcase_add_test(t, empty_files);
     tcase_add_test(t, every_setting_from_a_file);
     tcase_add_test(t, sections_of_mounts);

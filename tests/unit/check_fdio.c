@@ -474,6 +474,29 @@ START_TEST(what_cannot_be_led_to_null)
 }
 END_TEST
 
+/* ---- an end ---- */
+
+/* What was sent meanwhile is for nobody any more. */
+START_TEST(hanging_up_waits_for_the_other_end)
+{
+    const pid_t pid = fork();
+    int status;
+    char c;
+
+    if (pid == 0) {
+        close(near);
+        send(far, "x", 1, 0);
+        _exit(recv(far, &c, 1, 0) == 0 ? 0 : 1);
+    }
+    fp_close(&far);
+    fp_hang_up(&near);
+    ck_assert_int_eq(near, -1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    fp_hang_up(&near);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("fdio");
@@ -510,6 +533,7 @@ static Suite *make_suite(void)
     t = tcase_create("seals");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_sealed);
+    tcase_add_test(t, hanging_up_waits_for_the_other_end);
     tcase_add_test(t, what_can_be_read);
     suite_add_tcase(s, t);
     t = unit_add_case(s, "null", setup, teardown, 0);

@@ -158,7 +158,11 @@ static inline bool mount_own(void)
 static inline bool open_fanotify(void)
 {
     watch.fanotify = fp_fanotify_open();
-    return watch.fanotify != -1 && mount_own() && fp_fanotify_mark(watch.fanotify, dir);
+    if (watch.fanotify == -1)
+        return false;
+    watch.marks = fp_fanotify_open_marks(watch.fanotify);
+    ck_assert_ptr_nonnull(watch.marks);
+    return mount_own() && fp_fanotify_mark(watch.fanotify, dir);
 }
 
 /* The directory and the "file" in it are watched.  False: skipped. */
@@ -185,7 +189,7 @@ static inline bool begin(int number)
 
 static inline void setup(void)
 {
-    watch = (struct fp_watch){ -1, -1 };
+    watch = (struct fp_watch){ .inotify = -1, .fanotify = -1 };
     mounted = false;
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();

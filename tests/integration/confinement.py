@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process may still do, as /proc tells."""
+
+from pathlib import Path
+
+import procs
+from conftest import BUILD
+
+CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+DAEMON, HELPER, MONITOR, SPAWNER = "flashpached", "fp-helper", "fp-monitor", "fp-spawner"
+FILTERED, FREE = "2", "0"           # modes of seccomp
+
+
+def has_filters():
+    """Was the daemon built with them?"""
+    return "#define HAVE_SECCOMP 1" in (BUILD / "config.h").read_text()
+
+
+def status(pid):
+    """{field: value} of a process."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def assert_confined(daemon, capabilities=CAPABILITIES, filters=True):
+    """The daemon and all below it; how many there are of each name."""
+    wanted = FILTERED if filters and has_filters() else FREE
+    count = {}
+    for pid in (daemon, *procs.descendants(daemon)):
+        seen = status(pid)
+        name = seen["Name"]
+        assert [seen[c] for c in capabilities] == ["0" * 16] * len(capabilities), (name, seen)
+        assert seen["NoNewPrivs"] == "1", name
+        assert seen["Seccomp"] == (wanted if name in (DAEMON, HELPER) else FREE), name
+        count[name] = count.get(name, 0) + 1
+    return count

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon without rights: what its processes may do, and that all goes on so."""
+
+import os
+import signal
+
+import pytest
+
+import confinement
+import procs
+import tree
+import wire
+from fetch import get
+from httpd import HITS, user_ids
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+HELPERS = 3
+
+
+@pytest.fixture
+def root(base):
+    root = base / "sandbox-tree"
+    for i in range(20):
+        tree.put(root / f"file{i}.txt", f"{i}\n")
+    return root
+
+
+def ready(daemon):
+    wait_for(lambda: len(daemon.helper_pids()) == HELPERS, "all helpers")
+    # A helper enters its filter before it reads a task.
+    wait_for(lambda: all(procs.state(p) == "S" for p in daemon.helper_pids()), "helpers that wait")
+    return daemon
+
+
+def one(daemon, name):
+    return next(p for p, comm in procs.descendants(daemon.pid).items() if comm == name)
+
+
+def ask(daemon, path):
+    """What is answered about a path."""
+    with wire.greet(daemon.socket) as conn:
+        return wire.ask(conn, wire.whole_lookup(path))
+
+
+def test_no_process_has_rights(lab):
+    with lab.daemon("rights", helpers=HELPERS) as daemon:
+        count = confinement.assert_confined(ready(daemon).pid)
+        assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, confinement.SPAWNER: 1,
+                         confinement.HELPER: HELPERS}
+
+
+def test_filters_can_be_left_out(lab, flashpachectl):
+    with lab.daemon("free", helpers=HELPERS, seccomp="false") as daemon:
+        confinement.assert_confined(ready(daemon).pid, filters=False)
+        assert "seccomp off" in flashpachectl("-s", daemon.socket, "status").stdout
+        assert "no filters of system calls" in flashpachectl("-s", daemon.socket, "check").stdout
+        daemon.settings["seccomp"] = "true"
+        daemon.write_config()
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "FP0009" in daemon.log_text(), "word that a restart is needed")
+
+
+def test_filters_are_told_of(lab, flashpachectl):
+    if not confinement.has_filters():
+        pytest.skip("built with --without-seccomp")
+    with lab.daemon("told") as daemon:
+        assert "seccomp on" in flashpachectl("-s", daemon.socket, "status").stdout
+        assert "FP0070" not in daemon.log_text()
+
+
+def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
+    with lab.daemon("spawner", helpers=HELPERS) as daemon:
+        server = lab.flash("spawner-httpd", root, daemon.socket).start()
+        assert get(server.port, "/file0.txt") == (200, b"0\n")
+        before = set(ready(daemon).helper_pids())
+        os.kill(one(daemon, confinement.SPAWNER), signal.SIGKILL)
+        answers = [get(server.port, f"/file{i}.txt") for i in range(10)]
+        wait_for(lambda: not before & set(daemon.helper_pids()), "the end of its helpers")
+        confinement.assert_confined(ready(daemon).pid)
+        assert "FP0022" in daemon.log_text()
+        mark = server.mark()
+        answers += [get(server.port, f"/file{i}.txt") for i in range(10, 20)]
+        assert {e.note for e in server.wait_entries(10, mark)} == {"miss"}
+        failed = sum(answer != (200, f"{i}\n".encode()) for i, answer in enumerate(answers))
+        outcome("fault", "the process that forks helpers killed", requests=len(answers), failed=failed)
+        assert failed == 0
+
+
+def test_without_its_monitor_the_daemon_ends(lab, root):
+    """It could open no file again; whoever looks after it starts it again."""
+    daemon = lab.daemon("monitor", helpers=HELPERS).start()
+    os.kill(one(ready(daemon), confinement.MONITOR), signal.SIGKILL)
+    assert daemon.process.wait(20) == 1
+    assert "FP0071" in daemon.log_text()
+    with daemon:
+        assert ask(daemon, root / "file0.txt")
+
+
+def test_httpd_starts_a_daemon_without_monitor_again(lab, root, module_path, flashpached_program, outcome):
+    config = f"FlashpacheDaemonProgram {flashpached_program}\n"
+    server = lab.stock("monitor-auto", root, module=module_path, config=config)
+
+    def daemon():
+        below = procs.descendants(server.process.pid)
+        return next((p for p, comm in below.items() if comm == confinement.DAEMON), None)
+
+    def hit():
+        mark = server.mark()
+        assert get(server.port, "/file1.txt") == (200, b"1\n")
+        return server.wait_entries(1, mark)[-1].note in HITS
+    with server:
+        wait_for(hit, "a hit")
+        first = daemon()
+        confinement.assert_confined(first)
+        monitor = next(p for p, comm in procs.descendants(first).items() if comm == confinement.MONITOR)
+        os.kill(monitor, signal.SIGKILL)
+        answers = [get(server.port, f"/file{i}.txt") for i in range(20)]
+        wait_for(lambda: daemon() not in (None, first), "another daemon")
+        wait_for(hit, "a hit again")
+        failed = sum(answer != (200, f"{i}\n".encode()) for i, answer in enumerate(answers))
+        outcome("fault", "the process that opens files for the daemon killed, FlashpacheDaemon auto",
+                requests=len(answers), failed=failed)
+        assert failed == 0
+
+
+# What the daemon has to have opened by the monitor
+
+def test_log_and_pid_file(lab, base):
+    logs = base / "sandbox-logs"
+    logs.mkdir()
+    os.chown(logs, *user_ids())
+    daemon = lab.daemon("files", helpers=HELPERS, log=logs / "first.log", pid_file=logs / "pid")
+    # In the background: that log is a file.
+    assert daemon.run().returncode == 0
+    pid = int((logs / "pid").read_text())
+    try:
+        os.rename(logs / "first.log", logs / "rotated.log")
+        os.kill(pid, signal.SIGHUP)
+        wait_for(lambda: (logs / "first.log").exists() and "reread" in (logs / "first.log").read_text(),
+                 "the rotated log's successor")
+        daemon.settings["log"] = logs / "second.log"
+        daemon.write_config()
+        os.kill(pid, signal.SIGHUP)
+        wait_for(lambda: (logs / "second.log").exists() and "reread" in (logs / "second.log").read_text(),
+                 "the other log")
+        daemon.write_config("nonsense = 1\n")
+        os.kill(pid, signal.SIGHUP)
+        wait_for(lambda: "has mistakes" in (logs / "second.log").read_text(), "word of mistakes")
+        confinement.assert_confined(pid)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: procs.state(pid) in (None, "Z"), "the daemon's end")
+    assert not (logs / "pid").exists() and not daemon.socket.exists()
+
+
+def test_mistakes_are_told_where_the_daemon_was_started(lab):
+    with lab.daemon("mistakes") as daemon:
+        daemon.write_config("ttl_ms = 0\n")
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "has mistakes" in daemon.log_text(), "word of mistakes")
+        assert "ttl_ms = 0 is out of range" in daemon.log_text()
+        daemon.write_config()
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "reread" in daemon.log_text(), "the reload")

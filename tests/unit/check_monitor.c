@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the monitor calls is put in its place here: what counts is what is asked of it. */
+#include "config.h"
+#include "monitor.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "conf.h"
+#include "fleet.h"
+#include "log.h"
+#include "place.h"
+#include "proto/fdio.h"
+#include "resolve.h"
+#include "spawner.h"
+#include "unit.h"
+#include "watch.h"
+
+static char dir[PATH_MAX], file[PATH_MAX], password[PATH_MAX], socket_path[PATH_MAX];
+static struct fp_fleet_settings fleet;
+static struct fp_conf conf;
+static struct fp_watch watch;
+static struct fp_resolver_settings resolver;
+static struct fp_monitor_settings settings;
+static struct fp_monitor monitor;
+static int fds_at_rest;
+
+/* ---- in the monitor's process ---- */
+
+/* A file that begins with "log=" is good, and its log is what follows. */
+struct fp_conf *fp_conf_load(const char *name, char *const *overrides, size_t n)
+{
+    static char text[PATH_MAX];
+    struct fp_conf *c;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t len = read(fd, text, sizeof(text) - 1);
+
+    (void)overrides;
+    (void)n;
+    close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    if (strncmp(text, "log=", 4) != 0) {
+        fputs("a mistake\n", stderr);
+        return NULL;
+    }
+    c = calloc(1, sizeof(*c));
+    c->log = text + 4;
+    return c;
+}
+
+void fp_conf_destroy(struct fp_conf **c)
+{
+    free(*c);
+    *c = NULL;
+}
+
+int fp_log_open_file(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+void fp_log(enum fp_log_level level, int id, const char *format, ...)
+{
+    (void)level;
+    (void)id;
+    (void)format;
+}
+
+int fp_fleet_connect(const struct fp_fleet_settings *s)
+{
+    ck_assert_ptr_eq(s, &fleet);
+    errno = ECONNREFUSED;
+    return -1;
+}
+
+int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *r)
+{
+    int ends[2];
+
+    ck_assert_ptr_eq(r, &resolver);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+        return -1;
+    close(ends[1]);
+    s->sock = ends[0];
+    return 0;
+}
+
+/* ---- */
+
+static void setup(void)
+{
+    unit_fresh_dir(dir);
+    strcpy(file, unit_join(dir, "conf"));
+    strcpy(password, unit_join(dir, "password"));
+    strcpy(socket_path, unit_join(dir, "socket"));
+    unit_write_file(file, "log=/nowhere/log");
+    unit_write_file(password, "secret");
+    unit_write_file(socket_path, "");
+    fleet.password_file = password;
+    conf = (struct fp_conf){ .socket = socket_path, .pid_file = unit_join(dir, "no-pid"),
+                             .log = file, .fleet = &fleet };
+    watch.inotify = -1;
+    resolver.watch = &watch;
+    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .resolver = &resolver };
+    fds_at_rest = unit_open_fds();
+    ck_assert_int_eq(fp_monitor_start(&monitor, &settings), 0);
+}
+
+static void teardown(void)
+{
+    fp_monitor_stop(&monitor);
+    ck_assert_int_eq(monitor.sock, -1);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+static int ask(enum fp_monitor_task task)
+{
+    errno = 0;
+    return fp_monitor_ask(&monitor, task);
+}
+
+static void assert_reads(int fd, const char *text)
+{
+    char room[64];
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(pread(fd, room, sizeof(room), 0), (ssize_t)strlen(text));
+    ck_assert_mem_eq(room, text, strlen(text));
+    close(fd);
+}
+
+START_TEST(files_that_the_configuration_names)
+{
+    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+    assert_reads(ask(FP_MONITOR_CONFIGURATION), "log=/nowhere/log");
+}
+END_TEST
+
+START_TEST(the_log_is_the_present_configurations)
+{
+    const char *log = unit_join(dir, "log");
+    char text[PATH_MAX + 8];
+    int fd = ask(FP_MONITOR_LOG);        /* at first: that of the start */
+
+    ck_assert_int_eq(write(fd, "", 0), 0);
+    close(fd);
+    ck_assert_int_eq(access(log, F_OK), -1);
+    snprintf(text, sizeof(text), "log=%s", log);
+    unit_write_file(file, text);
+    close(ask(FP_MONITOR_CONFIGURATION));
+    fd = ask(FP_MONITOR_LOG);
+    ck_assert_int_eq(write(fd, "line", 4), 4);
+    close(fd);
+    fd = open(log, O_RDONLY | O_CLOEXEC);
+    assert_reads(fd, "line");
+}
+END_TEST
+
+/* And what was good goes on to count. */
+START_TEST(mistakes_are_told_here)
+{
+    const int saved = dup(STDERR_FILENO);
+    int room = memfd_create("stderr", MFD_CLOEXEC), rc, why;
+
+    unit_write_file(file, "nonsense");
+    dup2(room, STDERR_FILENO);
+    rc = ask(FP_MONITOR_CONFIGURATION);
+    why = errno;
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    ck_assert_int_eq(rc, -1);
+    ck_assert_int_eq(why, EINVAL);
+    assert_reads(room, "a mistake\n");
+    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+}
+END_TEST
+
+START_TEST(without_a_fleet)
+{
+    close(ask(FP_MONITOR_CONFIGURATION));
+    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+START_TEST(errors_are_told)
+{
+    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    ck_assert_int_eq(ask(FP_MONITOR_END_PID_FILE), -1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+START_TEST(a_spawner)
+{
+    int sock = ask(FP_MONITOR_SPAWNER);
+    char c;
+
+    ck_assert_int_ne(sock, -1);
+    ck_assert_int_eq(recv(sock, &c, 1, MSG_DONTWAIT), 0);    /* the other end is nobody's */
+    close(sock);
+}
+END_TEST
+
+START_TEST(the_socket_and_its_lock_are_made_again)
+{
+    int lock = ask(FP_MONITOR_LOCK), sock, listens = 0;
+    socklen_t len = sizeof(listens);
+
+    ck_assert_int_ne(lock, -1);
+    ck_assert(fp_place_has_lock(socket_path, lock));
+    ck_assert_int_eq(ask(FP_MONITOR_LOCK), -1);
+    ck_assert_int_eq(errno, EWOULDBLOCK);
+    ck_assert_int_eq(ask(FP_MONITOR_SOCKET), -1);
+    ck_assert_int_eq(errno, EADDRINUSE);
+    ck_assert_int_eq(unlink(socket_path), 0);
+    sock = ask(FP_MONITOR_SOCKET);
+    ck_assert_int_eq(getsockopt(sock, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len), 0);
+    ck_assert_int_eq(listens, 1);
+    close(sock);
+    close(lock);
+}
+END_TEST
+
+START_TEST(the_socket_goes)
+{
+    ck_assert_int_ne(ask(FP_MONITOR_END_SOCKET), -1);
+    ck_assert_int_eq(access(socket_path, F_OK), -1);
+    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
+    ck_assert_int_eq(errno, ENOENT);
+}
+END_TEST
+
+/* Whoever is at the daemon's end can name no path. */
+START_TEST(nonsense_ends_it)
+{
+    const uint8_t no_task = 200, two[2] = { 0, 0 };
+
+    if (_i == 0)
+        fp_send_packet(monitor.sock, &no_task, 1, -1);
+    else
+        fp_send_packet(monitor.sock, two, 2, -1);
+    ck_assert(unit_wait_readable(monitor.sock, 3000));
+    ck_assert_int_eq(ask(FP_MONITOR_LOG), -1);
+    ck_assert_int_eq(errno, EPIPE);
+}
+END_TEST
+
+START_TEST(out_of_descriptors)
+{
+    struct rlimit now, few;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
+    few = now;
+    few.rlim_cur = (rlim_t)monitor.sock + 1;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
+    ck_assert_int_eq(errno, EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("monitor");
+    TCase *t = unit_add_case(s, "tasks", setup, teardown, 0);
+
+    tcase_add_test(t, files_that_the_configuration_names);
+    tcase_add_test(t, the_log_is_the_present_configurations);
+    tcase_add_test(t, mistakes_are_told_here);
+    tcase_add_test(t, without_a_fleet);
+    tcase_add_test(t, errors_are_told);
+    tcase_add_test(t, a_spawner);
+    tcase_add_test(t, the_socket_and_its_lock_are_made_again);
+    tcase_add_test(t, the_socket_goes);
+    tcase_add_loop_test(t, nonsense_ends_it, 0, 2);
+    tcase_add_test(t, out_of_descriptors);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
