@@ -271,6 +271,8 @@ static bool listen_again(struct fp_listener *l)
     l->sock = sock;
     ev_io_set(&l->acceptable, sock, EV_READ);
     ev_io_start(l->loop, &l->acceptable);
+    /* Else one that is removed at once would look as it did. */
+    ev_stat_stat(l->loop, &l->place);
     fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
     return true;
 }
