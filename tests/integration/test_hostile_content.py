@@ -361,6 +361,8 @@ def change_files(root):
 def kind_of_change(path, answer):
     """whole: a length that the file has had, and its bytes; cut: fewer bytes, and the client knows."""
     name, body = path[1:].split("-")[0], answer.body
+    if answer.status == 0 and name == "cut":     # before its first byte was read: no header either
+        return "cut"
     if answer.status != 200:
         return answer.status
     if name == "replaced":

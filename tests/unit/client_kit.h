@@ -10,7 +10,12 @@
 #include "client.h"
 #include "fake_daemon.h"
 
+/* ThreadSanitizer's tests run beside others, in what processor time they leave. */
+#ifdef __SANITIZE_THREAD__
+#define TIMEOUT_MS 900
+#else
 #define TIMEOUT_MS 300
+#endif
 
 static struct fp_client *client;
 static struct fp_answer answer;
