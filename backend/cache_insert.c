@@ -237,7 +237,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 }
 
 /* Was a change told since the walk began that saw it?  What is not watched in every respect
- * is told of in others. */
+ * is told of in others; but what was lost, or mounted elsewhere, says nothing of that: it has its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -246,6 +246,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     size_t len;
     const char *name = name_of(e, &len);
 
+    if (!e->watched && fp_watched_was_lost(c->watched, seen->now_ms))
+        return false;
     if (above != NULL && fp_watched_happened(c->watched, above, name, len, seen->now_ms))
         return true;
     if (own != NULL && (fp_watched_happened(c->watched, own, "", 0, seen->now_ms)

@@ -169,6 +169,11 @@ void fp_watched_lost(struct fp_watched *w)
     w->lost_ms = w->now_ms();
 }
 
+bool fp_watched_was_lost(const struct fp_watched *w, uint64_t since_ms)
+{
+    return w->lost_ms >= since_ms;
+}
+
 /* ---- stakes ---- */
 
 static struct spot *get_spot(struct fp_watched *w, const struct fp_watch_key *key)

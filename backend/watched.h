@@ -55,6 +55,7 @@ void fp_watched_gone(struct fp_watched *w, const struct fp_watch_key *key, fp_wa
 
 /* Events were lost: everything may have happened. */
 void fp_watched_lost(struct fp_watched *w);
+bool fp_watched_was_lost(const struct fp_watched *w, uint64_t since_ms);
 
 /*
  * May something have happened to the name (empty: to the place itself) since
