@@ -18,7 +18,8 @@
 
 #define BEAT_SECONDS   0.015    /* a third of FP_FRESH_MS */
 #define MOMENT_MS      5u       /* as good as now */
-#define PAUSE_MS       3u       /* from one look at what was told to the next, while much is */
+#define PAUSE_MS       3u       /* from one look at what was told to the next, while much is: */
+#define MANY           16u      /* so many that came less than that apart */
 #define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
 #define MAX_MARKED     64
 #define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
@@ -30,6 +31,7 @@ struct fp_fresh {
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
     ev_timer beat, pause;
+    unsigned close;           /* looks in a row that followed each other within PAUSE_MS */
     struct fp_fresh_counts counts;
     bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
     void *is_out_ctx;
@@ -127,7 +129,8 @@ static void listen_to(struct fp_fresh *f, ev_io *io)
         ev_io_start(f->loop, io);
 }
 
-/* Where names come and go all the time each would be a wakeup. */
+/* Where names come and go all the time each would be a wakeup.  A few are looked at when they come:
+ * a walk that begins a moment later must not seem overtaken by them. */
 static void on_told(struct ev_loop *loop, ev_io *w, int events)
 {
     struct fp_fresh *f = w->data;
@@ -135,7 +138,8 @@ static void on_told(struct ev_loop *loop, ev_io *w, int events)
 
     (void)events;
     catch_up(f);
-    if (!often)
+    f->close = often ? f->close + 1 : 0;
+    if (f->close < MANY)
         return;
     ev_io_stop(loop, &f->inotify);
     ev_io_stop(loop, &f->fanotify);
