@@ -472,7 +472,7 @@ def test_walk_under_way_is_not_kept(lab, base, slow_directory):
     """A purge while a helper looks at a directory, from which a walk to a file in it is to go on."""
     source = base / "walked-source"
     tree.put(source / "d/f.txt", "x\n")
-    place = slow_directory(source, 300_000) / "d"
+    place = slow_directory(source, 150_000) / "d"
     daemon = lab.daemon("walked", ttl_ms=TTL_MS).start()
     with wire.greet(daemon.socket) as file, wire.greet(daemon.socket) as directory, wire.greet(daemon.socket) as late:
         file.sendall(wire.whole_lookup(place / "f.txt"))
