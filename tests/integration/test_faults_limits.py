@@ -4,6 +4,7 @@
 import os
 import resource
 import signal
+import time
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 FEW_DESCRIPTORS, FEW_WATCHES = 64, 16
+HEALTHY_S = 2.5
 HTTPD_DESCRIPTORS = 256     # with 64 httpd itself, stock as well, ends now and then: AH02324
 A_LITTLE_MORE = 64 << 10            # bytes of memory
 NAMES = 1000                        # that are not there; the daemon would remember each
@@ -88,6 +90,9 @@ def test_daemon_out_of_descriptors(under_load, server, daemon):
 def test_child_out_of_descriptors(under_load, lab, server, fault_root):
     """It can neither open files nor accept connections, and httpd replaces it."""
     def starve(one, fault):
+        # A child that is sick before httpd has seen a healthy one, which it looks for once a second, ends
+        # httpd itself (AH02324), stock as well.
+        time.sleep(HEALTHY_S)
         with lowered("nofile", none_free(procs.children(one.process.pid)[:1])):
             fault.goes_on()
         fault.ends()
