@@ -50,11 +50,10 @@ static int open_log(struct state *s)
     return fp_log_open_file(s->conf->log);
 }
 
-/* The file may be anything: nothing here waits for a FIFO's writer. */
 static int open_password(struct state *s)
 {
     if (s->conf->fleet != NULL)
-        return open(s->conf->fleet->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return fp_open_now(s->conf->fleet->password_file);
     errno = ENOENT;
     return -1;
 }

@@ -5,7 +5,6 @@
 #include <apr_portable.h>
 #include <apr_strings.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <http_core.h>
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -203,13 +202,12 @@ static apr_status_t file_close(void *param)
  */
 static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
 {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = fp_open_now(path);
     apr_file_t *f = NULL;
-    struct stat st;
 
     if (fd == -1)
         return errno == EAGAIN ? AP_DECLINED : errno;
-    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+    if (!fp_is_readable_file(fd)) {
         fp_close(&fd);
         return APR_EBADF;
     }

@@ -5,7 +5,6 @@
 #include <ap_mpm.h>
 #include <apr_strings.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
@@ -402,7 +401,7 @@ static int leave_to_core(request_rec *r)
  * FIFO has its name by now.  DECLINED: it can be opened. */
 static int try_to_open(request_rec *r)
 {
-    int fd = open(r->filename, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = fp_open_now(r->filename);
     struct stat st = { .st_mode = S_IFREG };
 
     if (fd == -1 && errno != EAGAIN) {

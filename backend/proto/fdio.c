@@ -65,6 +65,11 @@ bool fp_is_sealed(int fd, uint64_t size)
         && (uint64_t)st.st_size == size;
 }
 
+int fp_open_now(const char *path)
+{
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 bool fp_is_readable_file(int fd)
 {
     const int flags = fcntl(fd, F_GETFL);

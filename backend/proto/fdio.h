@@ -33,6 +33,10 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
 /* Is it a memfd of that very size whose bytes nobody can change any more? */
 bool fp_is_sealed(int fd, uint64_t size);
 
+/* Opens for reading, as a file that another user may have replaced must be: a FIFO's writer is not
+ * waited for.  -1 with errno; EAGAIN: somebody has a lease on it. */
+int fp_open_now(const char *path);
+
 /* Is it open for reading on a regular file?  Waits for no file system, however it fares. */
 bool fp_is_readable_file(int fd);
 
