@@ -93,14 +93,6 @@ fp_install_packages() {
     rm -f "$log"
 }
 
-# clang and its libFuzzer, which some releases have in a package of its own.
-fp_install_fuzzer() {
-    local source='int LLVMFuzzerTestOneInput(const char *, long); int LLVMFuzzerTestOneInput(const char *p, long n) { return 0; }'
-    fp_install_packages clang
-    clang -fsanitize=fuzzer,address -o /dev/null -x c - <<<"$source" 2>/dev/null ||
-        fp_install_packages libclang-rt-dev
-}
-
 fp_configure() {
     [ -x "$fp_repo/configure" ] || (cd "$fp_repo" && autoreconf -i) || return 1
     [ -f "$fp_build/Makefile" ] || (cd "$fp_build" && "$fp_repo/configure" "$@")
