@@ -8,6 +8,8 @@ import itertools
 import os
 import time
 
+import pytest
+
 import keepalive
 import procs
 import tree
@@ -38,6 +40,15 @@ SETTINGS = {"ttl_ms": 60000, "helpers": 3, "lookup_timeout_ms": 2000, "max_descr
 def config(root):
     """httpd's. What is refused on purpose is not logged each time."""
     return f"LogLevel authz_core:crit\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+
+@pytest.fixture(scope="module")
+def daemon(lab):
+    return lab.daemon(**SETTINGS).start()
+
+
+@pytest.fixture(scope="module")
+def server(lab, fault_root, daemon):
+    return lab.flash("flash", fault_root, daemon.socket, config=config(fault_root)).start()
 
 
 def make_tree(root):

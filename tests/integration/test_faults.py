@@ -13,7 +13,7 @@ import fault_kit
 import procs
 import tree
 from conftest import HERE
-from fault_kit import HOT, PAUSE, ROUNDS, SETTINGS, until_well
+from fault_kit import HOT, PAUSE, ROUNDS, SETTINGS, daemon, server, until_well  # noqa: F401 (fixtures)
 from fetch import get
 from httpd import HITS
 from waiting import wait_for
@@ -22,16 +22,6 @@ pytestmark = pytest.mark.needs_flashpache
 
 DAY = 86400
 JUMPS = (DAY, -DAY, 400 * DAY, -400 * DAY)
-
-
-@pytest.fixture(scope="module")
-def daemon(lab):
-    return lab.daemon(**SETTINGS).start()
-
-
-@pytest.fixture(scope="module")
-def server(lab, fault_root, daemon):
-    return lab.flash("flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
 
 
 @pytest.fixture(autouse=True)

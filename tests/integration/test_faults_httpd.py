@@ -9,7 +9,7 @@ import pytest
 
 import fault_kit
 import procs
-from fault_kit import LONG, PAUSE, ROUNDS, SETTINGS, Download
+from fault_kit import LONG, PAUSE, ROUNDS, Download, daemon  # noqa: F401 (a fixture)
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -21,11 +21,6 @@ PREFORK = "StartServers 20\nMinSpareServers 4\nMaxSpareServers 80\nServerLimit 9
 @pytest.fixture(scope="module", params=("prefork", "event", "worker") if LONG else ("prefork", "event"))
 def mpm(request):
     return request.param
-
-
-@pytest.fixture(scope="module")
-def daemon(lab):
-    return lab.daemon(**SETTINGS).start()
 
 
 @pytest.fixture(scope="module")

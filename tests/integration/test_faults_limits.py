@@ -13,7 +13,7 @@ import pytest
 import fault_kit
 import httpd
 import procs
-from fault_kit import SETTINGS, SOME
+from fault_kit import SETTINGS, SOME, daemon, server  # noqa: F401 (fixtures)
 from httpd import HITS
 from system_limits import SmallDisk, inotify, lowered, next_descriptor, with_descriptors
 from waiting import wait_for
@@ -25,16 +25,6 @@ HEALTHY_S = 2.5
 HTTPD_DESCRIPTORS = 256     # with 64 httpd itself, stock as well, ends now and then: AH02324
 A_LITTLE_MORE = 64 << 10            # bytes of memory
 NAMES = 1000                        # that are not there; the daemon would remember each
-
-
-@pytest.fixture(scope="module")
-def daemon(lab):
-    return lab.daemon(**SETTINGS).start()
-
-
-@pytest.fixture(scope="module")
-def server(lab, fault_root, daemon):
-    return lab.flash("flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
 
 
 # Disk

@@ -61,7 +61,6 @@ NONE = ["stock-prefork-None", "flash-prefork-None"]
 ALL = ["stock-prefork-All", "flash-prefork-All"]
 EVENT = ["stock-event-None", "flash-event-None"]
 EVENT_ALL = ["stock-event-All", "flash-event-All"]
-OTHERS = ["nginx-1-cache", "lighttpd-inotify"]
 
 
 def quick():
@@ -107,7 +106,7 @@ def full():
                                              "lighttpd-inotify"],
                    [*everything, step("sleepers", 5)], 1024, warm_s=20, reference="stock-prefork-All"),
         Experiment("disk", "disk", large, [*NONE, *ALL, *EVENT, "nginx-1", "nginx-1-cache", "nginx-n-cache",
-                                           "nginx-aio-cache", *OTHERS[1:]],
+                                           "nginx-aio-cache", "lighttpd-inotify"],
                    deeper, 1024, warm_s=120, rig_options=disk, reference="stock-prefork-None"),
         *sizes,
         Experiment("link", "link", large, [*NONE, "nginx-1-cache"], everything, 1024, warm_s=5,
