@@ -43,6 +43,11 @@ void **fp_connection_slot(struct fp_connection *conn)
     return &conn->slot;
 }
 
+bool fp_connection_is_idle(const struct fp_connection *conn)
+{
+    return conn->state == EXPECT_HELLO || conn->state == READY;
+}
+
 static void drop_pending(struct fp_connection *conn)
 {
     free(conn->pending);

@@ -7,6 +7,7 @@
 #ifndef FP_CONNECTION_H
 #define FP_CONNECTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/errors.h"
@@ -56,6 +57,9 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
 void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d);
+
+/* Has nobody to be answered: before the first question, or between two. */
+bool fp_connection_is_idle(const struct fp_connection *conn);
 
 /* A place for the owner's data about this connection, NULL at first. */
 void **fp_connection_slot(struct fp_connection *conn);

@@ -144,6 +144,9 @@ static void check_limits(struct check *c)
     if (ctl_value(c->stats, "refused") > 0)
         bad(c, "%" PRIu64 " connections were refused: raise max_connections",
             ctl_value(c->stats, "refused"));
+    if (ctl_value(c->stats, "displaced") > 0)
+        doubtful("%" PRIu64 " idle connections were closed for new ones: raise max_connections",
+                 ctl_value(c->stats, "displaced"));
 }
 
 static void check_watches(void)

@@ -106,9 +106,9 @@ static void print_helpers(const char *stats, const char *about)
            ctl_value(stats, "helpers"), ctl_value(about, "helpers_wanted"),
            ctl_value(stats, "running"), ctl_value(stats, "queued"), ctl_value(stats, "timeouts"),
            ctl_value(stats, "deaths"));
-    printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused\n",
+    printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused, %" PRIu64 " displaced\n",
            ctl_value(stats, "connections"), ctl_value(about, "max_connections"),
-           ctl_value(stats, "refused"));
+           ctl_value(stats, "refused"), ctl_value(stats, "displaced"));
 }
 
 static void print_out_of_service(char *mounts)

@@ -24,9 +24,9 @@
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
 #define AGAIN_SECONDS 1.      /* between two attempts to be in our place again */
 
-/* So that a connection can be found again when all have to go. */
+/* So that a connection can be found again when it has to go. */
 struct member {
-    LIST_ENTRY(member) link;
+    TAILQ_ENTRY(member) link;
     struct fp_listener *listener;
     struct fp_connection *conn;
 };
@@ -39,7 +39,7 @@ struct fp_listener {
     ev_timer pause;
     ev_stat place;                /* where the socket is, unless it was passed */
     ev_timer again;               /* while there is nothing */
-    LIST_HEAD(, member) members;
+    TAILQ_HEAD(members, member) members;   /* who asked last is first */
     struct fp_listener_counts counts;
     gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
     size_t n_groups;
@@ -51,8 +51,11 @@ static fp_status on_question(void *ctx, struct fp_connection *conn,
                              const struct fp_frame *f)
 {
     struct member *m = ctx;
-    const struct fp_listener_settings *s = &m->listener->settings;
+    struct fp_listener *l = m->listener;
+    const struct fp_listener_settings *s = &l->settings;
 
+    TAILQ_REMOVE(&l->members, m, link);
+    TAILQ_INSERT_HEAD(&l->members, m, link);
     return s->ops->question(s->ctx, conn, f);
 }
 
@@ -62,7 +65,7 @@ static void on_closed(void *ctx, struct fp_connection *conn)
     struct fp_listener *l = m->listener;
 
     l->settings.ops->closed(l->settings.ctx, conn);
-    LIST_REMOVE(m, link);
+    TAILQ_REMOVE(&l->members, m, link);
     l->counts.open--;
     free(m);
 }
@@ -83,7 +86,7 @@ static void admit(struct fp_listener *l, int sock)
         free(m);
         return;
     }
-    LIST_INSERT_HEAD(&l->members, m, link);
+    TAILQ_INSERT_HEAD(&l->members, m, link);
     l->counts.open++;
     l->counts.accepted++;
 }
@@ -93,7 +96,7 @@ void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots)
     struct member *m;
 
     l->settings.slots = slots;
-    LIST_FOREACH(m, &l->members, link)
+    TAILQ_FOREACH(m, &l->members, link)
         fp_connection_set_slots(m->conn, slots);
 }
 
@@ -149,6 +152,34 @@ static bool is_welcome(const struct fp_listener *l, int sock)
     return false;
 }
 
+/* The connection that was idle longest: its child connects again when it has a question, while
+ * one that gets no connection would serve without us. */
+static bool displace(struct fp_listener *l)
+{
+    struct member *m;
+
+    TAILQ_FOREACH_REVERSE(m, &l->members, members, link) {
+        if (fp_connection_is_idle(m->conn)) {
+            fp_connection_destroy(&m->conn);
+            l->counts.displaced++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_room(struct fp_listener *l)
+{
+    const size_t most = l->settings.max_connections;
+
+    if (l->counts.open < most)
+        return true;
+    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: one more takes an idle one's "
+           "place, or is refused; raise max_connections, of which the limit on descriptors allows "
+           "a quarter of itself", most);
+    return displace(l);
+}
+
 static void pause_accepting(struct fp_listener *l)
 {
     ev_io_stop(l->loop, &l->acceptable);
@@ -179,11 +210,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
         }
         return;
     }
-    if (l->counts.open >= l->settings.max_connections) {
-        fp_log(FP_LOG_WARNING, 12, "refusing a connection: there are %zu already; raise "
-               "max_connections, of which the limit on descriptors allows a quarter of itself",
-               l->settings.max_connections);
-    } else if (is_welcome(l, sock)) {
+    if (is_welcome(l, sock) && has_room(l)) {
         admit(l, sock);
         return;
     }
@@ -310,7 +337,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
     l->settings = *settings;
     l->sock = settings->passed;
     l->lock = -1;
-    LIST_INIT(&l->members);
+    TAILQ_INIT(&l->members);
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
     ev_init(&l->again, on_again);
@@ -338,7 +365,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_timer_stop(l->loop, &l->pause);
     ev_timer_stop(l->loop, &l->again);
     ev_stat_stop(l->loop, &l->place);
-    while ((m = LIST_FIRST(&l->members)) != NULL)
+    while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     if (l->sock != -1 && l->settings.passed == -1)
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);

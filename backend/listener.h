@@ -22,7 +22,7 @@ struct fp_listener_settings {
                                    * and its place is not cleared */
     uid_t uid;                    /* whom we take connections from, beside root */
     gid_t gid;
-    size_t max_connections;
+    size_t max_connections;       /* one more takes the place of an idle one, or is refused */
     const struct fp_connection_ops *ops;
     void *ctx;                    /* for the ops */
     const struct fp_slots *slots; /* for whoever connects */
@@ -31,7 +31,7 @@ struct fp_listener_settings {
 };
 
 struct fp_listener_counts {
-    uint64_t accepted, refused;
+    uint64_t accepted, refused, displaced;
     size_t open;
 };
 

@@ -40,6 +40,7 @@
     ROW(connections, listener.open, gauge, "Connections") \
     ROW(accepted, listener.accepted, counter, "Connections accepted") \
     ROW(refused, listener.refused, counter, "Connections refused") \
+    ROW(displaced, listener.displaced, counter, "Idle connections closed for new ones") \
     ROW(absent_hits, dispatch.absent_hits, counter, \
         "Hits that said that there is nothing, or nothing to be reached") \
     ROW(invalidated_inotify, fresh.by_inotify, counter, "Entries invalidated by inotify") \

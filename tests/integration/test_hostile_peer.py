@@ -190,10 +190,10 @@ def connect_idle(daemon):
 
 
 def idle(daemon, _root):
-    """A thousand more than may be: those are refused, and the others dropped as they say nothing."""
+    """A thousand more than may be: each takes the place of one that is idle, and who says nothing is dropped."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, IDLE + 500)), hard))
-    refused = daemon.counters()["refused"]
+    displaced = daemon.counters()["displaced"]
     conns = [connect_idle(daemon) for _ in range(IDLE)]
     try:
         for conn in conns:
@@ -202,7 +202,7 @@ def idle(daemon, _root):
         for conn in filter(None, conns):
             conn.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert daemon.counters()["refused"] >= refused + IDLE - MAX_CONNECTIONS
+    assert daemon.counters()["displaced"] >= displaced + IDLE - MAX_CONNECTIONS
     return IDLE
 
 
