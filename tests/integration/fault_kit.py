@@ -82,23 +82,26 @@ def targets():
             f"absent.txt:{WEIGHT}:404"]
 
 
-def good_answers(server):
+def good_answers(server, expected):
     """Ask for a hot file and for a name that nobody has asked for: does the daemon answer both?"""
     tag = f"new-{next(NEW_NAMES)}"
     mark = server.mark()
     assert get(server.port, "/f7.bin", tag) == (200, tree.content("f7.bin", HOT["f7.bin"]))
     assert get(server.port, f"/cold/{tag}", tag)[0] == 404
     hot, new = (entry.note for entry in server.wait_entries(2, mark, tag))
-    return hot in HITS and new == "miss"
+    return hot in expected and new == "miss"
 
 
-def until_well(server):
-    """Wait for several good answers in a row; the seconds until the first of them was there."""
+def until_well(server, expected=HITS):
+    """Wait for several good answers in a row; the seconds until the first of them was there.
+
+    expected: the notes of a hot file.
+    """
     start = time.monotonic()
     good = []
 
     def well():
-        good[:] = [*good, time.monotonic()] if good_answers(server) else []
+        good[:] = [*good, time.monotonic()] if good_answers(server, expected) else []
         return len(good) == IN_A_ROW
     wait_for(well, "hits and misses again")
     return good[0] - start
@@ -124,20 +127,20 @@ class Fault:
 
     beside: the same on a stock server, where connections are lost with a child that ends.
     stops: whether the server refuses connections in the end; denies: whether stock, too, denies
-    what is there meanwhile.
+    what is there meanwhile; hot: the notes of a hot file while all is well.
     """
 
     def __init__(self, program, tell, server, case, *, root, note="", beside=None, stops=False,
-                 denies=False):
+                 denies=False, hot=HITS):
         self.load = Load(program, server.url(), root, targets(), CONNECTIONS, "--renew", RENEW)
         self.server, self.tell, self.case, self.note = server, tell, case, note
-        self.beside, self.stops, self.denies = beside, stops, denies
+        self.beside, self.stops, self.denies, self.hot = beside, stops, denies, hot
         self.seconds = None
         self.bodies = self.wrong = self.failed = 0
 
     def __enter__(self):
         if self.server.module:
-            until_well(self.server)
+            until_well(self.server, self.hot)
         self.load.__enter__()
         self.goes_on()
         return self
@@ -152,7 +155,7 @@ class Fault:
     def ends(self):
         """Nothing is wrong any more: wait until that shows, and a little on."""
         if self.server.module:
-            self.seconds = max(self.seconds or 0, until_well(self.server))
+            self.seconds = max(self.seconds or 0, until_well(self.server, self.hot))
         self.goes_on()
 
     def __exit__(self, kind, *_):

@@ -253,17 +253,24 @@ def clock(lab, monkeypatch):
 
 
 def test_clock_jumps(under_load, lab, fault_root, clock):
-    daemon = lab.daemon("clock", **SETTINGS).start()
-    server = lab.flash("clock-flash", fault_root, daemon.socket,
-                       config=fault_kit.config(fault_root)).start()
-    with under_load(server, "wall clock set, a day and 400 days, forth and back") as fault:
+    """httpd measures by that clock how long a request takes to come, so stock, too, says 408 now and then."""
+    def jumps(one, fault, tell=lambda: None):
         for jump in JUMPS * ROUNDS:
             clock(jump)
-            daemon.signal(signal.SIGUSR1)
+            tell()
             changed = fault_root / "changed.txt"
             tree.put(changed, f"jump {jump}\n")
-            wait_for(lambda: get(server.port, "/changed.txt") == (200, changed.read_bytes()), "the change")
+            wait_for(lambda: get(one.port, "/changed.txt") == (200, changed.read_bytes()), "the change")
             fault.ends()
+    daemon = lab.daemon("clock", **SETTINGS).start()
+    stock = lab.stock("clock-stock", fault_root, config=fault_kit.config(fault_root)).start()
+    server = lab.flash("clock-flash", fault_root, daemon.socket,
+                       config=fault_kit.config(fault_root)).start()
+    with under_load(stock, "", denies=True) as beside:
+        jumps(stock, beside)
+    with under_load(server, "wall clock set, a day and 400 days, forth and back", beside=beside,
+                    denies=True) as fault:
+        jumps(server, fault, lambda: daemon.signal(signal.SIGUSR1))
     assert len({line[:4] for line in daemon.log_text().splitlines()}) >= 3, "years that the daemon saw"
 
 

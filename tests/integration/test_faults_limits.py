@@ -13,7 +13,8 @@ import pytest
 import fault_kit
 import httpd
 import procs
-from fault_kit import SETTINGS, SOME, daemon, server  # noqa: F401 (fixtures)
+from fault_kit import COLD, SETTINGS, SOME, daemon, server  # noqa: F401 (fixtures)
+from fetch import get
 from httpd import HITS
 from system_limits import SmallDisk, inotify, lowered, next_descriptor, with_descriptors
 from waiting import wait_for
@@ -144,9 +145,14 @@ def test_tiny_system(under_load, lab, fault_root, monkeypatch):
     monkeypatch.setattr(httpd, "APACHE", with_descriptors(HTTPD_DESCRIPTORS, httpd.APACHE, lab.base / "httpd"))
     daemon = lab.daemon("tiny", **SETTINGS)
     daemon.program = with_descriptors(FEW_DESCRIPTORS, daemon.program, lab.base / "flashpached")
+    server = lab.flash("tiny-flash", fault_root, daemon.socket, config=fault_kit.config(fault_root))
     with inotify("max_user_watches", FEW_WATCHES):
         daemon.start()
-        server = lab.flash("tiny-flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
+        server.start()
+        for name in COLD:
+            get(server.port, f"/{name}")
+            if "FP0042" in daemon.log_text():
+                break
     with under_load(server, case) as fault:
         fault.goes_on()
         fault.ends()
