@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make install and make uninstall: what is installed serves, and nothing is left of it."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import tree
+from conftest import BUILD
+from fetch import get
+from httpd import HITS
+
+pytestmark = [pytest.mark.needs_flashpache,
+              pytest.mark.skipif(not shutil.which("make"), reason="needs make")]
+PROGRAMS = {"flashpached", "flashpachectl"}
+MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
+
+
+@pytest.fixture
+def stage(base):
+    """stage(target): make that target for a root of its own; the files that are there then.
+
+    In the tests' directory, where httpd's children may read the module and run the daemon.
+    """
+    root = base / "stage"
+
+    def make(target):
+        subprocess.run(["make", "-s", "-C", BUILD, target, f"DESTDIR={root}"], check=True, capture_output=True)
+        return [path for path in root.rglob("*") if not path.is_dir()]
+    yield make
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def test_installed_used_and_removed(lab, base, stage):
+    completion, found = {}, {}
+    for path in stage("install"):
+        (completion if path.parent.name == "completions" else found)[path.name] = path
+    assert set(completion) == {"flashpachectl"}
+    assert set(found) == PROGRAMS | {"mod_flashpache.so"} | MANUALS
+    for name in PROGRAMS:
+        assert os.access(found[name], os.X_OK)
+        version = subprocess.run([found[name], "--version"], capture_output=True, text=True, check=True).stdout
+        assert version.startswith(f"{name} ")
+    docroot = base / "install-tree"
+    tree.put(docroot / "file.txt", "served by what was installed\n")
+    server = lab.stock("inst", docroot, module=found["mod_flashpache.so"],
+                       config=f"FlashpacheDaemonProgram {found['flashpached']}\n").start()
+    notes = []
+    while not notes or notes[-1] not in HITS:
+        assert get(server.port, "/file.txt") == (200, b"served by what was installed\n")
+        notes = [entry.note for entry in server.wait_entries(len(notes) + 1)]
+        assert len(notes) < 1000, notes
+    server.stop()
+    assert stage("uninstall") == []
