@@ -11,6 +11,7 @@ from lab.servers import apache_kinds, other_kinds
 # servers: only for these, if it says so.
 Step = namedtuple("Step", "name call options once servers")
 LOADS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
+FEW = (0.6, 0.95)
 MIB = 1 << 20
 # What a session takes beside its steps and its warm-up, and a step beside its load.
 SESSION_S, STEP_S = 2.5, 0.6
@@ -72,13 +73,13 @@ def quick():
     capacity = step("capacity", 1)
     return [
         Experiment("memory", "memory", small, [*ALL, *EVENT_ALL, "nginx-1-cache"],
-                   [capacity, calls, *at_loads(1, (0.95,), servers=ALL), equal_load(1, servers=ALL)], 64,
+                   [capacity, calls, *at_loads(1, FEW, servers=ALL), equal_load(1, servers=ALL)], 64,
                    warm_s=2, reference="stock-prefork-All"),
         Experiment("slowfs", "slowfs", hot, [*EVENT_ALL, "nginx-1-cache"],
-                   [step("capacity", 1.5), *at_loads(1.5, (0.95,)), equal_load(1.5, once=True),
+                   [step("capacity", 1.5), *at_loads(1.5, FEW), equal_load(1.5, once=True),
                     step("sleepers", 1.5, once=True)], 256, warm_s=3, reference="stock-event-All"),
         Experiment("disk", "disk", Content(125), [*NONE, "nginx-1-cache"],
-                   [step("capacity", 2), *at_loads(2, (0.95,)), step("head_of_line", 2, once=True, share=0.8),
+                   [step("capacity", 2), *at_loads(2, FEW), step("head_of_line", 2, once=True, share=0.8),
                     step("bursts", 1.5, once=True, share=0.95), step("slow_calls", 1.5, once=True, share=0.8)],
                    64, warm_s=6, rig_options=disk),
         Experiment("size-small", "disk", Content(20), NONE, [capacity, *at_loads(1.5, (0.6,))], 64, warm_s=2,
