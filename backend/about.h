@@ -15,6 +15,7 @@ struct fp_about {
     const struct fp_conf *conf;   /* as it was started */
     const char *file;             /* where that was read */
     size_t descriptors;           /* the process may hold */
+    size_t max_connections;       /* of which there may be so many */
     uint64_t began_ms;            /* clock.h */
     bool seccomp;                 /* filters of system calls hold */
 };

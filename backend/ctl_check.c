@@ -134,16 +134,17 @@ static void check_limits(struct check *c)
 {
     const uint64_t descriptors = ctl_value(c->about, "descriptors");
     const uint64_t connections = ctl_value(c->about, "max_connections");
+    const uint64_t wanted = ctl_value(c->about, "connections_wanted");
 
-    if (descriptors < 2 * connections)
-        doubtful("%" PRIu64 " descriptors leave few for open files beside %" PRIu64
-                 " connections: raise LimitNOFILE= or lower max_connections", descriptors,
-                 connections);
+    if (connections < wanted)
+        doubtful("%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
+                 " of max_connections: raise LimitNOFILE= or lower max_connections", descriptors,
+                 connections, wanted);
     else
         good("%" PRIu64 " descriptors", descriptors);
     if (ctl_value(c->stats, "refused") > 0)
-        bad(c, "%" PRIu64 " connections were refused: raise max_connections",
-            ctl_value(c->stats, "refused"));
+        bad(c, "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
+            "identity; for the others raise max_connections", ctl_value(c->stats, "refused"));
     if (ctl_value(c->stats, "displaced") > 0)
         doubtful("%" PRIu64 " idle connections were closed for new ones: raise max_connections",
                  ctl_value(c->stats, "displaced"));

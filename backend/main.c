@@ -262,11 +262,12 @@ static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
         same_roots = strcmp(old->roots[i], new->roots[i]) == 0;
     }
     if (!same_roots || strcmp(old->socket, new->socket) != 0 || strcmp(old->user, new->user) != 0
-        || strcmp(old->group, new->group) != 0 || old->helpers != new->helpers
+        || strcmp(old->group, new->group) != 0 || strcmp(old->pid_file, new->pid_file) != 0
+        || old->helpers != new->helpers
         || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead
         || old->seccomp != new->seccomp)
-        fp_log(FP_LOG_WARNING, 9, "socket, user, group, helpers, roots, read_ahead, seccomp and "
-               "max_connections take effect after a restart only");
+        fp_log(FP_LOG_WARNING, 9, "socket, user, group, pid_file, helpers, roots, read_ahead, "
+               "seccomp and max_connections take effect after a restart only");
 }
 
 /* One for everything that can be told of a path, and another one for each
@@ -668,7 +669,8 @@ static void set_reports(struct daemon *d)
     d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener,
                                    &d->fleet, &d->wakeups,
                                    open("/proc/self/statm", O_RDONLY | O_CLOEXEC) };
-    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors, fp_now_ms(),
+    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors,
+                                  most_connections(d, d->conf), fp_now_ms(),
                                   d->own_sandbox != NULL };
     d->control = (struct fp_control_parts){
         .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
