@@ -167,7 +167,7 @@ static const char *question_of(const request_rec *r, apr_size_t *len_r)
     return fp_path_is_normal(path, len) ? path : NULL;
 }
 
-/* ---- the notes ---- */
+/* ---- notes and environment ---- */
 
 static void note(request_rec *r, enum fp_count what)
 {
@@ -175,8 +175,11 @@ static void note(request_rec *r, enum fp_count what)
 
     fp_count(fp_settings_of(r->server)->host, what);
     apr_table_setn(r->notes, "flashpache", o->word);
-    if (o->reason != NULL)
-        apr_table_setn(r->notes, "flashpache-reason", o->reason);
+    apr_table_setn(r->subprocess_env, "FLASHPACHE", o->word);
+    if (o->reason == NULL)
+        return;
+    apr_table_setn(r->notes, "flashpache-reason", o->reason);
+    apr_table_setn(r->subprocess_env, "FLASHPACHE_REASON", o->reason);
 }
 
 static void note_time(request_rec *r, uint64_t began_us)

@@ -107,6 +107,21 @@ def test_each_host_has_its_own(server):
         assert n == sum(found.get(f"{name}[{host}:{server.port}]", 0) for host in HOSTS), name
 
 
+def test_environment_has_what_the_notes_have(lab, base, root):
+    every, without = base / "environment.log", base / "without.log"
+    server = start(lab, "environment", root, config=f"""
+CustomLog {every} "%U %{{FLASHPACHE}}e %{{FLASHPACHE_REASON}}e"
+CustomLog {without} "%U" env=FLASHPACHE_REASON
+""")
+    mark = server.mark()
+    request_all(server, ["/file0.txt", "/excluded/file.txt"])
+    server.wait_entries(2, mark)
+    assert wait_for(lambda: every.read_text().splitlines()[-2:] if "excluded" in every.read_text() else None,
+                    "the log") == ["/file0.txt miss -", "/excluded/file.txt bypass excluded"]
+    assert without.read_text().splitlines()[-1:] == ["/excluded/file.txt"]
+    assert "/file0.txt" not in without.read_text()
+
+
 def test_absent(server):
     before = figures(server)
     request_all(server, ["/none", "/none/more", "/gone"] * 2)
