@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <http_core.h>
 #include <stdbool.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ struct parsed {
     int override, override_opts;
     unsigned name;                 /* which access file name */
     struct fp_access access;       /* the file it was made from */
-    ap_conf_vector_t *conf;
+    ap_conf_vector_t *conf;        /* NULL: it is to be parsed for each request */
 };
 
 static struct fp_table *table;     /* this child's; NULL: none are kept */
@@ -147,6 +148,25 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
     return done == size ? c : NULL;
 }
 
+/*
+ * Does it ask, while it is parsed, for what may be another thing the next moment?
+ * Others (IfModule, IfDefine, IfVersion) are the same until httpd is restarted.
+ */
+static bool is_conditional(const struct content *c)
+{
+    static const char *const words[] = { "<IfFile", "exec:" };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const size_t n = strlen(words[i]);
+
+        for (const char *at = c->pos; (size_t)(c->end - at) >= n; at++) {
+            if (strncasecmp(at, words[i], n) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* What the file that the walk saw has in it; NULL if that cannot be had. */
 static struct content *fetch(const request_rec *r, const char *path,
                              const struct fp_access *x)
@@ -174,6 +194,7 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
     if (c == NULL)
         return AP_DECLINED;
     q->access_opened++;
+    q->conditional = is_conditional(c);
     *file = ap_pcfg_open_custom(r->pool, path, c, content_getch, content_gets, NULL);
     return APR_SUCCESS;
 }
@@ -312,8 +333,10 @@ void fp_htaccess_inject(request_rec *r)
         int name = access_of(q, s);
         struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
 
-        if (p != NULL)
+        if (p != NULL && p->conf != NULL)
             inject(r, p);
+        else if (p != NULL)
+            fp_item_release(&p->item);
     }
     q->injected = r->htaccess;
 }
@@ -356,6 +379,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
         apr_pool_destroy(pool);
         return;
     }
+    if (q->conditional)
+        p->conf = NULL;
     key = make_key(pool, r->server, q->path, s->end, &key_len);
     fp_item_init(&p->item, key, key_len, destroy);
     p->dir = apr_pstrdup(pool, h->dir);

@@ -25,6 +25,7 @@ struct fp_request {
     int access_left;              /* one was looked for by name */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
+    int conditional;              /* one says something else from one moment to the next */
     int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */
     struct fp_request *next;      /* another one of the same main request */
 };

@@ -277,3 +277,17 @@ def test_rules_and_file_are_of_one_release(lab, base, flashpachectl):
         assert client.get("/current/page.txt") == (200, b"public\n")
     entries = server.wait_entries(2)
     assert [(e.note, e.reason) for e in entries][-1] == ("bypass", "changed")
+
+
+def test_conditions_are_looked_at_each_time(lab, base):
+    """What an .htaccess asks about while it is parsed may be another thing at the next request."""
+    root, closed = base / "conditional", base / "closed"
+    tree.put(root / ".htaccess", f"<ifFile {closed}>\nRequire all denied\n</ifFile>\nHeader set X-Here yes\n")
+    tree.put(root / "page.txt", "page\n")
+    server = lab.under_test("conditional", root, config=config(root))
+    with Client(server.port) as client:
+        for _ in range(5):
+            assert client.get("/page.txt") == (200, b"page\n")
+            tree.put(closed, "")
+            assert client.get("/page.txt")[0] == 403
+            closed.unlink()
