@@ -113,14 +113,13 @@ static void set_known_etag(request_rec *r, struct fp_lease *lease)
     const char *known = plain ? fp_lease_etag(lease, etag_bits(r)) : NULL;
 
     if (known != NULL) {
-        if (known[0] != '\0')
-            set_header(r, "ETag", known);
+        set_header(r, "ETag", known);
         return;
     }
     ap_set_etag(r);
     known = apr_table_get(r->headers_out, "ETag");
-    if (plain)
-        fp_lease_set_etag(lease, etag_bits(r), known != NULL ? known : "");
+    if (plain && known != NULL)
+        fp_lease_set_etag(lease, etag_bits(r), known);
 }
 
 /*

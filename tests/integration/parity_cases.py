@@ -202,7 +202,7 @@ def paths():
         "/..plain.txt", "/plain.txt.", "/plain.txt..", "/PLAIN.TXT", "/plain.txt%20", "/%20plain.txt",
         "/plain.txt;x=y", "/plain.txt:", "/~nobody/", "/proc/self/environ", "/etc/passwd",
         # other directory settings
-        "/etag-none/file.txt", "/etag-all/file.txt", "/etag-digest/file.txt", "/md5/file.txt",
+        "/etag-none/file.txt", "/etag-none-set/file.txt", "/etag-all/file.txt", "/etag-digest/file.txt", "/md5/file.txt",
         "/mmapoff/small.bin", "/mmapoff/large.bin", "/sendfile/small.bin", "/sendfile/large.bin",
         "/both-off/small.bin", "/both-off/large.bin",
     )

@@ -31,6 +31,7 @@ def main(www, outside):
         directory("denied", "Require all denied"),
         directory("files", '<FilesMatch "\\.key$">\nRequire all denied\n</FilesMatch>'),
         directory("etag-none", "FileETag None"),
+        directory("etag-none-set", 'FileETag None\nHeader set ETag "\\"x\\""'),
         directory("etag-all", "FileETag All"),
         directory("etag-digest", "FileETag Digest"),
         directory("md5", "ContentDigest On"),

@@ -131,7 +131,7 @@ def _directories(www):
     put(www / "files/secret.key", "denied by FilesMatch\n")
     put(www / "files/public.txt", "allowed\n")
     put(www / "cond/file.txt", "conditional\n")
-    for kind in ("none", "all", "digest"):
+    for kind in ("none", "none-set", "all", "digest"):
         put(www / f"etag-{kind}/file.txt", f"etag {kind}\n")
     put(www / "md5/file.txt", "content digest\n")
     for kind in ("mmapoff", "sendfile", "both-off"):
