@@ -175,11 +175,25 @@ static void note(request_rec *r, enum fp_count what)
 
     fp_count(fp_settings_of(r->server)->host, what);
     apr_table_setn(r->notes, "flashpache", o->word);
-    apr_table_setn(r->subprocess_env, "FLASHPACHE", o->word);
-    if (o->reason == NULL)
-        return;
-    apr_table_setn(r->notes, "flashpache-reason", o->reason);
-    apr_table_setn(r->subprocess_env, "FLASHPACHE_REASON", o->reason);
+    if (o->reason != NULL)
+        apr_table_setn(r->notes, "flashpache-reason", o->reason);
+}
+
+static void set_environment(request_rec *r, const char *name, const char *note)
+{
+    const char *value = apr_table_get(r->notes, note);
+
+    if (value != NULL)
+        apr_table_setn(r->subprocess_env, name, value);
+}
+
+int fp_request_log(request_rec *r)
+{
+    for (; r != NULL; r = r->next) {
+        set_environment(r, "FLASHPACHE", "flashpache");
+        set_environment(r, "FLASHPACHE_REASON", "flashpache-reason");
+    }
+    return DECLINED;
 }
 
 static void note_time(request_rec *r, uint64_t began_us)

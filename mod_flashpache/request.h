@@ -32,13 +32,16 @@ struct fp_request {
 
 /*
  * map_to_storage: asks about r->filename if it is ours.  The notes
- * "flashpache" (lease, hit, miss, bypass, fallback), "flashpache-reason" and
+ * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and
  * "flashpache-us" (microseconds) tell what happened.
  */
 void fp_request_begin(request_rec *r);
 
 /* Serves the request once more from the beginning, without asking.  OK. */
 int fp_request_again(request_rec *r);
+/* log_transaction: the first two in the environment as well, which programs do not see any more. */
+int fp_request_log(request_rec *r);
+
 /* Is it being served once more? */
 int fp_request_is_again(const request_rec *r);
 
