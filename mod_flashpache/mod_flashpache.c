@@ -56,7 +56,8 @@ static int engine_is_on(server_rec *s)
  */
 static const char *obstacle(void)
 {
-    static const char *const changers[] = { "mpm_itk.c", "itk.c", "mod_ruid2.c", "peruser.c" };
+    static const char *const changers[] = { "mpm_itk.c", "itk.c", "mod_ruid2.c", "peruser.c",
+                                            "mod_apparmor.c", "mod_selinux.c" };
 
     if (ap_unixd_config.chroot_dir != NULL)
         return "ChrootDir";
