@@ -46,11 +46,12 @@ static int has_path_info(const request_rec *r)
 /*
  * Only what core's handler would open: a file, asked for by GET or HEAD.  POST,
  * path-info that is not accepted and errors are core's, rules and log lines
- * included.
+ * included; so is what one bucket cannot hold, on 32-bit machines.
  */
 static int is_plain(const request_rec *r)
 {
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
+        && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
         && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO)
         && !wants_content(r);
 }
