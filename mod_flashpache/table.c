@@ -248,7 +248,10 @@ static void empty(struct shard *s)
 {
     struct fp_item *dropped = NULL;
 
-    pthread_mutex_lock(&s->mutex);
+    /* prefork ends a child from a signal handler, which may have interrupted whoever
+     * holds this one: what is in it then goes with the process. */
+    if (pthread_mutex_trylock(&s->mutex) != 0)
+        return;
     s->limit = 0;
     while (s->items != NULL)
         drop(s, s->items, &dropped);
