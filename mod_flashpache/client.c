@@ -111,11 +111,9 @@ static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 
 static void keep(struct fp_client *c, struct link *l)
 {
-    if (l->sock == -1)
-        return;
     pthread_mutex_lock(&c->mutex);
     c->pause_ms = 0;
-    if (c->n_idle < c->max_idle) {
+    if (l->sock != -1 && c->n_idle < c->max_idle) {
         c->idle[c->n_idle++] = *l;
         *l = (struct link){ -1, NULL };
     }
