@@ -15,6 +15,7 @@
 #define MAP_LEAST  ((apr_size_t)16 * 1024)       /* below this copying is cheaper */
 #define KEEP_LEAST ((apr_size_t)256 * 1024)      /* stays mapped from its first response */
 #define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
+#define WHOLES_MOST 32768u                       /* half of what vm.max_map_count usually allows */
 
 struct fp_file {
     atomic_uint references;
@@ -47,6 +48,7 @@ struct mapping {
 };
 
 static atomic_uint descriptors;
+static atomic_uint wholes;
 static atomic_ullong mapped;        /* bytes of all wholes */
 
 int fp_file_descriptor(const struct fp_file *file)
@@ -97,8 +99,11 @@ static struct whole *map_whole(int fd, size_t size, int flags)
     if (whole == NULL)
         return NULL;
     whole->size = size;
-    whole->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
+    whole->base = MAP_FAILED;
+    if (atomic_fetch_add_explicit(&wholes, 1, memory_order_relaxed) < WHOLES_MOST)
+        whole->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
     if (whole->base == MAP_FAILED) {
+        atomic_fetch_sub_explicit(&wholes, 1, memory_order_relaxed);
         free(whole);
         return NULL;
     }
@@ -111,6 +116,7 @@ static void unmap(struct whole *whole)
     if (whole == NULL)
         return;
     munmap(whole->base, whole->size);
+    atomic_fetch_sub_explicit(&wholes, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&mapped, whole->size, memory_order_relaxed);
     free(whole);
 }
