@@ -188,8 +188,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_insert_error_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }
 

@@ -4,6 +4,7 @@
 
 #include <apr_atomic.h>
 #include <apr_strings.h>
+#include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
@@ -73,18 +74,30 @@ struct fp_request *fp_request_shadow(const request_rec *r)
     return s != NULL ? s->shadow : NULL;
 }
 
-const struct fp_request *fp_request_all(const request_rec *r)
+/* In this request and its subrequests, linked by next. */
+static const struct fp_request *all_of(const request_rec *r)
 {
     const struct slot *s = slot_of(main_request(r));
 
     return s != NULL ? s->all : NULL;
 }
 
+bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx)
+{
+    for (; r != NULL; r = main_request(r)->prev) {
+        for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
+            if (is(q, ctx))
+                return true;
+        }
+    }
+    return false;
+}
+
 const struct fp_request *fp_request_find(const request_rec *r, const char *name)
 {
     apr_size_t len = strlen(name);
 
-    for (const struct fp_request *q = fp_request_all(r); q != NULL; q = q->next) {
+    for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
         if (q->len == len && memcmp(q->path, name, len) == 0)
             return q;
     }
@@ -316,7 +329,7 @@ static int has_too_many_links(const struct fp_answer *a)
     unsigned n = 0;
 
     for (unsigned i = 0; i < a->n_steps; i++)
-        n += S_ISLNK(a->steps[i].self.mode);
+        n += a->steps[i].status == FP_OK && S_ISLNK(a->steps[i].self.mode);
     return n > MAX_LINKS;
 }
 
@@ -428,6 +441,9 @@ int fp_request_renew(const request_rec *r, struct fp_request *q)
 int fp_request_again(request_rec *r)
 {
     apr_table_setn(r->notes, AGAIN, "1");
+    /* Core would use again what its walk found and parsed, by what we told. */
+    *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
+    r->htaccess = NULL;
     ap_internal_redirect(apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri),
                                      r->args != NULL ? "?" : NULL, r->args, NULL), r);
     return OK;

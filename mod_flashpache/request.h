@@ -7,6 +7,7 @@
 #define FP_REQUEST_H
 
 #include <httpd.h>
+#include <stdbool.h>
 
 #include "answer.h"
 
@@ -20,12 +21,13 @@ struct fp_request {
     apr_size_t len;
     unsigned n_steps;
     unsigned n_names;             /* access files told of each directory */
-    apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n */
+    apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n, knowing the file */
+    apr_uint64_t links_told;      /* the same, while it knew none */
     unsigned access_opened;       /* .htaccess files given to core from memory */
     int access_left;              /* one was looked for by name */
+    int conditional;              /* one says something else from one moment to the next */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
-    int conditional;              /* one says something else from one moment to the next */
     int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */
     struct fp_request *next;      /* another one of the same main request */
 };
@@ -37,11 +39,11 @@ struct fp_request {
  */
 void fp_request_begin(request_rec *r);
 
-/* Serves the request once more from the beginning, without asking.  OK. */
-int fp_request_again(request_rec *r);
 /* log_transaction: the first two in the environment as well, which programs do not see any more. */
 int fp_request_log(request_rec *r);
 
+/* Serves the request once more from the beginning, without asking.  OK. */
+int fp_request_again(request_rec *r);
 /* Is it being served once more? */
 int fp_request_is_again(const request_rec *r);
 
@@ -74,8 +76,13 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
 /* What stat() says of a name behind a step at which the walk ended. */
 fp_status fp_step_beyond(const struct fp_step *last);
 
-/* All that is known in this request and its subrequests, linked by next. */
-const struct fp_request *fp_request_all(const request_rec *r);
+/*
+ * Is it so for anything that is known in this request's family: its main request, the
+ * subrequests, and those before of which it is an internal redirect?  Core uses
+ * what a walk of one of them found for the others.
+ */
+typedef bool fp_request_is(const struct fp_request *q, const void *ctx);
+bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx);
 
 /*
  * What is known of the file name, be it from this request or from a

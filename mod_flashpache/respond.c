@@ -330,7 +330,7 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
     if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
         return true;
     return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
-        && x->ino == y->ino && x->dev == y->dev;
+        && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
 /*
@@ -349,13 +349,11 @@ static bool came_same_way(const struct fp_request *walked, const struct fp_reque
 }
 
 /* Where core does not know the file it does not tell whether links need their target's
- * owner (fp_walk_links_allowed), and so such a one is left to it. */
+ * owner (fp_walk_links), and so such a one is left to it. */
 static bool has_foreign_link(const struct fp_request *q)
 {
     for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct fp_step *s = fp_request_step(q, i);
-
-        if (S_ISLNK(s->self.mode) && s->self.uid != s->target.uid)
+        if (fp_walk_is_foreign(fp_request_step(q, i)))
             return true;
     }
     return false;
@@ -370,6 +368,12 @@ static int is_unchanged(request_rec *r)
         && is_approved(r, &now);
 }
 
+static bool has_access_left(const struct fp_request *q, const void *ctx)
+{
+    (void)ctx;
+    return q->access_left;
+}
+
 /*
  * Was an access file on the way to it opened by name, and what bears that name may be
  * another one than the answer shows?  A link that was switched meanwhile would
@@ -377,9 +381,21 @@ static int is_unchanged(request_rec *r)
  */
 static bool has_other_rules(request_rec *r)
 {
-    for (const struct fp_request *q = fp_request_all(r); q != NULL; q = q->next) {
-        if (q->access_left)
-            return !is_unchanged(r);
+    return fp_request_any(r, has_access_left, NULL) && !is_unchanged(r);
+}
+
+/* As far as their paths are the same, do they lead elsewhere? */
+static bool went_elsewhere(const struct fp_request *other, const void *ctx)
+{
+    const struct fp_request *q = ctx;
+
+    for (unsigned i = 0; i < other->n_steps && i < q->n_steps; i++) {
+        const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
+
+        if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)
+            return false;
+        if (!is_same_step(a, b))
+            return true;
     }
     return false;
 }
@@ -451,6 +467,9 @@ int fp_respond(request_rec *r)
 
     if (is_refused(r))
         return refuse(r);
+    /* The answers of its family are those that it is served again without. */
+    if (fp_request_is_again(r))
+        return DECLINED;
     if (!is_plain(r))
         return leave_to_core(r);
     q = fp_request_find(r, r->filename);
@@ -463,12 +482,18 @@ int fp_respond(request_rec *r)
         return DECLINED;
     if (q->file == NULL)
         return deny_unreadable(r);
-    if (has_other_rules(r))
+    /* What core found in a walk of one of the family it believes for the others. */
+    if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
         return fp_request_again(r);
-    if (!fp_walk_links_allowed(r, q)) {
+    switch (fp_walk_links(r, q)) {
+    case FP_LINKS_UNKNOWN:
+        return leave_to_core(r);
+    case FP_LINKS_DENIED:
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
                       "on the way to %s and its target have different owners", r->filename);
         return HTTP_FORBIDDEN;
+    case FP_LINKS_ALLOWED:
+        break;
     }
     ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
     status = ap_discard_request_body(r);

@@ -97,8 +97,12 @@ apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_re
     if ((wanted & APR_FINFO_LINK) && !slash) {
         /* With the file known core asks for this only where links are
          * restricted (fp_walk_links_allowed). */
+        const apr_uint64_t bit = (apr_uint64_t)1 << number_of(q, s);
+
         if (r->finfo.filetype != APR_NOFILE)
-            q->links_asked |= (apr_uint64_t)1 << number_of(q, s);
+            q->links_asked |= bit;
+        else
+            q->links_told |= bit;
         return tell(finfo, r, &s->self, wanted);
     }
     if (fp_step_target(s) == NULL)
@@ -115,28 +119,52 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
     return q != NULL ? fp_walk_tell(finfo, r, q, wanted) : AP_DECLINED;
 }
 
-/* Was the lstat of this step asked for, in the walk of q or of another request
- * that came the same way? */
-static int was_asked(const struct fp_request *all, const struct fp_request *q, unsigned i)
-{
-    apr_size_t end = fp_request_step(q, i)->end;
+/* A step on the way to q's file. */
+struct way_point {
+    const struct fp_request *q;
+    unsigned i;
+};
 
-    for (; all != NULL; all = all->next) {
-        if ((all->links_asked >> i & 1) != 0 && all->n_steps > i
-            && fp_request_step(all, i)->end == end && memcmp(all->path, q->path, end) == 0)
-            return 1;
-    }
-    return 0;
+static bool has_step(const struct fp_request *other, const struct way_point *at)
+{
+    const apr_size_t end = fp_request_step(at->q, at->i)->end;
+
+    return other->n_steps > at->i && fp_request_step(other, at->i)->end == end
+        && memcmp(other->path, at->q->path, end) == 0;
 }
 
-int fp_walk_links_allowed(const request_rec *r, const struct fp_request *q)
+static bool was_asked(const struct fp_request *other, const void *ctx)
 {
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct fp_step *s = fp_request_step(q, i);
+    const struct way_point *at = ctx;
 
-        if (S_ISLNK(s->self.mode) && s->self.uid != s->target.uid
-            && was_asked(fp_request_all(r), q, i))
-            return 0;
+    return (other->links_asked >> at->i & 1) != 0 && has_step(other, at);
+}
+
+static bool was_told(const struct fp_request *other, const void *ctx)
+{
+    const struct way_point *at = ctx;
+
+    return (other->links_told >> at->i & 1) != 0 && has_step(other, at);
+}
+
+bool fp_walk_is_foreign(const struct fp_step *s)
+{
+    return S_ISLNK(s->self.mode) && s->self.uid != s->target.uid;
+}
+
+enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
+{
+    enum fp_links found = FP_LINKS_ALLOWED;
+
+    for (unsigned i = 0; i < q->n_steps; i++) {
+        const struct way_point at = { q, i };
+
+        if (!fp_walk_is_foreign(fp_request_step(q, i)))
+            continue;
+        if (fp_request_any(r, was_asked, &at))
+            return FP_LINKS_DENIED;
+        if (fp_request_any(r, was_told, &at))
+            found = FP_LINKS_UNKNOWN;
     }
-    return 1;
+    return found;
 }

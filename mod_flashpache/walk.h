@@ -6,9 +6,11 @@
 #define FP_WALK_H
 
 #include <httpd.h>
+#include <stdbool.h>
 
 struct fp_meta;
 struct fp_request;
+struct fp_step;
 
 /*
  * The dirwalk_stat hook: about r->filename, which core changes while it walks.
@@ -26,9 +28,14 @@ apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_re
  * between our walk and core's.  Core asks for the lstat of a component, when
  * it knows the file already, only where links need a check, and goes on only
  * if the owners match: then those that we walked to q's file must match as
- * well, whichever request of r's family core checked them in.
+ * well, whichever request of r's family core checked them in.  Where core knew of no
+ * file (one of the family was absent) it asks always, and does not tell.
  */
-int fp_walk_links_allowed(const request_rec *r, const struct fp_request *q);
+enum fp_links { FP_LINKS_ALLOWED, FP_LINKS_DENIED, FP_LINKS_UNKNOWN };
+enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
+
+/* A link with another owner than what it leads to? */
+bool fp_walk_is_foreign(const struct fp_step *s);
 
 /* Fills finfo as apr_stat() does, with what it then calls valid. */
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
