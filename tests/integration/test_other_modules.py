@@ -116,7 +116,7 @@ def test_with_mpm_itk_flashpache_stays_off(lab, www, outcome, itk):
 
 
 # httpd knows a module by the name of its source.
-CHANGERS = ("mpm_itk", "mod_ruid2", "peruser", "itk")
+CHANGERS = ("mpm_itk", "mod_ruid2", "peruser", "itk", "mod_apparmor", "mod_selinux")
 SOURCE = """#include <httpd.h>
 #include <http_config.h>
 AP_DECLARE_MODULE(changer) = { STANDARD20_MODULE_STUFF };
