@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "proto/fdio.h"
+
 static void set_signals(void)
 {
     static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
@@ -24,7 +26,7 @@ static void set_signals(void)
 static void close_between(int first, int last)
 {
     if (first <= last)
-        close_range((unsigned)first, (unsigned)last, 0);
+        fp_close_all((unsigned)first, (unsigned)last);
 }
 
 static void keep_only(int sock, int inotify)
@@ -33,7 +35,7 @@ static void keep_only(int sock, int inotify)
 
     close_between(3, low - 1);
     close_between(low > 2 ? low + 1 : 3, high - 1);
-    close_range((unsigned)(high > 2 ? high + 1 : 3), ~0u, 0);
+    fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);
 }
 
 void fp_child_begin(const char *name, int sock, int inotify)

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include "proto/fdio.h"
+
 #ifdef HAVE_SYSTEMD
 
 #include <inttypes.h>
@@ -19,7 +21,7 @@ bool fp_service_take_socket(int *sock_r)
     const int n = sd_listen_fds(1);
 
     *sock_r = n == 1 ? SD_LISTEN_FDS_START : -1;
-    close_range((unsigned)(n == 1 ? SD_LISTEN_FDS_START + 1 : SD_LISTEN_FDS_START), ~0u, 0);
+    fp_close_all((unsigned)(n == 1 ? SD_LISTEN_FDS_START + 1 : SD_LISTEN_FDS_START), ~0u);
     if (n > 1)
         fp_log(FP_LOG_ERROR, 5, "the service manager passed %d sockets: one is needed, a "
                "ListenSequentialPacket= at our socket's path", n);
@@ -56,7 +58,7 @@ void fp_service_say_stopping(void)
 bool fp_service_take_socket(int *sock_r)
 {
     *sock_r = -1;
-    close_range(STDERR_FILENO + 1, ~0u, 0);
+    fp_close_all(STDERR_FILENO + 1, ~0u);
     return true;
 }
 

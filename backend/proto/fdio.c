@@ -2,9 +2,11 @@
 #include "config.h"
 #include "fdio.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +21,24 @@ void fp_close(int *fd)
         close(*fd);
     *fd = -1;
     errno = saved;
+}
+
+void fp_close_all(unsigned first, unsigned last)
+{
+    DIR *dir;
+    const struct dirent *entry;
+
+    if (close_range(first, last, 0) == 0)
+        return;
+    dir = opendir("/proc/self/fd");
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const unsigned fd = (unsigned)strtoul(entry->d_name, NULL, 10);
+
+        if (entry->d_name[0] != '.' && fd >= first && fd <= last && fd != (unsigned)dirfd(dir))
+            close((int)fd);
+    }
+    if (dir != NULL)
+        closedir(dir);
 }
 
 void fp_hang_up(int *sock)

@@ -51,6 +51,10 @@ bool fp_lead_to_null(int fd);
  * closes *sock, unless it is -1. */
 void fp_hang_up(int *sock);
 
+/* Closes all from first to last, also where the kernel has no close_range(2) or a container's
+ * filter refuses it. */
+void fp_close_all(unsigned first, unsigned last);
+
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
 void fp_close(int *fd);
 
