@@ -389,6 +389,8 @@ static void init_helper(struct fp_helpers *h, struct helper *p)
     p->sock = -1;
     ev_init(&p->readable, on_readable);
     ev_init(&p->deadline, on_deadline);
+    /* After a pause of the whole daemon: what was answered in time is heard before deadlines are. */
+    ev_set_priority(&p->readable, 1);
     p->readable.data = p;
     p->deadline.data = p;
 }

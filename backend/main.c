@@ -403,10 +403,11 @@ static void reload(struct daemon *d)
 
 static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
 {
-    (void)loop;
     (void)events;
     fp_service_say_reloading();
     reload(w->data);
+    /* That may have taken its time. */
+    ev_now_update(loop);
     fp_service_say_ready();
 }
 
