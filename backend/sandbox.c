@@ -56,8 +56,9 @@ static const struct narrowed common_narrowed[] = {
     { .call = END }
 };
 
+/* An epoll set is made anew where libev finds a descriptor in it that it does not know. */
 static const int daemon_calls[] = {
-    SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait),
+    SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait),
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(select), SCMP_SYS(pselect6),
     SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(_llseek),
     SCMP_SYS(fstat), SCMP_SYS(fstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64),
@@ -66,6 +67,9 @@ static const int daemon_calls[] = {
     SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recv), SCMP_SYS(sendto),
     SCMP_SYS(send), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
     SCMP_SYS(inotify_rm_watch), SCMP_SYS(wait4), SCMP_SYS(waitpid),
+#if !defined(__NR_fstat) && !defined(__NR_fstat64)
+    SCMP_SYS(statx),
+#endif
     SCMP_SYS(connect), END
 };
 /* syslog(3) and sd_notify(3) make their sockets when they need them.  All that connect can reach
@@ -101,16 +105,15 @@ static const struct {
  * own; those it may translate, or leave out. */
 static bool allow(scmp_filter_ctx ctx, const int *calls, const struct narrowed *narrowed)
 {
-    for (; *calls != END; calls++) {
-        if (seccomp_rule_add(ctx, SCMP_ACT_ALLOW, *calls, 0) != 0)
-            return false;
-    }
-    for (; narrowed->call != END; narrowed++) {
-        if (seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, narrowed->call, narrowed->n,
-                                   narrowed->conditions) != 0)
-            return false;
-    }
-    return true;
+    int rc = 0;
+
+    for (; rc == 0 && *calls != END; calls++)
+        rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, *calls, 0);
+    for (; rc == 0 && narrowed->call != END; narrowed++)
+        rc = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, narrowed->call, narrowed->n,
+                                    narrowed->conditions);
+    errno = -rc;
+    return rc == 0;
 }
 
 /* The filter's program, read from fd. */
