@@ -340,6 +340,8 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
     struct fp_entry *e = s->hand;
+    /* The hand goes around twice at most: askers can set marks as fast as it takes them. */
+    size_t visits = 2 * s->count;
 
     for (;;) {
         if (e == NULL)
@@ -347,8 +349,9 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
         if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e
                           && TAILQ_NEXT(e, link) == NULL))
             return false;
-        if (e != c->newest && !take_visited(c, e))
+        if (e != c->newest && (visits == 0 || !take_visited(c, e)))
             break;
+        visits -= visits > 0;
         e = TAILQ_PREV(e, fp_entry_queue, link);
     }
     s->hand = e;
