@@ -186,10 +186,10 @@ void fp_slots_release(struct fp_slots *s, uint32_t slot)
 bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot)
 {
     /* A hint: a mark that is lost between the two makes an entry go earlier. */
-    if (atomic_load_explicit(&s->marks[slot], memory_order_relaxed) == 0)
+    if (slot == FP_NO_SLOT || atomic_load_explicit(&s->marks[slot], memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&s->marks[slot], 0, memory_order_relaxed);
-    return slot != FP_NO_SLOT;
+    return true;
 }
 
 bool fp_slots_take_use(struct fp_slots *s)

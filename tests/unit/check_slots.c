@@ -181,7 +181,9 @@ START_TEST(no_slot_is_allowed)
     for (int i = 0; i < N; i++)
         ck_assert_uint_ne(fp_slots_take(slots), FP_NO_SLOT);
     ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+    fp_slots_view_mark(view, 1);
     ck_assert(!fp_slots_take_mark(slots, FP_NO_SLOT));
+    ck_assert(fp_slots_take_use(slots));
     ck_assert(!fp_slots_view_holds(view, FP_NO_SLOT, before, NOW));
 }
 END_TEST
