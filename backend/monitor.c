@@ -129,6 +129,11 @@ static fp_status do_one(struct state *s, int sock)
     if (fd == DONE)
         fd = -1;
     st = fp_send_packet(sock, &why, sizeof(why), fd);
+    if (st == FP_SYSTEM) {
+        /* No memory to pass the descriptor, say: that is no reason to end. */
+        why = errno;
+        st = fp_send_packet(sock, &why, sizeof(why), -1);
+    }
     fp_close(&fd);
     return st;
 }

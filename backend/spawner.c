@@ -170,6 +170,11 @@ static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
     } else
         fp_close(&ends[0]);
     st = send_note(sock, BORN, pid > 0 ? pid : 0, ends[0]);
+    if (st == FP_SYSTEM) {
+        if (pid > 0)
+            kill_child(pid);
+        st = send_note(sock, BORN, 0, -1);
+    }
     fp_close(&ends[0]);
     return st;
 }
