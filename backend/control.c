@@ -91,7 +91,7 @@ static void explain(const struct fp_control_parts *p, const struct fp_control *q
                     struct fp_done *done)
 {
     static char text[FP_MAX_REPORT];
-    const unsigned names = fp_dispatch_number_of(p->dispatch, &question->names);
+    const unsigned names = fp_dispatch_find_names(p->dispatch, &question->names);
 
     memset(done, 0, sizeof(*done));
     done->text = text;

@@ -17,6 +17,9 @@
 #include "proto/clock.h"
 #include "proto/fdio.h"
 
+/* So large a part of the walks that may be under way can be such as nobody asked for. */
+#define REFRESH_SHARE 4
+
 static struct fp_name_list *copy_names(const struct fp_names *names)
 {
     struct fp_name_list *list = calloc(1, sizeof(*list));
@@ -33,23 +36,29 @@ static struct fp_name_list *copy_names(const struct fp_names *names)
     return list;
 }
 
-/* The list's number; 0 for an empty one, and where there are too many: the
- * asker then looks for those files itself. */
-static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
+unsigned fp_dispatch_find_names(const struct fp_dispatch *d, const struct fp_names *names)
 {
-    if (names->n == 0)
-        return 0;
-    for (unsigned i = 0; i < FP_MAX_LISTS; i++) {
-        if (d->lists[i] == NULL) {
-            d->lists[i] = copy_names(names);
-            if (d->lists[i] == NULL)
-                return 0;
-            fp_cache_set_names(d->cache, i + 1, &d->lists[i]->names);
-        }
+    for (unsigned i = 0; i < FP_MAX_LISTS && d->lists[i] != NULL; i++) {
         if (fp_names_equal(&d->lists[i]->names, names))
             return i + 1;
     }
     return 0;
+}
+
+/* The list's number; 0 for an empty one, and where there are too many: the
+ * asker then looks for those files itself. */
+static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
+{
+    unsigned known = fp_dispatch_find_names(d, names), n = 0;
+
+    if (known != 0 || names->n == 0)
+        return known;
+    while (n < FP_MAX_LISTS && d->lists[n] != NULL)
+        n++;
+    if (n == FP_MAX_LISTS || (d->lists[n] = copy_names(names)) == NULL)
+        return 0;
+    fp_cache_set_names(d->cache, n + 1, &d->lists[n]->names);
+    return n + 1;
 }
 
 /* Looks again at what is in use and getting old, so that it never is a miss.  Is
@@ -60,12 +69,13 @@ static bool refresh(void *ctx)
     struct fp_cache_due due;
     fp_status st;
 
-    while (fp_helpers_spare(d->helpers) && fp_cache_take_due(d->cache, fp_now_ms(), &due)) {
+    while (fp_helpers_spare(d->helpers) && d->counts.inflight < d->settings.max_inflight / REFRESH_SHARE
+           && fp_cache_take_due(d->cache, fp_now_ms(), &due)) {
         const struct fp_lookup l = { .path = due.path, .path_len = due.len };
 
+        fp_observe_use(d->observer, due.path, due.len);
         if (fp_walk_find(d, &l, due.names) == NULL && fp_walk_start(d, &l, due.names, &st) != NULL)
             d->counts.refreshed++;
-        fp_observe_use(d->observer, due.path, due.len);
     }
     return d->counts.inflight > 0;
 }
@@ -265,11 +275,6 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     n = fp_cache_forget(d->cache, path, len, tree);
     d->counts.purged += n;
     return n;
-}
-
-unsigned fp_dispatch_number_of(struct fp_dispatch *d, const struct fp_names *names)
-{
-    return number_of(d, names);
 }
 
 void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_parts *control,

@@ -65,8 +65,8 @@ extern const struct fp_connection_ops fp_dispatch_ops;
  */
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
 
-/* The number that the cache knows the list by, 0 for none (cache.h). */
-unsigned fp_dispatch_number_of(struct fp_dispatch *d, const struct fp_names *names);
+/* The number that the cache knows the list by (cache.h); 0: it was never asked about. */
+unsigned fp_dispatch_find_names(const struct fp_dispatch *d, const struct fp_names *names);
 
 /* Who answers operators, and who is told of lookups for them; both must outlive the
  * dispatch. */

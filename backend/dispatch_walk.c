@@ -156,7 +156,8 @@ static void end_walk_without(struct fp_walk *w, fp_status why)
 {
     struct fp_answer a;
 
-    fp_answer_init(&a, why);
+    /* Want of memory passes; a peer knows no such reason. */
+    fp_answer_init(&a, why == FP_NOMEM ? FP_BUSY : why);
     fp_walk_end(w, &a);
 }
 
@@ -334,7 +335,7 @@ static void go_on(struct fp_walk *w, fp_status parent_status)
         st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
     }
     if (st != FP_OK)
-        end_walk_without(w, st == FP_NOMEM ? FP_BUSY : st);
+        end_walk_without(w, st);
 }
 
 /* May what it found be believed, or was it seen before it had to be forgotten? */

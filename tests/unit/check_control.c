@@ -24,7 +24,7 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     return 42;
 }
 
-unsigned fp_dispatch_number_of(struct fp_dispatch *d, const struct fp_names *names)
+unsigned fp_dispatch_find_names(const struct fp_dispatch *d, const struct fp_names *names)
 {
     ck_assert_ptr_null(d);
     return names->n;
