@@ -367,7 +367,8 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_stat_stop(l->loop, &l->place);
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
-    if (l->sock != -1 && l->settings.passed == -1)
+    /* Another daemon's by now, where somebody emptied the directory. */
+    if (l->sock != -1 && l->settings.passed == -1 && fp_place_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -121,14 +121,21 @@ bool fp_place_clear(const char *path)
 {
     struct stat st;
 
-    if (lstat(path, &st) == -1)
+    if (lstat(path, &st) == -1) {
+        if (errno != ENOENT)
+            fp_log(FP_LOG_ERROR, 4, "cannot look at %s: %m", path);
         return errno == ENOENT;
+    }
     if (!S_ISSOCK(st.st_mode)) {
         fp_log(FP_LOG_ERROR, 4, "%s exists and is not a socket: remove it, or choose another "
                "socket path", path);
         return false;
     }
-    return unlink(path) == 0;
+    if (unlink(path) == -1) {
+        fp_log(FP_LOG_ERROR, 4, "cannot remove the socket %s that was left behind: %m", path);
+        return false;
+    }
+    return true;
 }
 
 int fp_place_listen(const char *path)
