@@ -87,7 +87,7 @@ static const char *const by_names[] = {
 
 const char *fp_watch_by_text(enum fp_watch_by by)
 {
-    return by_names[by];
+    return (int)by < BY_NAMES ? by_names[by] : "?";
 }
 
 bool fp_watch_by_parse(const char *name, int *by_r)
