@@ -2,6 +2,7 @@
 """The daemon without rights: what its processes may do, and that all goes on so."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -86,6 +87,25 @@ def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
         failed = sum(answer != (200, f"{i}\n".encode()) for i, answer in enumerate(answers))
         outcome("fault", "the process that forks helpers killed", requests=len(answers), failed=failed)
         assert failed == 0
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to take a call away")
+@pytest.mark.parametrize("victim", ("daemon", "monitor"))
+def test_processes_end_together_without_close_range(lab, root, tmp_path, victim):
+    """As with a kernel before 5.9: a child that kept the other end of its own socket would go on for ever."""
+    daemon = lab.daemon(f"old-{victim}", helpers=HELPERS)
+    daemon.around = ["strace", "-D", "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=close_range",
+                     "-e", "inject=close_range:error=ENOSYS"]
+    daemon.start()
+    wait_for(lambda: len(daemon.helper_pids()) == HELPERS, "all helpers")
+    assert ask(daemon, root / "file0.txt")
+    family = daemon.family()
+    assert "ENOSYS" in (tmp_path / "trace").read_text()
+    if victim == "daemon":
+        daemon.kill()
+    else:
+        os.kill(one(daemon, confinement.MONITOR), signal.SIGKILL)
+    wait_for(lambda: not any(procs.state(pid) not in (None, "Z") for pid in family), "all to end")
 
 
 def test_without_its_monitor_the_daemon_ends(lab, root):
