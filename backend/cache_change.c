@@ -41,7 +41,7 @@ static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, c
                            size_t len)
 {
     return e->names != 0 && c->lists[e->names - 1] != NULL
-        && fp_names_have(c->lists[e->names - 1], name, len);
+        && fp_names_find(c->lists[e->names - 1], name, len) != -1;
 }
 
 /* A file that has gone must not be kept open: its space would stay in use. */

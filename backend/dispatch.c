@@ -248,7 +248,7 @@ static void doubt(struct fp_walk *w, const char *path, size_t len)
     if (common > w->doubt_len)
         w->doubt_len = common;
     if (common == len || (common == parent_len
-                          && fp_names_have(&l->names, name, (size_t)(path + len - name))))
+                          && fp_names_find(&l->names, name, (size_t)(path + len - name)) != -1))
         w->outdated = true;
 }
 

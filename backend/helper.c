@@ -35,6 +35,7 @@ struct helper {
     pid_t pid;
     int sock;                 /* -1: none at present */
     struct job *job;          /* NULL: idle */
+    uint64_t id;              /* of the job's frame, and of its answer's */
     ev_io readable;
     ev_timer deadline;
 };
@@ -173,7 +174,8 @@ static fp_status send_job(struct helper *p, const struct job *j)
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_task_encode(&w, ++p->pool->last_id, j->task);
+    p->id = ++p->pool->last_id;
+    st = fp_task_encode(&w, p->id, j->task);
     return st == FP_OK ? fp_send_packet(p->sock, buf, w.len, j->base) : st;
 }
 
@@ -237,7 +239,7 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_tr
     if (st != FP_OK)
         return st;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
-        || f.type != FP_FRAME_ANSWER
+        || f.type != FP_FRAME_ANSWER || f.id != p->id
         || fp_result_decode(&f.body, p->job->task, fd, a, trail) != FP_OK
         || !fp_answer_is_sealed(a)) {
         fp_close(&fd);

@@ -38,12 +38,6 @@ static void destroy(struct fp_item *item)
     apr_pool_destroy(((struct parsed *)item)->pool);
 }
 
-static apr_status_t release_later(void *data)
-{
-    fp_item_release(data);
-    return APR_SUCCESS;
-}
-
 void fp_htaccess_init(apr_pool_t *p, int limit)
 {
     table = limit > 0 ? fp_table_create(p, limit) : NULL;
@@ -240,14 +234,9 @@ static apr_status_t open_by_name(const request_rec *r, const char *path, ap_conf
 /* -1 where the daemon told nothing of that name. */
 static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
 {
-    const struct fp_names *names = &fp_settings_of(r->server)->names;
-    apr_size_t len = strlen(name);
+    int n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
 
-    for (unsigned i = 0; i < q->n_names && i < names->n; i++) {
-        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
-            return (int)i;
-    }
-    return -1;
+    return n < (int)q->n_names ? n : -1;
 }
 
 fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
@@ -319,7 +308,7 @@ static void inject(request_rec *r, struct parsed *p)
 #ifdef AP_TAINT_HTACCESS
     r->taint |= AP_TAINT_HTACCESS;
 #endif
-    apr_pool_cleanup_register(r->pool, &p->item, release_later, apr_pool_cleanup_null);
+    fp_item_release_with(r->pool, &p->item);
 }
 
 void fp_htaccess_inject(request_rec *r)

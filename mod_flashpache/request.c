@@ -392,12 +392,6 @@ static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
     note(r, FP_COUNT_LEASE);
 }
 
-static apr_status_t release_later(void *data)
-{
-    fp_item_release(data);
-    return APR_SUCCESS;
-}
-
 struct fp_request *fp_request_of_file(const request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
@@ -415,7 +409,7 @@ struct fp_request *fp_request_of_file(const request_rec *r)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     take(q, lease);
-    apr_pool_cleanup_register(r->pool, &lease->item, release_later, apr_pool_cleanup_null);
+    fp_item_release_with(r->pool, &lease->item);
     return q;
 }
 

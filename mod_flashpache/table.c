@@ -59,6 +59,17 @@ void fp_item_release(struct fp_item *item)
         item->destroy(item);
 }
 
+static apr_status_t release(void *item)
+{
+    fp_item_release(item);
+    return APR_SUCCESS;
+}
+
+void fp_item_release_with(apr_pool_t *p, struct fp_item *item)
+{
+    apr_pool_cleanup_register(p, item, release, apr_pool_cleanup_null);
+}
+
 /* Lets go of what was dropped, without a mutex: to destroy may mean to close. */
 static void release_all(struct fp_item *dropped)
 {

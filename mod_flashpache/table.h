@@ -40,6 +40,8 @@ struct fp_table *fp_table_create(apr_pool_t *p, int limit);
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item));
 void fp_item_release(struct fp_item *item);
+/* Releases it when the pool goes. */
+void fp_item_release_with(apr_pool_t *p, struct fp_item *item);
 
 /* Retained for the caller; NULL if there is none. */
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len);

@@ -341,13 +341,13 @@ bool fp_status_is_reason(fp_status st)
     return (st >= FP_TIMEOUT && st <= FP_FAILED) || st == FP_UNAVAILABLE;
 }
 
-bool fp_names_have(const struct fp_names *names, const char *name, size_t len)
+int fp_names_find(const struct fp_names *names, const char *name, size_t len)
 {
     for (unsigned i = 0; i < names->n; i++) {
         if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
-            return true;
+            return (int)i;
     }
-    return false;
+    return -1;
 }
 
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)

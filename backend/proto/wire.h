@@ -208,8 +208,8 @@ size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_l
 /* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
 bool fp_name_is_single(const char *name, size_t len);
 
-/* Is that one of them? */
-bool fp_names_have(const struct fp_names *names, const char *name, size_t len);
+/* Which of them is that?  -1: none. */
+int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
 
