@@ -188,6 +188,7 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
     uint64_t losses = fp_fresh_counts(g->parts.fresh).losses;
 
     (void)events;
+    fp_helpers_hear(g->parts.helpers);
     /* Something may have been mounted over it. */
     if (losses != g->losses)
         fp_breaker_hurry(g->breaker);

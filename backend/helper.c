@@ -278,12 +278,24 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     finish(j, &a, &trail);
 }
 
+void fp_helpers_hear(struct fp_helpers *h)
+{
+    for (unsigned i = 0; i < h->settings.helpers; i++) {
+        if (h->helpers[i].sock != -1 && h->helpers[i].job != NULL)
+            on_readable(h->loop, &h->helpers[i].readable, 0);
+    }
+}
+
 static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct helper *p = w->data;
+    const uint64_t late = p->id;
 
-    (void)loop;
     (void)events;
+    /* It may have answered in time, and the whole daemon rested. */
+    on_readable(loop, &p->readable, 0);
+    if (p->job == NULL || p->id != late)
+        return;
     p->pool->counts.timeouts++;
     fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %.*s within %u ms: "
            "killing helper %d; is its mount dead?", (int)p->job->task->lookup.path_len,
@@ -391,8 +403,6 @@ static void init_helper(struct fp_helpers *h, struct helper *p)
     p->sock = -1;
     ev_init(&p->readable, on_readable);
     ev_init(&p->deadline, on_deadline);
-    /* After a pause of the whole daemon: what was answered in time is heard before deadlines are. */
-    ev_set_priority(&p->readable, 1);
     p->readable.data = p;
     p->deadline.data = p;
 }

@@ -87,6 +87,10 @@ void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount);
 /* Is so little queued that what nobody waits for may be submitted, too? */
 bool fp_helpers_spare(const struct fp_helpers *h);
 
+/* Takes the answers that are there already, before it is asked who is late: after a pause of the
+ * whole daemon timers are first. */
+void fp_helpers_hear(struct fp_helpers *h);
+
 struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h);
 
 #endif

@@ -263,6 +263,20 @@ def test_who_waits_is_answered_when_it_trips(world):
     assert w.ask("slow/file1.txt")[0] == OK
 
 
+def test_a_pause_of_the_daemon_is_not_the_file_systems(world):
+    """What was answered while the daemon was stopped is heard before it is asked who is late."""
+    w = world("paused")
+    w.ask("slow/file0.txt")
+    with w.hanging(1) as waiting:
+        wait_for(lambda: w.stats()["running"] == 1, "a helper to look")
+        w.daemon.signal(signal.SIGSTOP)
+        w.mount.behave("normal")
+        time.sleep(2 * MOUNT_TIMEOUT_MS / 1000)
+        w.daemon.signal(signal.SIGCONT)
+        assert wire.parse_answer(wire.receive(waiting[0]))[0] == OK
+    assert "FP0044" not in w.daemon.log_text()
+
+
 def test_requests_of_the_hung_tree_are_left_to_httpd(world):
     """Without stale answers it is as it is without Flashpache: httpd itself waits."""
     w = world("left")
