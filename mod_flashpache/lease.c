@@ -37,11 +37,15 @@ struct fp_way {
     const struct fp_step *steps[];
 };
 
+/* What was asked about lately: by the hash's lower bits its upper ones. */
+#define SEEN 4096u
+static apr_uint16_t *seen;        /* NULL: threads share what is kept, and all of it is */
+
 static struct fp_table *leases, *ways;
 static int most_leases;
 static unsigned most_descriptors;
 
-void fp_lease_init(apr_pool_t *p, int limit)
+void fp_lease_init(apr_pool_t *p, int limit, bool alone)
 {
     struct rlimit rl;
 
@@ -49,6 +53,7 @@ void fp_lease_init(apr_pool_t *p, int limit)
     most_descriptors = UINT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
+    seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
     leases = fp_table_create(p, limit);
     ways = fp_table_create(p, limit);
 }
@@ -334,10 +339,26 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     return lease;
 }
 
+/*
+ * Is it asked about for the second time, of late?  A child without threads meets most of a large
+ * site's files once in a long time, and a thousand such children with leases for
+ * them keep the files themselves out of memory.
+ */
+static bool is_worth_keeping(const char *path, apr_size_t len)
+{
+    const unsigned hash = fp_keyed_hash(path, len);
+    const apr_uint16_t mark = (apr_uint16_t)(hash >> 16 | 1);
+
+    if (seen == NULL || seen[hash % SEEN] == mark)
+        return true;
+    seen[hash % SEEN] = mark;
+    return false;
+}
+
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_slots_view *view)
 {
-    const bool again = a->again && view != NULL && most_leases > 0;
+    const bool again = a->again && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
     struct fp_lease *lease = create(owner, path, len, a, view);
 
     if (lease == NULL) {

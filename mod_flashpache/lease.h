@@ -48,8 +48,9 @@ struct fp_lease {
 };
 
 /* Once in a child.  limit: how many.  No more of the process's descriptors than a
- * quarter are used for them: what would need another one is not kept. */
-void fp_lease_init(apr_pool_t *p, int limit);
+ * quarter are used for them: what would need another one is not kept.  alone: no thread shares them;
+ * then what is asked about once is not kept either. */
+void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*
  * The lease on what owner (a server's settings: they decide what is asked)

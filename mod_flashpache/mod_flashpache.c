@@ -147,7 +147,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    fp_lease_init(p, fp_settings_leases(settings));
+    fp_lease_init(p, fp_settings_leases(settings), threads <= 1);
     fp_htaccess_init(p, fp_settings_parsed(settings));
     fp_counters_begin_child();
 }

@@ -389,7 +389,7 @@ static bool went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
 
-    for (unsigned i = 0; i < other->n_steps && i < q->n_steps; i++) {
+    for (unsigned i = 0; other != q && i < other->n_steps && i < q->n_steps; i++) {
         const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
 
         if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)

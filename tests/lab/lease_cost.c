@@ -391,7 +391,7 @@ static struct memory make_world(unsigned threads)
     make_slots();
     before = look_at_memory();
     /* Twice as many: no shard is full, so none is evicted. */
-    fp_lease_init(pool, (int)(2 * n_paths));
+    fp_lease_init(pool, (int)(2 * n_paths), false);
     make_leases();
     after = look_at_memory();
     return (struct memory){ (after.allocated - before.allocated) / n_paths,
