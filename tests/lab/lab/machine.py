@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+UNIT_DESCRIPTORS = 1 << 20     # LimitNOFILE= of conf/systemd/flashpached.service.in
 VERSIONS = {"Apache": ("apache2", "-v"), "nginx": ("nginx", "-v"), "lighttpd": ("lighttpd", "-v")}
 
 
@@ -56,8 +57,12 @@ def descriptor_limit():
 
 
 def raise_descriptor_limit():
-    limit = descriptor_limit()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    """To what the daemon's unit has, for every server, where that is allowed."""
+    limit = max(descriptor_limit(), min(UNIT_DESCRIPTORS, int(Path("/proc/sys/fs/nr_open").read_text())))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    except (OSError, ValueError):       # only root may have more than the hard limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptor_limit(), descriptor_limit()))
 
 
 def server_processors():
