@@ -142,7 +142,14 @@ fp_status fp_step_beyond(const struct fp_step *last)
 
 int fp_request_is_again(const request_rec *r)
 {
-    return r->prev != NULL && apr_table_get(r->prev->notes, AGAIN) != NULL;
+    const request_rec *p = r;
+
+    /* Also what it leads to: its subrequests, and further redirects. */
+    while ((p = p->prev != NULL ? p->prev : p->main) != NULL) {
+        if (apr_table_get(p->notes, AGAIN) != NULL)
+            return 1;
+    }
+    return 0;
 }
 
 /* FP_OUTCOMES, or why this request is served without asking. */

@@ -44,7 +44,7 @@ int fp_request_log(request_rec *r);
 
 /* Serves the request once more from the beginning, without asking.  OK. */
 int fp_request_again(request_rec *r);
-/* Is it being served once more? */
+/* Is it being served once more, or part of what is? */
 int fp_request_is_again(const request_rec *r);
 
 /* What is known for the walk of this very request; NULL: nothing. */
