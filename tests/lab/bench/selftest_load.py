@@ -20,6 +20,8 @@ import pytest
 import selftest
 from selftest import Server, make_bench, make_server, read_table  # noqa: F401
 
+ATTEMPTS = 10
+
 
 @pytest.fixture(name="records")
 def make_records(bench, tmp_path):
@@ -214,10 +216,14 @@ def test_idle_client_is_not_the_limit(bench):
 
 
 def test_busy_client_is_the_limit(bench):
-    found = bench("-n", 10, "/crumbs/1000000")
-    assert found["bytes"] == 10_000_000
-    assert found["client_cpu"] + found["client_cpu_wait"] > 0.5
-    check_limits(found, bench.done.stdout)
+    """Unless the machine takes the processor away from client and server: then another time."""
+    for _ in range(ATTEMPTS):
+        found = bench("-n", 10, "/crumbs/1000000")
+        assert found["bytes"] == 10_000_000
+        check_limits(found, bench.done.stdout)
+        if found["client_cpu"] + found["client_cpu_wait"] > 0.5:
+            return
+    pytest.fail(f"never busy: {found}")
 
 
 @pytest.mark.parametrize("connections", [1, 200])
