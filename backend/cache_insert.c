@@ -237,7 +237,8 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 }
 
 /* Was a change told since the walk began that saw it?  What is not watched in every respect
- * is told of in others; but what was lost, or mounted elsewhere, says nothing of that: it has its TTL. */
+ * is told of in others; but what was lost, or mounted elsewhere, says nothing of that: it has
+ * its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {

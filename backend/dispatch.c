@@ -69,7 +69,8 @@ static bool refresh(void *ctx)
     struct fp_cache_due due;
     fp_status st;
 
-    while (fp_helpers_spare(d->helpers) && d->counts.inflight < d->settings.max_inflight / REFRESH_SHARE
+    while (fp_helpers_spare(d->helpers)
+           && d->counts.inflight < d->settings.max_inflight / REFRESH_SHARE
            && fp_cache_take_due(d->cache, fp_now_ms(), &due)) {
         const struct fp_lookup l = { .path = due.path, .path_len = due.len };
 

@@ -179,7 +179,8 @@ void fp_fresh_ask(struct fp_fresh *f)
     f->used_ms = now;
     if (!ev_is_active(&f->beat))
         ev_timer_again(f->loop, &f->beat);
-    /* In a pause there may be something to be told, and a walk that begins now would seem overtaken. */
+    /* In a pause there may be something to be told, and a walk that begins now would seem
+     * overtaken. */
     if (ev_is_active(&f->pause) || now >= f->caught_up_ms + MOMENT_MS)
         catch_up(f);
 }

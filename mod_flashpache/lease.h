@@ -48,8 +48,8 @@ struct fp_lease {
 };
 
 /* Once in a child.  limit: how many.  No more of the process's descriptors than a
- * quarter are used for them: what would need another one is not kept.  alone: no thread shares them;
- * then what is asked about once is not kept either. */
+ * quarter are used for them: what would need another one is not kept.  alone: no thread
+ * shares them; then what is asked about once is not kept either. */
 void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*

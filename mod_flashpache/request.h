@@ -21,8 +21,8 @@ struct fp_request {
     apr_size_t len;
     unsigned n_steps;
     unsigned n_names;             /* access files told of each directory */
-    apr_uint64_t links_asked;     /* bit n: core asked for the lstat of step n, knowing the file */
-    apr_uint64_t links_told;      /* the same, while it knew none */
+    apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: knowing the
+                                     file, [0]: while it knew of none */
     unsigned access_opened;       /* .htaccess files given to core from memory */
     int access_left;              /* one was looked for by name */
     int conditional;              /* one says something else from one moment to the next */

@@ -333,19 +333,29 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
         && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
+/* As far as their paths are the same, do they lead elsewhere? */
+static bool went_elsewhere(const struct fp_request *other, const void *ctx)
+{
+    const struct fp_request *q = ctx;
+
+    for (unsigned i = 0; other != q && i < other->n_steps && i < q->n_steps; i++) {
+        const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
+
+        if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)
+            return false;
+        if (!is_same_step(a, b))
+            return true;
+    }
+    return false;
+}
+
 /*
  * With path-info core walked by the answer to another question: did that come to the
  * file the same way?  Then q has what it found.
  */
 static bool came_same_way(const struct fp_request *walked, const struct fp_request *q)
 {
-    if (walked->n_steps != q->n_steps)
-        return false;
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        if (!is_same_step(fp_request_step(walked, i), fp_request_step(q, i)))
-            return false;
-    }
-    return true;
+    return walked->n_steps == q->n_steps && !went_elsewhere(walked, q);
 }
 
 /* Where core does not know the file it does not tell whether links need their target's
@@ -382,22 +392,6 @@ static bool has_access_left(const struct fp_request *q, const void *ctx)
 static bool has_other_rules(request_rec *r)
 {
     return fp_request_any(r, has_access_left, NULL) && !is_unchanged(r);
-}
-
-/* As far as their paths are the same, do they lead elsewhere? */
-static bool went_elsewhere(const struct fp_request *other, const void *ctx)
-{
-    const struct fp_request *q = ctx;
-
-    for (unsigned i = 0; other != q && i < other->n_steps && i < q->n_steps; i++) {
-        const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
-
-        if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)
-            return false;
-        if (!is_same_step(a, b))
-            return true;
-    }
-    return false;
 }
 
 /*

@@ -96,13 +96,8 @@ apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_re
     /* lstat() of a name with a slash behind it follows the link, too. */
     if ((wanted & APR_FINFO_LINK) && !slash) {
         /* With the file known core asks for this only where links are
-         * restricted (fp_walk_links_allowed). */
-        const apr_uint64_t bit = (apr_uint64_t)1 << number_of(q, s);
-
-        if (r->finfo.filetype != APR_NOFILE)
-            q->links_asked |= bit;
-        else
-            q->links_told |= bit;
+         * restricted (fp_walk_links). */
+        q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << number_of(q, s);
         return tell(finfo, r, &s->self, wanted);
     }
     if (fp_step_target(s) == NULL)
@@ -119,32 +114,21 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
     return q != NULL ? fp_walk_tell(finfo, r, q, wanted) : AP_DECLINED;
 }
 
-/* A step on the way to q's file. */
+/* A step on the way to q's file, and did core know the file? */
 struct way_point {
     const struct fp_request *q;
     unsigned i;
+    bool known;
 };
 
-static bool has_step(const struct fp_request *other, const struct way_point *at)
-{
-    const apr_size_t end = fp_request_step(at->q, at->i)->end;
-
-    return other->n_steps > at->i && fp_request_step(other, at->i)->end == end
-        && memcmp(other->path, at->q->path, end) == 0;
-}
-
+/* Was its lstat asked for, in a walk that came the same way? */
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct way_point *at = ctx;
+    const apr_size_t end = fp_request_step(at->q, at->i)->end;
 
-    return (other->links_asked >> at->i & 1) != 0 && has_step(other, at);
-}
-
-static bool was_told(const struct fp_request *other, const void *ctx)
-{
-    const struct way_point *at = ctx;
-
-    return (other->links_told >> at->i & 1) != 0 && has_step(other, at);
+    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->n_steps > at->i
+        && fp_request_step(other, at->i)->end == end && memcmp(other->path, at->q->path, end) == 0;
 }
 
 bool fp_walk_is_foreign(const struct fp_step *s)
@@ -157,13 +141,13 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
     enum fp_links found = FP_LINKS_ALLOWED;
 
     for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct way_point at = { q, i };
+        const struct way_point known = { q, i, true }, unknown = { q, i, false };
 
         if (!fp_walk_is_foreign(fp_request_step(q, i)))
             continue;
-        if (fp_request_any(r, was_asked, &at))
+        if (fp_request_any(r, was_asked, &known))
             return FP_LINKS_DENIED;
-        if (fp_request_any(r, was_told, &at))
+        if (fp_request_any(r, was_asked, &unknown))
             found = FP_LINKS_UNKNOWN;
     }
     return found;
