@@ -6,7 +6,6 @@ import fcntl
 import os
 import socket
 import struct
-import threading
 import time
 
 import pytest
@@ -16,7 +15,7 @@ import reliability
 import tree
 import wire
 from fetch import get
-from httpd import HITS, user_ids
+from httpd import HITS
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -70,24 +69,17 @@ def answer(path, number, flags=0, steps=None, kind=wire.ANSWER):
     return wire.frame(kind, bytes([0, 1, flags, 0, len(steps)]) + b"".join(steps), number)
 
 
-class FakeDaemon:
-    """Listens at a socket. greet and reply are what it does; asked counts what was wrong with it."""
+class FakeDaemon(wire.Listener):
+    """greet and reply are what it does; asked counts what was wrong with it."""
 
     def __init__(self, path):
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.listener.bind(str(path))
-        os.chown(path, *user_ids())
-        self.listener.listen(64)
         self.greet, self.reply, self.asked = right_greeting, right_reply, 0
         self.connections = []
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(path)
 
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                conn = self.listener.accept()[0]
-                self.connections.append(conn)
-                threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
+    def begin(self, conn):
+        self.connections.append(conn)
+        super().begin(conn)
 
     def serve(self, conn):
         with conn, contextlib.suppress(OSError):
@@ -109,25 +101,15 @@ class FakeDaemon:
 
     def end(self):
         self.become(lambda conn: None, lambda conn, path, number: False)
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-
-def send(conn, packet, *fds):
-    """The descriptors are closed, once they are under way."""
-    try:
-        wire.send(conn, packet, fds)
-    finally:
-        for fd in fds:
-            os.close(fd)
+        super().end()
 
 
 def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), between=()):
     def greet(conn):
-        send(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
+        wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
         for packet in between:
             conn.send(packet)
-        send(conn, wire.frame(MARKS), *filter(None, [second()]))
+        wire.give(conn, wire.frame(MARKS), *filter(None, [second()]))
     return greet
 
 
@@ -138,7 +120,7 @@ def right_reply(conn, path, number):
     opened = []
     if os.path.isfile(path):
         opened.append(os.open(path, os.O_RDONLY))
-    send(conn, answer(path, number, (FD | LOCAL) if opened else 0), *opened)
+    wire.give(conn, answer(path, number, (FD | LOCAL) if opened else 0), *opened)
     return False
 
 
@@ -149,7 +131,7 @@ def with_descriptor(*open_them, flags=FD | LOCAL):
     def reply(conn, path, number):
         if not os.path.isfile(path):
             return right_reply(conn, path, number)
-        send(conn, answer(path, number, flags), *(open_it(path) for open_it in open_them))
+        wire.give(conn, answer(path, number, flags), *(open_it(path) for open_it in open_them))
         return True
     return reply
 
@@ -243,7 +225,7 @@ WRONG_GREETINGS = {
     "no table": greeting(first=lambda: None),
     "no marks": greeting(second=lambda: None),
     "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
-    "another version": lambda conn: send(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
+    "another version": lambda conn: wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
 }
 # Without a table there are no leases, and no other harm.
 WRONG_TABLES = {

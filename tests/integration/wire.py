@@ -2,10 +2,14 @@
 """Just enough of the wire (backend/proto/PROTOCOL.md) to be a bad peer."""
 
 import array
+import contextlib
 import os
 import pwd
 import socket
 import struct
+import threading
+
+from httpd import user_ids
 
 MAGIC = 0x46504348
 VERSION = 2
@@ -97,6 +101,39 @@ def connect(path, timeout=20):
 def send(conn, packet, fds=()):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     conn.sendmsg([packet], rights)
+
+
+def give(conn, packet, *fds):
+    """As send(); the descriptors are closed, once they are under way."""
+    try:
+        send(conn, packet, fds)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+class Listener:
+    """In a daemon's place: a socket that Apache's user may connect to. A subclass's serve(connection) is
+    called for each connection, in a thread of its own."""
+
+    def __init__(self, path):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(str(path))
+        os.chown(path, *user_ids())
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.begin(self.listener.accept()[0])
+
+    def begin(self, conn):
+        threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 def is_closed_by_peer(conn):
