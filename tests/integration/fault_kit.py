@@ -41,6 +41,7 @@ def config(root):
     """httpd's. What is refused on purpose is not logged each time."""
     return f"LogLevel authz_core:crit\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
+
 @pytest.fixture(scope="module")
 def daemon(lab):
     return lab.daemon(**SETTINGS).start()
