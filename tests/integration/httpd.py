@@ -134,6 +134,7 @@ CustomLog {self.access_log} flashpache
 TypesConfig {self.dir}/mime.types
 DocumentRoot {self.docroot}
 Timeout 30
+KeepAliveTimeout 30
 MaxKeepAliveRequests 0
 <Directory />
     AllowOverride None

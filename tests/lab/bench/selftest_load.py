@@ -67,11 +67,11 @@ def test_stall_of_a_second_at_a_hundred_a_second(records):
     _, table = records("-r", 100, "--arrivals", "constant", "-n", 250, "-c", 200, "/stall/1000")
     first = max(table, key=lambda record: record["latency_us"])
     assert first["latency_us"] >= 1e6
-    waited = [record for record in table
-              if first["start_us"] <= record["start_us"] < first["end_us"] - 20e3]
-    assert abs(len(waited) - (first["latency_us"] - 20e3) / 10e3) <= 2
+    over = first["sent_us"] + 1e6       # or later
+    waited = [record for record in table if first["start_us"] <= record["start_us"] < over]
+    assert abs(len(waited) - (over - first["start_us"]) / 10e3) <= 2
     for record in waited:
-        assert record["end_us"] >= first["end_us"] - 5e3
+        assert record["end_us"] >= over
 
 
 # Order
@@ -127,8 +127,12 @@ def test_sessions_arrive_as_a_poisson_process(records):
 
 
 def test_session_lengths_around_a_mean(records):
-    _, table = records("--sessions", 200, "--session-requests", 4, "--session-length",
-                       "geometric", "-d", 2, "/size/1")
+    """In a run whose end cuts next to none short: on a machine that is too busy, another time."""
+    for _ in range(ATTEMPTS):
+        found, table = records("--sessions", 200, "--session-requests", 4, "--session-length",
+                               "geometric", "-d", 2, "/size/1")
+        if found["sessions"]["completed"] > 0.97 * found["sessions"]["started"]:
+            break
     lengths = [len(each) for each in by_connection(table).values()]
     assert 3.3 < mean(lengths) < 4.7
     assert 0.15 < lengths.count(1) / len(lengths) < 0.35 and max(lengths) > 8
