@@ -26,9 +26,11 @@
 #define HUNG_FIRST_MS   1000u
 #define HUNG_MOST_MS    16000u
 
-/* A daemon that is busy says all the time that it is up to date: one that has
- * not said so for about this long is not waited for. */
+/* A daemon that is busy says all the time that it is up to date.  Each time it was waited
+ * for so long: one that has been silent for so long is not waited for.  A processor that
+ * is taken away for a moment is no reason. */
 #define SIGN_OF_LIFE_MS 1000u
+#define SILENCE_MS      750u
 
 /* A connection, and the table that its daemon keeps of what it answered. */
 struct link {
@@ -211,7 +213,7 @@ static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, i
     fp_status st = receive(l->sock, buf, f, fd_r);
 
     while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
-           && fp_slots_view_fresh(l->view, fp_now_ms()))
+           && fp_slots_view_lives(l->view, fp_now_ms(), SILENCE_MS))
         st = receive(l->sock, buf, f, fd_r);
     return st;
 }

@@ -298,6 +298,13 @@ bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms)
     return now_ms < atomic_load_explicit(&v->table->fresh_until_ms, memory_order_acquire);
 }
 
+bool fp_slots_view_lives(const struct fp_slots_view *v, uint64_t now_ms, uint32_t silence_ms)
+{
+    const uint64_t until = atomic_load_explicit(&v->table->fresh_until_ms, memory_order_relaxed);
+
+    return until != 0 && (now_ms < until || now_ms - until < silence_ms);
+}
+
 bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation,
                          uint64_t now_ms)
 {

@@ -98,6 +98,8 @@ void fp_slots_view_release(struct fp_slots_view **v);
 
 /* Is the table up to date? */
 bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms);
+/* Was it less than silence_ms ago?  Of a table that was given up, never. */
+bool fp_slots_view_lives(const struct fp_slots_view *v, uint64_t now_ms, uint32_t silence_ms);
 /* After the table was found to be up to date at now_ms: is this still the slot's
  * generation, and believed? */
 bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation,

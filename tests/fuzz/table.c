@@ -15,6 +15,7 @@
 
 static void use(const struct fp_slots_view *v, uint32_t slot, uint32_t generation)
 {
+    (void)fp_slots_view_lives(v, 1, 1);
     if (fp_slots_view_fresh(v, 1))
         fp_slots_view_holds(v, slot, generation, 1);
     for (uint32_t i = 0; i < UINT8_MAX; i++)

@@ -297,6 +297,33 @@ START_TEST(hanging_daemon_is_left_alone_for_a_while)
 }
 END_TEST
 
+/* Longer than a daemon is waited for that shows no sign of life. */
+#define LONG_MS 1200
+
+/* It says for a moment, as of now, that it is up to date, and answers after that. */
+static void *answer_late(void *arg)
+{
+    uint64_t id;
+
+    if (!d_greet() || !d_question(&id))
+        return arg;
+    fp_slots_publish(d.slots, fp_now_ms() + LONG_MS / 2);
+    unit_sleep_ms(LONG_MS);
+    d_answer(id);
+    return arg;
+}
+
+START_TEST(daemon_that_was_silent_for_a_moment_is_waited_for)
+{
+    fp_client_destroy(&client);
+    client = fp_client_create(socket_path, 10 * LONG_MS, 4);
+    ck_assert_ptr_nonnull(client);
+    start(answer_late);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+}
+END_TEST
+
 /* ---- a daemon that is gone ---- */
 
 START_TEST(no_daemon_at_all)
@@ -392,6 +419,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, timeout_is_that_of_the_whole_question);
     tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
     t = unit_add_case(s, "gone", setup, teardown, 20);
+    tcase_add_test(t, daemon_that_was_silent_for_a_moment_is_waited_for);
     tcase_add_test(t, no_daemon_at_all);
     tcase_add_test(t, daemon_comes_back);
     tcase_add_test(t, socket_without_a_listener);

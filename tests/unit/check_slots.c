@@ -245,6 +245,20 @@ START_TEST(up_to_date_for_a_while)
 }
 END_TEST
 
+START_TEST(daemon_lives_until_it_was_silent)
+{
+    ck_assert(!fp_slots_view_lives(view, 0, 700));
+    ck_assert(!fp_slots_view_lives(view, 100, 700));
+    fp_slots_publish(slots, 1000);
+    ck_assert(fp_slots_view_lives(view, 1000, 700));
+    ck_assert(fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 699, 700));
+    ck_assert(!fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 700, 700));
+    ck_assert(!fp_slots_view_lives(view, UINT64_MAX, 700));
+    fp_slots_give_up(slots);
+    ck_assert(!fp_slots_view_lives(view, 1000, 700));
+}
+END_TEST
+
 START_TEST(marks_are_told_once)
 {
     ck_assert(!fp_slots_take_use(slots));
@@ -742,6 +756,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, view_sees_generations);
     tcase_add_test(t, slots_out_of_range);
     tcase_add_test(t, up_to_date_for_a_while);
+    tcase_add_test(t, daemon_lives_until_it_was_silent);
     tcase_add_test(t, marks_are_told_once);
     tcase_add_test(t, view_knows_its_table);
     tcase_add_test(t, last_reference_unmaps);
