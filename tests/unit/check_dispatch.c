@@ -198,17 +198,17 @@ START_TEST(overtaken_again_and_again)
 {
     root_ttl_ms = 1;
     ask(&early, "/");
-    unit_sleep_ms(SLOW_MS);
+    let_pass(SLOW_MS);
     ask(&other, "/");
     finish("/", "d");
     ck_assert_uint_eq(early.last_ino, ino_of("/", '0'));
     ck_assert(!other.answered);
-    unit_sleep_ms(SLOW_MS);
+    let_pass(SLOW_MS);
     ask(&late, "/");
     finish("/", "d1");
     ck_assert_uint_eq(other.last_ino, ino_of("/", '1'));
     ck_assert(!late.answered);
-    unit_sleep_ms(SLOW_MS);
+    let_pass(SLOW_MS);
     finish("/", "d2");
     ck_assert_uint_eq(late.last_ino, ino_of("/", '2'));
 }
@@ -216,13 +216,12 @@ END_TEST
 
 /* ---- looking again ---- */
 
-/* Half of this is a moment in which a test may do what it does. */
 #define LIFE_MS 2000
 
 /* All that is known now is past the half of its life. */
 static void until_half(void)
 {
-    unit_sleep_ms(LIFE_MS / 2 + 50);
+    let_pass(LIFE_MS / 2 + 50);
 }
 
 /* What is above is due a moment after what was found to be in use. */
@@ -230,7 +229,7 @@ static void some_beats(void)
 {
     for (int i = 0; i < 4; i++) {
         beat(beat_ctx);
-        unit_sleep_ms(FP_DUE_TICK_MS + 1);
+        let_pass(FP_DUE_TICK_MS + 1);
     }
 }
 

@@ -10,12 +10,12 @@
 
 static void until_old(void)
 {
-    usleep((SHORT_MS + 10) * 1000);
+    let_pass(SHORT_MS + 10);
 }
 
 static void trip_m(void)
 {
-    usleep(2000);
+    let_pass(2);
     ask(&other, "/m/hung");
     give_up("/m/hung");
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
@@ -151,7 +151,7 @@ START_TEST(hits_of_a_mount_out_of_service)
     ttl_ms = 2000;
     know_mf();
     trip_m();
-    usleep(1100000);
+    let_pass(1100);
     ask(&late, "/m/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
     beat(beat_ctx);
@@ -168,8 +168,10 @@ START_TEST(probe)
     fp_dispatch_set(dispatch, &settings);
     know_root();
     ask(&early, "/m/f");
-    while (n_probes == 0)
+    while (n_probes == 0) {
+        let_pass(100);
         ev_run(loop, EVRUN_ONCE);
+    }
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     give_up("/m");
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world for the dispatch.  The cache is real; connections, helpers and what tells of
- * changes are played here, so that a walk ends when the test says so.  For one source file
- * of a program: it defines what the dispatch calls.
+ * A world for the dispatch.  The cache is real; connections, helpers, what tells of changes
+ * and the clock are played here, so that a walk ends and time goes by when the test says so.
+ * For one source file of a program, linked with --wrap=clock_gettime: it defines what the
+ * dispatch calls.
  */
 #ifndef FP_DISPATCH_KIT_H
 #define FP_DISPATCH_KIT_H
@@ -28,6 +29,27 @@
 #define MAX_JOBS 16
 
 static struct fp_dispatch *dispatch;
+
+/* ---- the clock ---- */
+
+static uint64_t played_ms = 1000000;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    if (clock != CLOCK_MONOTONIC)
+        return __real_clock_gettime(clock, ts);
+    *ts = (struct timespec){ .tv_sec = (time_t)(played_ms / 1000),
+                             .tv_nsec = (long)(played_ms % 1000) * 1000000 };
+    return 0;
+}
+
+static inline void let_pass(unsigned ms)
+{
+    played_ms += ms;
+}
 
 /* ---- connections ---- */
 
