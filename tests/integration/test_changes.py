@@ -336,8 +336,9 @@ def test_delay(site):
 
 @pytest.mark.needs_flashpache
 def test_nobody_fell_back(site):
-    """A daemon that gets no processor for a second is taken for a hung one: the machine's fault."""
+    """But for a daemon that gets no processor for long: it is taken for a hung one, and left alone for a while."""
     entries = site.ours.entries()
     fallbacks = [entry for entry in entries if entry.note == "fallback"]
     hung = sum(entry.reason == "timeout" for entry in fallbacks)
-    assert hung == len(fallbacks) and hung <= len(entries) / 1000, fallbacks
+    paused = sum(entry.reason == "paused" for entry in fallbacks)
+    assert hung + paused == len(fallbacks) and hung <= len(entries) / 1000, fallbacks
