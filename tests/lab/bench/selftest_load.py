@@ -62,16 +62,24 @@ def test_percentiles_of_known_delays(bench, tmp_path):
     assert 252.5 <= latency["mean"] < 400
 
 
-def test_stall_of_a_second_at_a_hundred_a_second(records):
-    """Those due while the server stands still waited for the rest of the stall, each of them."""
-    _, table = records("-r", 100, "--arrivals", "constant", "-n", 250, "-c", 200, "/stall/1000")
+def waited_for_the_stall(table):
+    """Did each one that was due while the server stood still wait for the rest of that second?"""
     first = max(table, key=lambda record: record["latency_us"])
-    assert first["latency_us"] >= 1e6
     over = first["sent_us"] + 1e6       # or later
     waited = [record for record in table if first["start_us"] <= record["start_us"] < over]
-    assert abs(len(waited) - (over - first["start_us"]) / 10e3) <= 2
-    for record in waited:
-        assert record["end_us"] >= over
+    return (abs(len(waited) - (over - first["start_us"]) / 10e3) <= 2
+            and all(record["end_us"] >= over for record in waited))
+
+
+def test_stall_of_a_second_at_a_hundred_a_second(records, server):
+    """Where client and server were not kept from running for a while themselves: then another time."""
+    for _ in range(ATTEMPTS):
+        server.stall_at = None
+        _, table = records("-r", 100, "--arrivals", "constant", "-n", 250, "-c", 200, "/stall/1000")
+        assert len(table) == 250 and max(record["latency_us"] for record in table) >= 1e6
+        if waited_for_the_stall(table):
+            return
+    pytest.fail("requests that were due in the stall were answered before its end, or not counted")
 
 
 # Order
