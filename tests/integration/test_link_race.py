@@ -93,7 +93,7 @@ PATHS = ("/byfile/link", "/bydir/link/file.txt", "/bydir/link/sub/file.txt", "/b
 def ask_until(port, end):
     found = Counter()
     with Client(port, host="owner") as client:
-        while time.monotonic() < end:
+        while time.monotonic() < end or sum(found.values()) < LEAST / THREADS:
             for path in PATHS:
                 status, body = client.get(path)
                 kind = "own" if body == OWN else "FOREIGN" if body == FOREIGN else "other"
@@ -112,6 +112,5 @@ def test_foreign_content_never_gets_out(server, root):
     wrong = {w: n for w, n in found.items()
              if (w[1], w[2]) not in ((200, "own"), (403, "other"), (404, "other"))}
     assert not wrong
-    assert sum(found.values()) >= LEAST
     kinds = {kind for _, _, kind in found}
     assert kinds == {"own", "other"}, "the race was never met: it was always the same target"
