@@ -173,7 +173,8 @@ def test_the_priority_rises_as_a_file_drains(scheduled, base, root, mpm, way):
                        lambda: bodies.append(slowly(server, "/2000000.bin", 2_000_000)))
     assert bodies == [(root / "2000000.bin").read_bytes()]
     assert found[:3] == [6, 5, 4]
-    assert found == sorted(set(found), reverse=True)
+    # What lies in the socket counts, too: where the reader stalls near the end that may grow again.
+    assert max(found[3:], default=0) < 4
 
 
 @pytest.mark.parametrize("mpm", SERVERS)

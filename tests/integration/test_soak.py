@@ -41,7 +41,7 @@ WARM_UP = 0.4                       # of the time; afterwards nothing may grow
 MAX_ENTRIES, MAX_DESCRIPTORS, LEASES = 150, 1000, 300
 OTHER_DESCRIPTORS = 250             # connections, helpers' and children's own
 GROWTH_KIB = 6000
-LEAST = 20_000                      # responses of the short form; fewer would say little
+LEAST = 4000                        # responses of the short form; fewer would say little
 LEAST_WITH_FAULTS = 1000
 MIXED_SHARE = 1e-4
 
