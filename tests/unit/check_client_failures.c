@@ -301,13 +301,13 @@ END_TEST
 #define LONG_MS 1200
 
 /* It says for a moment, as of now, that it is up to date, and answers after that. */
-static void *answer_late(void *arg)
+static void *be_silent_and_answer(void *arg)
 {
     uint64_t id;
 
     if (!d_greet() || !d_question(&id))
         return arg;
-    fp_slots_publish(d.slots, fp_now_ms() + LONG_MS / 2);
+    fp_slots_publish(d.slots, unit_now_ms() + (uint64_t)(LONG_MS / 2));
     unit_sleep_ms(LONG_MS);
     d_answer(id);
     return arg;
@@ -318,7 +318,7 @@ START_TEST(daemon_that_was_silent_for_a_moment_is_waited_for)
     fp_client_destroy(&client);
     client = fp_client_create(socket_path, 10 * LONG_MS, 4);
     ck_assert_ptr_nonnull(client);
-    start(answer_late);
+    start(be_silent_and_answer);
     ck_assert_int_eq((int)ask(), FP_OK);
     assert_answered();
 }
