@@ -26,9 +26,9 @@
 #define HUNG_FIRST_MS   1000u
 #define HUNG_MOST_MS    16000u
 
-/* A daemon that is busy says all the time that it is up to date.  Each time it was waited
- * for so long: one that has been silent for so long is not waited for.  A processor that
- * is taken away for a moment is no reason. */
+/* A daemon that is busy says all the time that it is up to date.  Whoever waits looks for
+ * that after each SIGN_OF_LIFE_MS, and goes on unless it was not said for SILENCE_MS: being
+ * kept from the processor for a moment is no hang. */
 #define SIGN_OF_LIFE_MS 1000u
 #define SILENCE_MS      750u
 

@@ -14,11 +14,11 @@ from lease_kit import NOTE_CONFIG
 from rawhttp import exchange, normalised, parse, request
 from test_walk_calls import LIMITS
 from trace import Trace
+from waiting import until_good
 
 SIZES = (1, 499, 4096, 5000, 16384, 16385)
 CONTENTS = 5        # of these files
 REQUESTS = 40
-ATTEMPTS = 5
 # Every way to a file, to memory for it, to the daemon. read is the request, writev the answer.
 CALLS = """open openat openat2 stat lstat fstat newfstatat statx access faccessat faccessat2 readlink
 readlinkat pread64 preadv lseek mmap munmap sendfile splice close fcntl sendto sendmsg recvfrom recvmsg
@@ -123,16 +123,17 @@ def test_a_warm_hit_asks_nobody(lab, root):
     for _ in range(3):
         get_lease(connection, "/file5000.bin")
     assert content_files(server.daemon) == 1
+
+    def traced():
+        with Trace(server.pids(), lab.base / "calls.txt", ",".join([*CALLS, "writev"])) as trace:
+            answers = {(answer.body, answer.headers["x-note"])
+                       for answer in (connection.get("/file5000.bin") for _ in range(REQUESTS))}
+        return trace, answers
     # A daemon that gets no processor for a moment ends all leases for that moment.
-    for attempt in range(ATTEMPTS):
-        with Trace(server.pids(), lab.base / f"calls{attempt}.txt", ",".join([*CALLS, "writev"])) as trace:
-            answers = [connection.get("/file5000.bin") for _ in range(REQUESTS)]
-        assert {answer.body for answer in answers} == {tree.content("file5000", 5000)}
-        notes = {answer.headers["x-note"] for answer in answers}
-        if notes == {"lease"}:
-            break
+    wanted = {(tree.content("file5000", 5000), "lease")}
+    trace, answers = until_good(traced, lambda made: made[1] == wanted)
+    assert answers == wanted
     connection.close()
-    assert notes == {"lease"}
     names = trace.names()
     print(dict(names))
     lab.end()

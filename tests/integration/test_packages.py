@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs_flashpache
 PACKAGES = ("libapache2-mod-flashpache", "flashpached")
 DAEMON = "flashpached -o pid_file=/run/flashpache/pid"
 LOG = "var/log/apache2/notes.log"
-SECONDS = 1200              # beside other tests, in the processor time that they leave
+SECONDS = 1200      # for what fetches, unpacks and builds in the time that other tests leave; it ends a hang
 
 
 def run(*command, **options):

@@ -4,6 +4,7 @@
 import time
 
 STEP_S = 0.01
+ATTEMPTS = 8
 
 
 def wait_for(condition, what, timeout=20.0):
@@ -16,3 +17,13 @@ def wait_for(condition, what, timeout=20.0):
         if time.monotonic() > end:
             raise TimeoutError(f"waited {timeout:g} s for {what}")
         time.sleep(STEP_S)
+
+
+def until_good(work, good):
+    """work()'s result, of another time where it is not good and the machine may have stalled; the last one if
+    none is. Whether it is good is still to be asserted."""
+    for _ in range(ATTEMPTS):
+        result = work()
+        if good(result):
+            break
+    return result

@@ -297,8 +297,8 @@ START_TEST(hanging_daemon_is_left_alone_for_a_while)
 }
 END_TEST
 
-/* Longer than a daemon is waited for that shows no sign of life. */
-#define LONG_MS 1200
+/* Longer than it takes until the daemon's signs of life are looked at. */
+#define LONG_MS 1200u
 
 /* It says for a moment, as of now, that it is up to date, and answers after that. */
 static void *be_silent_and_answer(void *arg)
@@ -307,7 +307,7 @@ static void *be_silent_and_answer(void *arg)
 
     if (!d_greet() || !d_question(&id))
         return arg;
-    fp_slots_publish(d.slots, unit_now_ms() + (uint64_t)(LONG_MS / 2));
+    fp_slots_publish(d.slots, unit_now_ms() + LONG_MS / 2);
     unit_sleep_ms(LONG_MS);
     d_answer(id);
     return arg;
@@ -418,8 +418,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, daemon_does_not_accept_and_its_backlog_is_full);
     tcase_add_test(t, timeout_is_that_of_the_whole_question);
     tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
-    t = unit_add_case(s, "gone", setup, teardown, 20);
     tcase_add_test(t, daemon_that_was_silent_for_a_moment_is_waited_for);
+    t = unit_add_case(s, "gone", setup, teardown, 20);
     tcase_add_test(t, no_daemon_at_all);
     tcase_add_test(t, daemon_comes_back);
     tcase_add_test(t, socket_without_a_listener);
