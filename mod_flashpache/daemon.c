@@ -21,9 +21,9 @@
 #include <unixd.h>
 
 #include "daemon_place.h"
-#include "fdio.h"
+#include "common/packet.h"
 #include "mod_flashpache.h"
-#include "priv.h"
+#include "common/priv.h"
 #include "settings.h"
 
 APLOG_USE_MODULE(flashpache);

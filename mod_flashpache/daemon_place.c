@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fdio.h"
+#include "common/packet.h"
 
 #define DIRECTORY   "flashpache"
 #define SOCKET_NAME "flashpached.sock"

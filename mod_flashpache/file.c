@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fdio.h"
+#include "common/packet.h"
 
 #define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
 #define MAP_LEAST  ((apr_size_t)16 * 1024)       /* below this copying is cheaper */

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client.h"
-#include "fdio.h"
+#include "common/client.h"
+#include "common/packet.h"
 #include "mod_flashpache.h"
 #include "request.h"
 #include "settings.h"

@@ -16,7 +16,7 @@
 #include <httpd.h>
 #include <http_config.h>
 
-#include "errors.h"
+#include "common/errors.h"
 
 struct fp_access;
 struct fp_request;

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "clock.h"
-#include "fdio.h"
+#include "common/clock.h"
+#include "common/packet.h"
 #include "file.h"
-#include "slots.h"
-#include "wire.h"
+#include "common/lease_table.h"
+#include "common/wire.h"
 
 #define SWEEP_MS          1000u
 #define SWEEP_MOST        10000u

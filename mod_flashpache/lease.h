@@ -14,7 +14,7 @@
 #include <apr_time.h>
 #include <stdatomic.h>
 
-#include "answer.h"
+#include "common/answer.h"
 #include "table.h"
 
 struct fp_file;

@@ -17,18 +17,18 @@
 #include <sys/resource.h>
 #include <unixd.h>
 
-#include "client.h"
-#include "counters.h"
+#include "common/client.h"
+#include "status/counters.h"
 #include "daemon.h"
-#include "figures.h"
+#include "status/figures.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "request.h"
 #include "respond.h"
-#include "schedule.h"
+#include "srpt/schedule.h"
 #include "settings.h"
 #include "shadow.h"
-#include "status.h"
+#include "status/status.h"
 #include "table.h"
 #include "timing.h"
 #include "walk.h"

@@ -10,16 +10,16 @@
 #include <http_request.h>
 #include <sys/stat.h>
 
-#include "client.h"
-#include "clock.h"
-#include "counters.h"
-#include "fdio.h"
+#include "common/client.h"
+#include "common/clock.h"
+#include "status/counters.h"
+#include "common/packet.h"
 #include "file.h"
 #include "lease.h"
 #include "mod_flashpache.h"
 #include "settings.h"
-#include "slots.h"
-#include "wire.h"
+#include "common/lease_table.h"
+#include "common/wire.h"
 
 APLOG_USE_MODULE(flashpache);
 

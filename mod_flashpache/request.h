@@ -9,7 +9,7 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-#include "answer.h"
+#include "common/answer.h"
 
 struct fp_file;
 struct fp_lease;

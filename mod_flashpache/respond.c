@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <util_filter.h>
 
-#include "fdio.h"
+#include "common/packet.h"
 #include "file.h"
 #include "lease.h"
 #include "request.h"

@@ -8,8 +8,8 @@
 #include <httpd.h>
 #include <http_config.h>
 
-#include "schedule_class.h"
-#include "wire.h"
+#include "srpt/schedule_class.h"
+#include "common/wire.h"
 
 enum fp_engine {
     FP_ENGINE_UNSET = -1,

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "counters.h"
+#include "status/counters.h"
 #include "file.h"
 #include "htaccess.h"
 #include "lease.h"

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "keyed_hash.h"
+#include "common/keyed_hash.h"
 
 /* The first member of whatever is kept. */
 struct fp_item {

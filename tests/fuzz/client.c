@@ -4,13 +4,13 @@
  * whether the greeting is as it should be; then come packets.
  */
 #include "config.h"
-#include "client.h"
+#include "common/client.h"
 
 #include <fcntl.h>
 
 #include "fuzz.h"
-#include "proto/answer.h"
-#include "proto/slots.h"
+#include "common/answer.h"
+#include "common/lease_table.h"
 
 enum { GREETS = 1, CONTROLS = 2 };              /* bits of the first byte */
 enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 };  /* of a packet's: how many, which */

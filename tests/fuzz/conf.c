@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flashpached.conf, up to a NUL byte; what follows it is a setting of the command line. */
 #include "config.h"
-#include "conf.h"
+#include "conf/conf.h"
 
-#include "fleet.h"
+#include "fleet/fleet.h"
 #include "fuzz.h"
-#include "mounts.h"
+#include "changes/mounts.h"
 
 static void check_roots(const char *const *roots)
 {

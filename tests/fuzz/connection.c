@@ -4,14 +4,14 @@
  * about.
  */
 #include "config.h"
-#include "connection.h"
+#include "ipc/connection.h"
 
 #include <ev.h>
 
 #include "fuzz.h"
-#include "log.h"
-#include "proto/answer.h"
-#include "proto/slots.h"
+#include "common/log.h"
+#include "common/answer.h"
+#include "common/lease_table.h"
 
 enum { DESCRIPTORS = 3, READS = 4, WAITS = 8, SILENT = 16 };   /* bits of a piece's first byte */
 

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "fuzz.h"
 
-#include "watch.h"
+#include "changes/watch.h"
 
 static unsigned lost;
 

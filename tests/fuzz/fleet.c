@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Redis says to a fleet's daemon, piece by piece, over one of its two connections. */
 #include "config.h"
-#include "fleet.h"
+#include "fleet/fleet.h"
 
 #include <ev.h>
 
-#include "fleet_message.h"
+#include "fleet/fleet_message.h"
 #include "fuzz.h"
-#include "log.h"
-#include "monitor.h"
+#include "common/log.h"
+#include "privsep/monitor.h"
 
 enum { LINKS = 2, TURNS = 3 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/self/mountinfo: mount points and types are what any user who may mount says. */
 #include "config.h"
-#include "mounts.h"
+#include "changes/mounts.h"
 
 #include "fuzz.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report's text, as flashpachectl reads it: whole lines without a NUL, of any content. */
 #include "config.h"
-#include "ctl_report.h"
+#include "ctl/ctl_report.h"
 
-#include "client.h"
+#include "common/client.h"
 #include "fuzz.h"
 
 static struct fp_done said;

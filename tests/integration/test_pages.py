@@ -71,11 +71,11 @@ def test_options_of_flashpached(flashpached_program):
 
 
 def test_settings():
-    source = (REPO / "backend/conf.c").read_text()
+    source = (REPO / "backend/conf/conf.c").read_text()
     keys = set(re.findall(r'^    \{ "([a-z_]+)", \d', source, re.M))
     section = re.compile(r'^        CFG_(?:STR|INT|BOOL|STR_LIST|SEC)\("([a-z_]+)"', re.M)
     keys |= {*section.findall(source), "fleet"}
-    of_fleet = set(section.findall((REPO / "backend/conf_fleet.c").read_text()))
+    of_fleet = set(section.findall((REPO / "backend/conf/conf_fleet.c").read_text()))
     page = (PAGES / "flashpached.conf.5").read_text()
     assert set(re.findall(r"^\.It Cm ([a-z_]+)$", page, re.M)) == keys | of_fleet
     fleet = set(re.findall(r"^\| `([a-z_]+)` \|", (REPO / "docs/fleet.md").read_text(), re.M))

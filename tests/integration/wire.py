@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just enough of the wire (backend/proto/PROTOCOL.md) to be a bad peer."""
+"""Just enough of the wire (docs/protocol.md) to be a bad peer."""
 
 import array
 import contextlib

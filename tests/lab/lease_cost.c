@@ -34,9 +34,9 @@
 #include <unistd.h>
 
 #include "bench/rng.h"
-#include "clock.h"
+#include "common/clock.h"
 #include "lease.h"
-#include "slots.h"
+#include "common/lease_table.h"
 
 #define PATH_FORMAT   "/srv/www/example.org/htdocs/d%05u/part%02u/page%08u.html"
 #define PATH_ROOM     64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which an asker sees what the daemon writes (backend/proto/slots.h),
+ * The order in which an asker sees what the daemon writes (backend/common/lease_table.h),
  * on a machine that may pass stores and loads by each other: for spin.
  *
  * The daemon tells a change (a new generation, whose time it sets after that) and

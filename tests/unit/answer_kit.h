@@ -5,8 +5,8 @@
 #ifndef FP_ANSWER_KIT_H
 #define FP_ANSWER_KIT_H
 
-#include "proto/answer.h"
-#include "proto/wire.h"
+#include "common/answer.h"
+#include "common/wire.h"
 #include "unit.h"
 
 #define SOME_FD 77   /* neither encoder nor decoder touch it */

@@ -13,9 +13,9 @@
 
 #include <sys/mman.h>
 
-#include "cache.h"
-#include "proto/answer.h"
-#include "proto/slots.h"
+#include "cache/cache.h"
+#include "common/answer.h"
+#include "common/lease_table.h"
 #include "unit.h"
 
 static inline uint64_t kit_number(const char *path, size_t len, char version)

@@ -6,10 +6,10 @@
 #ifndef FP_CACHE_KNOWN_KIT_H
 #define FP_CACHE_KNOWN_KIT_H
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
 #include "unit.h"
 
 #define TTL 100

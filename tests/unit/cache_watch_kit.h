@@ -6,11 +6,11 @@
 #ifndef FP_CACHE_WATCH_KIT_H
 #define FP_CACHE_WATCH_KIT_H
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/slots.h"
-#include "trail.h"
+#include "common/keyed_hash.h"
+#include "common/lease_table.h"
+#include "common/walk_result.h"
 #include "unit.h"
 
 #define TTL         100

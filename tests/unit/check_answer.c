@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of every shape come through. */
 #include "config.h"
-#include "proto/answer.h"
+#include "common/answer.h"
 
 #include "answer_kit.h"
 

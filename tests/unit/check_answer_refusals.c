@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes instead of an answer, and is refused. */
 #include "config.h"
-#include "proto/answer.h"
+#include "common/answer.h"
 
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "breaker.h"
+#include "lookup/breaker.h"
 
 #include "unit.h"
 

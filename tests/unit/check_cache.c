@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_known_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much is kept, and what goes when it is more. */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_known_kit.h"
 

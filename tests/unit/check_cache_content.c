@@ -4,12 +4,12 @@
  * there may be of them, and which leases end when one comes or goes.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
-#include "proto/slots.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
 
 #define TTL      100
 #define FILE_MAX 6000u      /* two pages of the smallest size */

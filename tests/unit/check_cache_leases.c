@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which leases end where changes are told, and what is kept because it is leased. */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_watch_kit.h"
 

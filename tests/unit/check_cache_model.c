@@ -5,11 +5,11 @@
  * live; whatever the cache says must be what they said.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
 
 #define TTL     100
 #define ROUNDS  30000

@@ -2,7 +2,7 @@
 /* What the cache can tell when a file system does not answer: stale answers, and which
  * mount that is. */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_watch_kit.h"
 

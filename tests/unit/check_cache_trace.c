@@ -30,12 +30,12 @@
  * process may open no more than ROOM and the one that comes.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include <sys/queue.h>
 
 #include "cache_kit.h"
-#include "keyed_hash.h"
+#include "common/keyed_hash.h"
 
 #define REQUESTS     300000
 #define FILES        20000    /* that are asked for again and again */

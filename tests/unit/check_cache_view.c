@@ -3,11 +3,11 @@
  * What operators may know of entries, and what is counted for them.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
 
 #define TTL_MS 1000u
 

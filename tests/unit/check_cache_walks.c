@@ -4,11 +4,11 @@
  * that are not opened again; and the access files that walks look for.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_kit.h"
-#include "keyed_hash.h"
-#include "proto/fdio.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
 
 #define TTL    100
 #define PLACES 3

@@ -4,7 +4,7 @@
  * more.
  */
 #include "config.h"
-#include "cache.h"
+#include "cache/cache.h"
 
 #include "cache_watch_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions and answers, the table of leases, controls: what works. */
 #include "config.h"
-#include "client.h"
+#include "common/client.h"
 
 #include "client_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Daemons that err, are late or gone: the client does without, and asks again later. */
 #include "config.h"
-#include "client.h"
+#include "common/client.h"
 
 #include "client_kit.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "conf.h"
+#include "conf/conf.h"
 
 #include <grp.h>
 #include <pwd.h>
 #include <sys/mman.h>
 
-#include "log.h"
-#include "mounts.h"
+#include "common/log.h"
+#include "changes/mounts.h"
 #include "unit.h"
 
 static char dir[PATH_MAX], file[PATH_MAX];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which table of leases a peer gets, and what becomes of peers that have another. */
 #include "config.h"
-#include "connection.h"
+#include "ipc/connection.h"
 
 #include <ev.h>
 #include <sys/socket.h>
 
-#include "proto/answer.h"
-#include "proto/fdio.h"
-#include "proto/slots.h"
-#include "proto/wire.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "common/wire.h"
 #include "unit.h"
 
 #define PATIENCE_MS 3000

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "content.h"
+#include "workers/content.h"
 
 #include <sys/mman.h>
 
-#include "proto/answer.h"
-#include "proto/fdio.h"
+#include "common/answer.h"
+#include "common/packet.h"
 #include "unit.h"
 
 #define LARGEST 40000u      /* several pieces, the last of them not whole */

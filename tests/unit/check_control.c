@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "control.h"
+#include "admin/control.h"
 
-#include "cache.h"
-#include "dispatch.h"
-#include "fresh.h"
-#include "log.h"
-#include "mounts.h"
-#include "proto/clock.h"
+#include "cache/cache.h"
+#include "lookup/dispatch.h"
+#include "changes/coherence.h"
+#include "common/log.h"
+#include "changes/mounts.h"
+#include "common/clock.h"
 #include "unit.h"
 
 /* ---- the dispatch, which only notes what it was told to forget ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "counters.h"
+#include "status/counters.h"
 
 #include <pthread.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "ctl_path.h"
+#include "ctl/ctl_path.h"
 
-#include "proto/wire.h"
+#include "common/wire.h"
 #include "unit.h"
 
 static char room[FP_MAX_PATH + 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "ctl_report.h"
+#include "ctl/ctl_report.h"
 
-#include "client.h"
+#include "common/client.h"
 #include "unit.h"
 
 /* ---- a daemon that tells its lines in two parts ---- */

@@ -5,7 +5,7 @@
  * reach.
  */
 #include "config.h"
-#include "ctl_stock.h"
+#include "ctl/ctl_stock.h"
 
 #include "cache_kit.h"
 

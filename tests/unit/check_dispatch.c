@@ -4,10 +4,10 @@
  * at again.
  */
 #include "config.h"
-#include "dispatch.h"
+#include "lookup/dispatch.h"
 
 #include "dispatch_kit.h"
-#include "due.h"
+#include "cache/timer_wheel.h"
 
 /* "/" and "/a" are known and open: walks to what lies in them begin there. */
 static void know_a(void)

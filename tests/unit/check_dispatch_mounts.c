@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of walks under way, and of questions, when their mount stops answering. */
 #include "config.h"
-#include "dispatch.h"
+#include "lookup/dispatch.h"
 
 #include "dispatch_kit.h"
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "fdio.h"
+#include "common/packet.h"
 #include "unit.h"
 
 #define KIB ((apr_size_t)1024)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "fleet_message.h"
+#include "fleet/fleet_message.h"
 
 #include "unit.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "fleet_queue.h"
+#include "fleet/fleet_queue.h"
 
-#include "keyed_hash.h"
+#include "common/keyed_hash.h"
 #include "unit.h"
 
 #define MAX 4

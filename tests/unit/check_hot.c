@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "hot.h"
+#include "admin/hot.h"
 
-#include "keyed_hash.h"
-#include "proto/clock.h"
+#include "common/keyed_hash.h"
+#include "common/clock.h"
 #include "unit.h"
 
 static struct fp_hot *hot;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "keyed_hash.h"
+#include "common/keyed_hash.h"
 
 #include "unit.h"
 

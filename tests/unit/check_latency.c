@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "latency.h"
+#include "admin/latency.h"
 
 #include "unit.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the monitor calls is put in its place here: what counts is what is asked of it. */
 #include "config.h"
-#include "monitor.h"
+#include "privsep/monitor.h"
 
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "conf.h"
-#include "fleet.h"
-#include "log.h"
-#include "place.h"
-#include "proto/fdio.h"
-#include "resolve.h"
-#include "spawner.h"
+#include "conf/conf.h"
+#include "fleet/fleet.h"
+#include "common/log.h"
+#include "ipc/socket_path.h"
+#include "common/packet.h"
+#include "workers/resolve.h"
+#include "privsep/spawner.h"
 #include "unit.h"
-#include "watch.h"
+#include "changes/watch.h"
 
 static char dir[PATH_MAX], file[PATH_MAX], password[PATH_MAX], socket_path[PATH_MAX];
 static struct fp_fleet_settings fleet;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "mounts.h"
+#include "changes/mounts.h"
 
 #include <sched.h>
 #include <sys/mount.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "resolve.h"
+#include "workers/resolve.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

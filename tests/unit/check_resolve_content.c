@@ -4,11 +4,11 @@
  * played here, so that a file is old at once, and changes while it is copied.
  */
 #include "config.h"
-#include "resolve.h"
+#include "workers/resolve.h"
 
 #include <sys/mman.h>
 
-#include "content.h"
+#include "workers/content.h"
 #include "resolve_kit.h"
 
 #define MAX 100u

@@ -4,11 +4,11 @@
  * followed them; and every name on which that depends must be noted.
  */
 #include "config.h"
-#include "resolve.h"
+#include "workers/resolve.h"
 
-#include "mounts.h"
+#include "changes/mounts.h"
 #include "resolve_kit.h"
-#include "watch.h"
+#include "changes/watch.h"
 
 #define MOST_LINKS 40
 

@@ -4,7 +4,7 @@
  * known; with few descriptors and among changes.
  */
 #include "config.h"
-#include "resolve.h"
+#include "workers/resolve.h"
 
 #include <dlfcn.h>
 

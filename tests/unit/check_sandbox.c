@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each list of system calls: what is not on it is refused, what is needed works. */
 #include "config.h"
-#include "sandbox.h"
+#include "privsep/sandbox.h"
 
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "proto/fdio.h"
+#include "common/packet.h"
 #include "unit.h"
 
 static char dir[PATH_MAX];

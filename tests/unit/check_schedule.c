@@ -2,7 +2,7 @@
 /* Size classes: what is a size, which priority has what remains, where does it change? */
 #include "config.h"
 #include "unit.h"
-#include "schedule_class.h"
+#include "srpt/schedule_class.h"
 
 #define K 1024
 

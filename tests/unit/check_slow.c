@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "slow.h"
+#include "admin/slow.h"
 
 #include <stdarg.h>
 
-#include "log.h"
-#include "proto/clock.h"
+#include "common/log.h"
+#include "common/clock.h"
 #include "unit.h"
 
 #define KEPT 16             /* as slow.c keeps */

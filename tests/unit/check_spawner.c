@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "spawner.h"
+#include "privsep/spawner.h"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "proto/answer.h"
-#include "proto/fdio.h"
-#include "proto/wire.h"
-#include "resolve.h"
-#include "sandbox.h"
-#include "task.h"
-#include "trail.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/wire.h"
+#include "workers/resolve.h"
+#include "privsep/sandbox.h"
+#include "common/task.h"
+#include "common/walk_result.h"
 #include "unit.h"
 
 #define PATIENCE_MS 3000

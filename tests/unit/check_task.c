@@ -4,9 +4,9 @@
  * only helpers give.
  */
 #include "config.h"
-#include "task.h"
+#include "common/task.h"
 
-#include "trail.h"
+#include "common/walk_result.h"
 #include "unit.h"
 
 #define SOME_FD 77   /* no decoder touches it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel tells of every kind of change, by inotify and by fanotify. */
 #include "config.h"
-#include "watch.h"
+#include "changes/watch.h"
 
 #include <sys/mman.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be watched, how many changes can wait, and which file systems are marked. */
 #include "config.h"
-#include "watch.h"
+#include "changes/watch.h"
 
-#include "proto/fdio.h"
+#include "common/packet.h"
 #include "watch_kit.h"
 
 #define MAX_QUEUE 100000    /* events; a system with a longer queue is not filled */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONTROL, what an operator asks for, and its DONE. */
 #include "config.h"
-#include "proto/wire.h"
+#include "common/wire.h"
 
 #include "wire_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LOOKUP, with the names and the path that it brings. */
 #include "config.h"
-#include "proto/wire.h"
+#include "common/wire.h"
 
 #include "wire_kit.h"
 

@@ -7,7 +7,7 @@
 
 #include <sys/mman.h>
 
-#include "client.h"
+#include "common/client.h"
 #include "fake_daemon.h"
 
 /* ThreadSanitizer's tests run beside others, in what processor time they leave. */

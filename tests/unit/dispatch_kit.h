@@ -10,20 +10,20 @@
 
 #include <ev.h>
 
-#include "cache.h"
+#include "cache/cache.h"
 #include "cache_kit.h"
-#include "connection.h"
-#include "control.h"
-#include "dispatch.h"
-#include "fresh.h"
-#include "helper.h"
-#include "keyed_hash.h"
-#include "observe.h"
-#include "proto/clock.h"
-#include "proto/fdio.h"
-#include "proto/slots.h"
-#include "task.h"
-#include "trail.h"
+#include "ipc/connection.h"
+#include "admin/control.h"
+#include "lookup/dispatch.h"
+#include "changes/coherence.h"
+#include "workers/worker_pool.h"
+#include "common/keyed_hash.h"
+#include "lookup/observe.h"
+#include "common/clock.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "common/task.h"
+#include "common/walk_result.h"
 
 #define TTL_MS   60000
 #define MAX_JOBS 16

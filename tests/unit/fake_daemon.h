@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "answer.h"
-#include "fdio.h"
-#include "slots.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
 #include "unit.h"
-#include "wire.h"
+#include "common/wire.h"
 
 #define PATIENCE_MS 3000u     /* of a script, so that no test hangs */
 #define PATH        "/srv/file"

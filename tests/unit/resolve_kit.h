@@ -5,12 +5,12 @@
 #ifndef FP_RESOLVE_KIT_H
 #define FP_RESOLVE_KIT_H
 
-#include "proto/answer.h"
-#include "proto/fdio.h"
-#include "proto/wire.h"
-#include "resolve.h"
-#include "task.h"
-#include "trail.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/wire.h"
+#include "workers/resolve.h"
+#include "common/task.h"
+#include "common/walk_result.h"
 #include "unit.h"
 
 static struct fp_resolver resolver;

@@ -11,7 +11,7 @@
 #include <sys/mount.h>
 
 #include "unit.h"
-#include "watch.h"
+#include "changes/watch.h"
 
 #define MAX_EVENTS 4096
 #define KINDS      2    /* most tests are run for inotify and for fanotify */

@@ -5,7 +5,7 @@
 #ifndef FP_WIRE_KIT_H
 #define FP_WIRE_KIT_H
 
-#include "proto/wire.h"
+#include "common/wire.h"
 #include "unit.h"
 
 static uint8_t buf[FP_MAX_FRAME + 64];

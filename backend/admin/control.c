@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "admin/control.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "lookup/dispatch.h"
+#include "changes/coherence.h"
+#include "common/log.h"
+#include "changes/mounts.h"
+#include "common/clock.h"
+#include "common/text.h"
+
+void fp_control_purge(const struct fp_control_parts *parts, const struct fp_control *question,
+                      struct fp_done *done)
+{
+    const bool all = question->scope == FP_SCOPE_ALL;
+    const bool tree = question->scope != FP_SCOPE_PATH;
+    const char *path = all ? "/" : question->path;
+    const size_t len = all ? 1 : question->path_len;
+
+    memset(done, 0, sizeof(*done));
+    done->count = fp_dispatch_forget(parts->dispatch, path, len, tree);
+    if (parts->purged != NULL)
+        parts->purged(parts->purged_ctx, path, len, tree);
+    fp_log(FP_LOG_INFO, 50, "forgotten as asked: %.*s%s, %" PRIu64 " entries", (int)len, path,
+           tree ? " and all below" : "", done->count);
+}
+
+void fp_control_report(const struct fp_report_source *source, uint32_t from,
+                       struct fp_done *done)
+{
+    static char text[FP_MAX_REPORT];
+    size_t n = 1;
+
+    memset(done, 0, sizeof(*done));
+    if (source->line == NULL) {
+        done->status = FP_FAILED;
+        return;
+    }
+    done->text = text;
+    /* The cursor stops before it would begin anew. */
+    while (n > 0 && from < UINT32_MAX && sizeof(text) - done->text_len >= FP_REPORT_LINE) {
+        n = source->line(source->ctx, from, text + done->text_len, FP_REPORT_LINE);
+        done->text_len += n;
+        from += n > 0;
+    }
+    done->next = n > 0 && done->text_len > 0 ? from : 0;
+}
+
+/* ---- what is known of a path ---- */
+
+static const char *state_text(const struct fp_cache_view *v)
+{
+    static const char *const names[] = { "unknown", "orphan", "changed", "expired", "known" };
+
+    return names[v->state];
+}
+
+static const char *kept_text(const struct fp_cache_view *v)
+{
+    if (v->content)
+        return "content";
+    return v->open ? "open" : "-";
+}
+
+/* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
+static size_t explain_line(const struct fp_control_parts *p, const struct fp_control *question,
+                           size_t len, unsigned names, char *room, size_t size)
+{
+    const uint64_t now_ms = fp_now_ms();
+    const struct fp_cache_view v = fp_cache_view(p->cache, question->path, len, names,
+                                                now_ms);
+    const char *mount = v.mount != 0 ? fp_fresh_mount_point(p->fresh, v.mount) : NULL;
+    char point[FP_MAX_PATH + 1];
+
+    if (mount == NULL)
+        mount = "?";
+    fp_text_escape(point, sizeof(point), mount, strlen(mount));
+    return (size_t)snprintf(room, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
+                            state_text(&v), v.watched ? fp_watch_by_text(v.by) : "ttl",
+                            v.until_ms > now_ms ? v.until_ms - now_ms : 0,
+                            v.leased ? "lease" : "-", kept_text(&v), v.names ? "names" : "-",
+                            point);
+}
+
+static void explain(const struct fp_control_parts *p, const struct fp_control *question,
+                    struct fp_done *done)
+{
+    static char text[FP_MAX_REPORT];
+    const unsigned names = fp_dispatch_find_names(p->dispatch, &question->names);
+
+    memset(done, 0, sizeof(*done));
+    done->text = text;
+    for (size_t at = 1; sizeof(text) - done->text_len >= FP_REPORT_LINE;
+         at = fp_path_child_len(question->path, question->path_len, at)) {
+        done->text_len += explain_line(p, question, at, names, text + done->text_len,
+                                       sizeof(text) - done->text_len);
+        if (at == question->path_len)
+            return;
+    }
+}
+
+/* ---- operations ---- */
+
+static void set_level(const struct fp_control *question, struct fp_done *done)
+{
+    const enum fp_log_level level = (enum fp_log_level)question->level;
+
+    memset(done, 0, sizeof(*done));
+    /* Said while it can be heard. */
+    if (level > fp_log_level())
+        fp_log_set_level(level);
+    fp_log(FP_LOG_INFO, 51, "log_level is %s as asked, until the configuration is reread",
+           fp_log_level_text(level));
+    fp_log_set_level(level);
+}
+
+void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *question,
+                       struct fp_done *done)
+{
+    switch (question->op) {
+    case FP_CONTROL_PURGE: fp_control_purge(parts, question, done); break;
+    case FP_CONTROL_LOG: set_level(question, done); break;
+    case FP_CONTROL_EXPLAIN: explain(parts, question, done); break;
+    default: fp_control_report(&parts->reports[question->what], question->from, done);
+    }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "admin/latency.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire.h"
+#include "common/text.h"
+
+#define OTHERS "(others)"
+
+struct row {
+    char *point;
+    uint64_t count, sum_us;
+    uint32_t longest_us;
+    uint64_t buckets[FP_LATENCY_BUCKETS];
+};
+
+struct fp_latency {
+    size_t n;
+    struct row rows[FP_LATENCY_MOUNTS + 1];     /* the last: all others */
+};
+
+struct fp_latency *fp_latency_create(void)
+{
+    return calloc(1, sizeof(struct fp_latency));
+}
+
+void fp_latency_destroy(struct fp_latency **lp)
+{
+    struct fp_latency *l = *lp;
+
+    *lp = NULL;
+    for (size_t i = 0; l != NULL && i < l->n; i++)
+        free(l->rows[i].point);
+    free(l);
+}
+
+/* NULL: no memory. */
+static struct row *row_of(struct fp_latency *l, const char *point)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(l->rows[i].point, point) == 0)
+            return &l->rows[i];
+    }
+    if (l->n > FP_LATENCY_MOUNTS)
+        return &l->rows[FP_LATENCY_MOUNTS];
+    l->rows[l->n].point = strdup(l->n < FP_LATENCY_MOUNTS ? point : OTHERS);
+    return l->rows[l->n].point != NULL ? &l->rows[l->n++] : NULL;
+}
+
+static unsigned bucket_of(uint32_t us)
+{
+    unsigned i = 0;
+
+    while (i < FP_LATENCY_BUCKETS - 1 && us > FP_LATENCY_FIRST_US << i)
+        i++;
+    return i;
+}
+
+void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
+{
+    struct row *r = row_of(l, point);
+
+    if (r == NULL)
+        return;
+    r->count++;
+    r->sum_us += us;
+    if (us > r->longest_us)
+        r->longest_us = us;
+    r->buckets[bucket_of(us)]++;
+}
+
+size_t fp_latency_line(void *ctx, uint32_t n, char *room, size_t size)
+{
+    const struct fp_latency *l = ctx;
+    char point[FP_MAX_PATH + 1];
+    size_t len;
+
+    if (n >= l->n)
+        return 0;
+    fp_text_escape(point, sizeof(point), l->rows[n].point, strlen(l->rows[n].point));
+    len = (size_t)snprintf(room, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point,
+                           l->rows[n].count, l->rows[n].sum_us, l->rows[n].longest_us);
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++)
+        len += (size_t)snprintf(room + len, size - len, "%s%" PRIu64, i > 0 ? "," : "",
+                                l->rows[n].buckets[i]);
+    room[len++] = '\n';
+    return len;
+}

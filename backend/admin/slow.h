@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lookups that took long: a line in the log for each that took slow_log_ms, and the
+ * longest of the last minute for whoever asks.
+ */
+#ifndef FP_SLOW_H
+#define FP_SLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/walk_result.h"
+
+struct fp_slow;
+
+struct fp_slow_lookup {
+    const char *path;           /* path_len bytes */
+    size_t path_len;
+    const char *point;          /* where its file system is mounted */
+    struct fp_effort effort;    /* call FP_CALL_NONE: its helper was killed, or died */
+    unsigned waited;            /* questions that waited for it */
+    uint64_t now_ms;
+};
+
+/* limit_ms 0: nothing is logged.  NULL: no memory. */
+struct fp_slow *fp_slow_create(uint32_t limit_ms);
+void fp_slow_destroy(struct fp_slow **s);
+void fp_slow_set(struct fp_slow *s, uint32_t limit_ms);
+
+void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l);
+
+/*
+ * A report (control.h), the longest first; ctx is a struct fp_slow.  "AGO_MS US CALL
+ * CALL_US WAITED POINT PATH", point and path escaped as by fp_text_escape().
+ */
+size_t fp_slow_line(void *ctx, uint32_t n, char *room, size_t size);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache_entry.h"
+#include "common/answer.h"
+#include "common/lease_table.h"
+#include "cache/dependency.h"
+
+void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
+{
+    c->sieves[FP_KIND_FILE].limit = limits->files;
+    c->sieves[FP_KIND_DIRECTORY].limit = limits->directories;
+    c->sieves[FP_KIND_ABSENT].limit = limits->absent;
+    c->max_places = limits->places;
+    c->max_bytes = limits->bytes;
+    c->ttl_ms = limits->ttl_ms;
+    c->watched_ttl_ms = limits->watched_ttl_ms;
+    fp_entry_trim(c);
+    fp_entry_trim_places(c);
+}
+
+void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content)
+{
+    c->content = *content;
+}
+
+static void forget_nothing(void *ctx, const struct fp_watch_key *key)
+{
+    (void)ctx;
+    (void)key;
+}
+
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
+                                 const struct fp_cache_means *means)
+{
+    struct fp_cache *c = calloc(1, sizeof(*c));
+
+    if (c != NULL)
+        c->watched = fp_watched_create(means->forget != NULL ? means->forget : forget_nothing,
+                                       means->ctx, means->now_ms);
+    if (c == NULL || c->watched == NULL) {
+        free(c);
+        return NULL;
+    }
+    c->slots = means->slots;
+    fp_due_init(&c->wheel, means->now_ms());
+    for (int k = 0; k < FP_KINDS; k++)
+        TAILQ_INIT(&c->sieves[k].queue);
+    TAILQ_INIT(&c->places);
+    fp_cache_set_limits(c, limits);
+    return c;
+}
+
+void fp_cache_clear(struct fp_cache *c)
+{
+    while (fp_entry_evict_for(c, FP_KIND_FILE))
+        ;
+}
+
+void fp_cache_destroy(struct fp_cache **c)
+{
+    if (*c == NULL)
+        return;
+    fp_cache_clear(*c);
+    fp_watched_destroy(&(*c)->watched);
+    free(*c);
+    *c = NULL;
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+void fp_cache_set_slots(struct fp_cache *c, struct fp_slots *slots)
+{
+    struct fp_entry *e, *next;
+
+    c->slots = slots;
+    HASH_ITER(hh, c->table, e, next)
+        fp_entry_renew_slots(c, e);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names)
+{
+    c->lists[number - 1] = names;
+}
+
+/* ---- looking up ---- */
+
+static void tell(struct fp_step *s, const struct fp_entry *e)
+{
+    s->end = e->len;
+    s->status = e->status;
+    s->self = e->self;
+    s->target_status = e->target_status;
+    if (e->target != NULL)
+        s->target = *e->target;
+    for (unsigned i = 0; i < e->n_access; i++)
+        s->access[i] = e->access[i];
+}
+
+/* When an entry is looked at, and what for. */
+struct moment {
+    uint64_t now_ms;
+    bool stale;          /* what is believed no longer will do */
+    bool use;            /* somebody asks for it */
+};
+
+static bool is_believed(const struct fp_entry *e, const struct moment *at)
+{
+    return e->generation != 0 && e->until_ms != 0
+        && at->now_ms < e->until_ms + (at->stale ? e->trust.stale_ms : 0);
+}
+
+/* How many steps from "/" to here; 0 unless every one is still believed and
+ * every directory among them knows the access files in question. */
+static unsigned count_steps(const struct fp_entry *e, unsigned names, const struct moment *at)
+{
+    unsigned n = 0;
+
+    for (; e != NULL; e = e->parent) {
+        if (!is_believed(e, at) || ++n > FP_MAX_STEPS)
+            return 0;
+        if (names != 0 && e->names != names && fp_entry_leads_on(e))
+            return 0;
+        if (e->parent != NULL && e->parent_generation != e->parent->generation)
+            return 0;
+    }
+    return n;
+}
+
+/*
+ * The believed entry at which a walk of path ends, its own or one above that
+ * leads no further, and in *n_r the steps to it; NULL if there is none.
+ */
+static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
+                                 size_t len, unsigned names, const struct moment *at,
+                                 unsigned *n_r)
+{
+    for (size_t n = len;; n = fp_path_parent_len(path, n)) {
+        struct fp_entry *e = fp_entry_find(c, path, n);
+
+        *n_r = count_steps(e, names, at);
+        if (*n_r > 0)
+            return n == len || !fp_entry_leads_on(e) ? e : NULL;
+        if (n == 1)
+            return NULL;
+    }
+}
+
+/* A file that was only seen, on a walk to something behind it. */
+static bool wants_open(const struct fp_entry *e)
+{
+    return fp_entry_is_file(e) && !e->tried;
+}
+
+static const struct fp_entry *root_of(const struct fp_entry *e)
+{
+    while (e->parent != NULL)
+        e = e->parent;
+    return e;
+}
+
+/* The answer that ends in that entry, n steps below "/". */
+static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
+{
+    a->again = true;
+    a->n_steps = n;
+    for (struct fp_entry *e = end; e != NULL; e = e->parent) {
+        struct fp_step *s = &a->steps[--n];
+
+        tell(s, e);
+        s->slot = e == end && fp_entry_leads_on(e) ? fp_entry_end_slot(c, e) : e->slot;
+        s->generation = s->slot != FP_NO_SLOT ? fp_slots_generation(c->slots, s->slot) : 0;
+        a->again = a->again && s->slot != FP_NO_SLOT;
+    }
+}
+
+static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                   const struct moment *at, struct fp_answer *a)
+{
+    unsigned n;
+    struct fp_entry *end = find_end(c, path, len, names, at, &n);
+
+    fp_answer_init(a, FP_OK);
+    if (end == NULL || (end->len == len && (wants_open(end) || end->inside_changed)))
+        return false;
+    if (at->use)
+        end->visited = end->used = true;
+    a->source = FP_SOURCE_CACHE;
+    /* "/" is a directory and knows all the names, or we were not here. */
+    a->n_names = names != 0 ? root_of(end)->n_access : 0;
+    if (end->len == len && end->kind == FP_KIND_FILE) {
+        a->fd = end->fd;
+        a->local = end->local;
+        a->content = end->content_bytes > 0;
+    }
+    tell_all(c, end, n, a);
+    return true;
+}
+
+static bool has_expired(const struct fp_entry *e, uint64_t now_ms)
+{
+    return e != NULL && e->generation != 0 && e->until_ms != 0 && now_ms >= e->until_ms;
+}
+
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
+                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+{
+    const struct moment at = { .now_ms = now_ms, .use = true };
+    bool known = lookup(c, path, len, names, &at, a);
+
+    if (known) {
+        c->counts.hits++;
+    } else {
+        c->counts.misses++;
+        c->counts.expired += has_expired(fp_entry_find(c, path, len), now_ms);
+    }
+    return known;
+}
+
+bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                   uint64_t now_ms, struct fp_answer *a)
+{
+    const struct moment at = { .now_ms = now_ms };
+
+    return lookup(c, path, len, names, &at, a);
+}
+
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                           uint64_t now_ms, struct fp_answer *a)
+{
+    const struct moment at = { .now_ms = now_ms, .stale = true, .use = true };
+
+    if (!lookup(c, path, len, names, &at, a))
+        return false;
+    a->source = FP_SOURCE_STALE;
+    a->again = false;
+    return true;
+}
+
+uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
+{
+    for (size_t n = len;; n = fp_path_parent_len(path, n)) {
+        const struct fp_entry *e = fp_entry_find(c, path, n);
+
+        *known_r = n;
+        if (e != NULL && e->trust.mount != 0)
+            return e->trust.mount;
+        if (n == 1)
+            break;
+    }
+    *known_r = 0;
+    return 0;
+}
+
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                        uint64_t now_ms, struct fp_cache_base *base)
+{
+    struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
+    const struct moment at = { .now_ms = now_ms };
+
+    if (count_steps(e, names, &at) == 0 || !e->is_place)
+        return false;
+    fp_entry_use_place(c, e);
+    base->fd = e->fd;
+    base->len = e->len;
+    base->generation = e->generation;
+    return true;
+}
+
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
+                         struct fp_meta *m)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+
+    if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL)
+        return false;
+    /* A told change need not change the metadata: the end of a mapping. */
+    if (e->content_bytes > 0 && (e->until_ms == 0 || c->content.file_max == 0))
+        return false;
+    *m = e->self;
+    return true;
+}
+
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
+                              bool known)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    size_t own = e != NULL ? e->content_bytes : 0;
+
+    if ((known && own > 0) || !fp_entry_content_fits(c, own, c->content.file_max))
+        return 0;
+    return c->content.file_max;
+}
+
+size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
+        done++;
+    return done;
+}
+
+struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
+{
+    struct fp_cache_counts counts = c->counts;
+
+    counts.files = c->sieves[FP_KIND_FILE].count;
+    counts.directories = c->sieves[FP_KIND_DIRECTORY].count;
+    counts.absent = c->sieves[FP_KIND_ABSENT].count;
+    counts.places = c->n_places;
+    counts.bytes = c->bytes;
+    counts.content_files = c->n_contents;
+    counts.content_bytes = c->content_bytes;
+    counts.watches = fp_watched_count(c->watched);
+    return counts;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/cache.h"
+
+#include <string.h>
+
+#include "cache/cache_entry.h"
+#include "cache/dependency.h"
+
+/* ---- changes ---- */
+
+/* What happened, while everybody it concerns is told. */
+struct event {
+    struct fp_cache *c;
+    const char *name;
+    size_t len;
+    bool replaced;
+};
+
+static void tell(const struct fp_cache *c, const char *path, size_t len, bool tree)
+{
+    if (c->tell_changed != NULL)
+        c->tell_changed(c->tell_ctx, path, len, tree);
+}
+
+/* The path of that name in the directory, into room for FP_MAX_PATH bytes; 0: it is too
+ * long. */
+static size_t make_path(char *room, const struct fp_entry *e, const char *name, size_t len)
+{
+    size_t at = e->parent == NULL ? 1 : e->len + 1u;
+
+    if (at + len > FP_MAX_PATH)
+        return 0;
+    memcpy(room, e->path, e->len);
+    room[at - 1] = '/';
+    memcpy(room + at, name, len);
+    return at + len;
+}
+
+static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name,
+                           size_t len)
+{
+    return e->names != 0 && c->lists[e->names - 1] != NULL
+        && fp_names_find(c->lists[e->names - 1], name, len) != -1;
+}
+
+/* A file that has gone must not be kept open: its space would stay in use. */
+static void close_replaced(struct fp_cache *c, struct fp_entry *e)
+{
+    if (!fp_entry_is_file(e))
+        return;
+    fp_entry_drop_fd(c, e);
+    e->tried = false;
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+}
+
+static void on_place(void *ctx, void *owner)
+{
+    const struct event *ev = ctx;
+    struct fp_entry *e = owner, *child;
+    char path[FP_MAX_PATH];
+    size_t len;
+
+    if (ev->len == 0 || !fp_entry_leads_on(e)) {
+        tell(ev->c, e->path, e->len, false);
+        fp_entry_disbelieve(ev->c, e);
+        return;
+    }
+    e->inside_changed = true;
+    fp_entry_end_leases_at(ev->c, e);
+    if (is_access_name(ev->c, e, ev->name, ev->len))
+        fp_entry_disbelieve(ev->c, e);
+    len = make_path(path, e, ev->name, ev->len);
+    if (len == 0)
+        return;
+    tell(ev->c, path, len, false);
+    child = fp_entry_find(ev->c, path, len);
+    if (child == NULL)
+        return;
+    fp_entry_disbelieve(ev->c, child);
+    if (ev->replaced)
+        close_replaced(ev->c, child);
+}
+
+static void on_name(void *ctx, void *owner)
+{
+    const struct event *ev = ctx;
+    struct fp_entry *e = owner;
+
+    tell(ev->c, e->path, e->len, false);
+    fp_entry_disbelieve(ev->c, e);
+}
+
+size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
+                        size_t len, bool replaced)
+{
+    struct event ev = { c, name, len, replaced };
+    const uint64_t before = c->counts.changes;
+
+    fp_watched_changed(c->watched, key, name, len, on_place, on_name, &ev);
+    return (size_t)(c->counts.changes - before);
+}
+
+/* With it, what lies in it: that is not told any more either. */
+static void on_place_gone(void *ctx, void *owner)
+{
+    const struct event *ev = ctx;
+    struct fp_entry *e = owner;
+
+    e->generation = ++ev->c->last_generation;
+    tell(ev->c, e->path, e->len, true);
+    fp_entry_disbelieve(ev->c, e);
+}
+
+size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
+{
+    struct event ev = { .c = c };
+    const uint64_t before = c->counts.changes;
+
+    fp_watched_gone(c->watched, key, on_place_gone, on_name, &ev);
+    return (size_t)(c->counts.changes - before);
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+size_t fp_cache_disbelieve(struct fp_cache *c, const char *at)
+{
+    struct fp_entry *e, *next;
+    size_t n = 0;
+
+    fp_watched_lost(c->watched);
+    HASH_ITER(hh, c->table, e, next) {
+        if (!e->watched || e->until_ms == 0
+            || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
+            continue;
+        fp_entry_disbelieve(c, e);
+        n++;
+    }
+    return n;
+}
+FP_HASH_DIAGNOSTICS_ON
+
+size_t fp_cache_lost(struct fp_cache *c)
+{
+    tell(c, "/", 1, true);
+    return fp_cache_disbelieve(c, NULL);
+}
+
+void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell_changed, void *ctx)
+{
+    c->tell_changed = tell_changed;
+    c->tell_ctx = ctx;
+}
+
+/* ---- forgetting ---- */
+
+static bool is_below(const struct fp_entry *e, const char *path, size_t len)
+{
+    return fp_path_common_len(e->path, e->len, path, len) == len;
+}
+
+/* Evicts what lies below the path and has no children.  Parents that lose their
+ * last child come to the head of a queue, maybe of one that was done. */
+static size_t evict_leaves(struct fp_cache *c, const char *path, size_t len)
+{
+    size_t n = 0;
+
+    for (int k = 0; k < FP_KINDS; k++) {
+        struct fp_entry *e = TAILQ_LAST(&c->sieves[k].queue, fp_entry_queue), *before;
+
+        for (; e != NULL; e = before) {
+            before = TAILQ_PREV(e, fp_entry_queue, link);
+            if (!is_below(e, path, len))
+                continue;
+            fp_entry_evict(c, e);
+            n++;
+        }
+    }
+    return n;
+}
+
+static size_t forget_tree(struct fp_cache *c, const char *path, size_t len)
+{
+    size_t all = 0, n;
+
+    while ((n = evict_leaves(c, path, len)) > 0)
+        all += n;
+    return all;
+}
+
+/* Whether its access files are there is to be looked for again. */
+static void drop_access(struct fp_cache *c, struct fp_entry *e)
+{
+    size_t before = fp_entry_bytes(e);
+
+    fp_entry_forget_access(e);
+    c->bytes += fp_entry_bytes(e) - before;
+    fp_entry_end_leases(c, e);
+}
+
+/* An entry with children stays, with nothing known of it; they are dead until it
+ * is known again. */
+static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
+{
+    size_t known = e->generation != 0;
+
+    if (e->children == 0) {
+        fp_entry_evict(c, e);
+        return known;
+    }
+    e->generation = 0;
+    fp_entry_drop_fd(c, e);
+    drop_access(c, e);
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+    return known;
+}
+
+/* Questions about the path are answered from what is above it where walks end
+ * there, and the directory it lies in tells of its access files. */
+static void forget_above(struct fp_cache *c, const char *path, size_t len)
+{
+    const size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
+
+    for (size_t n = parent_len; n > 0; n = n > 1 ? fp_path_parent_len(path, n) : 0) {
+        struct fp_entry *e = fp_entry_find(c, path, n);
+
+        if (e != NULL && !fp_entry_leads_on(e))
+            forget_entry(c, e);
+        else if (e != NULL && n == parent_len)
+            drop_access(c, e);
+    }
+}
+
+size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len);
+    size_t n = 0;
+
+    if (tree)
+        n = forget_tree(c, path, len);
+    else if (e != NULL)
+        n = forget_entry(c, e);
+    forget_above(c, path, len);
+    return n;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/cache_entry.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "cache/dependency.h"
+
+FP_HASH_DIAGNOSTICS_OFF
+struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
+{
+    struct fp_entry *e;
+
+    HASH_FIND(hh, c->table, path, len, e);
+    return e;
+}
+
+static bool table_add(struct fp_cache *c, struct fp_entry *e)
+{
+    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
+    return e->hh.tbl != NULL;
+}
+
+static void table_remove(struct fp_cache *c, struct fp_entry *e)
+{
+    HASH_DEL(c->table, e);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+static void enqueue(struct fp_cache *c, struct fp_entry *e)
+{
+    TAILQ_INSERT_HEAD(&c->sieves[e->kind].queue, e, link);
+}
+
+static void dequeue(struct fp_cache *c, struct fp_entry *e)
+{
+    struct fp_sieve *s = &c->sieves[e->kind];
+
+    if (s->hand == e)
+        s->hand = TAILQ_PREV(e, fp_entry_queue, link);
+    TAILQ_REMOVE(&s->queue, e, link);
+}
+
+void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind)
+{
+    if (e->kind == kind)
+        return;
+    if (e->children == 0)
+        dequeue(c, e);
+    c->sieves[e->kind].count--;
+    e->kind = kind;
+    c->sieves[kind].count++;
+    if (e->children == 0)
+        enqueue(c, e);
+}
+
+static void adopt(struct fp_cache *c, struct fp_entry *parent)
+{
+    if (parent != NULL && parent->children++ == 0)
+        dequeue(c, parent);
+}
+
+static void abandon(struct fp_cache *c, struct fp_entry *parent)
+{
+    if (parent != NULL && --parent->children == 0)
+        enqueue(c, parent);
+}
+
+const struct fp_meta *fp_entry_target(const struct fp_entry *e)
+{
+    return e->target != NULL ? e->target : &e->self;
+}
+
+/* A directory leads further down; at anything else every walk ends. */
+bool fp_entry_leads_on(const struct fp_entry *e)
+{
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(fp_entry_target(e)->mode);
+}
+
+bool fp_entry_is_file(const struct fp_entry *e)
+{
+    return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(fp_entry_target(e)->mode);
+}
+
+/* ---- descriptors ---- */
+
+void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
+{
+    if (e->is_place) {
+        TAILQ_REMOVE(&c->places, e, place);
+        c->n_places--;
+        e->is_place = false;
+    }
+    if (e->content_bytes > 0) {
+        c->n_contents--;
+        c->content_bytes -= e->content_bytes;
+        e->content_bytes = 0;
+    }
+    fp_close(&e->fd);
+}
+
+void fp_entry_use_place(struct fp_cache *c, struct fp_entry *e)
+{
+    TAILQ_REMOVE(&c->places, e, place);
+    TAILQ_INSERT_HEAD(&c->places, e, place);
+}
+
+void fp_entry_trim_places(struct fp_cache *c)
+{
+    while (c->n_places > c->max_places)
+        fp_entry_drop_fd(c, TAILQ_LAST(&c->places, fp_entry_queue));
+}
+
+void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
+{
+    fp_entry_drop_fd(c, e);
+    e->fd = fd;
+    if (fd == -1 || !fp_entry_leads_on(e))
+        return;
+    e->is_place = true;
+    TAILQ_INSERT_HEAD(&c->places, e, place);
+    c->n_places++;
+    fp_entry_trim_places(c);
+}
+
+static size_t whole_pages(uint64_t size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return ((size_t)size + page - 1) / page * page;
+}
+
+bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size)
+{
+    return size <= c->content.file_max
+        && c->content_bytes - less + whole_pages(size) <= c->content.bytes;
+}
+
+void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
+{
+    fp_entry_set_fd(c, e, fd);
+    e->content_bytes = whole_pages(fp_entry_target(e)->size);
+    c->n_contents++;
+    c->content_bytes += e->content_bytes;
+}
+
+/* ---- leases ---- */
+
+static uint32_t take_slot(const struct fp_cache *c, const struct fp_entry *e)
+{
+    uint32_t slot = c->slots != NULL ? fp_slots_take(c->slots) : FP_NO_SLOT;
+
+    if (slot != FP_NO_SLOT)
+        fp_slots_set_until(c->slots, slot, e->until_ms);
+    return slot;
+}
+
+uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e)
+{
+    if (e->end_slot == FP_NO_SLOT)
+        e->end_slot = take_slot(c, e);
+    return e->end_slot;
+}
+
+void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e)
+{
+    e->end_slot = FP_NO_SLOT;
+    e->slot = take_slot(c, e);
+}
+
+static void end_leases_on(struct fp_cache *c, const struct fp_entry *e, uint32_t *slot)
+{
+    if (c->slots == NULL)
+        return;
+    fp_slots_bump(c->slots, *slot);
+    if (!fp_slots_is_worn(c->slots, *slot))
+        return;
+    fp_slots_release(c->slots, *slot);
+    *slot = take_slot(c, e);
+}
+
+void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e)
+{
+    end_leases_on(c, e, &e->end_slot);
+}
+
+void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
+{
+    end_leases_on(c, e, &e->slot);
+    fp_entry_end_leases_at(c, e);
+}
+
+static void release_slots(struct fp_cache *c, struct fp_entry *e)
+{
+    if (c->slots == NULL)
+        return;
+    fp_slots_release(c->slots, e->slot);
+    fp_slots_release(c->slots, e->end_slot);
+}
+
+/* When it is next seen whether the entry is in use: after half of its life, and
+ * then a few times more before its end. */
+static void set_due(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
+{
+    if (at_ms < e->until_ms)
+        fp_due_set(&c->wheel, &e->due, at_ms);
+    else
+        fp_due_clear(&c->wheel, &e->due);
+}
+
+static uint64_t half_ms(const struct fp_entry *e)
+{
+    return e->seen_ms + e->life_ms / 2;
+}
+
+void fp_entry_believe(struct fp_cache *c, struct fp_entry *e)
+{
+    e->until_ms = e->seen_ms + e->life_ms;
+    e->used = false;
+    set_due(c, e, half_ms(e));
+    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
+        if (p->needed_ms < half_ms(e))
+            p->needed_ms = half_ms(e);
+    }
+    if (c->slots == NULL)
+        return;
+    fp_slots_set_until(c->slots, e->slot, e->until_ms);
+    fp_slots_set_until(c->slots, e->end_slot, e->until_ms);
+}
+
+static void take_marks(struct fp_cache *c, struct fp_entry *e)
+{
+    if (c->slots != NULL && (fp_slots_take_mark(c->slots, e->slot)
+                             | fp_slots_take_mark(c->slots, e->end_slot)))
+        e->visited = e->used = true;
+}
+
+/* Asked for, or used by a lease, since the hand last came by. */
+static bool take_visited(struct fp_cache *c, struct fp_entry *e)
+{
+    bool visited;
+
+    take_marks(c, e);
+    visited = e->visited;
+    e->visited = false;
+    return visited;
+}
+
+/* Then so is all above it, which may be past its half already. */
+static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
+{
+    take_marks(c, e);
+    for (struct fp_entry *p = e->parent; e->used && p != NULL; p = p->parent) {
+        if (!p->used && half_ms(p) <= now_ms)
+            set_due(c, p, now_ms);
+        p->used = true;
+    }
+    return e->used;
+}
+
+/* Would it be over before, or just when, what lies below can say that it is in use? */
+static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
+{
+    return e->needed_ms > now_ms && e->needed_ms + e->life_ms / 8 > e->until_ms;
+}
+
+static struct fp_entry *entry_of(struct fp_due *d)
+{
+    return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, due));
+}
+
+bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due *due_r)
+{
+    for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
+        struct fp_due *d = fp_due_take(&c->wheel, now_ms);
+        struct fp_entry *e;
+
+        if (d == NULL)
+            return false;
+        e = entry_of(d);
+        set_due(c, e, now_ms + e->life_ms / 8 + 1);
+        if (e->generation == 0 || e->until_ms <= now_ms
+            || (!is_used(c, e, now_ms) && !is_needed(e, now_ms)))
+            continue;
+        *due_r = (struct fp_cache_due){ e->path, e->len, fp_entry_leads_on(e) || e->parent == NULL
+                                            ? e->names : e->parent->names };
+        return true;
+    }
+    return false;
+}
+
+/* ---- entries ---- */
+
+/* About what it takes of memory, its place in the hash table included. */
+size_t fp_entry_bytes(const struct fp_entry *e)
+{
+    return sizeof(*e) + e->len + 1 + (e->target != NULL ? sizeof(*e->target) : 0)
+        + e->n_access * sizeof(e->access[0]) + fp_stakes_bytes(e->stakes) + sizeof(void *);
+}
+
+static void entry_free(struct fp_cache *c, struct fp_entry *e)
+{
+    c->bytes -= fp_entry_bytes(e);
+    fp_watched_drop(c->watched, &e->stakes);
+    fp_due_clear(&c->wheel, &e->due);
+    release_slots(c, e);
+    free(e->target);
+    free(e->access);
+    free(e);
+}
+
+/* Something changed: what is told of the entry is not believed. */
+void fp_entry_disbelieve(struct fp_cache *c, struct fp_entry *e)
+{
+    if (e->until_ms == 0)
+        return;
+    e->until_ms = 0;
+    c->counts.changes++;
+    fp_entry_end_leases(c, e);
+}
+
+/* Only for an entry without children. */
+void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
+{
+    dequeue(c, e);
+    c->sieves[e->kind].count--;
+    table_remove(c, e);
+    abandon(c, e->parent);
+    fp_entry_drop_fd(c, e);
+    entry_free(c, e);
+}
+
+bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
+{
+    struct fp_sieve *s = &c->sieves[kind];
+    struct fp_entry *e = s->hand;
+    /* The hand goes around twice at most: askers can set marks as fast as it takes them. */
+    size_t visits = 2 * s->count;
+
+    for (;;) {
+        if (e == NULL)
+            e = TAILQ_LAST(&s->queue, fp_entry_queue);
+        if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e
+                          && TAILQ_NEXT(e, link) == NULL))
+            return false;
+        if (e != c->newest && (visits == 0 || !take_visited(c, e)))
+            break;
+        visits -= visits > 0;
+        e = TAILQ_PREV(e, fp_entry_queue, link);
+    }
+    s->hand = e;
+    fp_entry_evict(c, e);
+    /* The newest one came before there was room for it: as if it were not there yet. */
+    if (s->hand != NULL && s->hand == c->newest)
+        s->hand = NULL;
+    c->counts.evictions++;
+    return true;
+}
+
+/* Directories above a file cannot go before it: then files have to. */
+bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
+{
+    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_ABSENT)
+        || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
+}
+
+void fp_entry_trim(struct fp_cache *c)
+{
+    for (int k = 0; k < FP_KINDS; k++) {
+        while (c->sieves[k].count > c->sieves[k].limit
+               && fp_entry_evict_for(c, (enum fp_kind)k))
+            ;
+    }
+    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_ABSENT))
+        ;
+}
+
+struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
+                                 struct fp_entry *parent)
+{
+    struct fp_entry *e = calloc(1, sizeof(*e) + len + 1);
+
+    if (e == NULL)
+        return NULL;
+    memcpy(e->path, path, len);
+    e->len = (uint16_t)len;
+    e->fd = -1;
+    e->kind = FP_KIND_ABSENT;
+    e->status = FP_ABSENT;
+    e->parent = parent;
+    if (!table_add(c, e)) {
+        free(e);
+        return NULL;
+    }
+    e->slot = take_slot(c, e);
+    c->bytes += fp_entry_bytes(e);
+    c->sieves[e->kind].count++;
+    enqueue(c, e);
+    adopt(c, parent);
+    return e;
+}
+
+const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
+{
+    return e != NULL && e->own != NULL ? fp_stake_key(e->own) : NULL;
+}
+
+enum fp_kind fp_entry_kind(const struct fp_entry *e)
+{
+    if (e->fd != -1 && !e->is_place)
+        return FP_KIND_FILE;
+    return e->status == FP_OK ? FP_KIND_DIRECTORY : FP_KIND_ABSENT;
+}
+
+void fp_entry_forget_access(struct fp_entry *e)
+{
+    free(e->access);
+    e->access = NULL;
+    e->names = e->n_access = 0;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cache/cache_entry.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/walk_result.h"
+#include "cache/dependency.h"
+
+static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode
+        && a->uid == b->uid && a->gid == b->gid;
+}
+
+static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
+        && fp_time_equal(&a->ctime, &b->ctime);
+}
+
+/* Would what was seen below this entry be seen below the step as well? */
+static bool same_thing(const struct fp_entry *e, const struct fp_step *s)
+{
+    if (e->status != s->status || e->target_status != s->target_status)
+        return false;
+    if (s->status != FP_OK)
+        return true;
+    if (!same_object(&e->self, &s->self))
+        return false;
+    if (!S_ISLNK(s->self.mode))
+        return true;
+    /* An inode number is used again soon, a change time is not. */
+    return fp_time_equal(&e->self.ctime, &s->self.ctime)
+        && (s->target_status != FP_OK
+            || (e->target != NULL && same_object(e->target, &s->target)));
+}
+
+static bool set_target(struct fp_entry *e, const struct fp_step *s)
+{
+    bool wanted = s->status == FP_OK && S_ISLNK(s->self.mode)
+        && s->target_status == FP_OK;
+
+    if (!wanted) {
+        free(e->target);
+        e->target = NULL;
+        return true;
+    }
+    if (e->target == NULL)
+        e->target = malloc(sizeof(*e->target));
+    if (e->target != NULL)
+        *e->target = s->target;
+    return e->target != NULL;
+}
+
+/* What a walk saw, and when it began. */
+struct seen {
+    unsigned names;
+    uint64_t now_ms;
+    struct fp_answer *answer;
+    const struct fp_cache_evidence *evidence;   /* NULL: none */
+    const struct fp_step *last;
+    bool opened;               /* the last step is the whole path: it was
+                                  opened, unless it cannot be */
+};
+
+static void set_access(struct fp_entry *e, const struct fp_step *s,
+                       const struct seen *seen)
+{
+    unsigned n = seen->answer->n_names;
+
+    fp_entry_forget_access(e);
+    if (n == 0 || !fp_step_leads_on(s))
+        return;
+    e->access = malloc(n * sizeof(e->access[0]));
+    if (e->access == NULL)
+        return;
+    memcpy(e->access, s->access, n * sizeof(e->access[0]));
+    e->names = seen->names;
+    e->n_access = n;
+}
+
+/* More walks may have been allowed to bring contents than there was room for: such
+ * a file is then as one that was only seen, and is opened. */
+static bool has_room(const struct fp_cache *c, const struct fp_entry *e,
+                     const struct fp_answer *a)
+{
+    return !a->content
+        || fp_entry_content_fits(c, e->content_bytes, fp_entry_target(e)->size);
+}
+
+static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
+{
+    /* So that whoever has the file takes its content, or the other way round. */
+    if (a->content != (e->content_bytes > 0))
+        fp_entry_end_leases(c, e);
+    if (a->content)
+        fp_entry_set_content(c, e, a->fd);
+    else
+        fp_entry_set_fd(c, e, a->fd);
+    a->fd = -1;
+    e->local = a->local;
+    e->tried = true;
+}
+
+/*
+ * The descriptor that the walk brought, or the one that is there if it is still
+ * good: a directory's while it is the same directory, a file's while nothing
+ * about the file has changed.
+ */
+static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
+                           const struct seen *seen, bool same, bool unchanged)
+{
+    struct fp_answer *a = seen->answer;
+
+    if (s == seen->last && seen->opened && !a->unchanged && has_room(c, e, a)) {
+        take_descriptor(c, e, a);
+    } else if (fp_entry_leads_on(e) ? !same : !unchanged) {
+        fp_entry_drop_fd(c, e);
+        e->tried = false;
+    }
+}
+
+/* ---- is it watched? ---- */
+
+static size_t index_of(const struct seen *seen, const struct fp_step *s)
+{
+    return (size_t)(s - seen->answer->steps);
+}
+
+static const char *name_of(const struct fp_entry *e, size_t *len_r)
+{
+    size_t above = e->parent == NULL ? 0 : e->parent->parent == NULL ? 1 : e->parent->len + 1u;
+
+    *len_r = e->len - above;
+    return e->path + above;
+}
+
+/* What may not be read cannot be watched anew, but the watch that it has goes on. */
+static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_trail *t,
+                                          size_t step, bool same_inode)
+{
+    if (t == NULL)
+        return NULL;
+    if (t->origins[step].watch.len > 0)
+        return &t->origins[step].watch;
+    return same_inode ? fp_entry_own_key(e) : NULL;
+}
+
+static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
+{
+    return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
+                       bool same_inode)
+{
+    struct fp_stake *old = e->stakes;
+    const struct fp_trail *t = seen->evidence != NULL ? seen->evidence->trail : NULL;
+    const struct fp_watch_key *own = new_key(e, t, step, same_inode);
+
+    /* What lies below was seen while another watch was on it, which told of changes
+     * that this one does not know. */
+    if (fp_entry_own_key(e) != NULL && !same_key(fp_entry_own_key(e), own)) {
+        e->generation = ++c->last_generation;
+        fp_entry_end_leases(c, e);
+    }
+    /* The old ones go after the new ones are there: what both are on stays
+     * watched. */
+    e->stakes = e->own = NULL;
+    if (own != NULL)
+        e->own = fp_watched_add(c->watched, &e->stakes, e, own, NULL, 0);
+    for (unsigned i = 0; t != NULL && i < t->n_vias; i++) {
+        const struct fp_via *v = &t->vias[i];
+
+        if (v->step == step
+            && fp_watched_add(c->watched, &e->stakes, e, &v->watch, t->names + v->at, v->len)
+               == NULL)
+            e->trust.watchable = false;
+    }
+    fp_watched_drop(c->watched, &old);
+}
+
+/* Of what the mounts are that the step lies on and leads to. */
+static void set_trust(const struct fp_cache *c, struct fp_entry *e, size_t step,
+                      const struct seen *seen)
+{
+    const struct fp_trust general = { 0, false, c->ttl_ms, 0 };
+    const struct fp_trust *above = e->parent != NULL ? &e->parent->trust : NULL;
+    const struct fp_trust *own = seen->evidence != NULL ? &seen->evidence->trust[step] : &general;
+
+    if (own->mount == 0 && above != NULL)
+        own = above;
+    e->trust = *own;
+}
+
+/* A name's change is told where it lies; but a mounted directory's, that of what a
+ * link leads to, or what is written to a file, only by itself. */
+static bool needs_own(const struct fp_entry *e, unsigned n_names)
+{
+    const struct fp_meta *m = fp_entry_target(e);
+
+    if (e->status != FP_OK || e->target_status != FP_OK)
+        return false;
+    if (e->parent == NULL || e->target != NULL || e->trust.mount != e->parent->trust.mount)
+        return true;
+    return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
+}
+
+/* Is every change told that could make what was seen wrong? */
+static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
+{
+    if (seen->evidence == NULL || !e->trust.watchable
+        || seen->evidence->trail->origins[step].untold)
+        return false;
+    if (e->parent != NULL && (!e->parent->trust.watchable || fp_entry_own_key(e->parent) == NULL))
+        return false;
+    return fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names);
+}
+
+static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
+                            const struct fp_watch_key *own, uint64_t since_ms)
+{
+    const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
+
+    for (unsigned i = 0; names != NULL && i < names->n; i++) {
+        if (fp_watched_happened(c->watched, own, names->list[i].name, names->list[i].len,
+                                since_ms))
+            return true;
+    }
+    return false;
+}
+
+/* Was a change told since the walk began that saw it?  What is not watched in every respect
+ * is told of in others; but what was lost, or mounted elsewhere, says nothing of that: it has
+ * its TTL. */
+static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
+                        const struct seen *seen)
+{
+    const struct fp_trail *t = seen->evidence->trail;
+    const struct fp_watch_key *above = fp_entry_own_key(e->parent), *own = fp_entry_own_key(e);
+    size_t len;
+    const char *name = name_of(e, &len);
+
+    if (!e->watched && fp_watched_was_lost(c->watched, seen->now_ms))
+        return false;
+    if (above != NULL && fp_watched_happened(c->watched, above, name, len, seen->now_ms))
+        return true;
+    if (own != NULL && (fp_watched_happened(c->watched, own, "", 0, seen->now_ms)
+                        || access_happened(c, e, own, seen->now_ms)))
+        return true;
+    for (unsigned i = 0; i < t->n_vias; i++) {
+        const struct fp_via *v = &t->vias[i];
+
+        if (v->step == step && fp_watched_happened(c->watched, &v->watch, t->names + v->at,
+                                                   v->len, seen->now_ms))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t shorter_ttl(const struct fp_entry *e)
+{
+    uint32_t ttl = e->trust.ttl_ms;
+
+    return e->parent != NULL && e->parent->trust.ttl_ms < ttl ? e->parent->trust.ttl_ms : ttl;
+}
+
+/* For how long it is believed. */
+static void set_life(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
+{
+    const struct fp_watch_key *own = fp_entry_own_key(e);
+
+    e->watched = is_watched(e, step, seen);
+    e->life_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
+    if (seen->evidence != NULL && has_changed(c, e, step, seen)) {
+        fp_entry_disbelieve(c, e);
+        return;
+    }
+    fp_entry_believe(c, e);
+    e->inside_changed = e->watched && own != NULL && fp_entry_leads_on(e)
+        && fp_watched_any_happened(c->watched, own, seen->now_ms);
+}
+
+/* ---- inserting ---- */
+
+static bool same_access(const struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
+{
+    unsigned n = fp_step_leads_on(s) ? seen->answer->n_names : 0;
+
+    if (e->n_access != n || (n > 0 && e->names != seen->names))
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        if (!fp_access_equal(&e->access[i], &s->access[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Brings an entry up to what a walk has just seen. */
+static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
+                   const struct seen *seen)
+{
+    size_t step = index_of(seen, s), before = fp_entry_bytes(e);
+    bool same = e->generation != 0 && same_thing(e, s);
+    bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
+        && (e->target == NULL || same_content(e->target, &s->target));
+    bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
+        && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
+    bool passes = same && (fp_entry_leads_on(e) || s->status != FP_OK) && same_access(e, s, seen);
+
+    c->counts.differing += e->generation != 0 && e->until_ms != 0
+        && !(fp_entry_is_file(e) ? unchanged : same);
+    /* Leases through a directory go on while only its own times change. */
+    if (!unchanged && passes)
+        fp_entry_end_leases_at(c, e);
+    else if (!unchanged || !same_access(e, s, seen))
+        fp_entry_end_leases(c, e);
+    e->seen_ms = seen->now_ms;
+    if (!same)
+        e->generation = ++c->last_generation;
+    if (!set_target(e, s))
+        e->generation = 0;
+    if (e->parent != NULL)
+        e->parent_generation = e->parent->generation;
+    e->status = s->status;
+    e->target_status = s->target_status;
+    e->self = s->self;
+    e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode))
+        || (e->parent != NULL && e->parent->linked);
+    set_access(e, s, seen);
+    set_trust(c, e, step, seen);
+    set_stakes(c, e, step, seen, same_inode);
+    set_life(c, e, step, seen);
+    set_descriptor(c, e, s, seen, same, unchanged);
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+    c->bytes += fp_entry_bytes(e) - before;
+}
+
+static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
+                                    struct fp_entry *parent, const struct fp_step *s,
+                                    const struct seen *seen)
+{
+    struct fp_entry *e = fp_entry_find(c, path, s->end);
+
+    if (e == NULL)
+        e = fp_entry_create(c, path, s->end, parent);
+    if (e == NULL)
+        return NULL;
+    /* Walks overlap: what an earlier one saw does not replace the later.
+     * Below the same directory it is still good. */
+    if (e->seen_ms > seen->now_ms)
+        return e->generation != 0 && same_thing(e, s) ? e : NULL;
+    update(c, e, s, seen);
+    return e;
+}
+
+/* The entry to begin below: NULL for "/".  False: it is no longer the same. */
+static bool find_start(const struct fp_cache *c, const char *path,
+                       const struct fp_cache_base *base, struct fp_entry **e_r)
+{
+    *e_r = NULL;
+    if (base == NULL)
+        return true;
+    *e_r = fp_entry_find(c, path, base->len);
+    return *e_r != NULL && (*e_r)->generation == base->generation;
+}
+
+/* An error that may be gone the next moment is no knowledge. */
+static bool is_worth_keeping(const struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    return last->status != FP_IOERROR
+        && (last->status != FP_OK || last->target_status != FP_IOERROR);
+}
+
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                     const struct fp_cache_base *base, uint64_t now_ms,
+                     const struct fp_cache_evidence *evidence, struct fp_answer *a)
+{
+    struct fp_entry *e = NULL;
+    const struct seen seen = { names, now_ms, a, evidence,
+                               a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
+                               a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
+
+    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len
+        && is_worth_keeping(a) && find_start(c, path, base, &e)) {
+        c->counts.inserts++;
+        for (unsigned i = 0; i < a->n_steps; i++) {
+            e = insert_step(c, path, e, &a->steps[i], &seen);
+            if (e == NULL)
+                break;
+        }
+    }
+    fp_close(&a->fd);
+    c->newest = e;
+    fp_entry_trim(c);
+    c->newest = NULL;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/dependency.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/keyed_hash.h"
+
+/* What happened lately: for each of so many hashes of key and name, when it
+ * last did.  Names that share one are taken for each other. */
+#define RECENT 8192
+
+/* No names of files, so they can stand for more than one. */
+#define ANY_NAME "/"
+#define GONE     "//"
+
+LIST_HEAD(stakes, fp_stake);
+
+/* A watched directory or file. */
+struct spot {
+    UT_hash_handle hh;
+    struct stakes places, names;   /* on itself, and on names in it */
+    bool gone;                     /* nothing more is told; in no table */
+    struct fp_watch_key key;
+};
+
+/* A name in a spot that somebody depends on. */
+struct name {
+    UT_hash_handle hh;
+    struct stakes stakes;
+    size_t key_len;
+    char key[];                    /* the spot's address, then the name */
+};
+
+struct fp_stake {
+    struct fp_stake *next;         /* the same owner's */
+    LIST_ENTRY(fp_stake) of_spot, of_name;
+    struct spot *spot;
+    struct name *name;             /* NULL: the place itself */
+    void *owner;
+};
+
+struct fp_watched {
+    struct spot *spots;
+    struct name *names;
+    void (*forget)(void *ctx, const struct fp_watch_key *key);
+    void *ctx;
+    uint64_t (*now_ms)(void);
+    uint64_t lost_ms;              /* when everything may have happened */
+    uint64_t recent_ms[RECENT];
+};
+
+struct fp_watched *fp_watched_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
+                                     void *ctx, uint64_t (*now_ms)(void))
+{
+    struct fp_watched *w = calloc(1, sizeof(*w));
+
+    if (w == NULL)
+        return NULL;
+    w->forget = forget;
+    w->ctx = ctx;
+    w->now_ms = now_ms;
+    return w;
+}
+
+void fp_watched_destroy(struct fp_watched **w)
+{
+    free(*w);
+    *w = NULL;
+}
+
+/* ---- the tables ---- */
+
+static size_t name_key(char *to, const struct spot *spot, const char *name, size_t len)
+{
+    memcpy(to, &spot, sizeof(spot));
+    memcpy(to + sizeof(spot), name, len);
+    return sizeof(spot) + len;
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static struct spot *find_spot(const struct fp_watched *w, const struct fp_watch_key *key)
+{
+    struct spot *spot;
+
+    HASH_FIND(hh, w->spots, key->bytes, key->len, spot);
+    return spot;
+}
+
+static bool add_spot(struct fp_watched *w, struct spot *spot)
+{
+    HASH_ADD_KEYPTR(hh, w->spots, spot->key.bytes, spot->key.len, spot);
+    return spot->hh.tbl != NULL;
+}
+
+static void remove_spot(struct fp_watched *w, struct spot *spot)
+{
+    HASH_DEL(w->spots, spot);
+}
+
+static struct name *find_name(const struct fp_watched *w, const struct spot *spot,
+                              const char *name, size_t len)
+{
+    char key[sizeof(spot) + FP_MAX_NAME];
+    struct name *n = NULL;
+
+    if (len <= FP_MAX_NAME)
+        HASH_FIND(hh, w->names, key, name_key(key, spot, name, len), n);
+    return n;
+}
+
+static bool add_name(struct fp_watched *w, struct name *n)
+{
+    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
+    return n->hh.tbl != NULL;
+}
+
+static void remove_name(struct fp_watched *w, struct name *n)
+{
+    HASH_DEL(w->names, n);
+}
+
+size_t fp_watched_count(const struct fp_watched *w)
+{
+    return HASH_COUNT(w->spots);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+/* ---- what happened lately ---- */
+
+static size_t recent_slot(const struct fp_watch_key *key, const char *name, size_t len)
+{
+    char all[FP_MAX_WATCH_KEY + FP_MAX_NAME];
+    size_t n = len < FP_MAX_NAME ? len : FP_MAX_NAME;
+
+    memcpy(all, key->bytes, key->len);
+    memcpy(all + key->len, name, n);
+    return fp_keyed_hash(all, key->len + n) % RECENT;
+}
+
+static void note(struct fp_watched *w, const struct fp_watch_key *key, const char *name, size_t len)
+{
+    w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
+}
+
+static bool is_noted(const struct fp_watched *w, const struct fp_watch_key *key, const char *name,
+                     size_t len, uint64_t since_ms)
+{
+    return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
+}
+
+bool fp_watched_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+                         const char *name, size_t len, uint64_t since_ms)
+{
+    return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
+        || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
+}
+
+bool fp_watched_any_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+                             uint64_t since_ms)
+{
+    return fp_watched_happened(w, key, ANY_NAME, sizeof(ANY_NAME) - 1, since_ms);
+}
+
+void fp_watched_lost(struct fp_watched *w)
+{
+    w->lost_ms = w->now_ms();
+}
+
+bool fp_watched_was_lost(const struct fp_watched *w, uint64_t since_ms)
+{
+    return w->lost_ms >= since_ms;
+}
+
+/* ---- stakes ---- */
+
+static struct spot *get_spot(struct fp_watched *w, const struct fp_watch_key *key)
+{
+    struct spot *spot = find_spot(w, key);
+
+    if (spot != NULL)
+        return spot;
+    spot = calloc(1, sizeof(*spot));
+    if (spot == NULL)
+        return NULL;
+    spot->key = *key;
+    if (!add_spot(w, spot)) {
+        free(spot);
+        return NULL;
+    }
+    return spot;
+}
+
+/* A walk may be on its way that relies on the watch we give up here: it finds
+ * that noted. */
+static void drop_spot_if_unused(struct fp_watched *w, struct spot *spot)
+{
+    if (!LIST_EMPTY(&spot->places) || !LIST_EMPTY(&spot->names))
+        return;
+    if (!spot->gone) {
+        remove_spot(w, spot);
+        note(w, &spot->key, GONE, sizeof(GONE) - 1);
+        w->forget(w->ctx, &spot->key);
+    }
+    free(spot);
+}
+
+static struct name *get_name(struct fp_watched *w, struct spot *spot, const char *name, size_t len)
+{
+    struct name *n = find_name(w, spot, name, len);
+
+    if (n != NULL || len > FP_MAX_NAME)
+        return n;
+    n = calloc(1, sizeof(*n) + sizeof(spot) + len);
+    if (n == NULL)
+        return NULL;
+    n->key_len = name_key(n->key, spot, name, len);
+    if (!add_name(w, n)) {
+        free(n);
+        return NULL;
+    }
+    return n;
+}
+
+struct fp_stake *fp_watched_add(struct fp_watched *w, struct fp_stake **stakes, void *owner,
+                                const struct fp_watch_key *key, const char *name, size_t len)
+{
+    struct fp_stake *s = calloc(1, sizeof(*s));
+
+    if (s != NULL)
+        s->spot = get_spot(w, key);
+    if (s == NULL || s->spot == NULL) {
+        free(s);
+        return NULL;
+    }
+    if (name != NULL) {
+        s->name = get_name(w, s->spot, name, len);
+        if (s->name == NULL) {
+            drop_spot_if_unused(w, s->spot);
+            free(s);
+            return NULL;
+        }
+        LIST_INSERT_HEAD(&s->name->stakes, s, of_name);
+    }
+    LIST_INSERT_HEAD(name != NULL ? &s->spot->names : &s->spot->places, s, of_spot);
+    s->owner = owner;
+    s->next = *stakes;
+    *stakes = s;
+    return s;
+}
+
+static void drop(struct fp_watched *w, struct fp_stake *s)
+{
+    LIST_REMOVE(s, of_spot);
+    if (s->name != NULL) {
+        LIST_REMOVE(s, of_name);
+        if (LIST_EMPTY(&s->name->stakes)) {
+            remove_name(w, s->name);
+            free(s->name);
+        }
+    }
+    drop_spot_if_unused(w, s->spot);
+    free(s);
+}
+
+void fp_watched_drop(struct fp_watched *w, struct fp_stake **stakes)
+{
+    while (*stakes != NULL) {
+        struct fp_stake *s = *stakes;
+
+        *stakes = s->next;
+        drop(w, s);
+    }
+}
+
+const struct fp_watch_key *fp_stake_key(const struct fp_stake *s)
+{
+    return s->spot->gone ? NULL : &s->spot->key;
+}
+
+size_t fp_stakes_bytes(const struct fp_stake *stakes)
+{
+    size_t n = 0;
+
+    for (; stakes != NULL; stakes = stakes->next)
+        n += sizeof(*stakes) + (stakes->name != NULL ? sizeof(struct name) : sizeof(struct spot));
+    return n;
+}
+
+/* ---- events ---- */
+
+static void tell_places(const struct spot *spot, fp_watched_each *each, void *ctx)
+{
+    const struct fp_stake *s;
+
+    LIST_FOREACH(s, &spot->places, of_spot)
+        each(ctx, s->owner);
+}
+
+void fp_watched_changed(struct fp_watched *w, const struct fp_watch_key *key, const char *name,
+                        size_t len, fp_watched_each *place, fp_watched_each *named, void *ctx)
+{
+    const struct spot *spot = find_spot(w, key);
+    const struct name *n;
+    const struct fp_stake *s;
+
+    note(w, key, name, len);
+    note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
+    if (spot == NULL)
+        return;
+    tell_places(spot, place, ctx);
+    n = find_name(w, spot, name, len);
+    if (n == NULL)
+        return;
+    LIST_FOREACH(s, &n->stakes, of_name)
+        named(ctx, s->owner);
+}
+
+void fp_watched_gone(struct fp_watched *w, const struct fp_watch_key *key, fp_watched_each *place,
+                     fp_watched_each *named, void *ctx)
+{
+    struct spot *spot = find_spot(w, key);
+    const struct fp_stake *s;
+
+    note(w, key, GONE, sizeof(GONE) - 1);
+    if (spot == NULL)
+        return;
+    remove_spot(w, spot);
+    spot->gone = true;
+    tell_places(spot, place, ctx);
+    LIST_FOREACH(s, &spot->names, of_spot)
+        named(ctx, s->owner);
+}

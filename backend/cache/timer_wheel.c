@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/timer_wheel.h"
+
+#include <stddef.h>
+
+static struct fp_due_spoke *spoke_of(struct fp_due_wheel *w, uint64_t tick)
+{
+    return &w->spokes[tick % FP_DUE_SPOKES];
+}
+
+void fp_due_init(struct fp_due_wheel *w, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < FP_DUE_SPOKES; i++)
+        TAILQ_INIT(&w->spokes[i]);
+    w->tick = now_ms / FP_DUE_TICK_MS + 1;
+    w->next = NULL;
+    w->begun = false;
+}
+
+void fp_due_clear(struct fp_due_wheel *w, struct fp_due *d)
+{
+    if (d->tick == 0)
+        return;
+    if (w->next == d)
+        w->next = TAILQ_NEXT(d, link);
+    TAILQ_REMOVE(spoke_of(w, d->tick), d, link);
+    d->tick = 0;
+}
+
+/* Never into a spoke that is done, or is being gone through. */
+void fp_due_set(struct fp_due_wheel *w, struct fp_due *d, uint64_t at_ms)
+{
+    uint64_t tick = at_ms / FP_DUE_TICK_MS + 1;
+
+    fp_due_clear(w, d);
+    d->tick = tick > w->tick ? tick : w->tick + 1;
+    TAILQ_INSERT_HEAD(spoke_of(w, d->tick), d, link);
+}
+
+/* The next of this tick's spoke that is due in this very round. */
+static struct fp_due *take_here(struct fp_due_wheel *w)
+{
+    struct fp_due *d = w->begun ? w->next : TAILQ_FIRST(spoke_of(w, w->tick));
+
+    w->begun = true;
+    while (d != NULL && d->tick > w->tick)
+        d = TAILQ_NEXT(d, link);
+    w->next = d;
+    if (d != NULL)
+        fp_due_clear(w, d);
+    return d;
+}
+
+struct fp_due *fp_due_take(struct fp_due_wheel *w, uint64_t now_ms)
+{
+    uint64_t now = now_ms / FP_DUE_TICK_MS;
+
+    while (w->tick <= now) {
+        struct fp_due *d = take_here(w);
+
+        if (d != NULL)
+            return d;
+        w->begun = false;
+        /* After a long rest one turn over all spokes finds everything. */
+        w->tick += now - w->tick > FP_DUE_SPOKES ? now - w->tick - FP_DUE_SPOKES : 1;
+    }
+    return NULL;
+}

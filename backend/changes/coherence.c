@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "changes/coherence.h"
+
+#include <ev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "common/log.h"
+#include "changes/mounts.h"
+#include "common/clock.h"
+#include "common/lease_table.h"
+#include "common/text.h"
+#include "common/walk_result.h"
+#include "changes/watch.h"
+
+#define BEAT_SECONDS   0.015    /* a third of FP_FRESH_MS */
+#define MOMENT_MS      5u       /* as good as now */
+#define PAUSE_MS       3u       /* from one look at what was told to the next, while much is: */
+#define MANY           16u      /* so many that came less than that apart */
+#define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
+#define MAX_MARKED     64
+#define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
+
+struct fp_fresh {
+    struct ev_loop *loop;
+    struct fp_fresh_parts parts;
+    uint32_t ttl_ms, stale_ms;
+    uint64_t caught_up_ms, used_ms;
+    ev_io inotify, fanotify, mounts;
+    ev_timer beat, pause;
+    unsigned close;           /* looks in a row that followed each other within PAUSE_MS */
+    struct fp_fresh_counts counts;
+    bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
+    void *is_out_ctx;
+    bool (*on_beat)(void *ctx);   /* NULL: nothing */
+    void *on_beat_ctx;
+};
+
+/* ---- what is told ---- */
+
+static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                       bool replaced)
+{
+    struct fp_fresh *f = ctx;
+    const size_t n = fp_cache_changed(f->parts.cache, key, name, len, replaced);
+
+    f->counts.events++;
+    if (key->bytes[0] == FP_BY_FANOTIFY)
+        f->counts.by_fanotify += n;
+    else
+        f->counts.by_inotify += n;
+}
+
+static void on_gone(void *ctx, const struct fp_watch_key *key)
+{
+    struct fp_fresh *f = ctx;
+
+    f->counts.by_end += fp_cache_unwatched(f->parts.cache, key);
+}
+
+static void on_lost(void *ctx)
+{
+    struct fp_fresh *f = ctx;
+
+    f->counts.losses++;
+    f->counts.by_loss += fp_cache_lost(f->parts.cache);
+    fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
+           "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
+           "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
+}
+
+static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+
+static void tell_marks(struct fp_fresh *f)
+{
+    dev_t devs[MAX_MARKED];
+    size_t n = fp_watch_marked(f->parts.watch, devs, MAX_MARKED);
+
+    fp_mounts_set_marked(f->parts.mounts, devs, n);
+}
+
+/* A mount point: what lies there is something else now. */
+static void on_mount(void *ctx, const char *point)
+{
+    struct fp_fresh *f = ctx;
+    size_t n = fp_cache_disbelieve(f->parts.cache, point);
+
+    f->counts.by_mounts += n;
+    if (n > 0)
+        fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s: %zu entries are "
+               "looked at again", point, n);
+}
+
+static void on_mounts_changed(struct fp_fresh *f)
+{
+    size_t n = fp_mounts_changes(f->parts.mounts, NULL, NULL);
+
+    f->counts.losses++;
+    tell_marks(f);
+    if (n > 0 && n <= FEW_MOUNTS) {
+        fp_mounts_changes(f->parts.mounts, on_mount, f);
+        return;
+    }
+    f->counts.by_mounts += fp_cache_disbelieve(f->parts.cache, NULL);
+    fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
+           "again");
+}
+
+/* Whatever happened before this is called has been told when it returns; unless that
+ * is very much: then the rest comes when the loop does, and leases wait. */
+static void catch_up(struct fp_fresh *f)
+{
+    uint64_t now = fp_now_ms();
+
+    if (fp_mounts_changed(f->parts.mounts))
+        on_mounts_changed(f);
+    if (!fp_watch_drain(f->parts.watch, &ops, f))
+        return;
+    fp_slots_publish(f->parts.slots, now);
+    f->caught_up_ms = now;
+}
+
+static void listen_to(struct fp_fresh *f, ev_io *io)
+{
+    if (io->fd != -1)
+        ev_io_start(f->loop, io);
+}
+
+/* Where names come and go all the time each would be a wakeup.  A few are looked at when they come:
+ * a walk that begins a moment later must not seem overtaken by them. */
+static void on_told(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_fresh *f = w->data;
+    const bool often = fp_now_ms() < f->caught_up_ms + PAUSE_MS;
+
+    (void)events;
+    catch_up(f);
+    f->close = often ? f->close + 1 : 0;
+    if (f->close < MANY)
+        return;
+    ev_io_stop(loop, &f->inotify);
+    ev_io_stop(loop, &f->fanotify);
+    ev_timer_again(loop, &f->pause);
+}
+
+static void on_pause(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_fresh *f = w->data;
+    const uint64_t before = f->counts.events;
+
+    (void)events;
+    catch_up(f);
+    if (f->counts.events > before)
+        return;
+    ev_timer_stop(loop, w);
+    listen_to(f, &f->inotify);
+    listen_to(f, &f->fanotify);
+}
+
+static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_fresh *f = w->data;
+
+    (void)events;
+    catch_up(f);
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_slots_take_use(f->parts.slots))
+        f->used_ms = f->caught_up_ms;
+    else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
+        ev_timer_stop(loop, w);
+}
+
+void fp_fresh_ask(struct fp_fresh *f)
+{
+    uint64_t now = fp_now_ms();
+
+    f->used_ms = now;
+    if (!ev_is_active(&f->beat))
+        ev_timer_again(f->loop, &f->beat);
+    /* In a pause there may be something to be told, and a walk that begins now would seem
+     * overtaken. */
+    if (ev_is_active(&f->pause) || now >= f->caught_up_ms + MOMENT_MS)
+        catch_up(f);
+}
+
+/* ---- how long to believe ---- */
+
+static void say_refused(void)
+{
+    fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched is "
+           "believed for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+           "and max_descriptors");
+}
+
+void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
+                    struct fp_trust *trust)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct fp_origin *o = &trail->origins[i];
+        const struct fp_mount *m = fp_mounts_find(f->parts.mounts, o->mount);
+
+        trust[i] = (struct fp_trust){ .mount = o->mount, .ttl_ms = f->ttl_ms,
+                                      .stale_ms = f->stale_ms };
+        if (o->refused)
+            say_refused();
+        if (m == NULL)
+            continue;
+        trust[i].ttl_ms = m->ttl_ms;
+        trust[i].stale_ms = m->stale_if_error_ms;
+        /* A helper may have seen the table of a moment ago. */
+        trust[i].watchable = m->by != FP_BY_TTL
+            && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
+    }
+}
+
+/* ---- telling ---- */
+
+uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+                           size_t *known_r)
+{
+    const struct fp_mount *m = fp_mounts_of_path(f->parts.mounts, path, len);
+
+    *known_r = m != NULL ? strlen(m->point) : 0;
+    return m != NULL ? m->id : 0;
+}
+
+const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+{
+    const struct fp_mount *m = fp_mounts_find(f->parts.mounts, mount);
+
+    return m != NULL ? m->point : NULL;
+}
+
+void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+                          void *ctx)
+{
+    f->is_out = is_out;
+    f->is_out_ctx = ctx;
+}
+
+size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
+{
+    const struct fp_fresh *f = ctx;
+    char point[FP_MAX_PATH + 1], type[64];
+    const struct fp_mount *m;
+
+    if (n >= fp_mounts_count(f->parts.mounts))
+        return 0;
+    m = fp_mounts_at(f->parts.mounts, n);
+    fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
+    fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
+    return (size_t)snprintf(room, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
+                            type, fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
+                            f->is_out != NULL && f->is_out(f->is_out_ctx, m->id)
+                                ? " out-of-service" : "");
+}
+
+/* ---- start and end ---- */
+
+static void watch_fd(struct fp_fresh *f, ev_io *io, int fd)
+{
+    ev_io_init(io, on_told, fd, EV_READ);
+    io->data = f;
+    ev_set_priority(io, EV_MAXPRI);
+    listen_to(f, io);
+}
+
+struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
+                                 uint32_t ttl_ms, uint32_t stale_ms)
+{
+    struct fp_fresh *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return NULL;
+    f->loop = loop;
+    f->parts = *parts;
+    fp_fresh_set(f, ttl_ms, stale_ms);
+    watch_fd(f, &f->inotify, parts->watch->inotify);
+    watch_fd(f, &f->fanotify, parts->watch->fanotify);
+    watch_fd(f, &f->mounts, fp_mounts_fd(parts->mounts));
+    ev_init(&f->beat, on_beat);
+    f->beat.data = f;
+    f->beat.repeat = BEAT_SECONDS;
+    ev_init(&f->pause, on_pause);
+    f->pause.data = f;
+    f->pause.repeat = PAUSE_MS / 1000.;
+    tell_marks(f);
+    catch_up(f);
+    return f;
+}
+
+void fp_fresh_destroy(struct fp_fresh **fp)
+{
+    struct fp_fresh *f = *fp;
+
+    *fp = NULL;
+    if (f == NULL)
+        return;
+    ev_io_stop(f->loop, &f->inotify);
+    ev_io_stop(f->loop, &f->fanotify);
+    ev_io_stop(f->loop, &f->mounts);
+    ev_timer_stop(f->loop, &f->beat);
+    ev_timer_stop(f->loop, &f->pause);
+    free(f);
+}
+
+void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms)
+{
+    f->ttl_ms = ttl_ms;
+    f->stale_ms = stale_ms;
+}
+
+void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat_done)(void *ctx), void *ctx)
+{
+    f->on_beat = on_beat_done;
+    f->on_beat_ctx = ctx;
+}
+
+void fp_fresh_set_slots(struct fp_fresh *f, struct fp_slots *slots)
+{
+    f->parts.slots = slots;
+    catch_up(f);
+}
+
+struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+{
+    return f->counts;
+}

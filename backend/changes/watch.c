@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "changes/watch.h"
+
+#include <string.h>
+
+#include "common/packet.h"
+
+bool fp_watch_open(struct fp_watch *w)
+{
+    w->inotify = fp_inotify_open();
+    return w->inotify != -1;
+}
+
+void fp_watch_close(struct fp_watch *w)
+{
+    fp_close(&w->inotify);
+    fp_close(&w->fanotify);
+    if (w->marks != NULL)
+        fclose(w->marks);
+    w->marks = NULL;
+}
+
+static bool holds_root(const struct fp_mounts *m, const struct fp_mount *mount,
+                       const char *const *roots)
+{
+    for (size_t i = 0; roots[i] != NULL; i++) {
+        if (fp_mounts_of_path(m, roots[i], strlen(roots[i])) == mount
+            || fp_path_is_below(mount->point, strlen(mount->point), roots[i]))
+            return true;
+    }
+    return false;
+}
+
+void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots)
+{
+    for (size_t i = 0; i < fp_mounts_count(m); i++) {
+        const struct fp_mount *mount = fp_mounts_at(m, i);
+        bool asked;
+
+        if (!fp_mounts_may_mark(m, i, &asked) || (!asked && !holds_root(m, mount, roots)))
+            continue;
+        if (w->fanotify == -1)
+            w->fanotify = fp_fanotify_open();
+        if (w->fanotify != -1)
+            fp_fanotify_mark(w->fanotify, mount->point);
+    }
+    if (w->fanotify != -1)
+        w->marks = fp_fanotify_open_marks(w->fanotify);
+}
+
+/* A mount point may be hidden by another one on top of it: then it is that
+ * other one's that was marked.  So what counts is what the kernel says. */
+size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max)
+{
+    return w->marks != NULL ? fp_fanotify_marked(w->marks, devs, max) : 0;
+}
+
+fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
+                         struct fp_watch_key *key)
+{
+    key->len = 0;
+    if (by == FP_BY_INOTIFY && w->inotify != -1)
+        return fp_inotify_place(w->inotify, fd, directory, key);
+    if (by == FP_BY_FANOTIFY)
+        return fp_fanotify_place(fd, key);
+    return FP_IOERROR;
+}
+
+void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key)
+{
+    if (key->len > 0 && key->bytes[0] == FP_BY_INOTIFY)
+        fp_inotify_forget(w->inotify, key);
+}
+
+bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)
+{
+    bool all = true;
+
+    if (w->inotify != -1)
+        all = fp_inotify_drain(w->inotify, ops, ctx);
+    if (w->fanotify != -1)
+        all = fp_fanotify_drain(w->fanotify, ops, ctx) && all;
+    return all;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tells of changes: inotify, one watch for each directory and each open
+ * file, and fanotify, one mark for a whole file system.
+ *
+ * Made before helpers are forked, who share it: a helper asks for a directory's
+ * key (and so has it watched) before it looks at what is in it; the daemon
+ * reads the events.  Watch first, then look: a change in between is told.
+ */
+#ifndef FP_WATCH_H
+#define FP_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "changes/mounts.h"
+#include "common/walk_result.h"
+
+struct fp_watch {
+    int inotify, fanotify;    /* -1: not at all, as they begin */
+    FILE *marks;              /* the kernel's list of fanotify's, kept open; NULL at first */
+};
+
+/* An event. */
+struct fp_watch_ops {
+    /*
+     * In the directory with that key something happened to the name; an empty
+     * name: to that directory or file itself.  replaced: the name stands for
+     * something else now, or for nothing.
+     */
+    void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                    bool replaced);
+    /* No more is told of that one. */
+    void (*gone)(void *ctx, const struct fp_watch_key *key);
+    /* Events were lost, or cannot be read: anything may have changed. */
+    void (*lost)(void *ctx);
+};
+
+/* Opens inotify.  False, with errno: nothing is watched by it. */
+bool fp_watch_open(struct fp_watch *w);
+void fp_watch_close(struct fp_watch *w);
+
+/*
+ * Opens fanotify and marks the file systems that hold the roots (NULL-terminated;
+ * none: none), where their mounts allow it, and those for which a rule asks.  A
+ * mark tells of every change on the whole file system, so there is none where
+ * nobody said what is served.  Needs CAP_SYS_ADMIN, here and never later; where
+ * the kernel or our rights do not do, nothing is marked.
+ */
+void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots);
+/* What is marked now: an unmounted file system takes its mark along. */
+size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
+
+/*
+ * In a helper: has the directory or file that fd (O_PATH will do) stands for watched, and
+ * tells the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
+ * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.
+ */
+fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
+                         struct fp_watch_key *key);
+
+/* Nobody wants to know of that one any more. */
+void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
+
+/* Passes on what has happened.  False: there is more, and has been so much that
+ * something else should have its turn first. */
+#define FP_WATCH_READS 8
+bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
+
+/* ---- the two kinds: watch_inotify.c, watch_fanotify.c ---- */
+
+int fp_inotify_open(void);
+fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key);
+void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
+bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
+
+int fp_fanotify_open(void);
+bool fp_fanotify_mark(int fanotify, const char *mount_point);
+FILE *fp_fanotify_open_marks(int fanotify);
+size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
+fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
+bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "changes/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifndef FAN_REPORT_DFID_NAME
+#define FAN_REPORT_DFID_NAME 0x00000c00
+#endif
+#ifndef FAN_REPORT_FID
+#define FAN_REPORT_FID 0x00000200
+#endif
+#ifndef FAN_REPORT_TARGET_FID
+#define FAN_REPORT_TARGET_FID 0x00001000
+#endif
+
+#define OF_BOTH      (FAN_ATTRIB | FAN_MODIFY | FAN_CLOSE_WRITE)
+#define OF_NAMES     (FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO)
+#define HANDLE_BYTES (FP_MAX_WATCH_KEY - 1 - 8 - 4)   /* what a key has room for */
+#define BUFFER_BYTES 65536
+
+/* Events name the directory and the name in it, and beside it the file itself,
+ * which may have been changed by another of its names.  Linux 5.17. */
+int fp_fanotify_open(void)
+{
+    return fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID
+                         | FAN_REPORT_DFID_NAME | FAN_REPORT_TARGET_FID, O_RDONLY);
+}
+
+bool fp_fanotify_mark(int fanotify, const char *mount_point)
+{
+    return fanotify_mark(fanotify, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
+                         OF_BOTH | OF_NAMES | FAN_ONDIR, AT_FDCWD, mount_point) == 0;
+}
+
+/* "fanotify sdev:fe00000 ...": the device in the kernel's own form, minor in 20 bits. */
+static bool get_device(const char *line, dev_t *dev_r)
+{
+    static const char prefix[] = "fanotify sdev:";
+    unsigned long dev;
+    char *end;
+
+    if (strncmp(line, prefix, sizeof(prefix) - 1) != 0)
+        return false;
+    dev = strtoul(line + sizeof(prefix) - 1, &end, 16);
+    *dev_r = makedev((unsigned)(dev >> 20), (unsigned)(dev & 0xfffff));
+    return *end == ' ';
+}
+
+FILE *fp_fanotify_open_marks(int fanotify)
+{
+    char name[48];
+
+    snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fanotify);
+    return fopen(name, "re");
+}
+
+size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max)
+{
+    char line[256];
+    size_t n = 0;
+
+    rewind(marks);
+    while (n < max && fgets(line, sizeof(line), marks) != NULL) {
+        if (get_device(line, &devs[n]))
+            n++;
+    }
+    return n;
+}
+
+static bool make_key(struct fp_watch_key *key, const void *fsid, int type, const void *handle,
+                     size_t len)
+{
+    key->len = 0;
+    if (len > HANDLE_BYTES)
+        return false;
+    key->bytes[0] = FP_BY_FANOTIFY;
+    memcpy(key->bytes + 1, fsid, 8);
+    memcpy(key->bytes + 9, &type, 4);
+    memcpy(key->bytes + 13, handle, len);
+    key->len = (uint8_t)(13 + len);
+    return true;
+}
+
+fp_status fp_fanotify_place(int fd, struct fp_watch_key *key)
+{
+    union {
+        struct file_handle head;
+        char room[sizeof(struct file_handle) + HANDLE_BYTES];
+    } h;
+    struct statfs fs;
+    int mount;
+
+    h.head.handle_bytes = HANDLE_BYTES;
+    if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) == -1
+        || fstatfs(fd, &fs) == -1)
+        return fp_status_from_errno(errno);
+    return make_key(key, &fs.f_fsid, h.head.handle_type, h.head.f_handle, h.head.handle_bytes)
+        ? FP_OK : FP_IOERROR;
+}
+
+/* Copies: the kernel aligns events to four bytes only. */
+struct record {
+    const char *at;
+    struct fanotify_event_info_fid info;
+    struct file_handle handle;
+};
+
+/* One record behind an event: a handle, and a name where it is a directory's. */
+static void tell_record(const struct record *r, bool replaced, const struct fp_watch_ops *ops,
+                        void *ctx)
+{
+    const char *handle = r->at + sizeof(r->info) + sizeof(r->handle);
+    const char *name = handle + r->handle.handle_bytes, *end = r->at + r->info.hdr.len;
+    struct fp_watch_key key;
+    size_t len = 0;
+
+    if (r->handle.handle_bytes > HANDLE_BYTES || name > end
+        || !make_key(&key, &r->info.fsid, r->handle.handle_type, handle, r->handle.handle_bytes))
+        return;
+    if (r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME)
+        len = strnlen(name, (size_t)(end - name));
+    /* Of a directory's own changes the name is ".". */
+    if (len == 1 && name[0] == '.')
+        len = 0;
+    ops->changed(ctx, &key, name, len, replaced && len > 0);
+}
+
+static bool is_told(const struct record *r)
+{
+    return r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
+        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
+        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME;
+}
+
+/* The records from p to end. */
+static void tell(const char *p, const char *end, bool replaced, const struct fp_watch_ops *ops,
+                 void *ctx)
+{
+    struct record r;
+
+    while ((size_t)(end - p) >= sizeof(r.info) + sizeof(r.handle)) {
+        r.at = p;
+        memcpy(&r.info, p, sizeof(r.info));
+        memcpy(&r.handle, p + sizeof(r.info), sizeof(r.handle));
+        if (r.info.hdr.len == 0 || r.info.hdr.len > end - p)
+            break;
+        if (is_told(&r))
+            tell_record(&r, replaced, ops, ctx);
+        p += r.info.hdr.len;
+    }
+}
+
+/* False when there is something in it that we do not know. */
+static bool tell_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
+{
+    struct fanotify_event_metadata e;
+
+    for (; (size_t)(end - p) >= sizeof(e); p += e.event_len) {
+        memcpy(&e, p, sizeof(e));
+        if (e.vers != FANOTIFY_METADATA_VERSION || e.metadata_len < sizeof(e)
+            || e.event_len < e.metadata_len || e.event_len > end - p)
+            return false;
+        if (e.mask & FAN_Q_OVERFLOW)
+            ops->lost(ctx);
+        else
+            tell(p + e.metadata_len, p + e.event_len, (e.mask & OF_NAMES) != 0, ops, ctx);
+    }
+    return true;
+}
+
+bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
+{
+    static char buf[BUFFER_BYTES];
+    ssize_t n = 0;
+
+    for (int i = 0; i < FP_WATCH_READS && (n = read(fanotify, buf, sizeof(buf))) > 0; i++) {
+        if (!tell_events(buf, buf + n, ops, ctx))
+            ops->lost(ctx);
+    }
+    /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
+    if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
+        ops->lost(ctx);
+    return n <= 0;
+}

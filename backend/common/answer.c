@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/answer.h"
+
+#include <sys/stat.h>
+
+#include "common/packet.h"
+
+/* flags of an ANSWER */
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, AGAIN = 8, CONTENT = 16 };
+
+const struct fp_meta *fp_step_target(const struct fp_step *s)
+{
+    if (s->status != FP_OK)
+        return NULL;
+    if (!S_ISLNK(s->self.mode))
+        return &s->self;
+    return s->target_status == FP_OK ? &s->target : NULL;
+}
+
+void fp_answer_init(struct fp_answer *a, fp_status status)
+{
+    a->status = status;
+    a->source = FP_SOURCE_HELPER;
+    a->n_steps = a->n_names = 0;
+    a->fd = -1;
+    a->again = a->local = a->content = a->unchanged = false;
+}
+
+bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
+{
+    return a->sec == b->sec && a->nsec == b->nsec;
+}
+
+bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid
+        && a->dev == b->dev && a->ino == b->ino && a->nlink == b->nlink
+        && a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
+        && fp_time_equal(&a->ctime, &b->ctime);
+}
+
+bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)
+{
+    if (a->status != b->status)
+        return false;
+    return a->status != FP_OK
+        || (a->mode == b->mode && a->dev == b->dev && a->ino == b->ino && a->size == b->size
+            && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime));
+}
+
+bool fp_step_leads_on(const struct fp_step *s)
+{
+    const struct fp_meta *m = fp_step_target(s);
+
+    return m != NULL && S_ISDIR(m->mode);
+}
+
+size_t fp_step_size(const struct fp_step *s, unsigned n_names)
+{
+    size_t n = fp_step_leads_on(s) ? n_names : 0;
+
+    return offsetof(struct fp_step, access) + n * sizeof(s->access[0]);
+}
+
+static void put_time(struct fp_writer *w, const struct fp_time *t)
+{
+    fp_put_u64(w, (uint64_t)t->sec);
+    fp_put_u32(w, t->nsec);
+}
+
+void fp_put_meta(struct fp_writer *w, const struct fp_meta *m)
+{
+    fp_put_u32(w, m->mode);
+    fp_put_u32(w, m->uid);
+    fp_put_u32(w, m->gid);
+    fp_put_u64(w, m->dev);
+    fp_put_u64(w, m->ino);
+    fp_put_u64(w, m->nlink);
+    fp_put_u64(w, m->size);
+    fp_put_u64(w, m->blocks);
+    put_time(w, &m->atime);
+    put_time(w, &m->mtime);
+    put_time(w, &m->ctime);
+}
+
+static void put_access(struct fp_writer *w, const struct fp_access *x)
+{
+    fp_put_u8(w, (uint8_t)x->status);
+    if (x->status != FP_OK)
+        return;
+    fp_put_u32(w, x->mode);
+    fp_put_u64(w, x->dev);
+    fp_put_u64(w, x->ino);
+    fp_put_u64(w, x->size);
+    put_time(w, &x->mtime);
+    put_time(w, &x->ctime);
+}
+
+static void put_objects(struct fp_writer *w, const struct fp_step *s)
+{
+    fp_put_u16(w, s->end);
+    fp_put_u8(w, (uint8_t)s->status);
+    if (s->status != FP_OK)
+        return;
+    fp_put_meta(w, &s->self);
+    if (!S_ISLNK(s->self.mode))
+        return;
+    fp_put_u8(w, (uint8_t)s->target_status);
+    if (s->target_status == FP_OK)
+        fp_put_meta(w, &s->target);
+}
+
+static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
+{
+    put_objects(w, s);
+    for (unsigned i = 0; i < n_names && fp_step_leads_on(s); i++)
+        put_access(w, &s->access[i]);
+    fp_put_u32(w, s->slot);
+    fp_put_u32(w, s->generation);
+}
+
+void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
+{
+    fp_put_u8(w, (uint8_t)a->status);
+    fp_put_u8(w, (uint8_t)a->source);
+    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
+                            | (a->unchanged ? UNCHANGED : 0) | (a->again ? AGAIN : 0)
+                            | (a->content ? CONTENT : 0)));
+    fp_put_u8(w, (uint8_t)a->n_names);
+    fp_put_u8(w, (uint8_t)a->n_steps);
+    for (unsigned i = 0; i < a->n_steps; i++)
+        put_step(w, &a->steps[i], a->n_names);
+}
+
+fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a)
+{
+    fp_frame_begin(w, FP_FRAME_ANSWER, id);
+    fp_put_answer(w, a);
+    return fp_frame_end(w);
+}
+
+static void get_time(struct fp_reader *r, struct fp_time *t)
+{
+    t->sec = (int64_t)fp_get_u64(r);
+    t->nsec = fp_get_u32(r);
+    if (t->nsec >= 1000000000)
+        r->bad = true;
+}
+
+void fp_get_meta(struct fp_reader *r, struct fp_meta *m)
+{
+    m->mode = fp_get_u32(r);
+    m->uid = fp_get_u32(r);
+    m->gid = fp_get_u32(r);
+    m->dev = fp_get_u64(r);
+    m->ino = fp_get_u64(r);
+    m->nlink = fp_get_u64(r);
+    m->size = fp_get_u64(r);
+    m->blocks = fp_get_u64(r);
+    get_time(r, &m->atime);
+    get_time(r, &m->mtime);
+    get_time(r, &m->ctime);
+    if (m->size > INT64_MAX)
+        r->bad = true;
+}
+
+/* A status that the file system may give, FP_OK included. */
+static fp_status get_status(struct fp_reader *r)
+{
+    uint8_t v = fp_get_u8(r);
+
+    if (v > FP_IOERROR)
+        r->bad = true;
+    return (fp_status)v;
+}
+
+static void get_access(struct fp_reader *r, struct fp_access *x)
+{
+    x->status = get_status(r);
+    if (x->status != FP_OK)
+        return;
+    x->mode = fp_get_u32(r);
+    x->dev = fp_get_u64(r);
+    x->ino = fp_get_u64(r);
+    x->size = fp_get_u64(r);
+    get_time(r, &x->mtime);
+    get_time(r, &x->ctime);
+}
+
+static void get_objects(struct fp_reader *r, struct fp_step *s)
+{
+    s->end = fp_get_u16(r);
+    s->status = get_status(r);
+    s->target_status = FP_OK;
+    if (s->status != FP_OK)
+        return;
+    fp_get_meta(r, &s->self);
+    if (!S_ISLNK(s->self.mode))
+        return;
+    s->target_status = get_status(r);
+    if (s->target_status == FP_OK)
+        fp_get_meta(r, &s->target);
+}
+
+static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
+{
+    get_objects(r, s);
+    for (unsigned i = 0; i < n_names && !r->bad && fp_step_leads_on(s); i++)
+        get_access(r, &s->access[i]);
+    s->slot = fp_get_u32(r);
+    s->generation = fp_get_u32(r);
+}
+
+/* What an answer must fit to. */
+struct frame_of {
+    size_t path_len, base_len;
+    bool from_helper;
+};
+
+static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    if (x->base_len == 0 ? a->steps[0].end != 1 : a->steps[0].end <= x->base_len)
+        return false;
+    for (unsigned i = 1; i < a->n_steps; i++) {
+        if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_leads_on(&a->steps[i - 1]))
+            return false;
+    }
+    return last->end == x->path_len || (last->end < x->path_len && !fp_step_leads_on(last));
+}
+
+static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+    const struct fp_meta *m = fp_step_target(last);
+
+    if (a->content && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0))
+        return false;
+    return m != NULL && last->end == x->path_len
+        && (S_ISREG(m->mode) || (x->from_helper && S_ISDIR(m->mode)));
+}
+
+static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
+                        struct fp_answer *a)
+{
+    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT
+        | (x->from_helper ? UNCHANGED : AGAIN);
+    uint8_t flags;
+
+    a->status = (fp_status)fp_get_u8(r);
+    a->source = (enum fp_source)fp_get_u8(r);
+    flags = fp_get_u8(r);
+    a->local = (flags & LOCAL) != 0;
+    a->unchanged = (flags & UNCHANGED) != 0;
+    a->again = (flags & AGAIN) != 0;
+    a->content = (flags & CONTENT) != 0;
+    a->n_names = fp_get_u8(r);
+    a->n_steps = fp_get_u8(r);
+    a->fd = -1;
+    if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
+        return FP_PROTOCOL;
+    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
+        get_step(r, &a->steps[i], a->n_names);
+    if (r->bad || (!x->from_helper && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1))
+        return FP_PROTOCOL;
+    if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
+        return FP_PROTOCOL;
+    if (a->status != FP_OK)
+        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK
+            : FP_PROTOCOL;
+    if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
+        return FP_PROTOCOL;
+    a->fd = fd;
+    return FP_OK;
+}
+
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
+                           struct fp_answer *a)
+{
+    const struct frame_of x = { path_len, 0, false };
+
+    return decode(r, &x, fd, a);
+}
+
+bool fp_answer_is_sealed(const struct fp_answer *a)
+{
+    return !a->content
+        || fp_is_sealed(a->fd, fp_step_target(&a->steps[a->n_steps - 1])->size);
+}
+
+fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,
+                        struct fp_answer *a)
+{
+    const struct frame_of x = { path_len, base_len, true };
+
+    return decode(r, &x, fd, a);
+}

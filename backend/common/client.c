@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/answer.h"
+#include "common/clock.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "common/wire.h"
+
+/* How long the daemon is not asked after it failed: doubled at each failure
+ * from the first to the most.  A daemon that is absent is noticed for the
+ * price of a connect(); one that hangs costs every asker its timeout. */
+#define ABSENT_FIRST_MS 25u
+#define ABSENT_MOST_MS  400u
+#define HUNG_FIRST_MS   1000u
+#define HUNG_MOST_MS    16000u
+
+/* A daemon that is busy says all the time that it is up to date.  Whoever waits looks for
+ * that after each SIGN_OF_LIFE_MS, and goes on unless it was not said for SILENCE_MS: being
+ * kept from the processor for a moment is no hang. */
+#define SIGN_OF_LIFE_MS 1000u
+#define SILENCE_MS      750u
+
+/* A connection, and the table that its daemon keeps of what it answered. */
+struct link {
+    int sock;                     /* -1: none */
+    struct fp_slots_view *view;   /* NULL: there is no memory for it */
+};
+
+struct fp_client {
+    struct sockaddr_un addr;
+    uint32_t timeout_ms;
+    uint32_t patience_ms;      /* without a sign of life */
+    uid_t trusted;             /* beside our own user and root */
+    pthread_mutex_t mutex;     /* of all below */
+    uint64_t last_id;
+    uint64_t retry_at_ms;
+    uint32_t pause_ms;         /* the last one; 0 while all is well */
+    struct fp_slots_view *view;   /* of the daemon that was connected to last */
+    unsigned n_idle, max_idle;
+    struct link idle[];
+};
+
+static void hang_up(struct link *l)
+{
+    fp_close(&l->sock);
+    fp_slots_view_release(&l->view);
+}
+
+struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
+                                   unsigned max_idle)
+{
+    struct fp_client *c;
+
+    if (strlen(path) >= sizeof(c->addr.sun_path))
+        return NULL;
+    c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
+    if (c == NULL)
+        return NULL;
+    c->addr.sun_family = AF_UNIX;
+    memcpy(c->addr.sun_path, path, strlen(path) + 1);
+    c->timeout_ms = timeout_ms;
+    c->patience_ms = timeout_ms < SIGN_OF_LIFE_MS ? timeout_ms : SIGN_OF_LIFE_MS;
+    c->max_idle = max_idle;
+    pthread_mutex_init(&c->mutex, NULL);
+    return c;
+}
+
+void fp_client_trust(struct fp_client *c, uid_t uid)
+{
+    c->trusted = uid;
+}
+
+void fp_client_destroy(struct fp_client **cp)
+{
+    struct fp_client *c = *cp;
+
+    if (c == NULL)
+        return;
+    while (c->n_idle > 0)
+        hang_up(&c->idle[--c->n_idle]);
+    fp_slots_view_release(&c->view);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+    *cp = NULL;
+}
+
+/* ---- the state that threads share ---- */
+
+/* False while the daemon is left alone. */
+static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
+{
+    bool allowed;
+
+    pthread_mutex_lock(&c->mutex);
+    allowed = c->pause_ms == 0 || fp_now_ms() >= c->retry_at_ms;
+    *id_r = ++c->last_id;
+    *l = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : (struct link){ -1, NULL };
+    pthread_mutex_unlock(&c->mutex);
+    return allowed;
+}
+
+static void keep(struct fp_client *c, struct link *l)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->pause_ms = 0;
+    if (l->sock != -1 && c->n_idle < c->max_idle) {
+        c->idle[c->n_idle++] = *l;
+        *l = (struct link){ -1, NULL };
+    }
+    pthread_mutex_unlock(&c->mutex);
+    hang_up(l);
+}
+
+/* The daemon that they led to is gone. */
+static void drop_idle(struct fp_client *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    while (c->n_idle > 0)
+        hang_up(&c->idle[--c->n_idle]);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* All connections to one daemon share a mapping of its table. */
+static struct fp_slots_view *view_of(struct fp_client *c, int generations, int marks)
+{
+    struct fp_slots_view *v;
+
+    pthread_mutex_lock(&c->mutex);
+    if (c->view == NULL || !fp_slots_view_is(c->view, generations)) {
+        fp_slots_view_release(&c->view);
+        c->view = fp_slots_view_create(generations, marks);
+    }
+    v = c->view;
+    if (v != NULL)
+        fp_slots_view_retain(v);
+    pthread_mutex_unlock(&c->mutex);
+    return v;
+}
+
+static void pause_asking(struct fp_client *c, fp_status why)
+{
+    uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
+    uint32_t most = why == FP_TIMEOUT ? HUNG_MOST_MS : ABSENT_MOST_MS;
+    uint64_t now = fp_now_ms();
+
+    pthread_mutex_lock(&c->mutex);
+    /* Failures of questions that were under way together count once. */
+    if (c->pause_ms == 0 || now >= c->retry_at_ms) {
+        c->pause_ms = c->pause_ms < first ? first : c->pause_ms * 2;
+        if (c->pause_ms > most)
+            c->pause_ms = most;
+        c->retry_at_ms = now + c->pause_ms;
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- one connection ---- */
+
+/* What is left of the time for a question; false: nothing is. */
+static bool limit(int sock, uint64_t deadline_ms)
+{
+    uint64_t now = fp_now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
+    const struct timeval tv = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000 };
+
+    if (ms == 0)
+        return false;        /* a timeval of zero would mean for ever */
+    return setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0
+        && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
+}
+
+/* Whoever answers there decides what we serve. */
+static bool is_trusted(const struct fp_client *c, int sock)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
+        && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
+}
+
+/* One frame within the socket's timeout. */
+static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
+{
+    size_t len = 0;
+    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, fd_r);
+
+    if (st == FP_AGAIN)
+        return FP_TIMEOUT;
+    if (st != FP_OK)
+        return st;
+    st = fp_frame_parse(f, buf, len);
+    if (st != FP_OK && fd_r != NULL)
+        fp_close(fd_r);
+    return st;
+}
+
+/* One frame until the deadline, as long as the daemon lives. */
+static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, int *fd_r,
+                       uint64_t deadline_ms)
+{
+    fp_status st = receive(l->sock, buf, f, fd_r);
+
+    while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
+           && fp_slots_view_lives(l->view, fp_now_ms(), SILENCE_MS))
+        st = receive(l->sock, buf, f, fd_r);
+    return st;
+}
+
+static fp_status send_all(int sock, const struct fp_writer *w)
+{
+    fp_status st = fp_send_packet(sock, w->data, w->len, -1);
+
+    return st == FP_AGAIN ? FP_TIMEOUT : st;
+}
+
+static fp_status say_hello(int sock)
+{
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
+    uint8_t buf[64];
+    struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_hello_encode(&w, &hello);
+    return st == FP_OK ? send_all(sock, &w) : st;
+}
+
+/* The daemon's welcome, and with it the first area of its table. */
+static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
+{
+    struct fp_frame f;
+    uint16_t version;
+    fp_status st = receive(sock, buf, &f, generations_r), said;
+
+    if (st != FP_OK)
+        return st;
+    if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
+        return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
+    if (f.type != FP_FRAME_WELCOME || f.id != 0 || *generations_r == -1
+        || fp_welcome_decode(&f.body, &version) != FP_OK)
+        return FP_PROTOCOL;
+    return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
+}
+
+static fp_status hear_marks(int sock, uint8_t *buf, int *marks_r)
+{
+    struct fp_frame f;
+    fp_status st = receive(sock, buf, &f, marks_r);
+
+    if (st == FP_OK && (f.type != FP_FRAME_MARKS || *marks_r == -1 || !fp_reader_done(&f.body)))
+        st = FP_PROTOCOL;
+    return st;
+}
+
+static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
+{
+    uint8_t buf[FP_MAX_FRAME];
+    int generations = -1, marks = -1;
+    fp_status st = say_hello(l->sock);
+
+    if (st == FP_OK)
+        st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
+    if (st == FP_OK)
+        st = limit(l->sock, deadline_ms) ? hear_marks(l->sock, buf, &marks) : FP_TIMEOUT;
+    if (st == FP_OK)
+        l->view = view_of(c, generations, marks);
+    fp_close(&generations);
+    fp_close(&marks);
+    return st;
+}
+
+static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
+{
+    fp_status st;
+
+    /* The timeouts come first: connect() waits, within the one for sending,
+     * while a daemon that does not accept has its backlog full. */
+    l->view = NULL;
+    l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (l->sock == -1)
+        return FP_SYSTEM;
+    if (!limit(l->sock, deadline_ms))
+        st = FP_SYSTEM;
+    else if (connect(l->sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
+        st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
+    else
+        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_DENIED;
+    if (st != FP_OK)
+        hang_up(l);
+    return st;
+}
+
+/* ---- questions ---- */
+
+/* A question, and how it is put on a connection: FP_OK when it was answered. */
+struct question {
+    fp_status (*ask)(const struct link *l, uint64_t id, struct question *q);
+    uint64_t deadline_ms;
+    const struct fp_lookup *lookup;
+    struct fp_answer *answer;
+    struct fp_slots_view **view_r;   /* NULL: is not wanted */
+    const struct fp_control *control;
+    struct fp_done *done;
+    uint8_t *room;
+};
+
+/* Another kind (a FIFO, a directory) would fail, or wait, in the middle of a response. */
+static bool descriptor_fits(const struct fp_answer *a)
+{
+    return a->fd == -1 || (fp_is_readable_file(a->fd) && fp_answer_is_sealed(a));
+}
+
+static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
+{
+    const struct fp_lookup *l = q->lookup;
+    struct fp_answer *a = q->answer;
+    uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+    struct fp_frame f;
+    int fd = -1;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_lookup_encode(&w, id, l);
+    if (st == FP_OK)
+        st = send_all(link->sock, &w);
+    if (st == FP_OK)
+        st = await(link, buf, &f, &fd, q->deadline_ms);
+    if (st != FP_OK)
+        return st;
+    if (f.type != FP_FRAME_ANSWER || f.id != id
+        || fp_answer_decode(&f.body, l->path_len, fd, a) != FP_OK) {
+        fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    /* None is allowed: the daemon knows a limited number of lists. */
+    if ((a->n_names != 0 && a->n_names != l->names.n) || !descriptor_fits(a)) {
+        fp_close(&a->fd);
+        return FP_PROTOCOL;
+    }
+    return FP_OK;
+}
+
+/* A report must end some time, and nothing else goes on. */
+static bool goes_on_well(const struct fp_control *c, const struct fp_done *d)
+{
+    return d->next == 0 || (c->op == FP_CONTROL_REPORT && d->next > c->from);
+}
+
+static fp_status ask_control(const struct link *link, uint64_t id, struct question *q)
+{
+    struct fp_writer w;
+    struct fp_frame f;
+    fp_status st;
+
+    fp_writer_init(&w, q->room, FP_MAX_FRAME);
+    st = fp_control_encode(&w, id, q->control);
+    if (st == FP_OK)
+        st = send_all(link->sock, &w);
+    if (st == FP_OK)
+        st = await(link, q->room, &f, NULL, q->deadline_ms);
+    if (st != FP_OK)
+        return st;
+    if (f.type != FP_FRAME_DONE || f.id != id || fp_done_decode(&f.body, q->done) != FP_OK
+        || !goes_on_well(q->control, q->done))
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+/* Until when nothing need be heard. */
+static uint64_t next_deadline(const struct fp_client *c, const struct question *q)
+{
+    uint64_t ms = fp_now_ms() + c->patience_ms;
+
+    return ms < q->deadline_ms ? ms : q->deadline_ms;
+}
+
+static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q,
+                            struct link *link)
+{
+    fp_status st = dial(c, next_deadline(c, q), link);
+
+    if (st == FP_OK)
+        st = limit(link->sock, next_deadline(c, q)) ? q->ask(link, id, q) : FP_TIMEOUT;
+    /* Other questions on this connection have all of their time. */
+    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->patience_ms))
+        fp_close(&link->sock);
+    return st;
+}
+
+/* The table goes to whoever wants it. */
+static void pass_view(const struct link *l, struct fp_slots_view **view_r)
+{
+    if (view_r == NULL || l->view == NULL)
+        return;
+    fp_slots_view_retain(l->view);
+    *view_r = l->view;
+}
+
+static fp_status ask(struct fp_client *c, struct question *q)
+{
+    fp_status st = FP_CLOSED;
+    struct link link;
+    uint64_t id;
+
+    if (!begin(c, &link, &id))
+        return FP_AGAIN;
+    q->deadline_ms = fp_now_ms() + c->timeout_ms;
+    if (link.sock != -1)
+        st = q->ask(&link, id, q);
+    /* An idle connection may have outlived its daemon: that is no failure
+     * before another one has been tried. */
+    if (st == FP_CLOSED) {
+        if (link.sock != -1)
+            drop_idle(c);
+        hang_up(&link);
+        st = ask_afresh(c, id, q, &link);
+    }
+    if (st == FP_OK) {
+        pass_view(&link, q->view_r);
+        keep(c, &link);
+        return FP_OK;
+    }
+    hang_up(&link);
+    /* That we ran out of descriptors says nothing about the daemon. */
+    if (st != FP_LOSTFD)
+        pause_asking(c, st);
+    return st;
+}
+
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
+                           const struct fp_names *names, struct fp_answer *a,
+                           struct fp_slots_view **view_r)
+{
+    struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
+    struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
+
+    if (names != NULL)
+        l.names = *names;
+    if (view_r != NULL)
+        *view_r = NULL;
+    fp_answer_init(a, FP_FAILED);
+    return ask(c, &q);
+}
+
+fp_status fp_client_control(struct fp_client *c, const struct fp_control *question,
+                            struct fp_done *done, uint8_t *room)
+{
+    struct question q = { .ask = ask_control, .control = question, .done = done,
+                          .room = room };
+
+    memset(done, 0, sizeof(*done));
+    done->status = FP_FAILED;
+    return ask(c, &q);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/keyed_hash.h"
+
+#include <sodium.h>
+#include <string.h>
+
+static unsigned char secret[crypto_shorthash_KEYBYTES];
+
+int fp_keyed_hash_init(void)
+{
+    if (sodium_init() == -1)
+        return -1;
+    crypto_shorthash_keygen(secret);
+    return 0;
+}
+
+unsigned fp_keyed_hash(const void *key, size_t len)
+{
+    unsigned char h[crypto_shorthash_BYTES];
+    unsigned v;
+
+    crypto_shorthash(h, key, len, secret);
+    memcpy(&v, h, sizeof(v));
+    return v;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/packet.h"
+
+#define LINE_SIZE      2048
+#define BURST          5      /* messages of one id ... */
+#define WINDOW_MS      10000  /* ... in this time; errors of start-up are fewer */
+#define MAX_ID         256
+
+static const char *const level_names[] = { "error", "warning", "info", "debug" };
+static const int priorities[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+static enum fp_log_level threshold = FP_LOG_INFO;
+static int file = STDERR_FILENO;
+static bool to_syslog, echo;
+
+static struct { uint64_t since_ms; unsigned seen; } windows[MAX_ID];
+
+int fp_log_level_parse(const char *name)
+{
+    for (int i = 0; i <= FP_LOG_DEBUG; i++) {
+        if (strcmp(name, level_names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+const char *fp_log_level_text(enum fp_log_level level)
+{
+    return level_names[level];
+}
+
+void fp_log_set_level(enum fp_log_level level)
+{
+    threshold = level;
+}
+
+enum fp_log_level fp_log_level(void)
+{
+    return threshold;
+}
+
+static void use_file(int fd)
+{
+    if (file != STDERR_FILENO)
+        close(file);
+    file = fd;
+    to_syslog = false;
+}
+
+int fp_log_open_file(const char *path)
+{
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+}
+
+void fp_log_take_file(int fd, enum fp_log_level level)
+{
+    threshold = level;
+    use_file(fd);
+}
+
+int fp_log_open(const char *target, enum fp_log_level level)
+{
+    int fd = STDERR_FILENO;
+
+    if (strcmp(target, "syslog") == 0) {
+        threshold = level;
+        openlog("flashpached", LOG_PID, LOG_DAEMON);
+        to_syslog = true;
+        return 0;
+    }
+    if (strcmp(target, "stderr") != 0)
+        fd = fp_log_open_file(target);
+    if (fd == -1)
+        return -1;
+    fp_log_take_file(fd, level);
+    return 0;
+}
+
+int fp_log_chown(uid_t uid, gid_t gid)
+{
+    return to_syslog || file == STDERR_FILENO ? 0 : fchown(file, uid, gid);
+}
+
+void fp_log_echo(bool on)
+{
+    echo = on;
+}
+
+/* Paths are chosen by others: one message stays one line of printable bytes. */
+static void make_printable(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+    }
+}
+
+static void emit(enum fp_log_level level, int id, const char *text)
+{
+    char stamp[32], line[LINE_SIZE + 96];
+    struct tm tm;
+    time_t now = time(NULL);
+    int n;
+
+    if (echo && level == FP_LOG_ERROR && (to_syslog || file != STDERR_FILENO))
+        dprintf(STDERR_FILENO, "flashpached: FP%04d %s\n", id, text);
+    if (to_syslog) {
+        syslog(priorities[level], "FP%04d %s: %s", id, level_names[level], text);
+        return;
+    }
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S%z", &tm);
+    n = snprintf(line, sizeof(line), "%s flashpached[%d] FP%04d %s: %s\n", stamp,
+                 (int)getpid(), id, level_names[level], text);
+    /* A log that cannot be written must not end the service. */
+    if (n > 0 && write(file, line, (size_t)n) == -1)
+        return;
+}
+
+/* Counts the message; false if it is one too many.  *left_out_r: how many of
+ * the window before were. */
+static bool admit(int id, unsigned *left_out_r)
+{
+    uint64_t now = fp_now_ms();      /* the wall clock may be set back by years */
+    unsigned slot = (unsigned)id % MAX_ID;
+
+    *left_out_r = 0;
+    if (now - windows[slot].since_ms >= WINDOW_MS) {
+        if (windows[slot].seen > BURST)
+            *left_out_r = windows[slot].seen - BURST;
+        windows[slot].since_ms = now;
+        windows[slot].seen = 0;
+    }
+    return windows[slot].seen++ < BURST;
+}
+
+void fp_log(enum fp_log_level level, int id, const char *format, ...)
+{
+    int saved = errno;
+    char text[LINE_SIZE];
+    unsigned left_out;
+    va_list ap;
+
+    if (level > threshold || (level != FP_LOG_DEBUG && !admit(id, &left_out)))
+        return;
+    if (level != FP_LOG_DEBUG && left_out > 0) {
+        snprintf(text, sizeof(text), "%u messages like the next were left out", left_out);
+        emit(level, id, text);
+    }
+    errno = saved;            /* for %m */
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    make_printable(text);
+    emit(level, id, text);
+    errno = saved;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/packet.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+void fp_close(int *fd)
+{
+    int saved = errno;
+
+    if (*fd != -1)
+        close(*fd);
+    *fd = -1;
+    errno = saved;
+}
+
+void fp_close_all(unsigned first, unsigned last)
+{
+    DIR *dir;
+    const struct dirent *entry;
+
+    if (close_range(first, last, 0) == 0)
+        return;
+    dir = opendir("/proc/self/fd");
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        const unsigned fd = (unsigned)strtoul(entry->d_name, NULL, 10);
+
+        if (entry->d_name[0] != '.' && fd >= first && fd <= last && fd != (unsigned)dirfd(dir))
+            close((int)fd);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+void fp_hang_up(int *sock)
+{
+    char rest;
+    ssize_t n = 0;
+
+    if (*sock == -1)
+        return;
+    shutdown(*sock, SHUT_WR);
+    fcntl(*sock, F_SETFL, 0);
+    do {
+        n = recv(*sock, &rest, sizeof(rest), 0);
+    } while (n > 0 || (n == -1 && errno == EINTR));
+    fp_close(sock);
+}
+
+void fp_fd_name(char name[FP_FD_NAME], int fd)
+{
+    snprintf(name, FP_FD_NAME, "/proc/self/fd/%d", fd);
+}
+
+bool fp_lead_to_null(int fd)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool done;
+
+    /* It was closed. */
+    if (null != -1 && null == fd)
+        return fcntl(fd, F_SETFD, 0) == 0;
+    done = null != -1 && dup2(null, fd) != -1;
+    fp_close(&null);
+    return done;
+}
+
+bool fp_is_sealed(int fd, uint64_t size)
+{
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+
+    /* Asked for its seals first: what has none may lie on a file system that hangs. */
+    return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0
+        && (uint64_t)st.st_size == size;
+}
+
+int fp_open_now(const char *path)
+{
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool fp_is_readable_file(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    struct statx st;
+
+    return flags != -1 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY
+        && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0
+        && S_ISREG(st.stx_mode);
+}
+
+static fp_status status_of_errno(void)
+{
+    switch (errno) {
+    case EAGAIN:
+        return FP_AGAIN;
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+        return FP_CLOSED;
+    default:
+        return FP_SYSTEM;
+    }
+}
+
+fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    ssize_t n;
+
+    if (fd != -1) {
+        struct cmsghdr *c;
+
+        memset(&control, 0, sizeof(control));
+        msg.msg_control = control.room;
+        msg.msg_controllen = sizeof(control.room);
+        c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    }
+    do {
+        n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+    } while (n == -1 && errno == EINTR);
+    if (n == -1)
+        return status_of_errno();
+    return (size_t)n == len ? FP_OK : FP_PROTOCOL;
+}
+
+/*
+ * Takes the descriptors out of a received message.  CMSG_SPACE of one int
+ * has room for two on 64-bit machines: whatever is more than one is closed.
+ * Returns how many came.
+ */
+static size_t take_fds(struct msghdr *msg, int *fd_r)
+{
+    size_t came = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL;
+         c = CMSG_NXTHDR(msg, c)) {
+        size_t n;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            if (came++ == 0)
+                *fd_r = fd;
+            else
+                close(fd);
+        }
+    }
+    return came;
+}
+
+fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
+                         int *fd_r)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = data, .iov_len = cap };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+                          .msg_control = control.room,
+                          .msg_controllen = sizeof(control.room) };
+    int fd = -1;
+    size_t came;
+    ssize_t n;
+
+    if (fd_r != NULL)
+        *fd_r = -1;
+    do {
+        n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+    } while (n == -1 && errno == EINTR);
+    if (n == -1)
+        return status_of_errno();
+    came = take_fds(&msg, &fd);
+    *len_r = (size_t)n;
+    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL)) {
+        fp_close(&fd);
+        return FP_PROTOCOL;
+    }
+    if (msg.msg_flags & MSG_CTRUNC) {
+        /* With none received the kernel found no free slot for one; with
+         * one received the peer sent more than fits. */
+        fp_close(&fd);
+        return came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
+    }
+    if (n == 0) {
+        /* SEQPACKET: an empty packet looks like the end, and neither is of
+         * use to us. */
+        fp_close(&fd);
+        return FP_CLOSED;
+    }
+    if (fd_r != NULL)
+        *fd_r = fd;
+    return FP_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/priv.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LEAST_DESCRIPTORS 256
+#define MOST_DESCRIPTORS  1048576
+
+/* A service manager may have given some to a user who is not root. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0, 0, 0 } };
+
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
+        return -1;
+    return (int)syscall(SYS_capset, &head, none);
+}
+
+void fp_priv_empty_bounding_set(void)
+{
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != -1; cap++)
+        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+}
+
+static int become(const char *user, uid_t uid, gid_t gid)
+{
+    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
+        || setresuid(uid, uid, uid) == -1)
+        return -1;
+    /* Belt and braces: a way back would be a way to every file. */
+    if (setuid(0) != -1) {
+        errno = EPERM;
+        return -1;
+    }
+    return 0;
+}
+
+int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+        return -1;
+    fp_priv_empty_bounding_set();
+    if (geteuid() == 0 && become(user, uid, gid) == -1)
+        return -1;
+    return drop_capabilities();
+}
+
+size_t fp_priv_raise_descriptors(void)
+{
+    struct rlimit rl;
+
+    if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
+        return LEAST_DESCRIPTORS;
+    rl.rlim_cur = rl.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &rl);
+    getrlimit(RLIMIT_NOFILE, &rl);
+    return rl.rlim_cur < MOST_DESCRIPTORS ? (size_t)rl.rlim_cur : MOST_DESCRIPTORS;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/task.h"
+
+#include "common/walk_result.h"
+
+fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t)
+{
+    fp_frame_begin(w, FP_FRAME_TASK, id);
+    fp_put_u16(w, (uint16_t)t->base_len);
+    fp_put_u32(w, t->content_max);
+    fp_put_u8(w, t->has_known);
+    if (t->has_known)
+        fp_put_meta(w, &t->known);
+    fp_put_lookup(w, &t->lookup);
+    return fp_frame_end(w);
+}
+
+fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
+{
+    t->base_len = fp_get_u16(r);
+    t->content_max = fp_get_u32(r);
+    t->has_known = fp_get_u8(r) != 0;
+    if (t->has_known)
+        fp_get_meta(r, &t->known);
+    if (fp_lookup_decode(r, &t->lookup) != FP_OK)
+        return FP_PROTOCOL;
+    if (t->base_len == 0)
+        return FP_OK;
+    /* The base is a proper part of the path that ends at a component. */
+    if (t->base_len >= t->lookup.path_len
+        || (t->base_len > 1 && t->lookup.path[t->base_len] != '/'))
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
+                           const struct fp_trail *trail)
+{
+    fp_frame_begin(w, FP_FRAME_ANSWER, id);
+    fp_put_answer(w, a);
+    fp_put_trail(w, trail, a->n_steps);
+    return fp_frame_end(w);
+}
+
+fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
+                           struct fp_answer *a, struct fp_trail *trail)
+{
+    fp_status st = fp_get_answer(r, t->lookup.path_len, t->base_len, fd, a);
+
+    if (st == FP_OK)
+        st = fp_get_trail(r, trail, a->n_steps);
+    if (st == FP_OK && a->status == FP_OK && a->n_names != t->lookup.names.n)
+        st = FP_PROTOCOL;
+    return st;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon asks of a helper: to walk to a path, from "/" or from a
+ * directory that is known already and goes along as a descriptor.
+ */
+#ifndef FP_TASK_H
+#define FP_TASK_H
+
+#include <stdbool.h>
+
+#include "common/answer.h"
+#include "common/wire.h"
+
+struct fp_task {
+    struct fp_lookup lookup;
+    size_t base_len;           /* length of the path of the directory where the
+                                  walk begins; 0: at "/", which is told too */
+    uint32_t content_max;      /* a file of at most so many bytes may be answered by its
+                                  content; 0: none */
+    bool has_known;
+    struct fp_meta known;      /* the file as it was: if it still is, nothing
+                                  is opened and the answer says unchanged,
+                                  but to answer with its content */
+};
+
+struct fp_trail;
+
+/* A whole frame; the base's descriptor goes with it where base_len is not 0. */
+fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t);
+/* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
+fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
+
+/* What the helper answers: a whole frame; a->fd goes with it. */
+fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
+                           const struct fp_trail *trail);
+/*
+ * The body of that frame, about t; fd is what came with it (-1: none), the
+ * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
+ */
+fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
+                           struct fp_answer *a, struct fp_trail *trail);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/text.h"
+
+#include <stdio.h>
+
+void fp_text_escape(char *to, size_t size, const char *from, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len && n + 5 <= size; i++) {
+        unsigned char c = (unsigned char)from[i];
+
+        if (c > ' ' && c < 0x7f && c != '\\')
+            to[n++] = (char)c;
+        else
+            n += (size_t)snprintf(to + n, size - n, "\\%03o", c);
+    }
+    to[n] = '\0';
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/walk_result.h"
+
+#include <string.h>
+
+enum { UNTOLD = 1, REFUSED = 2 };   /* flags of an origin */
+
+const char *fp_call_text(enum fp_call call)
+{
+    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read",
+                                                 "watch" };
+
+    return names[call];
+}
+
+void fp_trail_init(struct fp_trail *t)
+{
+    t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
+    memset(t->origins, 0, sizeof(t->origins));
+    t->n_vias = 0;
+    t->names_len = 0;
+}
+
+bool fp_trail_add(struct fp_trail *t, unsigned step, const struct fp_watch_key *watch,
+                  const char *name, size_t len)
+{
+    struct fp_via *v = &t->vias[t->n_vias];
+
+    if (t->n_vias == FP_MAX_VIAS || len > FP_MAX_NAME
+        || len > sizeof(t->names) - t->names_len)
+        return false;
+    v->step = (uint8_t)step;
+    v->len = (uint8_t)len;
+    v->at = (uint16_t)t->names_len;
+    v->watch = *watch;
+    memcpy(t->names + t->names_len, name, len);
+    t->names_len += len;
+    t->n_vias++;
+    return true;
+}
+
+static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
+{
+    fp_put_u8(w, k->len);
+    fp_put_bytes(w, k->bytes, k->len);
+}
+
+void fp_put_trail(struct fp_writer *w, const struct fp_trail *t, unsigned n_steps)
+{
+    for (unsigned i = 0; i < n_steps; i++) {
+        const struct fp_origin *o = &t->origins[i];
+
+        fp_put_u32(w, o->mount);
+        fp_put_u8(w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0)));
+        put_key(w, &o->watch);
+    }
+    fp_put_u8(w, (uint8_t)t->n_vias);
+    for (unsigned i = 0; i < t->n_vias; i++) {
+        const struct fp_via *v = &t->vias[i];
+
+        fp_put_u8(w, v->step);
+        put_key(w, &v->watch);
+        fp_put_u8(w, v->len);
+        fp_put_bytes(w, t->names + v->at, v->len);
+    }
+    fp_put_u32(w, t->effort.us);
+    fp_put_u32(w, t->effort.longest_us);
+    fp_put_u8(w, (uint8_t)t->effort.call);
+}
+
+static void get_key(struct fp_reader *r, struct fp_watch_key *k)
+{
+    const uint8_t *p;
+
+    k->len = fp_get_u8(r);
+    if (k->len > sizeof(k->bytes))
+        r->bad = true;
+    p = fp_get_bytes(r, r->bad ? 0 : k->len);
+    if (p != NULL)
+        memcpy(k->bytes, p, k->len);
+}
+
+static void get_via(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
+{
+    unsigned step = fp_get_u8(r);
+    struct fp_watch_key key;
+    const uint8_t *name;
+    size_t len;
+
+    get_key(r, &key);
+    len = fp_get_u8(r);
+    name = fp_get_bytes(r, len);
+    if (name == NULL || step >= n_steps
+        || !fp_trail_add(t, step, &key, (const char *)name, len))
+        r->bad = true;
+}
+
+static void get_effort(struct fp_reader *r, struct fp_effort *e)
+{
+    uint8_t call;
+
+    e->us = fp_get_u32(r);
+    e->longest_us = fp_get_u32(r);
+    call = fp_get_u8(r);
+    if (call >= FP_CALLS)
+        r->bad = true;
+    else
+        e->call = (enum fp_call)call;
+}
+
+fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
+{
+    unsigned n_vias;
+
+    fp_trail_init(t);
+    for (unsigned i = 0; i < n_steps; i++) {
+        struct fp_origin *o = &t->origins[i];
+        uint8_t flags;
+
+        o->mount = fp_get_u32(r);
+        flags = fp_get_u8(r);
+        o->untold = (flags & UNTOLD) != 0;
+        o->refused = (flags & REFUSED) != 0;
+        get_key(r, &o->watch);
+    }
+    n_vias = fp_get_u8(r);
+    for (unsigned i = 0; i < n_vias && !r->bad; i++)
+        get_via(r, t, n_steps);
+    get_effort(r, &t->effort);
+    return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a walk leaves beside its answer: for each step the mount that it leads
+ * to and what tells of changes there; the names that were passed while links
+ * were followed, and the access files that were found.  Goes from helpers to
+ * the daemon, behind the answer.
+ */
+#ifndef FP_TRAIL_H
+#define FP_TRAIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/answer.h"
+#include "common/wire.h"
+
+#define FP_MAX_WATCH_KEY 40     /* bytes */
+#define FP_MAX_VIAS      32     /* of a walk */
+#define FP_MAX_VIA_BYTES 2048   /* of all those names together */
+
+/*
+ * A directory or file of which changes are told, by the name that the events
+ * give it: the first byte is an enum fp_watch_by (mounts.h), then come inotify's
+ * watch descriptor or fanotify's file system id and file handle.
+ */
+struct fp_watch_key {
+    uint8_t len;                /* 0: nothing tells of changes */
+    uint8_t bytes[FP_MAX_WATCH_KEY];
+};
+
+/* What a step leads to. */
+struct fp_origin {
+    uint32_t mount;             /* as in statx(2); 0: there is nothing, or unknown */
+    bool untold;                /* something in the step may change untold: there was no
+                                   room for a via, or what it is in is not watched */
+    bool refused;               /* the system's limit on watches is reached */
+    struct fp_watch_key watch;  /* of that directory or regular file */
+};
+
+/* The step depends on this name in this directory, or with an empty name on
+ * this file. */
+struct fp_via {
+    uint8_t step, len;
+    uint16_t at;                /* where in names */
+    struct fp_watch_key watch;
+};
+
+/* What a walk asks of the file system. */
+enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ,
+               FP_CALL_WATCH };
+#define FP_CALLS 6
+
+/* How long a walk took, and the call that took longest of it. */
+struct fp_effort {
+    uint32_t us, longest_us;
+    enum fp_call call;
+};
+
+/* "open", "stat", "readlink", "read", "watch"; "unknown" where none was made. */
+const char *fp_call_text(enum fp_call call);
+
+struct fp_trail {
+    struct fp_effort effort;
+    struct fp_origin origins[FP_MAX_STEPS];   /* one for each of the answer's */
+    unsigned n_vias;
+    size_t names_len;
+    struct fp_via vias[FP_MAX_VIAS];
+    char names[FP_MAX_VIA_BYTES];             /* not terminated, one behind the other */
+};
+
+void fp_trail_init(struct fp_trail *t);
+
+/* False when there is no room: the step is untold then. */
+bool fp_trail_add(struct fp_trail *t, unsigned step, const struct fp_watch_key *watch,
+                  const char *name, size_t len);
+
+/* Behind an answer of n_steps. */
+void fp_put_trail(struct fp_writer *w, const struct fp_trail *t, unsigned n_steps);
+/* FP_OK, the reader being at its end, or FP_PROTOCOL. */
+fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps);
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/wire.h"
+
+#include <string.h>
+
+void fp_writer_init(struct fp_writer *w, void *memory, size_t cap)
+{
+    w->data = memory;
+    w->len = 0;
+    w->cap = cap;
+    w->bad = false;
+}
+
+void fp_put_bytes(struct fp_writer *w, const void *p, size_t n)
+{
+    if (w->bad || n > w->cap - w->len) {
+        w->bad = true;
+        return;
+    }
+    if (n > 0)
+        memcpy(w->data + w->len, p, n);
+    w->len += n;
+}
+
+static void put_be(struct fp_writer *w, uint64_t v, size_t n)
+{
+    uint8_t b[8];
+
+    for (size_t i = 0; i < n; i++)
+        b[i] = (uint8_t)(v >> (8 * (n - 1 - i)));
+    fp_put_bytes(w, b, n);
+}
+
+void fp_put_u8(struct fp_writer *w, uint8_t v) { put_be(w, v, 1); }
+void fp_put_u16(struct fp_writer *w, uint16_t v) { put_be(w, v, 2); }
+void fp_put_u32(struct fp_writer *w, uint32_t v) { put_be(w, v, 4); }
+void fp_put_u64(struct fp_writer *w, uint64_t v) { put_be(w, v, 8); }
+
+void fp_reader_init(struct fp_reader *r, const void *p, size_t n)
+{
+    r->pos = p;
+    r->end = r->pos + n;
+    r->bad = false;
+}
+
+const uint8_t *fp_get_bytes(struct fp_reader *r, size_t n)
+{
+    const uint8_t *p = r->pos;
+
+    if (r->bad || n > (size_t)(r->end - r->pos)) {
+        r->bad = true;
+        return NULL;
+    }
+    r->pos += n;
+    return p;
+}
+
+static uint64_t get_be(struct fp_reader *r, size_t n)
+{
+    const uint8_t *p = fp_get_bytes(r, n);
+    uint64_t v = 0;
+
+    for (size_t i = 0; p != NULL && i < n; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+uint8_t fp_get_u8(struct fp_reader *r) { return (uint8_t)get_be(r, 1); }
+uint16_t fp_get_u16(struct fp_reader *r) { return (uint16_t)get_be(r, 2); }
+uint32_t fp_get_u32(struct fp_reader *r) { return (uint32_t)get_be(r, 4); }
+uint64_t fp_get_u64(struct fp_reader *r) { return get_be(r, 8); }
+
+bool fp_reader_done(const struct fp_reader *r)
+{
+    return !r->bad && r->pos == r->end;
+}
+
+void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id)
+{
+    fp_put_u32(w, 0);          /* length, filled in by fp_frame_end() */
+    fp_put_u8(w, (uint8_t)type);
+    fp_put_u8(w, 0);
+    fp_put_u16(w, 0);
+    fp_put_u64(w, id);
+}
+
+fp_status fp_frame_end(struct fp_writer *w)
+{
+    struct fp_writer head;
+
+    if (w->bad || w->len < FP_FRAME_HEADER || w->len > FP_MAX_FRAME)
+        return FP_PROTOCOL;
+    fp_writer_init(&head, w->data, 4);
+    fp_put_u32(&head, (uint32_t)w->len);
+    return FP_OK;
+}
+
+fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n)
+{
+    struct fp_reader r;
+    uint32_t len;
+    uint8_t zero8;
+    uint16_t zero16;
+
+    fp_reader_init(&r, p, n);
+    len = fp_get_u32(&r);
+    f->type = fp_get_u8(&r);
+    zero8 = fp_get_u8(&r);
+    zero16 = fp_get_u16(&r);
+    f->id = fp_get_u64(&r);
+    if (r.bad || len != n || n > FP_MAX_FRAME || zero8 != 0 || zero16 != 0)
+        return FP_PROTOCOL;
+    f->body = r;
+    return FP_OK;
+}
+
+fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h)
+{
+    fp_frame_begin(w, FP_FRAME_HELLO, 0);
+    fp_put_u32(w, FP_WIRE_MAGIC);
+    fp_put_u16(w, h->version_min);
+    fp_put_u16(w, h->version_max);
+    return fp_frame_end(w);
+}
+
+fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
+{
+    uint32_t magic = fp_get_u32(r);
+
+    h->version_min = fp_get_u16(r);
+    h->version_max = fp_get_u16(r);
+    /* A later version may append fields to its HELLO: they are not ours. */
+    if (r->bad || magic != FP_WIRE_MAGIC || h->version_min > h->version_max)
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version)
+{
+    fp_frame_begin(w, FP_FRAME_WELCOME, 0);
+    fp_put_u32(w, FP_WIRE_MAGIC);
+    fp_put_u16(w, version);
+    return fp_frame_end(w);
+}
+
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
+{
+    uint32_t magic = fp_get_u32(r);
+
+    *version_r = fp_get_u16(r);
+    return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
+}
+
+fp_status fp_marks_encode(struct fp_writer *w)
+{
+    fp_frame_begin(w, FP_FRAME_MARKS, 0);
+    return fp_frame_end(w);
+}
+
+static void put_names(struct fp_writer *w, const struct fp_names *n)
+{
+    fp_put_u8(w, (uint8_t)n->n);
+    for (unsigned i = 0; i < n->n; i++) {
+        fp_put_u8(w, (uint8_t)n->list[i].len);
+        fp_put_bytes(w, n->list[i].name, n->list[i].len);
+    }
+}
+
+void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
+{
+    if (l->path_len > FP_MAX_PATH)
+        w->bad = true;
+    fp_put_u32(w, l->deadline_ms);
+    fp_put_u16(w, (uint16_t)l->path_len);
+    fp_put_bytes(w, l->path, l->path_len);
+    put_names(w, &l->names);
+}
+
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_lookup *l)
+{
+    fp_frame_begin(w, FP_FRAME_LOOKUP, id);
+    fp_put_lookup(w, l);
+    return fp_frame_end(w);
+}
+
+static void get_names(struct fp_reader *r, struct fp_names *n)
+{
+    n->n = fp_get_u8(r);
+    if (n->n > FP_MAX_NAMES) {
+        n->n = 0;
+        r->bad = true;
+    }
+    for (unsigned i = 0; i < n->n && !r->bad; i++) {
+        n->list[i].len = fp_get_u8(r);
+        n->list[i].name = (const char *)fp_get_bytes(r, n->list[i].len);
+        if (!r->bad && !fp_name_is_single(n->list[i].name, n->list[i].len))
+            r->bad = true;
+    }
+}
+
+fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
+{
+    l->deadline_ms = fp_get_u32(r);
+    l->path_len = fp_get_u16(r);
+    l->path = (const char *)fp_get_bytes(r, l->path_len);
+    get_names(r, &l->names);
+    if (!fp_reader_done(r) || !fp_path_is_normal(l->path, l->path_len))
+        return FP_PROTOCOL;
+    return FP_OK;
+}
+
+static void put_path(struct fp_writer *w, const struct fp_control *c)
+{
+    if (c->path_len > FP_MAX_PATH)
+        w->bad = true;
+    fp_put_u16(w, (uint16_t)c->path_len);
+    fp_put_bytes(w, c->path, c->path_len);
+}
+
+static void put_purge(struct fp_writer *w, const struct fp_control *c)
+{
+    fp_put_u8(w, (uint8_t)c->scope);
+    put_path(w, c);
+}
+
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
+                            const struct fp_control *c)
+{
+    fp_frame_begin(w, FP_FRAME_CONTROL, id);
+    fp_put_u8(w, (uint8_t)c->op);
+    if (c->op == FP_CONTROL_PURGE) {
+        put_purge(w, c);
+    } else if (c->op == FP_CONTROL_LOG) {
+        fp_put_u8(w, (uint8_t)c->level);
+    } else if (c->op == FP_CONTROL_EXPLAIN) {
+        put_path(w, c);
+        put_names(w, &c->names);
+    } else {
+        fp_put_u8(w, (uint8_t)c->what);
+        fp_put_u32(w, c->from);
+    }
+    return fp_frame_end(w);
+}
+
+static bool get_purge(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t scope = fp_get_u8(r);
+
+    c->scope = (enum fp_scope)scope;
+    c->path_len = fp_get_u16(r);
+    c->path = (const char *)fp_get_bytes(r, c->path_len);
+    if (!fp_reader_done(r))
+        return false;
+    if (scope == FP_SCOPE_ALL) {
+        c->path = NULL;
+        return c->path_len == 0;
+    }
+    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE)
+        && fp_path_is_normal(c->path, c->path_len);
+}
+
+static bool get_report(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t what = fp_get_u8(r);
+
+    c->what = (enum fp_report)what;
+    c->from = fp_get_u32(r);
+    return fp_reader_done(r) && what >= 1 && what <= FP_REPORTS;
+}
+
+static bool get_log(struct fp_reader *r, struct fp_control *c)
+{
+    c->level = fp_get_u8(r);
+    return fp_reader_done(r) && c->level < FP_LOG_LEVELS;
+}
+
+static bool get_explain(struct fp_reader *r, struct fp_control *c)
+{
+    c->path_len = fp_get_u16(r);
+    c->path = (const char *)fp_get_bytes(r, c->path_len);
+    get_names(r, &c->names);
+    return fp_reader_done(r) && fp_path_is_normal(c->path, c->path_len);
+}
+
+fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
+{
+    uint8_t op = fp_get_u8(r);
+    bool good = false;
+
+    memset(c, 0, sizeof(*c));
+    c->op = (enum fp_control_op)op;
+    if (op == FP_CONTROL_PURGE)
+        good = get_purge(r, c);
+    else if (op == FP_CONTROL_REPORT)
+        good = get_report(r, c);
+    else if (op == FP_CONTROL_LOG)
+        good = get_log(r, c);
+    else if (op == FP_CONTROL_EXPLAIN)
+        good = get_explain(r, c);
+    return good ? FP_OK : FP_PROTOCOL;
+}
+
+fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d)
+{
+    if (d->text_len > FP_MAX_REPORT)
+        w->bad = true;
+    fp_frame_begin(w, FP_FRAME_DONE, id);
+    fp_put_u8(w, (uint8_t)d->status);
+    fp_put_u64(w, d->count);
+    fp_put_u32(w, d->next);
+    fp_put_u16(w, (uint16_t)d->text_len);
+    fp_put_bytes(w, d->text, d->text_len);
+    return fp_frame_end(w);
+}
+
+static bool is_whole_lines(const char *text, size_t len)
+{
+    return len == 0 || (text[len - 1] == '\n' && memchr(text, '\0', len) == NULL);
+}
+
+fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d)
+{
+    bool empty;
+
+    d->status = (fp_status)fp_get_u8(r);
+    d->count = fp_get_u64(r);
+    d->next = fp_get_u32(r);
+    d->text_len = fp_get_u16(r);
+    d->text = (const char *)fp_get_bytes(r, d->text_len);
+    if (!fp_reader_done(r) || !is_whole_lines(d->text, d->text_len))
+        return FP_PROTOCOL;
+    empty = d->count == 0 && d->next == 0 && d->text_len == 0;
+    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK
+        : FP_PROTOCOL;
+}
+
+bool fp_status_is_reason(fp_status st)
+{
+    return (st >= FP_TIMEOUT && st <= FP_FAILED) || st == FP_UNAVAILABLE;
+}
+
+int fp_names_find(const struct fp_names *names, const char *name, size_t len)
+{
+    for (unsigned i = 0; i < names->n; i++) {
+        if (names->list[i].len == len && memcmp(names->list[i].name, name, len) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (unsigned i = 0; i < a->n; i++) {
+        if (a->list[i].len != b->list[i].len
+            || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A component of a path; how long it may be is the file system's business. */
+static bool is_component(const char *name, size_t len)
+{
+    if (len == 0 || memchr(name, '\0', len) != NULL)
+        return false;
+    return !(name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')));
+}
+
+bool fp_name_is_single(const char *name, size_t len)
+{
+    return len <= FP_MAX_NAME && is_component(name, len)
+        && memchr(name, '/', len) == NULL;
+}
+
+bool fp_path_is_normal(const char *path, size_t len)
+{
+    const char *end = path + len, *p = path + 1;
+
+    if (len == 0 || len > FP_MAX_PATH || path[0] != '/')
+        return false;
+    while (len > 1) {
+        const char *slash = memchr(p, '/', (size_t)(end - p));
+        const char *stop = slash != NULL ? slash : end;
+
+        if (!is_component(p, (size_t)(stop - p)))
+            return false;
+        if (slash == NULL)
+            return true;
+        p = slash + 1;
+    }
+    return true;
+}
+
+size_t fp_path_len(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    return len;
+}
+
+size_t fp_path_parent_len(const char *path, size_t len)
+{
+    while (path[--len] != '/')
+        ;
+    return len > 0 ? len : 1;
+}
+
+size_t fp_path_child_len(const char *path, size_t len, size_t at)
+{
+    const size_t from = at > 1 ? at + 1 : 1;
+    const char *slash = memchr(path + from, '/', len - from);
+
+    return slash != NULL ? (size_t)(slash - path) : len;
+}
+
+bool fp_path_is_below(const char *path, size_t len, const char *above)
+{
+    size_t n = strlen(above);
+
+    if (n == 1)
+        return true;
+    return len >= n && memcmp(path, above, n) == 0 && (len == n || path[n] == '/');
+}
+
+size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t most = a_len < b_len ? a_len : b_len, common = 1;
+
+    for (size_t n = 1; n <= most && a[n - 1] == b[n - 1]; n++) {
+        if (n > 1 && (n == a_len || a[n] == '/') && (n == b_len || b[n] == '/'))
+            common = n;
+    }
+    return common;
+}
+
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
+                          const char *text)
+{
+    size_t n = strnlen(text, FP_MAX_TEXT);
+
+    fp_frame_begin(w, FP_FRAME_ERROR, id);
+    fp_put_u8(w, (uint8_t)st);
+    fp_put_u8(w, (uint8_t)n);
+    fp_put_bytes(w, text, n);
+    return fp_frame_end(w);
+}
+
+fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r)
+{
+    *st_r = (fp_status)fp_get_u8(r);
+    fp_get_bytes(r, fp_get_u8(r));
+    return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
+}

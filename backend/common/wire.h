@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounded reading and writing of fields, and the frame header.  Integers are
+ * big-endian; PROTOCOL.md is normative.
+ *
+ * Both types remember the first failure ("bad"): a caller writes or reads all
+ * its fields and asks once at the end.  After a failure nothing is written
+ * and every read gives zero.
+ */
+#ifndef FP_WIRE_H
+#define FP_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/errors.h"
+
+#define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
+#define FP_WIRE_VERSION   2
+#define FP_MAX_FRAME      32768        /* bytes, header included */
+#define FP_FRAME_HEADER   16           /* bytes */
+#define FP_MAX_PATH       4095         /* bytes, without a terminator */
+#define FP_MAX_TEXT       255          /* bytes of an error's text */
+#define FP_MAX_NAMES      4            /* access file names in a question */
+#define FP_MAX_NAME       255          /* bytes of one of them */
+#define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a DONE */
+
+enum fp_frame_type {
+    FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
+    FP_FRAME_WELCOME = 2,  /* daemon -> asker */
+    FP_FRAME_LOOKUP = 3,   /* asker -> daemon */
+    FP_FRAME_ANSWER = 4,   /* helper -> daemon -> asker; may carry a descriptor */
+    FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
+    FP_FRAME_TASK = 6,     /* daemon -> helper; may carry a descriptor */
+    FP_FRAME_CONTROL = 7,  /* asker -> daemon */
+    FP_FRAME_DONE = 8,     /* daemon -> asker */
+    FP_FRAME_MARKS = 9     /* daemon -> asker, after WELCOME; carries a descriptor */
+};
+
+/* A buffer being filled.  The memory is the caller's. */
+struct fp_writer {
+    uint8_t *data;
+    size_t len, cap;
+    bool bad;
+};
+
+/* Bytes being read.  The memory is the caller's. */
+struct fp_reader {
+    const uint8_t *pos, *end;
+    bool bad;
+};
+
+struct fp_frame {
+    uint8_t type;          /* enum fp_frame_type */
+    uint64_t id;           /* the asker's number for this question */
+    struct fp_reader body;
+};
+
+void fp_writer_init(struct fp_writer *w, void *memory, size_t cap);
+void fp_put_u8(struct fp_writer *w, uint8_t v);
+void fp_put_u16(struct fp_writer *w, uint16_t v);
+void fp_put_u32(struct fp_writer *w, uint32_t v);
+void fp_put_u64(struct fp_writer *w, uint64_t v);
+void fp_put_bytes(struct fp_writer *w, const void *p, size_t n);
+
+void fp_reader_init(struct fp_reader *r, const void *p, size_t n);
+uint8_t fp_get_u8(struct fp_reader *r);
+uint16_t fp_get_u16(struct fp_reader *r);
+uint32_t fp_get_u32(struct fp_reader *r);
+uint64_t fp_get_u64(struct fp_reader *r);
+/* A view of n bytes inside the buffer; NULL (and bad) if fewer are left. */
+const uint8_t *fp_get_bytes(struct fp_reader *r, size_t n);
+/* True when everything was read, nothing is left over and nothing failed. */
+bool fp_reader_done(const struct fp_reader *r);
+
+/* Starts a frame in an empty writer; fp_frame_end() fills in its length. */
+void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id);
+/* FP_OK, or FP_PROTOCOL if the fields did not fit. */
+fp_status fp_frame_end(struct fp_writer *w);
+/* Checks the header of the one frame in [p, p+n); FP_OK or FP_PROTOCOL. */
+fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n);
+
+/* HELLO: the versions an asker speaks. */
+struct fp_hello { uint16_t version_min, version_max; };
+fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
+fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
+
+/* WELCOME: the version that the daemon chose. */
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
+
+/* MARKS: nothing but the descriptor. */
+fp_status fp_marks_encode(struct fp_writer *w);
+
+/*
+ * The names of access files (AccessFileName) that are asked about in every
+ * directory of a path: single components, in the asker's order.
+ */
+struct fp_names {
+    unsigned n;
+    struct {
+        const char *name;      /* not terminated */
+        size_t len;
+    } list[FP_MAX_NAMES];
+};
+
+/*
+ * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not
+ * terminated; decoding leaves it and the names pointing into the reader's
+ * buffer.
+ */
+struct fp_lookup {
+    uint32_t deadline_ms;  /* how long the asker will wait */
+    const char *path;
+    size_t path_len;
+    struct fp_names names;
+};
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
+                           const struct fp_lookup *l);
+fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
+/* Its fields alone, as they also stand at the end of a TASK. */
+void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
+
+enum fp_control_op {
+    FP_CONTROL_PURGE = 1,  /* forget what is known */
+    FP_CONTROL_REPORT = 2, /* tell about yourself */
+    FP_CONTROL_LOG = 3,    /* log more, or less */
+    FP_CONTROL_EXPLAIN = 4 /* tell what is known of a path, without looking */
+};
+
+enum fp_scope {
+    FP_SCOPE_PATH = 1,     /* the path itself */
+    FP_SCOPE_TREE = 2,     /* the path and everything below */
+    FP_SCOPE_ALL = 3       /* everything; no path */
+};
+
+enum fp_report {
+    FP_REPORT_MOUNTS = 1,
+    FP_REPORT_STATS = 2,
+    FP_REPORT_LATENCY = 3,
+    FP_REPORT_SLOW = 4,
+    FP_REPORT_HOT = 5,
+    FP_REPORT_ABOUT = 6
+};
+#define FP_REPORTS 6       /* how many there are */
+#define FP_LOG_LEVELS 4    /* those of log_level in the configuration, in their order */
+
+/*
+ * CONTROL: what an operator asks for.  The fields of the other operation are
+ * zero.  path is as in a LOOKUP, and decoded likewise.
+ */
+struct fp_control {
+    enum fp_control_op op;
+    enum fp_scope scope;   /* PURGE */
+    const char *path;      /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
+    size_t path_len;
+    unsigned level;        /* LOG */
+    struct fp_names names; /* EXPLAIN */
+    enum fp_report what;   /* REPORT */
+    uint32_t from;         /* REPORT: 0, or the last answer's next */
+};
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
+                            const struct fp_control *c);
+fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
+
+/*
+ * DONE, the answer to a CONTROL.  status: FP_OK, or the reason why it was not
+ * done; then nothing else is told.  text: whole lines, each with its line end, at
+ * most FP_MAX_REPORT bytes, not terminated; decoding leaves it pointing into the
+ * reader's buffer.
+ */
+struct fp_done {
+    fp_status status;
+    uint64_t count;        /* PURGE: entries that were forgotten */
+    uint32_t next;         /* REPORT: where it goes on, 0: that was all */
+    const char *text;
+    size_t text_len;
+};
+fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d);
+fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d);
+
+/* May this stand in an answer as the reason why there is none? */
+bool fp_status_is_reason(fp_status st);
+
+/*
+ * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no
+ * slash at the end, at most FP_MAX_PATH bytes.
+ */
+bool fp_path_is_normal(const char *path, size_t len);
+
+/* The length of a path without slashes at its end ("/" stays). */
+size_t fp_path_len(const char *path);
+
+/* The length of what a path in normal form lies in; "/" for "/a".  len > 1. */
+size_t fp_path_parent_len(const char *path, size_t len);
+
+/* The length of its part that is one component longer than the first at bytes, which end one
+ * themselves; "/a" for "/".  at < len. */
+size_t fp_path_child_len(const char *path, size_t len, size_t at);
+
+/* Is a path in normal form the same as above, which is terminated, or below it? */
+bool fp_path_is_below(const char *path, size_t len, const char *above);
+
+/* The length of the longest path that two in normal form both are, or lie below. */
+size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);
+
+/* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
+bool fp_name_is_single(const char *name, size_t len);
+
+/* Which of them is that?  -1: none. */
+int fp_names_find(const struct fp_names *names, const char *name, size_t len);
+
+bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
+
+/* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
+                          const char *text);
+fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r);
+
+#endif

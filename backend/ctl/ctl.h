@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands of flashpachectl share.
+ */
+#ifndef FP_CTL_H
+#define FP_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/wire.h"
+
+/* What a command returns: flashpachectl's exit status. */
+enum ctl_exit {
+    CTL_DONE = 0,
+    CTL_FAILED = 1,        /* for some of what was asked */
+    CTL_USAGE = 2,
+    CTL_NO_DAEMON = 3
+};
+
+struct ctl {
+    const char *socket;
+    const char *conf;             /* the configuration's file; NULL: not read */
+    uint32_t ttl_ms;              /* of the configuration; 0: not read */
+    struct fp_client *client;
+};
+
+/* A line on standard error, after the program's name. */
+void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says what is wrong with a command line and where to look; CTL_USAGE. */
+enum ctl_exit ctl_misused(const char *what);
+
+/* Says that nobody answered, and why; CTL_NO_DAEMON. */
+enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
+
+/*
+ * Lets the daemon forget a path in normal form ("" with FP_SCOPE_ALL) and adds to
+ * *count how many entries it were.  What went wrong has been said.
+ */
+enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
+                        uint64_t *count);
+
+/*
+ * The path in normal form, relative ones below the working directory, "." and
+ * ".." resolved without looking at links.  False after saying why not.  room has
+ * FP_MAX_PATH + 1 bytes.
+ */
+bool ctl_absolute(const char *path, char *room);
+
+#define CTL_ACCESS_FILE ".htaccess"   /* httpd's own default for AccessFileName */
+
+/* Adds a name of access files to the list; false after saying why not. */
+bool ctl_add_name(struct fp_names *names, const char *name);
+
+/*
+ * Reads a command line of any --access-file and one argument, at argv[optind] afterwards.
+ * Without names: httpd's own.  False after saying what is wrong; wants says what the argument
+ * is.
+ */
+bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);
+
+/* Prints the whole report as it is. */
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
+/* Prints the report of latencies as a table; cuts it. */
+void ctl_print_latency(char *report);
+/* Prints the report of slow lookups, up to so many lines of it; cuts it. */
+void ctl_print_slow(FILE *to, char *report, unsigned most);
+
+/* The commands in files of their own; argv[0] is the command's name. */
+enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
+
+#endif

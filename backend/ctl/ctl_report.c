@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ctl/ctl_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/client.h"
+
+/* Appends all of its parts. */
+static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, const char *name,
+                                FILE *to)
+{
+    static uint8_t room[FP_MAX_FRAME];
+    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
+    struct fp_done done;
+
+    do {
+        fp_status st = fp_client_control(ctl->client, &question, &done, room);
+
+        if (st != FP_OK)
+            return ctl_no_daemon(ctl, st);
+        if (done.status != FP_OK) {
+            ctl_complain("flashpached does not tell its %s: %s", name,
+                         fp_status_text(done.status));
+            return CTL_FAILED;
+        }
+        fwrite(done.text, 1, done.text_len, to);
+        question.from = done.next;
+    } while (done.next != 0);
+    return CTL_DONE;
+}
+
+char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
+                 enum ctl_exit *rc_r)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+
+    *rc_r = to != NULL ? read_parts(ctl, what, name, to) : CTL_FAILED;
+    if ((to == NULL || fclose(to) == EOF) && *rc_r != CTL_NO_DAEMON) {
+        ctl_complain("no memory for the report of %s: %s", name, strerror(errno));
+        *rc_r = CTL_FAILED;
+    }
+    if (*rc_r == CTL_DONE)
+        return text;
+    free(text);
+    return NULL;
+}
+
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n)
+{
+    static const char *const names[] = {
+        [FP_REPORT_MOUNTS] = "mounts", [FP_REPORT_STATS] = "stats",
+        [FP_REPORT_LATENCY] = "latency", [FP_REPORT_SLOW] = "slow lookups",
+        [FP_REPORT_HOT] = "hot paths", [FP_REPORT_ABOUT] = "state" };
+    enum ctl_exit rc = CTL_DONE;
+
+    for (size_t i = 0; i < n; i++)
+        *parts[i].text = NULL;
+    for (size_t i = 0; rc == CTL_DONE && i < n; i++)
+        *parts[i].text = ctl_report(ctl, parts[i].what, names[parts[i].what], &rc);
+    return rc;
+}
+
+char *ctl_next_line(char **text)
+{
+    char *line = *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;
+
+    return line;
+}
+
+size_t ctl_words(char *line, char **words, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && line != NULL)
+        words[i++] = strsep(&line, " ");
+    return line == NULL ? i : 0;
+}
+
+/* What follows "NAME "; NULL: there is no such line. */
+static const char *find(const char *report, const char *name)
+{
+    const size_t len = strlen(name);
+    const char *line = report;
+
+    while (line != NULL && !(strncmp(line, name, len) == 0 && line[len] == ' ')) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return line != NULL ? line + len + 1 : NULL;
+}
+
+uint64_t ctl_value(const char *report, const char *name)
+{
+    const char *v = find(report, name);
+
+    return v != NULL ? strtoull(v, NULL, 10) : 0;
+}
+
+bool ctl_word(const char *report, const char *name, char *room, size_t size)
+{
+    const char *v = find(report, name);
+    size_t len = v != NULL ? strcspn(v, "\n") : 0;
+
+    if (v == NULL || len >= size)
+        return false;
+    memcpy(room, v, len);
+    room[len] = '\0';
+    return true;
+}
+
+/* "KEY=NUMBER" */
+static bool number_after(const char *word, const char *key, uint64_t *v_r)
+{
+    const size_t len = strlen(key);
+
+    if (strncmp(word, key, len) != 0 || word[len] != '=')
+        return false;
+    *v_r = strtoull(word + len + 1, NULL, 10);
+    return true;
+}
+
+bool ctl_parse_mount(char *line, struct ctl_mount *m)
+{
+    char *words[6];
+    const size_t n = ctl_words(line, words, 6);
+
+    if (n < 5 || !number_after(words[3], "ttl_ms", &m->ttl_ms)
+        || !number_after(words[4], "stale_if_error_ms", &m->stale_ms))
+        return false;
+    m->point = words[0];
+    m->type = words[1];
+    m->watch = words[2];
+    m->out = n == 6;
+    return true;
+}
+
+bool ctl_parse_latency(char *line, struct ctl_latency *l)
+{
+    char *words[5], *next;
+
+    if (ctl_words(line, words, 5) != 5)
+        return false;
+    l->point = words[0];
+    l->count = strtoull(words[1], NULL, 10);
+    l->sum_us = strtoull(words[2], NULL, 10);
+    l->longest_us = strtoull(words[3], NULL, 10);
+    next = words[4];
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
+        const char *word = strsep(&next, ",");
+
+        if (word == NULL)
+            return false;
+        l->buckets[i] = strtoull(word, NULL, 10);
+    }
+    return next == NULL;
+}
+
+uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent)
+{
+    uint64_t seen = 0;
+
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++) {
+        const uint64_t bound = (uint64_t)FP_LATENCY_FIRST_US << i;
+
+        seen += l->buckets[i];
+        if (seen * 100 >= l->count * percent)
+            return bound < l->longest_us ? bound : l->longest_us;
+    }
+    return l->longest_us;
+}
+
+const char *ctl_time_text(uint64_t us, char *room, size_t size)
+{
+    if (us < 1000)
+        snprintf(room, size, "%" PRIu64 " us", us);
+    else if (us < 1000000)
+        snprintf(room, size, "%.1f ms", (double)us / 1e3);
+    else
+        snprintf(room, size, "%.1f s", (double)us / 1e6);
+    return room;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports of the daemon (PROTOCOL.md), and what their lines say.
+ */
+#ifndef FP_CTL_REPORT_H
+#define FP_CTL_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/ctl.h"
+#include "admin/latency.h"
+
+/* The whole report, terminated, the caller's to free; NULL after saying why not, *rc_r
+ * being what to return then.  name is for that message. */
+char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
+                 enum ctl_exit *rc_r);
+
+/* Reads several into *text each, until one cannot be had; the rest stays NULL. */
+struct ctl_part {
+    enum fp_report what;
+    char **text;
+};
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n);
+
+/* Takes the next line off, without its end; NULL: there is none. */
+char *ctl_next_line(char **text);
+/* Cuts a line at its blanks into up to n words; how many there are. */
+size_t ctl_words(char *line, char **words, size_t n);
+
+/* The value of a counter, or of a key that is a number; 0: there is none. */
+uint64_t ctl_value(const char *report, const char *name);
+/* The same of one that is a word, in room; false: there is none. */
+bool ctl_word(const char *report, const char *name, char *room, size_t size);
+
+struct ctl_mount {
+    const char *point, *type, *watch;   /* in the line that was cut */
+    uint64_t ttl_ms, stale_ms;
+    bool out;                           /* of service */
+};
+bool ctl_parse_mount(char *line, struct ctl_mount *m);
+
+struct ctl_latency {
+    const char *point;
+    uint64_t count, sum_us, longest_us;
+    uint64_t buckets[FP_LATENCY_BUCKETS];
+};
+bool ctl_parse_latency(char *line, struct ctl_latency *l);
+
+/* The time that so many in a hundred did not exceed, as exactly as the buckets say; what
+ * is in the last bucket is as long as the longest. */
+uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);
+
+/* "840 us", "12.3 ms", "4.2 s". */
+const char *ctl_time_text(uint64_t us, char *room, size_t size);
+
+#endif

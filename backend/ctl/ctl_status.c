@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flashpachectl status: how the daemon is, on one screen.
+ */
+#include "config.h"
+#include "ctl/ctl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ctl_report.h"
+
+#define MOST_SLOW 5u
+
+struct state {
+    char *about, *stats, *mounts, *latency, *slow;
+};
+
+static void free_state(struct state *s)
+{
+    free(s->about);
+    free(s->stats);
+    free(s->mounts);
+    free(s->latency);
+    free(s->slow);
+}
+
+static enum ctl_exit read_state(const struct ctl *ctl, struct state *s)
+{
+    const struct ctl_part parts[] = {
+        { FP_REPORT_ABOUT, &s->about }, { FP_REPORT_STATS, &s->stats },
+        { FP_REPORT_MOUNTS, &s->mounts }, { FP_REPORT_LATENCY, &s->latency },
+        { FP_REPORT_SLOW, &s->slow } };
+
+    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static void print_duration(uint64_t s)
+{
+    if (s >= 86400)
+        printf("%" PRIu64 " d ", s / 86400);
+    if (s >= 3600)
+        printf("%" PRIu64 " h ", s / 3600 % 24);
+    printf("%" PRIu64 " min", s / 60 % 60);
+}
+
+static void print_about(const char *about)
+{
+    char version[64] = "?", level[32] = "?", seccomp[8] = "?";
+
+    ctl_word(about, "version", version, sizeof(version));
+    ctl_word(about, "log_level", level, sizeof(level));
+    ctl_word(about, "seccomp", seccomp, sizeof(seccomp));
+    printf("flashpached  %s, process %" PRIu64 " of user %" PRIu64 ", up ", version,
+           ctl_value(about, "pid"), ctl_value(about, "uid"));
+    print_duration(ctl_value(about, "uptime_s"));
+    printf(", log_level %s, seccomp %s\n", level, seccomp);
+}
+
+static double share(uint64_t part, uint64_t all)
+{
+    return all > 0 ? 100. * (double)part / (double)all : 0.;
+}
+
+static void print_questions(const char *stats)
+{
+    const uint64_t hits = ctl_value(stats, "hits"), misses = ctl_value(stats, "misses");
+    const uint64_t joined = ctl_value(stats, "joined"), all = hits + misses + joined;
+
+    printf("questions    %" PRIu64 ": %.1f %% hits, %.1f %% misses, %.1f %% joined; %" PRIu64
+           " without answer, %" PRIu64 " stale\n", all, share(hits, all), share(misses, all),
+           share(joined, all), ctl_value(stats, "unanswered"), ctl_value(stats, "stale"));
+}
+
+static void print_cache(const char *stats)
+{
+    printf("cache        %" PRIu64 " files (%" PRIu64 " by content), %" PRIu64 " directories (%"
+           PRIu64 " open), %" PRIu64 " absent; %" PRIu64 " evicted\n", ctl_value(stats, "files"),
+           ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
+           ctl_value(stats, "places"), ctl_value(stats, "absent"), ctl_value(stats, "evictions"));
+    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64
+           " KiB in all\n", ctl_value(stats, "bytes") / 1024,
+           ctl_value(stats, "content_bytes") / 1024, ctl_value(stats, "resident_bytes") / 1024);
+}
+
+static void print_changes(const char *stats)
+{
+    static const struct { const char *name, *text; } sources[] = {
+        { "invalidated_inotify", "inotify" }, { "invalidated_fanotify", "fanotify" },
+        { "invalidated_unwatched", "ended watches" }, { "invalidated_lost", "lost events" },
+        { "invalidated_mounts", "mounts" }, { "invalidated_purge", "purge" },
+        { "invalidated_ttl", "time" } };
+
+    printf("invalidated ");
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+        printf("%s %" PRIu64 " by %s", i > 0 ? "," : "", ctl_value(stats, sources[i].name),
+               sources[i].text);
+    printf("; %" PRIu64 " watches\n", ctl_value(stats, "watches"));
+}
+
+static void print_helpers(const char *stats, const char *about)
+{
+    printf("helpers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64
+           " walks waiting; %" PRIu64 " timeouts, %" PRIu64 " deaths\n",
+           ctl_value(stats, "helpers"), ctl_value(about, "helpers_wanted"),
+           ctl_value(stats, "running"), ctl_value(stats, "queued"), ctl_value(stats, "timeouts"),
+           ctl_value(stats, "deaths"));
+    printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused, %" PRIu64 " displaced\n",
+           ctl_value(stats, "connections"), ctl_value(about, "max_connections"),
+           ctl_value(stats, "refused"), ctl_value(stats, "displaced"));
+}
+
+static void print_out_of_service(char *mounts)
+{
+    struct ctl_mount m;
+    char *line;
+
+    while ((line = ctl_next_line(&mounts)) != NULL) {
+        if (ctl_parse_mount(line, &m) && m.out)
+            printf("OUT OF SERVICE: the %s file system at %s does not answer\n", m.type, m.point);
+    }
+}
+
+void ctl_print_slow(FILE *to, char *report, unsigned most)
+{
+    char *line, *words[7], room[32], call[32];
+
+    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
+        if (ctl_words(line, words, 7) != 7)
+            continue;
+        fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
+                ctl_time_text(strtoull(words[1], NULL, 10), room, sizeof(room)), words[2],
+                ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
+                (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
+    }
+}
+
+static void print_state(const struct state *s)
+{
+    print_about(s->about);
+    print_questions(s->stats);
+    print_cache(s->stats);
+    print_changes(s->stats);
+    print_helpers(s->stats, s->about);
+    print_out_of_service(s->mounts);
+    putchar('\n');
+    ctl_print_latency(s->latency);
+    if (s->slow[0] == '\0')
+        return;
+    puts("\nthe longest lookups of the last minute:");
+    ctl_print_slow(stdout, s->slow, MOST_SLOW);
+}
+
+enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
+{
+    struct state s;
+    enum ctl_exit rc;
+
+    (void)argv;
+    if (argc > 1)
+        return ctl_misused("status takes nothing more");
+    rc = read_state(ctl, &s);
+    if (rc == CTL_DONE)
+        print_state(&s);
+    free_state(&s);
+    return rc;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flashpachectl warm: asks the daemon for each path of a list, so that it has
+ * looked at it before a request comes.
+ */
+#include "config.h"
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/client.h"
+#include "common/answer.h"
+#include "common/packet.h"
+
+struct counts {
+    uint64_t found, absent, failed;
+};
+
+/* What the whole path is; the last step tells. */
+static fp_status outcome(const struct fp_answer *a, size_t path_len)
+{
+    const struct fp_step *last;
+
+    if (a->status != FP_OK)
+        return a->status;
+    last = &a->steps[a->n_steps - 1];
+    if (last->status != FP_OK)
+        return last->status;
+    if (last->target_status != FP_OK)
+        return last->target_status;
+    return last->end == path_len ? FP_OK : FP_NOTDIR;
+}
+
+static void note_outcome(struct counts *n, const char *path, fp_status st)
+{
+    if (st == FP_OK) {
+        n->found++;
+    } else if (st == FP_ABSENT || st == FP_NOTDIR) {
+        n->absent++;
+    } else {
+        n->failed++;
+        ctl_complain("%s: %s", path, fp_status_text(st));
+    }
+}
+
+/* One line of the list, without its line end.  Not FP_OK: nobody answered. */
+static fp_status warm_one(const struct ctl *ctl, const char *line,
+                          const struct fp_names *names, struct counts *n)
+{
+    static struct fp_answer a;
+    char path[FP_MAX_PATH + 1];
+    fp_status st;
+
+    if (!ctl_absolute(line, path)) {
+        n->failed++;
+        return FP_OK;
+    }
+    st = fp_client_lookup(ctl->client, path, strlen(path), names, &a, NULL);
+    if (st != FP_OK)
+        return st;
+    note_outcome(n, path, outcome(&a, strlen(path)));
+    fp_close(&a.fd);
+    return FP_OK;
+}
+
+static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names,
+                          struct counts *n)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t len;
+    fp_status st = FP_OK;
+
+    while (st == FP_OK && (len = getline(&line, &room, list)) != -1) {
+        if (len > 0 && line[len - 1] == '\n')
+            line[--len] = '\0';
+        if (len == 0)
+            continue;
+        if (strlen(line) == (size_t)len) {
+            st = warm_one(ctl, line, names, n);
+        } else {
+            n->failed++;
+            ctl_complain("%s: a NUL byte follows: it is no path", line);
+        }
+    }
+    free(line);
+    return st;
+}
+
+static enum ctl_exit warm_from(const struct ctl *ctl, const char *file,
+                               const struct fp_names *names)
+{
+    const bool is_stdin = strcmp(file, "-") == 0;
+    FILE *list = is_stdin ? stdin : fopen(file, "re");
+    struct counts n = { 0, 0, 0 };
+    bool bad;
+    fp_status st;
+
+    if (list == NULL) {
+        ctl_complain("cannot open the list of paths %s: %s", file, strerror(errno));
+        return CTL_FAILED;
+    }
+    st = warm_all(ctl, list, names, &n);
+    bad = st == FP_OK && ferror(list) != 0;
+    if (bad)
+        ctl_complain("cannot read the list of paths %s: %s", file, strerror(errno));
+    if (!is_stdin)
+        fclose(list);
+    printf("%" PRIu64 " found, %" PRIu64 " absent, %" PRIu64 " failed\n", n.found, n.absent,
+           n.failed);
+    if (st != FP_OK)
+        return ctl_no_daemon(ctl, st);
+    return bad || n.failed > 0 ? CTL_FAILED : CTL_DONE;
+}
+
+enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
+{
+    struct fp_names names;
+
+    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input",
+                        &names))
+        return CTL_USAGE;
+    return warm_from(ctl, argv[optind], &names);
+}

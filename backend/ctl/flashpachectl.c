@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flashpachectl: what an operator asks of the daemon.  docs/flashpachectl.md
+ * explains every command.
+ */
+#include "config.h"
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/client.h"
+#include "conf/conf.h"
+#include "ctl/ctl_path.h"
+#include "ctl/ctl_report.h"
+#include "common/log.h"
+
+#define DEFAULT_TIMEOUT_MS 5000
+#define MOST_TIMEOUT_MS    600000
+
+struct arguments {
+    const char *socket, *conf;     /* NULL: not given */
+    uint32_t timeout_ms;
+};
+
+/* ---- messages ---- */
+
+static void usage(FILE *out)
+{
+    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
+          "Asks flashpached to forget, to look, to tell about itself.\n\n"
+          "  status                   how it is, on one screen\n"
+          "  check                    is everything in place?\n"
+          "  top [-n TIMES] [-d SECONDS]\n"
+          "                           hot paths, slow lookups and mounts, again and again\n"
+          "  stats [--json | --prometheus | --latency]\n"
+          "                           counters; or how long lookups take, for each mount\n"
+          "  mounts                   file systems, and how changes on them are noticed\n"
+          "  lookup [--access-file NAME]... PATH\n"
+          "                           what the daemon answers, step by step\n"
+          "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
+          "          [--links follow|owner|none] PATH|URL\n"
+          "                           what stock httpd would ask the file system, and what\n"
+          "                           the daemon knows of it\n"
+          "  purge PATH...            forget these paths\n"
+          "  purge --tree DIR...      forget these and everything below them\n"
+          "  purge --all              forget everything\n"
+          "  warm [--access-file NAME]... FILE\n"
+          "                           look at the paths in FILE, one a line (-: standard\n"
+          "                           input), and at the files of that name (.htaccess)\n"
+          "                           in the directories above them\n"
+          "  switch [--force] LINK TARGET\n"
+          "                           let the symbolic link lead to TARGET, and forget\n"
+          "                           what was below it; --force: even to what is absent\n"
+          "  log-level LEVEL          error, warning, info or debug, until the configuration\n"
+          "                           is reread\n\n"
+          "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
+          "  -c, --config FILE        take the socket from the daemon's configuration\n"
+          "  -T, --timeout MS         how long one question may take (5000)\n"
+          "  -V, --version            print the version and exit\n"
+          "  -h, --help               print this and exit\n\n"
+          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n", out);
+}
+
+void ctl_complain(const char *format, ...)
+{
+    va_list ap;
+
+    fputs("flashpachectl: ", stderr);
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+enum ctl_exit ctl_misused(const char *what)
+{
+    if (what != NULL)
+        ctl_complain("%s", what);
+    fputs("Try flashpachectl --help.\n", stderr);
+    return CTL_USAGE;
+}
+
+enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
+{
+    if (why == FP_DENIED)
+        ctl_complain("what listens at %s is run by another user and not trusted: run this "
+                     "as the daemon's user or as root", ctl->socket);
+    else if (why == FP_CLOSED && access(ctl->socket, W_OK) == -1)
+        ctl_complain("cannot reach flashpached at %s: %s; is it running, with this socket "
+                     "(-s, -c), and is this its user or root?", ctl->socket, strerror(errno));
+    else if (why == FP_CLOSED)
+        ctl_complain("flashpached does not listen at %s, or serves other users only: is it "
+                     "running, and is this its user or root?", ctl->socket);
+    else if (why == FP_TIMEOUT)
+        ctl_complain("flashpached at %s did not answer in time: -T allows more", ctl->socket);
+    else
+        ctl_complain("no answer from flashpached at %s: %s; are both of one release?",
+                     ctl->socket, fp_status_text(why));
+    return CTL_NO_DAEMON;
+}
+
+/* ---- what commands are made of ---- */
+
+bool ctl_absolute(const char *path, char *room)
+{
+    char dir[PATH_MAX];
+
+    if (getcwd(dir, sizeof(dir)) == NULL) {
+        if (path[0] != '/') {
+            ctl_complain("%s: cannot tell the working directory: %s", path, strerror(errno));
+            return false;
+        }
+        strcpy(dir, "/");
+    }
+    if (ctl_path_normalise(dir, path, room))
+        return true;
+    ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
+    return false;
+}
+
+bool ctl_add_name(struct fp_names *names, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (!fp_name_is_single(name, len)) {
+        ctl_complain("\"%s\" is no name of a file: give it as in AccessFileName", name);
+        return false;
+    }
+    if (names->n == FP_MAX_NAMES) {
+        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES,
+                     FP_MAX_NAMES);
+        return false;
+    }
+    names->list[names->n].name = name;
+    names->list[names->n++].len = len;
+    return true;
+}
+
+bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names)
+{
+    static const struct option options[] = {
+        { "access-file", required_argument, NULL, 'a' },
+        { NULL, 0, NULL, 0 }
+    };
+    int c;
+
+    names->n = 0;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c != 'a' || !ctl_add_name(names, optarg)) {
+            ctl_misused(NULL);
+            return false;
+        }
+    }
+    if (optind + 1 != argc) {
+        ctl_misused(wants);
+        return false;
+    }
+    if (names->n == 0)
+        ctl_add_name(names, CTL_ACCESS_FILE);
+    return true;
+}
+
+enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
+                        uint64_t *count)
+{
+    static uint8_t room[FP_MAX_FRAME];
+    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope,
+                                         .path = path, .path_len = strlen(path) };
+    struct fp_done done;
+    fp_status st = fp_client_control(ctl->client, &question, &done, room);
+
+    if (st != FP_OK)
+        return ctl_no_daemon(ctl, st);
+    *count += done.count;
+    if (done.status == FP_OK)
+        return CTL_DONE;
+    ctl_complain("%s was not forgotten: %s", path, fp_status_text(done.status));
+    return CTL_FAILED;
+}
+
+/* ---- purge ---- */
+
+static enum ctl_exit purge_all(const struct ctl *ctl)
+{
+    uint64_t count = 0;
+    enum ctl_exit rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
+
+    if (rc == CTL_DONE)
+        printf("%" PRIu64 " entries forgotten\n", count);
+    return rc;
+}
+
+static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, char **paths)
+{
+    char path[FP_MAX_PATH + 1];
+    enum ctl_exit rc = CTL_DONE, one;
+    uint64_t count = 0;
+
+    for (; *paths != NULL; paths++) {
+        one = ctl_absolute(*paths, path) ? ctl_purge(ctl, scope, path, &count) : CTL_FAILED;
+        if (one == CTL_NO_DAEMON)
+            return one;
+        if (one != CTL_DONE)
+            rc = one;
+    }
+    printf("%" PRIu64 " entries forgotten\n", count);
+    return rc;
+}
+
+static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "tree", no_argument, NULL, 't' },
+        { "all", no_argument, NULL, 'a' },
+        { NULL, 0, NULL, 0 }
+    };
+    enum fp_scope scope = FP_SCOPE_PATH;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (scope != FP_SCOPE_PATH)
+            return ctl_misused("purge takes one of --tree and --all");
+        if (c != 't' && c != 'a')
+            return ctl_misused(NULL);
+        scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
+    }
+    if (scope == FP_SCOPE_ALL)
+        return optind == argc ? purge_all(ctl) : ctl_misused("purge --all takes no path");
+    if (optind == argc)
+        return ctl_misused("purge takes paths, or --all");
+    return purge_paths(ctl, scope, argv + optind);
+}
+
+/* ---- reports ---- */
+
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name)
+{
+    enum ctl_exit rc;
+    char *text = ctl_report(ctl, what, name, &rc);
+
+    if (text != NULL)
+        fputs(text, stdout);
+    free(text);
+    return rc;
+}
+
+static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
+{
+    if (argc > 1)
+        return ctl_misused("mounts takes nothing more");
+    return ctl_print_report(ctl, FP_REPORT_MOUNTS, argv[0]);
+}
+
+/* ---- the log's level ---- */
+
+static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
+{
+    static uint8_t room[FP_MAX_FRAME];
+    const int level = argc == 2 ? fp_log_level_parse(argv[1]) : -1;
+    const struct fp_control question = { .op = FP_CONTROL_LOG, .level = (unsigned)level };
+    struct fp_done done;
+    fp_status st;
+
+    if (level == -1)
+        return ctl_misused("log-level takes one of error, warning, info and debug");
+    st = fp_client_control(ctl->client, &question, &done, room);
+    if (st != FP_OK)
+        return ctl_no_daemon(ctl, st);
+    if (done.status == FP_OK)
+        return CTL_DONE;
+    ctl_complain("the level of the log stays: %s", fp_status_text(done.status));
+    return CTL_FAILED;
+}
+
+/* ---- the command line ---- */
+
+static const struct {
+    const char *name;
+    enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
+} commands[] = {
+    { "purge", purge },
+    { "warm", ctl_warm },
+    { "switch", ctl_switch },
+    { "lookup", ctl_lookup },
+    { "explain", ctl_explain },
+    { "mounts", mounts },
+    { "stats", ctl_stats },
+    { "status", ctl_status },
+    { "top", ctl_top },
+    { "check", ctl_check },
+    { "log-level", log_level },
+};
+
+static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, argv[0]) == 0) {
+            optind = 0;        /* a new command line for getopt */
+            return commands[i].run(ctl, argc, argv);
+        }
+    }
+    ctl_complain("unknown command: %s", argv[0]);
+    return ctl_misused(NULL);
+}
+
+static bool parse_timeout(const char *text, uint32_t *ms_r)
+{
+    char *end;
+    unsigned long v;
+
+    errno = 0;
+    v = strtoul(text, &end, 10);
+    *ms_r = (uint32_t)v;
+    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1
+        && v <= MOST_TIMEOUT_MS)
+        return true;
+    ctl_complain("--timeout %s: use 1 to %d milliseconds", text, MOST_TIMEOUT_MS);
+    return false;
+}
+
+static bool parse_arguments(struct arguments *a, int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "socket", required_argument, NULL, 's' },
+        { "config", required_argument, NULL, 'c' },
+        { "timeout", required_argument, NULL, 'T' },
+        { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 }
+    };
+    int c;
+
+    /* "+": what follows the command is the command's. */
+    while ((c = getopt_long(argc, argv, "+s:c:T:Vh", options, NULL)) != -1) {
+        switch (c) {
+        case 's': a->socket = optarg; break;
+        case 'c': a->conf = optarg; break;
+        case 'T': if (!parse_timeout(optarg, &a->timeout_ms)) return false; break;
+        case 'V': puts("flashpachectl " PACKAGE_VERSION); exit(CTL_DONE);
+        case 'h': usage(stdout); exit(CTL_DONE);
+        default: return false;
+        }
+    }
+    if (a->socket != NULL && a->conf != NULL)
+        ctl_complain("give the socket or the configuration, not both");
+    else if (optind == argc)
+        ctl_complain("no command");
+    else
+        return true;
+    return false;
+}
+
+/* The service's, or that of a daemon that httpd started on Debian, or on Fedora. */
+static const char *usual_socket(void)
+{
+    static const char *const places[] = { FP_DEFAULT_SOCKET,
+                                          "/run/apache2/flashpache/flashpached.sock",
+                                          "/run/httpd/flashpache/flashpached.sock" };
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if (access(places[i], F_OK) == 0)
+            return places[i];
+    }
+    return places[0];
+}
+
+/*
+ * Root asks a daemon that is not root's.  The socket lies in a directory that
+ * only the daemon's user can write to: whose directory it is may have put it
+ * there.
+ */
+static void trust_owner(struct fp_client *client, const char *socket_path)
+{
+    char copy[FP_MAX_PATH + 1];
+    struct stat st;
+
+    if (geteuid() != 0)
+        return;
+    snprintf(copy, sizeof(copy), "%s", socket_path);
+    if (stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        fp_client_trust(client, st.st_uid);
+}
+
+static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
+{
+    enum ctl_exit rc;
+
+    ctl->client = fp_client_create(ctl->socket, a->timeout_ms, 1);
+    if (ctl->client == NULL) {
+        ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
+        return CTL_USAGE;
+    }
+    trust_owner(ctl->client, ctl->socket);
+    rc = run(ctl, argc, argv);
+    fp_client_destroy(&ctl->client);
+    if (fflush(stdout) == EOF || ferror(stdout)) {
+        ctl_complain("cannot write to standard output: %s", strerror(errno));
+        return rc != CTL_DONE ? rc : CTL_FAILED;
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = { .timeout_ms = DEFAULT_TIMEOUT_MS };
+    struct ctl ctl = { .socket = usual_socket() };
+    struct fp_conf *conf = NULL;
+    enum ctl_exit rc;
+
+    if (!parse_arguments(&a, argc, argv))
+        return ctl_misused(NULL);
+    if (a.conf != NULL) {
+        conf = fp_conf_load(a.conf, NULL, 0);
+        if (conf == NULL)
+            return CTL_USAGE;
+        ctl.socket = conf->socket;
+        ctl.conf = a.conf;
+        ctl.ttl_ms = conf->ttl_ms;
+    } else if (a.socket != NULL) {
+        ctl.socket = a.socket;
+    }
+    rc = run_with(&ctl, &a, argc - optind, argv + optind);
+    fp_conf_destroy(&conf);
+    return (int)rc;
+}

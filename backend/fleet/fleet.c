@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fleet/fleet.h"
+
+#include <ev.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "fleet/fleet_link.h"
+#include "fleet/fleet_message.h"
+#include "fleet/fleet_queue.h"
+#include "common/log.h"
+#include "common/clock.h"
+
+#define MAX_QUEUE        1024     /* messages that wait for Redis */
+#define MAX_SENT         64       /* that it has not stored yet */
+#define TICK_SECONDS     0.01     /* what is told within it is told once ... */
+#define TICK_MESSAGES    10u      /* ... and in each so many leave */
+#define REST_SECONDS     0.01     /* between two looks at the stream */
+#define LOOK_ENTRIES     "129"    /* the last one seen, and those after it */
+#define BLOCK_MS         "5000"   /* then it is looked whether the last one is still there */
+/* What is obeyed in a second; more is one "everything", at most one a second too.  A
+ * tree is a look at all entries of the cache. */
+#define SECOND_MS        1000u
+#define MAX_PATHS        1000u
+#define MAX_TREES        20u
+#define KEY_SIZE         96
+#define NUMBER_SIZE      24
+
+struct fp_fleet {
+    struct ev_loop *loop;
+    const struct fp_fleet_settings *settings;
+    const struct fp_monitor *monitor;
+    fp_fleet_forget *forget;
+    void *ctx;
+    struct fp_fleet_link *reads, *writes;   /* one waits for others' messages */
+    struct fp_fleet_queue *queue;
+    ev_timer tick, rest, everything;
+    char sender[FP_FLEET_SENDER + 1];
+    char key[KEY_SIZE];                     /* of the stream */
+    char most[NUMBER_SIZE];                 /* entries in it */
+    char last[FP_MAX_STREAM_ID + 1];        /* entry seen; "": begin anew */
+    unsigned skip;                          /* answers that only say that it is time to look */
+    uint64_t second_ms, everything_ms;      /* since when is counted; the last time */
+    unsigned paths, trees;                  /* obeyed in this second */
+    bool said;                              /* that it is away, since it was there */
+    struct fp_fleet_counts counts;
+};
+
+static struct fp_fleet_word word(const char *text)
+{
+    return (struct fp_fleet_word){ text, strlen(text) };
+}
+
+/* XADD of one message. */
+static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_fleet_message *m)
+{
+    char text[FP_MAX_FLEET_MESSAGE];
+    size_t len;
+
+    m->sender = f->sender;
+    len = fp_fleet_message_write(text, m);
+    const struct fp_fleet_word words[] = {
+        word("XADD"), word(f->key), word("MAXLEN"), word("~"), word(f->most), word("*"),
+        word(FP_FLEET_VERSION), { text, len },
+    };
+    fp_fleet_link_ask(link, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* ---- obeying ---- */
+
+static void forget_everything(struct fp_fleet *f)
+{
+    ev_timer_stop(f->loop, &f->everything);
+    f->everything_ms = fp_now_ms();
+    for (const char *const *root = f->settings->roots; *root != NULL; root++)
+        f->forget(f->ctx, *root, strlen(*root), true);
+}
+
+static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    forget_everything(timer->data);
+}
+
+/* Now, or when a second has passed since the last time. */
+static void owe_everything(struct fp_fleet *f)
+{
+    const uint64_t past = fp_now_ms() - f->everything_ms;
+
+    if (ev_is_active(&f->everything))
+        return;
+    if (past >= SECOND_MS) {
+        forget_everything(f);
+        return;
+    }
+    ev_timer_set(&f->everything, (double)(SECOND_MS - past) / 1e3, 0.);
+    ev_timer_start(f->loop, &f->everything);
+}
+
+static bool may_forget(struct fp_fleet *f, bool tree)
+{
+    const uint64_t now = fp_now_ms();
+
+    if (now - f->second_ms >= SECOND_MS) {
+        f->second_ms = now;
+        f->paths = f->trees = 0;
+    }
+    return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
+}
+
+static void obey(struct fp_fleet *f, const struct fp_fleet_message *m)
+{
+    const bool tree = m->op == FP_FLEET_TREE;
+
+    f->counts.obeyed++;
+    if (m->op == FP_FLEET_ALL || !may_forget(f, tree))
+        owe_everything(f);
+    else
+        f->forget(f->ctx, m->path, m->path_len, tree);
+}
+
+static void drop(struct fp_fleet *f, const char *id, const char *why)
+{
+    f->counts.dropped++;
+    fp_log(FP_LOG_WARNING, 62, "fleet: entry %s of the stream %s is not obeyed: %s", id, f->key,
+           why);
+}
+
+static void take_message(struct fp_fleet *f, const char *id, const char *text, size_t len)
+{
+    struct fp_fleet_message m;
+
+    if (!fp_fleet_message_read(text, len, &m)) {
+        drop(f, id, "it is no message of this version");
+        return;
+    }
+    if (memcmp(m.sender, f->sender, FP_FLEET_SENDER) == 0)
+        return;
+    f->counts.received++;
+    if (m.op == FP_FLEET_JOIN)
+        return;
+    if (m.path == NULL || fp_fleet_has(f->settings->roots, m.path, m.path_len))
+        obey(f, &m);
+    else
+        drop(f, id, "its path is not in the fleet's roots");
+}
+
+/* ---- reading ---- */
+
+static bool is_text(const redisReply *r)
+{
+    return r->type == REDIS_REPLY_STRING;
+}
+
+static bool keep_last(struct fp_fleet *f, const redisReply *id)
+{
+    if (!is_text(id) || !fp_fleet_is_id(id->str, (size_t)id->len))
+        return false;
+    memcpy(f->last, id->str, (size_t)id->len);
+    f->last[id->len] = '\0';
+    return true;
+}
+
+/* Its id, which is the last one seen then; NULL: this is no entry. */
+static const redisReply *entry_id(const redisReply *entry)
+{
+    if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2
+        || entry->element[1]->type != REDIS_REPLY_ARRAY || !is_text(entry->element[0]))
+        return NULL;
+    return entry->element[0];
+}
+
+static bool take_entry(struct fp_fleet *f, const redisReply *entry)
+{
+    const redisReply *id = entry_id(entry), *fields;
+
+    if (id == NULL || !keep_last(f, id))
+        return false;
+    fields = entry->element[1];
+    if (fields->elements == 2 && is_text(fields->element[0]) && is_text(fields->element[1])
+        && strcmp(fields->element[0]->str, FP_FLEET_VERSION) == 0)
+        take_message(f, f->last, fields->element[1]->str, (size_t)fields->element[1]->len);
+    else
+        drop(f, f->last, "it is no message of this version");
+    return true;
+}
+
+/* Begins anew, at an entry of our own. */
+static void join(struct fp_fleet *f)
+{
+    struct fp_fleet_message m = { .op = FP_FLEET_JOIN };
+
+    f->last[0] = '\0';
+    store(f, f->reads, &m);
+}
+
+/* Waits for an entry after the last one if wait is set, then reads from the last one on. */
+static void look(struct fp_fleet *f, bool wait)
+{
+    const struct fp_fleet_word block[] = {
+        word("XREAD"), word("COUNT"), word("1"), word("BLOCK"), word(BLOCK_MS),
+        word("STREAMS"), word(f->key), word(f->last),
+    };
+    const struct fp_fleet_word read[] = {
+        word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"),
+        word(LOOK_ENTRIES),
+    };
+
+    f->skip = wait;
+    if (wait)
+        fp_fleet_link_ask(f->reads, block, sizeof(block) / sizeof(block[0]));
+    fp_fleet_link_ask(f->reads, read, sizeof(read) / sizeof(read[0]));
+}
+
+static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    look(timer->data, true);
+}
+
+static void say_connected(struct fp_fleet *f)
+{
+    if (f->counts.connected)
+        return;
+    fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
+    f->counts.connected = 1;
+    f->said = false;
+}
+
+/* The stream is as it should be: the next look comes in a moment. */
+static void look_again(struct fp_fleet *f)
+{
+    say_connected(f);
+    ev_timer_set(&f->rest, REST_SECONDS, 0.);
+    ev_timer_start(f->loop, &f->rest);
+}
+
+static bool joined(struct fp_fleet *f, const redisReply *id)
+{
+    if (!keep_last(f, id))
+        return false;
+    owe_everything(f);
+    look_again(f);
+    return true;
+}
+
+static bool is_last(const struct fp_fleet *f, const redisReply *entry)
+{
+    const redisReply *id = entry_id(entry);
+
+    return id != NULL && strcmp(id->str, f->last) == 0;
+}
+
+static bool on_read(void *ctx, const redisReply *r)
+{
+    struct fp_fleet *f = ctx;
+
+    if (f->last[0] == '\0')
+        return joined(f, r);
+    if (f->skip > 0) {
+        f->skip--;
+        return true;
+    }
+    if (r->type != REDIS_REPLY_ARRAY)
+        return false;
+    if (r->elements == 0 || !is_last(f, r->element[0])) {
+        f->counts.lost++;
+        fp_log(FP_LOG_WARNING, 63, "fleet: entry %s is not in the stream %s any more: everything "
+               "in the fleet's roots is forgotten; if this comes often raise stream_max", f->last,
+               f->key);
+        join(f);
+        return true;
+    }
+    for (size_t i = 1; i < r->elements; i++) {
+        if (!take_entry(f, r->element[i]))
+            return false;
+    }
+    look_again(f);
+    return true;
+}
+
+static void on_reads(void *ctx)
+{
+    struct fp_fleet *f = ctx;
+
+    if (f->last[0] == '\0')
+        join(f);
+    else
+        look(f, false);
+}
+
+static void say_away(struct fp_fleet *f, const char *why)
+{
+    if (!f->said)
+        fp_log(FP_LOG_WARNING, 61, "fleet: no connection to %s: %s; until there is one, what "
+               "other machines change is seen after its TTL", f->settings->url, why);
+    f->said = true;
+}
+
+static void on_reads_lost(void *ctx, const char *why)
+{
+    struct fp_fleet *f = ctx;
+
+    ev_timer_stop(f->loop, &f->rest);
+    f->counts.connected = 0;
+    say_away(f, why);
+}
+
+/* ---- writing ---- */
+
+static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_fleet *f = timer->data;
+    struct fp_fleet_message m;
+
+    (void)events;
+    for (unsigned i = 0; i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT
+             && fp_fleet_queue_send(f->queue, &m); i++)
+        store(f, f->writes, &m);
+    if (fp_fleet_queue_waiting(f->queue) == 0)
+        ev_timer_stop(loop, timer);
+}
+
+static void begin_ticking(struct fp_fleet *f)
+{
+    if (fp_fleet_link_is_ready(f->writes) && fp_fleet_queue_waiting(f->queue) > 0
+        && !ev_is_active(&f->tick))
+        ev_timer_again(f->loop, &f->tick);
+}
+
+static void on_writes(void *ctx)
+{
+    begin_ticking(ctx);
+}
+
+static bool on_stored(void *ctx, const redisReply *r)
+{
+    struct fp_fleet *f = ctx;
+
+    if (!is_text(r) || fp_fleet_queue_sent(f->queue) == 0)
+        return false;
+    fp_fleet_queue_stored(f->queue);
+    f->counts.published++;
+    return true;
+}
+
+static void on_writes_lost(void *ctx, const char *why)
+{
+    struct fp_fleet *f = ctx;
+
+    ev_timer_stop(f->loop, &f->tick);
+    fp_fleet_queue_resend(f->queue);
+    say_away(f, why);
+}
+
+void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree)
+{
+    if (f == NULL)
+        return;
+    if (fp_fleet_has(f->settings->roots, path, len)) {
+        fp_fleet_queue_add(f->queue, tree ? FP_FLEET_TREE : FP_FLEET_PATH, path, len);
+    } else if (tree) {
+        for (const char *const *root = f->settings->roots; *root != NULL; root++) {
+            const size_t n = strlen(*root);
+
+            if (fp_path_common_len(path, len, *root, n) == len)
+                fp_fleet_queue_add(f->queue, FP_FLEET_TREE, *root, n);
+        }
+    }
+    begin_ticking(f);
+}
+
+/* ---- start and end ---- */
+
+static bool make_sender(struct fp_fleet *f)
+{
+    uint64_t number;
+
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return false;
+    snprintf(f->sender, sizeof(f->sender), "%016" PRIx64, number);
+    return true;
+}
+
+static bool make_parts(struct fp_fleet *f)
+{
+    static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
+    static const struct fp_fleet_link_ops write_ops = { on_writes, on_stored, on_writes_lost };
+
+    f->queue = fp_fleet_queue_create(MAX_QUEUE);
+    f->reads = fp_fleet_link_create(f->loop, f->settings, f->monitor, &read_ops, f);
+    f->writes = fp_fleet_link_create(f->loop, f->settings, f->monitor, &write_ops, f);
+    return f->queue != NULL && f->reads != NULL && f->writes != NULL && make_sender(f);
+}
+
+struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
+                                 void *ctx)
+{
+    struct fp_fleet *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return NULL;
+    f->loop = loop;
+    f->settings = settings;
+    f->monitor = monitor;
+    f->forget = forget;
+    f->ctx = ctx;
+    snprintf(f->key, sizeof(f->key), "flashpache:%s", settings->name);
+    snprintf(f->most, sizeof(f->most), "%ld", settings->stream_max);
+    ev_timer_init(&f->tick, on_tick, 0., TICK_SECONDS);
+    ev_init(&f->rest, on_rested);
+    ev_init(&f->everything, on_everything);
+    f->tick.data = f->rest.data = f->everything.data = f;
+    if (!make_parts(f))
+        fp_fleet_destroy(&f);
+    return f;
+}
+
+void fp_fleet_destroy(struct fp_fleet **fp)
+{
+    struct fp_fleet *f = *fp;
+
+    *fp = NULL;
+    if (f == NULL)
+        return;
+    ev_timer_stop(f->loop, &f->tick);
+    ev_timer_stop(f->loop, &f->rest);
+    ev_timer_stop(f->loop, &f->everything);
+    fp_fleet_link_destroy(&f->reads);
+    fp_fleet_link_destroy(&f->writes);
+    fp_fleet_queue_destroy(&f->queue);
+    free(f);
+}
+
+struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f)
+{
+    return f != NULL ? f->counts : (struct fp_fleet_counts){ 0 };
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fleet/fleet_link.h"
+
+#include <ev.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "fleet/fleet.h"
+#include "privsep/monitor.h"
+#include "common/packet.h"
+
+#define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */
+#define FIRST_PAUSE      0.1      /* seconds before the second attempt, doubled for each */
+#define LAST_PAUSE       30.
+#define MAX_PASSWORD     512
+#define MAX_WORDS        10
+#define MAX_WHY          200
+/* Bytes that may come without a whole answer among them: the most that one is made of. */
+#define MAX_UNANSWERED   (1u << 20)
+#define READ_SIZE        16384    /* of hiredis, at a time */
+#define MAX_ELEMENTS     1000     /* of one array in an answer */
+
+#if HIREDIS_MAJOR < 1
+typedef int array_size;
+#else
+typedef size_t array_size;
+#endif
+
+struct fp_fleet_link {
+    struct ev_loop *loop;
+    const struct fp_fleet_settings *settings;
+    const struct fp_monitor *monitor;
+    const struct fp_fleet_link_ops *ops;
+    void *ctx;
+    redisContext *redis;          /* NULL between attempts */
+    redisReplyObjectFunctions functions;   /* hiredis' own, but for arrays */
+    void *(*create_array)(const redisReadTask *task, array_size n);
+    ev_io readable, writable;
+    ev_timer deadline;            /* while something is asked */
+    ev_timer again;               /* until the next attempt */
+    double pause;
+    unsigned greetings;           /* answers to AUTH and SELECT that are to come */
+    size_t asked;                 /* answers that are to come, these too */
+    size_t unanswered;            /* bytes since the last answer */
+    bool ready;
+};
+
+/* ---- the end of a connection ---- */
+
+static void disconnect(struct fp_fleet_link *l)
+{
+    ev_io_stop(l->loop, &l->readable);
+    ev_io_stop(l->loop, &l->writable);
+    ev_timer_stop(l->loop, &l->deadline);
+    if (l->redis != NULL)
+        redisFree(l->redis);
+    l->redis = NULL;
+    l->ready = false;
+    l->greetings = 0;
+    l->asked = l->unanswered = 0;
+}
+
+/* Half of the pause to all of it, so that a fleet does not come back as one. */
+static double jittered(double pause)
+{
+    uint16_t n = 0;
+
+    if (getrandom(&n, sizeof(n), GRND_NONBLOCK) != sizeof(n))
+        n = UINT16_MAX;
+    return pause * (0.5 + 0.5 * n / UINT16_MAX);
+}
+
+static void lose(struct fp_fleet_link *l, const char *why)
+{
+    char text[MAX_WHY];
+
+    /* It may lie in what is given up now. */
+    snprintf(text, sizeof(text), "%s", why);
+    disconnect(l);
+    ev_timer_set(&l->again, jittered(l->pause), 0.);
+    ev_timer_start(l->loop, &l->again);
+    l->pause = l->pause * 2 < LAST_PAUSE ? l->pause * 2 : LAST_PAUSE;
+    l->ops->lost(l->ctx, text);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    lose(timer->data, "it does not answer");
+}
+
+/* ---- asking ---- */
+
+static void ask(struct fp_fleet_link *l, const struct fp_fleet_word *words, size_t n)
+{
+    const char *argv[MAX_WORDS];
+    size_t lens[MAX_WORDS];
+
+    for (size_t i = 0; i < n; i++) {
+        argv[i] = words[i].text;
+        lens[i] = words[i].len;
+    }
+    l->asked++;
+    if (!ev_is_active(&l->deadline))
+        ev_timer_again(l->loop, &l->deadline);
+    /* Out of memory: the deadline ends the connection. */
+    if (redisAppendCommandArgv(l->redis, (int)n, argv, lens) == REDIS_OK)
+        ev_io_start(l->loop, &l->writable);
+}
+
+void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *words, size_t n)
+{
+    if (l->ready)
+        ask(l, words, n);
+}
+
+/* The first line of the file, at each attempt, so that a new password needs no reload. */
+static bool read_password(const struct fp_fleet_link *l, char *room, size_t size, size_t *len_r)
+{
+    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
+    ssize_t n = fd != -1 ? read(fd, room, size - 1) : -1;
+
+    fp_close(&fd);
+    if (n <= 0)
+        return false;
+    room[n] = '\0';
+    *len_r = strcspn(room, "\r\n");
+    return *len_r > 0;
+}
+
+static bool authenticate(struct fp_fleet_link *l)
+{
+    const struct fp_fleet_settings *s = l->settings;
+    const bool named = s->user[0] != '\0';
+    char password[MAX_PASSWORD];
+    struct fp_fleet_word words[3] = { { "AUTH", 4 }, { s->user, strlen(s->user) } };
+    size_t len;
+
+    if (s->password_file[0] == '\0')
+        return true;
+    if (!read_password(l, password, sizeof(password), &len))
+        return false;
+    words[named ? 2 : 1] = (struct fp_fleet_word){ password, len };
+    ask(l, words, named ? 3 : 2);
+    explicit_bzero(password, sizeof(password));
+    return true;
+}
+
+static void become_ready(struct fp_fleet_link *l)
+{
+    l->ready = true;
+    l->ops->ready(l->ctx);
+}
+
+/* Who may come in, and into which database; a PING where there is nothing else, so
+ * that ready means that Redis has answered. */
+static void greet(struct fp_fleet_link *l)
+{
+    const struct fp_fleet_word ping = { "PING", 4 };
+    char db[16];
+    int n = snprintf(db, sizeof(db), "%u", l->settings->db);
+    const struct fp_fleet_word select[] = { { "SELECT", 6 }, { db, (size_t)n } };
+
+    if (!authenticate(l)) {
+        lose(l, "cannot read a password from password_file as the daemon's user");
+        return;
+    }
+    if (l->settings->db != 0)
+        ask(l, select, 2);
+    if (l->asked == 0)
+        ask(l, &ping, 1);
+    l->greetings = (unsigned)l->asked;
+}
+
+/* ---- what comes ---- */
+
+static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
+{
+    l->asked--;
+    l->unanswered = 0;
+    if (l->asked > 0)
+        ev_timer_again(l->loop, &l->deadline);
+    else
+        ev_timer_stop(l->loop, &l->deadline);
+    if (l->greetings == 0) {
+        l->pause = FIRST_PAUSE;
+        return l->ops->answer(l->ctx, reply);
+    }
+    if (--l->greetings == 0)
+        become_ready(l);
+    return true;
+}
+
+/* NULL: all is well; else why it is not. */
+static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, char *room)
+{
+    if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(room, MAX_WHY, "%.*s", MAX_WHY - 1, reply->str);
+        return room;
+    }
+    if (l->asked == 0)
+        return "an answer to no question";
+    return take_answer(l, reply) ? NULL : "an answer that does not fit the question";
+}
+
+static void take_replies(struct fp_fleet_link *l)
+{
+    char room[MAX_WHY];
+    const char *why = NULL;
+    void *reply = NULL;
+
+    while (why == NULL) {
+        if (redisGetReplyFromReader(l->redis, &reply) != REDIS_OK)
+            why = l->redis->errstr;
+        else if (reply == NULL)
+            return;
+        else
+            why = take_reply(l, reply, room);
+        if (reply != NULL)
+            freeReplyObject(reply);
+    }
+    lose(l, why);
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_fleet_link *l = w->data;
+    int n = 0;
+
+    (void)loop;
+    (void)events;
+    if (ioctl(l->redis->fd, FIONREAD, &n) == 0 && n > 0)
+        l->unanswered += n < READ_SIZE ? (size_t)n : READ_SIZE;
+    if (l->unanswered > MAX_UNANSWERED)
+        lose(l, "an answer is too long");
+    else if (redisBufferRead(l->redis) != REDIS_OK)
+        lose(l, l->redis->errstr);
+    else
+        take_replies(l);
+}
+
+static void on_writable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_fleet_link *l = w->data;
+    int done = 0;
+
+    (void)events;
+    if (redisBufferWrite(l->redis, &done) != REDIS_OK)
+        lose(l, l->redis->errstr);
+    else if (done)
+        ev_io_stop(loop, w);
+}
+
+/* ---- a connection ---- */
+
+/* An array that is announced takes its room at once. */
+static void *create_array(const redisReadTask *task, array_size n)
+{
+    const struct fp_fleet_link *l = task->privdata;
+
+    return n <= MAX_ELEMENTS ? l->create_array(task, n) : NULL;
+}
+
+static void bound_arrays(struct fp_fleet_link *l)
+{
+    redisReader *reader = l->redis->reader;
+
+    l->functions = *reader->fn;
+    l->create_array = l->functions.createArray;
+    l->functions.createArray = create_array;
+    reader->fn = &l->functions;
+    reader->privdata = l;
+}
+
+int fp_fleet_connect(const struct fp_fleet_settings *s)
+{
+    redisContext *redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
+                                             : redisConnectNonBlock(s->host, s->port);
+    int why = errno, fd = -1;
+
+    if (redis != NULL && redis->err == 0) {
+        fd = fcntl(redis->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        why = errno;
+    }
+    if (redis != NULL)
+        redisFree(redis);
+    errno = why;
+    return fd;
+}
+
+static void connect_now(struct fp_fleet_link *l)
+{
+    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
+
+    l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
+    if (l->redis == NULL) {
+        lose(l, strerror(errno));
+        fp_close(&fd);
+        return;
+    }
+    /* hiredis takes who comes with a connection for one who waits for it. */
+    l->redis->flags &= ~REDIS_BLOCK;
+    bound_arrays(l);
+    ev_io_set(&l->readable, l->redis->fd, EV_READ);
+    ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
+    ev_io_start(l->loop, &l->readable);
+    greet(l);
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    connect_now(timer->data);
+}
+
+struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
+                                           const struct fp_fleet_settings *settings,
+                                           const struct fp_monitor *monitor,
+                                           const struct fp_fleet_link_ops *ops, void *ctx)
+{
+    struct fp_fleet_link *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return NULL;
+    l->loop = loop;
+    l->settings = settings;
+    l->monitor = monitor;
+    l->ops = ops;
+    l->ctx = ctx;
+    l->pause = FIRST_PAUSE;
+    ev_init(&l->readable, on_readable);
+    ev_init(&l->writable, on_writable);
+    ev_init(&l->deadline, on_deadline);
+    ev_timer_init(&l->again, on_again, 0., 0.);
+    l->deadline.repeat = ANSWER_SECONDS;
+    l->readable.data = l->writable.data = l->deadline.data = l->again.data = l;
+    ev_timer_start(loop, &l->again);
+    return l;
+}
+
+void fp_fleet_link_destroy(struct fp_fleet_link **lp)
+{
+    struct fp_fleet_link *l = *lp;
+
+    *lp = NULL;
+    if (l == NULL)
+        return;
+    disconnect(l);
+    ev_timer_stop(l->loop, &l->again);
+    free(l);
+}
+
+bool fp_fleet_link_is_ready(const struct fp_fleet_link *l)
+{
+    return l->ready;
+}

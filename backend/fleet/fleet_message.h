@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemons of a fleet tell one another: one line of text each, of
+ * bounded length, in a stream that may hold anything.
+ *
+ *   SENDER path PATH     the path is to be forgotten
+ *   SENDER tree PATH     and everything below it
+ *   SENDER all           everything in the fleet's roots
+ *   SENDER join          nothing; the sender reads on from here
+ *
+ * SENDER is 16 lower-case hexadecimal digits.  A message can let a daemon
+ * forget and nothing else.
+ */
+#ifndef FP_FLEET_MESSAGE_H
+#define FP_FLEET_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/wire.h"
+
+#define FP_FLEET_VERSION     "fp1"   /* the name of a stream entry's only field */
+#define FP_FLEET_SENDER      16
+#define FP_MAX_FLEET_MESSAGE (FP_FLEET_SENDER + 6 + FP_MAX_PATH)
+#define FP_MAX_STREAM_ID     41      /* two numbers of 64 bits and "-" */
+
+enum fp_fleet_op { FP_FLEET_PATH, FP_FLEET_TREE, FP_FLEET_ALL, FP_FLEET_JOIN };
+
+struct fp_fleet_message {
+    enum fp_fleet_op op;
+    const char *sender;      /* FP_FLEET_SENDER bytes */
+    const char *path;        /* not terminated; NULL where op has none */
+    size_t path_len;
+};
+
+/* Its text, not terminated, into room for FP_MAX_FLEET_MESSAGE bytes; the length. */
+size_t fp_fleet_message_write(char *room, const struct fp_fleet_message *m);
+
+/* False unless all of the text is one message, its path in normal form.  m points into
+ * the text. */
+bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m);
+
+/* Is the path one of the roots (NULL-terminated) or below one? */
+bool fp_fleet_has(const char *const *roots, const char *path, size_t len);
+
+/* "MILLISECONDS-NUMBER", as a stream's entries are named. */
+bool fp_fleet_is_id(const char *id, size_t len);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ipc/connection.h"
+
+#include <ev.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "common/wire.h"
+
+#define HELLO_SECONDS 5.0   /* for the first frame to come */
+#define SEND_SECONDS  5.0   /* for an answer to be taken */
+
+enum state {
+    EXPECT_HELLO,
+    READY,       /* for a question */
+    ANSWERING,   /* a question is with our owner */
+    SENDING      /* an answer does not fit into the socket yet */
+};
+
+struct fp_connection {
+    struct ev_loop *loop;
+    const struct fp_connection_ops *ops;
+    void *ctx, *slot;
+    const struct fp_slots *slots;
+    bool outdated;               /* the peer got another table than that */
+    int sock;
+    enum state state;
+    ev_io readable, writable;
+    ev_timer timer;
+    uint8_t *pending;         /* the packet of state SENDING */
+    size_t pending_len;
+    int pending_fd;
+};
+
+void **fp_connection_slot(struct fp_connection *conn)
+{
+    return &conn->slot;
+}
+
+bool fp_connection_is_idle(const struct fp_connection *conn)
+{
+    return conn->state == EXPECT_HELLO || conn->state == READY;
+}
+
+static void drop_pending(struct fp_connection *conn)
+{
+    free(conn->pending);
+    conn->pending = NULL;
+    fp_close(&conn->pending_fd);
+}
+
+void fp_connection_destroy(struct fp_connection **cp)
+{
+    struct fp_connection *conn = *cp;
+
+    if (conn == NULL)
+        return;
+    *cp = NULL;
+    conn->ops->closed(conn->ctx, conn);
+    ev_io_stop(conn->loop, &conn->readable);
+    ev_io_stop(conn->loop, &conn->writable);
+    ev_timer_stop(conn->loop, &conn->timer);
+    drop_pending(conn);
+    fp_close(&conn->sock);
+    free(conn);
+}
+
+static void set_timer(struct fp_connection *conn, double seconds)
+{
+    ev_timer_stop(conn->loop, &conn->timer);
+    if (seconds > 0) {
+        ev_timer_set(&conn->timer, seconds, 0.);
+        ev_timer_start(conn->loop, &conn->timer);
+    }
+}
+
+/* The last word before the end; whether it arrives does not matter. */
+static void refuse(struct fp_connection *conn, fp_status why)
+{
+    uint8_t buf[FP_FRAME_HEADER + 2 + FP_MAX_TEXT];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if ((why == FP_PROTOCOL || why == FP_VERSION)
+        && fp_error_encode(&w, 0, why, fp_status_text(why)) == FP_OK) {
+        fp_send_packet(conn->sock, buf, w.len, -1);
+        fp_log(FP_LOG_WARNING, 30, "closing a connection: %s; do module and daemon "
+               "belong together?", fp_status_text(why));
+    }
+    fp_connection_destroy(&conn);
+}
+
+/* Keeps the packet until the peer reads; the descriptor needs a copy. */
+static fp_status hold(struct fp_connection *conn, const struct fp_writer *w, int fd)
+{
+    conn->pending = malloc(w->len);
+    if (conn->pending == NULL)
+        return FP_NOMEM;
+    memcpy(conn->pending, w->data, w->len);
+    conn->pending_len = w->len;
+    if (fd != -1) {
+        conn->pending_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (conn->pending_fd == -1)
+            return FP_SYSTEM;
+    }
+    conn->state = SENDING;
+    ev_io_start(conn->loop, &conn->writable);
+    set_timer(conn, SEND_SECONDS);
+    return FP_OK;
+}
+
+static void send_frame(struct fp_connection *conn, const struct fp_writer *w, int fd)
+{
+    fp_status st = fp_send_packet(conn->sock, w->data, w->len, fd);
+
+    conn->state = READY;
+    if (st == FP_AGAIN)
+        st = hold(conn, w, fd);
+    if (st != FP_OK)
+        fp_connection_destroy(&conn);
+}
+
+void fp_connection_answer(struct fp_connection *conn, uint64_t id,
+                          const struct fp_answer *a)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (fp_answer_encode(&w, id, a) == FP_OK)
+        send_frame(conn, &w, a->fd);
+    else
+        refuse(conn, FP_PROTOCOL);
+}
+
+void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (fp_done_encode(&w, id, d) == FP_OK)
+        send_frame(conn, &w, -1);
+    else
+        refuse(conn, FP_PROTOCOL);
+}
+
+/* Both frames fit into a socket that nothing was sent to yet. */
+static fp_status welcome(struct fp_connection *conn)
+{
+    uint8_t buf[64];
+    struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_welcome_encode(&w, FP_WIRE_VERSION);
+    if (st == FP_OK)
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_generations_fd(conn->slots));
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (st == FP_OK)
+        st = fp_marks_encode(&w);
+    if (st == FP_OK)
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_marks_fd(conn->slots));
+    conn->state = READY;
+    return st;
+}
+
+static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
+{
+    struct fp_hello h;
+
+    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
+        return FP_PROTOCOL;
+    if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
+        return FP_VERSION;
+    set_timer(conn, 0);
+    return welcome(conn);
+}
+
+static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
+{
+    switch (conn->state) {
+    case EXPECT_HELLO:
+        return greet(conn, f);
+    case READY:
+        if (conn->outdated)
+            return FP_CLOSED;
+        conn->state = ANSWERING;
+        return conn->ops->question(conn->ctx, conn, f);
+    default:
+        /* One question at a time. */
+        return FP_PROTOCOL;
+    }
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    struct fp_connection *conn = watcher->data;
+    struct fp_frame f;
+    size_t len = 0;
+    fp_status st = fp_recv_packet(conn->sock, buf, sizeof(buf), &len, NULL);
+
+    (void)loop;
+    (void)events;
+    if (st == FP_AGAIN)
+        return;
+    if (st == FP_OK)
+        st = fp_frame_parse(&f, buf, len);
+    if (st == FP_OK)
+        st = take_frame(conn, &f);
+    if (st == FP_CLOSED || st == FP_SYSTEM)
+        fp_connection_destroy(&conn);
+    else if (st != FP_OK)
+        refuse(conn, st);
+}
+
+static void on_writable(struct ev_loop *loop, ev_io *watcher, int events)
+{
+    struct fp_connection *conn = watcher->data;
+    fp_status st = fp_send_packet(conn->sock, conn->pending, conn->pending_len,
+                                  conn->pending_fd);
+
+    (void)events;
+    if (st == FP_AGAIN)
+        return;
+    if (st != FP_OK) {
+        fp_connection_destroy(&conn);
+        return;
+    }
+    ev_io_stop(loop, &conn->writable);
+    set_timer(conn, 0);
+    drop_pending(conn);
+    conn->state = READY;
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
+{
+    struct fp_connection *conn = watcher->data;
+
+    (void)loop;
+    (void)events;
+    fp_log(FP_LOG_WARNING, 31, "closing a connection: its peer %s",
+           conn->state == EXPECT_HELLO ? "said nothing" : "does not read its answer");
+    fp_connection_destroy(&conn);
+}
+
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots)
+{
+    conn->slots = slots;
+    conn->outdated = conn->state != EXPECT_HELLO;
+}
+
+struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
+                                           const struct fp_connection_ops *ops,
+                                           void *ctx, const struct fp_slots *slots)
+{
+    struct fp_connection *conn = calloc(1, sizeof(*conn));
+
+    if (conn == NULL) {
+        fp_close(&sock);
+        return NULL;
+    }
+    conn->loop = loop;
+    conn->ops = ops;
+    conn->ctx = ctx;
+    conn->slots = slots;
+    conn->sock = sock;
+    conn->pending_fd = -1;
+    ev_io_init(&conn->readable, on_readable, sock, EV_READ);
+    ev_io_init(&conn->writable, on_writable, sock, EV_WRITE);
+    ev_init(&conn->timer, on_timer);
+    conn->readable.data = conn->writable.data = conn->timer.data = conn;
+    ev_io_start(loop, &conn->readable);
+    set_timer(conn, HELLO_SECONDS);
+    return conn;
+}

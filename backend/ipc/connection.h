@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One asker's connection: framing, the HELLO, one question at a time, and a
+ * peer that breaks the protocol or does not read is cut off.  All functions
+ * run on the loop.
+ */
+#ifndef FP_CONNECTION_H
+#define FP_CONNECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/errors.h"
+
+struct ev_loop;
+struct fp_answer;
+struct fp_connection;
+struct fp_done;
+struct fp_frame;
+struct fp_slots;
+
+/* What a connection tells its owner; ctx is the owner's. */
+struct fp_connection_ops {
+    /*
+     * A question arrived; the connection waits until it is answered with
+     * fp_connection_answer() or fp_connection_done(), at once or later.
+     * Anything but FP_OK ends the connection with that reason.
+     */
+    fp_status (*question)(void *ctx, struct fp_connection *conn,
+                          const struct fp_frame *frame);
+    /* The connection is about to be freed: forget it. */
+    void (*closed)(void *ctx, struct fp_connection *conn);
+};
+
+/*
+ * Takes the socket.  slots: the table of leases that the peer gets to see; it
+ * stays the caller's.  NULL when out of memory, the socket is closed then.
+ */
+struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
+                                           const struct fp_connection_ops *ops,
+                                           void *ctx, const struct fp_slots *slots);
+
+/* Another table: a peer that got the one before is hung up on at its next question,
+ * and gets the new one when it connects again. */
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots);
+
+/* Calls closed(), then frees. */
+void fp_connection_destroy(struct fp_connection **conn);
+
+/*
+ * Answers the question it waits on.  a->fd is only sent, and stays the
+ * caller's.  Afterwards the connection may be gone.
+ */
+void fp_connection_answer(struct fp_connection *conn, uint64_t id,
+                          const struct fp_answer *a);
+
+/* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
+ * connection may be gone. */
+void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d);
+
+/* Has nobody to be answered: before the first question, or between two. */
+bool fp_connection_is_idle(const struct fp_connection *conn);
+
+/* A place for the owner's data about this connection, NULL at first. */
+void **fp_connection_slot(struct fp_connection *conn);
+
+#endif

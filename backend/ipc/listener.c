@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ipc/listener.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ipc/connection.h"
+#include "common/log.h"
+#include "privsep/monitor.h"
+#include "ipc/socket_path.h"
+#include "common/packet.h"
+#include "ipc/service.h"
+
+#define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
+#define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
+#define AGAIN_SECONDS 1.      /* between two attempts to be in our place again */
+
+/* So that a connection can be found again when it has to go. */
+struct member {
+    TAILQ_ENTRY(member) link;
+    struct fp_listener *listener;
+    struct fp_connection *conn;
+};
+
+struct fp_listener {
+    struct ev_loop *loop;
+    struct fp_listener_settings settings;
+    int sock, lock;
+    ev_io acceptable;
+    ev_timer pause;
+    ev_stat place;                /* where the socket is, unless it was passed */
+    ev_timer again;               /* while there is nothing */
+    TAILQ_HEAD(members, member) members;   /* who asked last is first */
+    struct fp_listener_counts counts;
+    gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
+    size_t n_groups;
+};
+
+/* ---- connections and their owner ---- */
+
+static fp_status on_question(void *ctx, struct fp_connection *conn,
+                             const struct fp_frame *f)
+{
+    struct member *m = ctx;
+    struct fp_listener *l = m->listener;
+    const struct fp_listener_settings *s = &l->settings;
+
+    TAILQ_REMOVE(&l->members, m, link);
+    TAILQ_INSERT_HEAD(&l->members, m, link);
+    return s->ops->question(s->ctx, conn, f);
+}
+
+static void on_closed(void *ctx, struct fp_connection *conn)
+{
+    struct member *m = ctx;
+    struct fp_listener *l = m->listener;
+
+    l->settings.ops->closed(l->settings.ctx, conn);
+    TAILQ_REMOVE(&l->members, m, link);
+    l->counts.open--;
+    free(m);
+}
+
+static const struct fp_connection_ops member_ops = { on_question, on_closed };
+
+static void admit(struct fp_listener *l, int sock)
+{
+    struct member *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        fp_close(&sock);
+        return;
+    }
+    m->listener = l;
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.slots);
+    if (m->conn == NULL) {
+        free(m);
+        return;
+    }
+    TAILQ_INSERT_HEAD(&l->members, m, link);
+    l->counts.open++;
+    l->counts.accepted++;
+}
+
+void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots)
+{
+    struct member *m;
+
+    l->settings.slots = slots;
+    TAILQ_FOREACH(m, &l->members, link)
+        fp_connection_set_slots(m->conn, slots);
+}
+
+static bool is_among(gid_t group, const gid_t *groups, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (groups[i] == group)
+            return true;
+    }
+    return false;
+}
+
+/* Has it all the groups by which we open files? */
+static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
+{
+    gid_t theirs[MOST_GROUPS];
+    socklen_t len = sizeof(theirs);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, theirs, &len) == -1)
+        return errno == ENOPROTOOPT;     /* before Linux 4.13 nobody tells */
+    for (size_t i = 0; i < l->n_groups; i++) {
+        if (l->groups[i] != l->settings.gid
+            && !is_among(l->groups[i], theirs, len / sizeof(theirs[0]))) {
+            fp_log(FP_LOG_WARNING, 10, "refusing process %d: this daemon is in group %u and it is "
+                   "not; start the daemon with no groups but those of Apache's children",
+                   (int)peer, (unsigned)l->groups[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Only the very identity that we have: for anybody else we would open files
+ * with rights that are not theirs.  Root could take it on anyway.
+ */
+static bool is_welcome(const struct fp_listener *l, int sock)
+{
+    const struct fp_listener_settings *s = &l->settings;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1)
+        return false;
+    if (peer.uid == 0)
+        return true;
+    if (peer.uid == s->uid && peer.gid == s->gid)
+        return has_our_groups(l, sock, peer.pid);
+    fp_log(FP_LOG_WARNING, 10, "refusing process %d: it runs as uid %u gid %u, this daemon "
+           "answers uid %u gid %u only; set user and group to those of Apache's children",
+           (int)peer.pid, (unsigned)peer.uid, (unsigned)peer.gid, (unsigned)s->uid,
+           (unsigned)s->gid);
+    return false;
+}
+
+/* The connection that was idle longest: its child connects again when it has a question, while
+ * one that gets no connection would serve without us. */
+static bool displace(struct fp_listener *l)
+{
+    struct member *m;
+
+    TAILQ_FOREACH_REVERSE(m, &l->members, members, link) {
+        if (fp_connection_is_idle(m->conn)) {
+            fp_connection_destroy(&m->conn);
+            l->counts.displaced++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_room(struct fp_listener *l)
+{
+    const size_t most = l->settings.max_connections;
+
+    if (l->counts.open < most)
+        return true;
+    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: one more takes an idle one's "
+           "place, or is refused; raise max_connections, of which the limit on descriptors allows "
+           "a quarter of itself", most);
+    return displace(l);
+}
+
+static void pause_accepting(struct fp_listener *l)
+{
+    ev_io_stop(l->loop, &l->acceptable);
+    ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
+    ev_timer_start(l->loop, &l->pause);
+}
+
+static void on_pause_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct fp_listener *l = w->data;
+
+    (void)events;
+    ev_io_start(loop, &l->acceptable);
+}
+
+static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_listener *l = w->data;
+    int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)loop;
+    (void)events;
+    if (sock == -1) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            fp_log(FP_LOG_ERROR, 11, "cannot accept a connection: %m; raise the limit on "
+                   "descriptors or lower max_descriptors");
+            pause_accepting(l);
+        }
+        return;
+    }
+    if (is_welcome(l, sock) && has_room(l)) {
+        admit(l, sock);
+        return;
+    }
+    l->counts.refused++;
+    fp_close(&sock);
+}
+
+/* ---- the socket's place ---- */
+
+/* Accepting is the loop's: it must not wait for somebody who went away. */
+static bool use_passed(struct fp_listener *l)
+{
+    if (!fp_service_is_socket_at(l->sock, l->settings.path)) {
+        fp_log(FP_LOG_ERROR, 5, "the service manager's socket is no listening SOCK_SEQPACKET at "
+               "%s: let ListenSequentialPacket= and socket be the same", l->settings.path);
+        return false;
+    }
+    return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static bool learn_groups(struct fp_listener *l)
+{
+    int n = getgroups(MOST_GROUPS, l->groups);
+
+    if (n == -1)
+        fp_log(FP_LOG_ERROR, 8, "cannot learn our groups: %m; start the daemon with fewer");
+    else
+        l->n_groups = (size_t)n;
+    return n != -1;
+}
+
+/* In the place of the one that is held, if there is one. */
+static bool use_lock(struct fp_listener *l, int lock)
+{
+    if (lock == -1) {
+        fp_place_tell_lock(l->settings.path, errno);
+        return false;
+    }
+    fp_place_sign_lock(l->settings.path, lock);
+    fp_close(&l->lock);
+    l->lock = lock;
+    return true;
+}
+
+static bool open_socket(struct fp_listener *l)
+{
+    const char *path = l->settings.path;
+
+    if (!fp_place_check(path, l->settings.uid, l->settings.gid)
+        || !use_lock(l, fp_place_open_lock(path)))
+        return false;
+    if (l->sock != -1)
+        return use_passed(l);
+    if (!fp_place_clear(path))
+        return false;
+    l->sock = fp_place_listen(path);
+    if (l->sock == -1)
+        fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", path);
+    return l->sock != -1;
+}
+
+/* ---- a socket that somebody removed ---- */
+
+/* Whoever emptied the directory removed the lock, too: the next daemon would make another one. */
+static bool lock_again(struct fp_listener *l)
+{
+    return fp_place_has_lock(l->settings.path, l->lock)
+        || use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK));
+}
+
+/* Connections stay as they are. */
+static bool listen_again(struct fp_listener *l)
+{
+    int sock;
+
+    if (!fp_place_check(l->settings.path, l->settings.uid, l->settings.gid) || !lock_again(l))
+        return false;
+    sock = fp_monitor_ask(l->settings.monitor, FP_MONITOR_SOCKET);
+    if (sock == -1) {
+        fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", l->settings.path);
+        return false;
+    }
+    ev_io_stop(l->loop, &l->acceptable);
+    fp_close(&l->sock);
+    l->sock = sock;
+    ev_io_set(&l->acceptable, sock, EV_READ);
+    ev_io_start(l->loop, &l->acceptable);
+    /* Else one that is removed at once would look as it did. */
+    ev_stat_stat(l->loop, &l->place);
+    fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
+    return true;
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)events;
+    if (listen_again(w->data))
+        ev_timer_stop(loop, w);
+}
+
+static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
+{
+    struct fp_listener *l = w->data;
+
+    (void)events;
+    if (w->attr.st_nlink == 0 && !ev_is_active(&l->again) && !listen_again(l))
+        ev_timer_again(loop, &l->again);
+}
+
+static void watch_place(struct fp_listener *l)
+{
+    if (l->settings.passed == -1)
+        ev_stat_start(l->loop, &l->place);
+}
+
+struct fp_listener *fp_listener_create(struct ev_loop *loop,
+                                       const struct fp_listener_settings *settings)
+{
+    struct fp_listener *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return NULL;
+    l->loop = loop;
+    l->settings = *settings;
+    l->sock = settings->passed;
+    l->lock = -1;
+    TAILQ_INIT(&l->members);
+    ev_init(&l->acceptable, on_acceptable);
+    ev_init(&l->pause, on_pause_over);
+    ev_init(&l->again, on_again);
+    l->again.repeat = AGAIN_SECONDS;
+    ev_stat_init(&l->place, on_moved, settings->path, AGAIN_SECONDS);
+    l->acceptable.data = l->pause.data = l->again.data = l->place.data = l;
+    if (!learn_groups(l) || !open_socket(l)) {
+        fp_listener_destroy(&l);
+        return NULL;
+    }
+    ev_io_set(&l->acceptable, l->sock, EV_READ);
+    ev_io_start(loop, &l->acceptable);
+    watch_place(l);
+    return l;
+}
+
+void fp_listener_destroy(struct fp_listener **lp)
+{
+    struct fp_listener *l = *lp;
+    struct member *m;
+
+    if (l == NULL)
+        return;
+    ev_io_stop(l->loop, &l->acceptable);
+    ev_timer_stop(l->loop, &l->pause);
+    ev_timer_stop(l->loop, &l->again);
+    ev_stat_stop(l->loop, &l->place);
+    while ((m = TAILQ_FIRST(&l->members)) != NULL)
+        fp_connection_destroy(&m->conn);
+    /* Another daemon's by now, where somebody emptied the directory. */
+    if (l->sock != -1 && l->settings.passed == -1 && fp_place_has_lock(l->settings.path, l->lock))
+        fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
+    fp_close(&l->sock);
+    /* The lock's file stays: removing it would let two daemons lock two files. */
+    fp_close(&l->lock);
+    free(l);
+    *lp = NULL;
+}
+
+struct fp_listener_counts fp_listener_counts(const struct fp_listener *l)
+{
+    return l->counts;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ipc/supervisor.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/packet.h"
+
+#define MAX_NOTE 16     /* bytes beside a descriptor; none means anything */
+
+static int channel = -1;
+static ev_io readable;
+
+/* The socket may have other holders than the supervisor (processes that it
+ * forked), so its end alone does not tell that the supervisor died. */
+static bool tie_to_parent(void)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
+        fp_log(FP_LOG_ERROR, 8, "--supervised is for httpd, whose socket is standard input: %m; "
+               "start flashpached without it");
+        return false;
+    }
+    /* Whoever died before this call is not our parent any more. */
+    return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == peer.pid;
+}
+
+bool fp_supervisor_take(void)
+{
+    channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    fp_lead_to_null(STDIN_FILENO);
+    return tie_to_parent();
+}
+
+static void on_readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    char note[MAX_NOTE];
+    size_t len;
+    int log;
+    fp_status st = fp_recv_packet(w->fd, note, sizeof(note), &len, &log);
+
+    (void)events;
+    if (st == FP_OK && log != -1)
+        dup2(log, STDERR_FILENO);
+    if (st == FP_OK || st == FP_AGAIN || st == FP_LOSTFD) {
+        fp_close(&log);
+        return;
+    }
+    fp_log(FP_LOG_INFO, 1, "ending: the process that started this daemon has gone");
+    ev_break(loop, EVBREAK_ALL);
+}
+
+void fp_supervisor_watch(struct ev_loop *loop)
+{
+    ev_io_init(&readable, on_readable, channel, EV_READ);
+    ev_io_start(loop, &readable);
+}

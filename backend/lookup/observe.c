@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup/observe.h"
+
+#include "changes/coherence.h"
+#include "lookup/mount_health.h"
+#include "admin/hot.h"
+#include "admin/latency.h"
+#include "common/answer.h"
+#include "common/clock.h"
+#include "common/wire.h"
+#include "admin/slow.h"
+#include "common/walk_result.h"
+
+#define UNKNOWN "(unknown)"
+
+int fp_observer_init(struct fp_observer *o, const struct fp_fresh *fresh, uint32_t slow_ms)
+{
+    o->fresh = fresh;
+    o->latency = fp_latency_create();
+    o->slow = fp_slow_create(slow_ms);
+    o->hot = fp_hot_create();
+    if (o->latency != NULL && o->slow != NULL && o->hot != NULL)
+        return 0;
+    fp_observer_clear(o);
+    return -1;
+}
+
+void fp_observer_clear(struct fp_observer *o)
+{
+    fp_latency_destroy(&o->latency);
+    fp_slow_destroy(&o->slow);
+    fp_hot_destroy(&o->hot);
+}
+
+void fp_observe_use(struct fp_observer *o, const char *path, size_t len)
+{
+    if (o != NULL)
+        fp_hot_asked(o->hot, path, len, fp_now_ms());
+}
+
+/* A helper measures for itself; of one that was killed only this is known. */
+static struct fp_effort effort_of(const struct fp_observed *w, uint64_t now_ms)
+{
+    const uint64_t ms = now_ms - w->began_ms;
+    const uint32_t us = ms < UINT32_MAX / 1000 ? (uint32_t)ms * 1000 : UINT32_MAX;
+
+    if (w->trail != NULL)
+        return w->trail->effort;
+    return (struct fp_effort){ .us = us, .call = FP_CALL_NONE };
+}
+
+void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
+{
+    const uint64_t now_ms = fp_now_ms();
+    const char *point;
+    struct fp_slow_lookup slow;
+
+    /* What never began took no time. */
+    if (o == NULL || w->began_ms == 0)
+        return;
+    point = fp_fresh_mount_point(o->fresh, fp_guard_mount_told(w->mount, w->answer, w->trail));
+    slow = (struct fp_slow_lookup){ w->lookup->path, w->lookup->path_len,
+                                    point != NULL ? point : UNKNOWN, effort_of(w, now_ms),
+                                    w->waited, now_ms };
+    fp_latency_add(o->latency, slow.point, slow.effort.us);
+    fp_slow_add(o->slow, &slow);
+}

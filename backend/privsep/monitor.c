@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "privsep/monitor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "privsep/child.h"
+#include "conf/conf.h"
+#include "fleet/fleet.h"
+#include "common/log.h"
+#include "ipc/socket_path.h"
+#include "common/packet.h"
+#include "workers/resolve.h"
+#include "privsep/spawner.h"
+#include "changes/watch.h"
+
+/* In the monitor's process. */
+struct state {
+    const struct fp_monitor_settings *settings;
+    const struct fp_conf *conf;     /* the present one */
+    struct fp_conf *reread;         /* the same, once it was reread */
+};
+
+#define DONE (-2)       /* of a task that leads to no descriptor */
+
+/* ---- what it does: a descriptor, DONE, or -1 with errno ---- */
+
+static int reread(struct state *s)
+{
+    const struct fp_monitor_settings *settings = s->settings;
+    struct fp_conf *c = fp_conf_load(settings->file, settings->overrides, settings->n_overrides);
+
+    if (c == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    fp_conf_destroy(&s->reread);
+    s->conf = s->reread = c;
+    return open(settings->file, O_RDONLY | O_CLOEXEC);
+}
+
+static int open_log(struct state *s)
+{
+    return fp_log_open_file(s->conf->log);
+}
+
+static int open_password(struct state *s)
+{
+    if (s->conf->fleet != NULL)
+        return fp_open_now(s->conf->fleet->password_file);
+    errno = ENOENT;
+    return -1;
+}
+
+static int connect_redis(struct state *s)
+{
+    if (s->conf->fleet != NULL)
+        return fp_fleet_connect(s->conf->fleet);
+    errno = ENOENT;
+    return -1;
+}
+
+static int start_spawner(struct state *s)
+{
+    struct fp_spawner spawner;
+
+    return fp_spawner_start(&spawner, s->settings->resolver) == 0 ? spawner.sock : -1;
+}
+
+/* Those of the start: they are the daemon's to its end. */
+static int open_lock(struct state *s)
+{
+    return fp_place_open_lock(s->settings->conf->socket);
+}
+
+static int listen_again(struct state *s)
+{
+    return fp_place_listen(s->settings->conf->socket);
+}
+
+static int end_socket(struct state *s)
+{
+    return unlink(s->settings->conf->socket) == 0 ? DONE : -1;
+}
+
+static int end_pid_file(struct state *s)
+{
+    return unlink(s->settings->conf->pid_file) == 0 ? DONE : -1;
+}
+
+static int (*const tasks[])(struct state *s) = {
+    [FP_MONITOR_CONFIGURATION] = reread,
+    [FP_MONITOR_LOG] = open_log,
+    [FP_MONITOR_PASSWORD] = open_password,
+    [FP_MONITOR_REDIS] = connect_redis,
+    [FP_MONITOR_SPAWNER] = start_spawner,
+    [FP_MONITOR_LOCK] = open_lock,
+    [FP_MONITOR_SOCKET] = listen_again,
+    [FP_MONITOR_END_SOCKET] = end_socket,
+    [FP_MONITOR_END_PID_FILE] = end_pid_file,
+};
+#define TASKS (sizeof(tasks) / sizeof(tasks[0]))
+
+/* ---- its life ---- */
+
+static fp_status do_one(struct state *s, int sock)
+{
+    uint8_t task;
+    size_t len;
+    int32_t why;
+    int stream, fd;
+    fp_status st = fp_recv_packet(sock, &task, sizeof(task), &len, &stream);
+
+    if (st != FP_OK)
+        return st;
+    if (stream != -1)
+        dup2(stream, STDERR_FILENO);
+    fp_close(&stream);
+    if (task >= TASKS)
+        return FP_PROTOCOL;
+    fd = tasks[task](s);
+    why = fd == -1 ? errno : 0;
+    if (fd == DONE)
+        fd = -1;
+    st = fp_send_packet(sock, &why, sizeof(why), fd);
+    if (st == FP_SYSTEM) {
+        /* No memory to pass the descriptor, say: that is no reason to end. */
+        why = errno;
+        st = fp_send_packet(sock, &why, sizeof(why), -1);
+    }
+    fp_close(&fd);
+    return st;
+}
+
+static void be_monitor(int sock, const struct fp_monitor_settings *settings)
+{
+    struct state s = { settings, settings->conf, NULL };
+
+    fp_child_begin("fp-monitor", sock, settings->resolver->watch->inotify);
+    signal(SIGCHLD, SIG_IGN);     /* nobody waits for spawners */
+    while (do_one(&s, sock) == FP_OK)
+        ;
+    _exit(0);
+}
+
+int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
+{
+    int ends[2];
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+        return -1;
+    pid = fork();
+    if (pid == 0)
+        be_monitor(ends[1], settings);
+    fp_close(&ends[1]);
+    if (pid == -1)
+        fp_close(&ends[0]);
+    m->sock = ends[0];
+    return pid == -1 ? -1 : 0;
+}
+
+void fp_monitor_stop(struct fp_monitor *m)
+{
+    fp_hang_up(&m->sock);
+}
+
+/* ---- in the daemon ---- */
+
+int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
+{
+    const uint8_t number = (uint8_t)task;
+    int32_t why = EPIPE;
+    size_t len = 0;
+    int fd = -1;
+    /* Mistakes are told where the daemon tells them now. */
+    fp_status st = fp_send_packet(m->sock, &number, sizeof(number),
+                                  task == FP_MONITOR_CONFIGURATION ? STDERR_FILENO : -1);
+
+    if (st == FP_OK)
+        st = fp_recv_packet(m->sock, &why, sizeof(why), &len, &fd);
+    if (st == FP_LOSTFD)
+        why = EMFILE;
+    else if (st != FP_OK || len != sizeof(why))
+        why = EPIPE;
+    if (why == 0)
+        return fd != -1 ? fd : 0;
+    fp_close(&fd);
+    errno = why;
+    return -1;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "privsep/spawner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "privsep/child.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/wire.h"
+#include "workers/resolve.h"
+#include "privsep/sandbox.h"
+#include "common/task.h"
+#include "common/walk_result.h"
+#include "changes/watch.h"
+
+#define REAP_MS      20     /* between two looks at what was killed */
+#define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
+
+enum { ASK = 'a', KILL = 'k', BORN = 'b' };
+
+/* In the spawner's process. */
+static struct { pid_t pid; bool dying; } children[MAX_CHILDREN];
+static size_t n_children;
+
+static fp_status send_note(int sock, uint8_t what, pid_t pid, int fd)
+{
+    uint8_t buf[8];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    fp_put_u8(&w, what);
+    fp_put_u32(&w, (uint32_t)pid);
+    return fp_send_packet(sock, buf, w.len, fd);
+}
+
+static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
+{
+    uint8_t buf[8];
+    size_t len = 0;
+    struct fp_reader r;
+    fp_status st = fp_recv_packet(sock, buf, sizeof(buf), &len, fd_r);
+
+    if (st != FP_OK)
+        return st;
+    fp_reader_init(&r, buf, len);
+    *what_r = fp_get_u8(&r);
+    *pid_r = (pid_t)fp_get_u32(&r);
+    if (fp_reader_done(&r))
+        return FP_OK;
+    if (fd_r != NULL)
+        fp_close(fd_r);
+    return FP_PROTOCOL;
+}
+
+/* ---- a helper ---- */
+
+static fp_status answer_one(const struct fp_resolver *resolver, int sock,
+                            void *buf, struct fp_answer *a)
+{
+    static struct fp_trail trail;
+    size_t len = 0;
+    struct fp_frame f;
+    struct fp_task t;
+    struct fp_writer w;
+    int base;
+    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, &base);
+
+    if (st != FP_OK)
+        return st;
+    if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_TASK
+        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1)) {
+        fp_close(&base);
+        return FP_PROTOCOL;
+    }
+    fp_resolve(resolver, &t, base, a, &trail);
+    fp_close(&base);
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    st = fp_result_encode(&w, f.id, a, &trail);
+    if (st == FP_OK)
+        st = fp_send_packet(sock, buf, w.len, a->fd);
+    fp_close(&a->fd);
+    return st;
+}
+
+static void be_helper(int sock, const struct fp_resolver_settings *settings)
+{
+    static uint8_t buf[FP_MAX_FRAME];
+    static struct fp_answer answer;
+    struct fp_resolver resolver;
+
+    prctl(PR_SET_NAME, "fp-helper");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if ((settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
+        || fp_resolver_init(&resolver, settings) == -1
+        || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))
+        _exit(1);
+    while (answer_one(&resolver, sock, buf, &answer) == FP_OK)
+        ;
+    _exit(0);
+}
+
+/* ---- the spawner ---- */
+
+/* False when none that was killed is left. */
+static bool reap(void)
+{
+    bool left = false;
+
+    for (size_t i = 0; i < n_children;) {
+        if (children[i].dying && waitpid(children[i].pid, NULL, WNOHANG) != 0) {
+            children[i] = children[--n_children];
+            continue;
+        }
+        left = left || children[i].dying;
+        i++;
+    }
+    return left;
+}
+
+/* Reaps what was killed until the daemon says something.  Waiting for one of
+ * them alone could take for ever: it may hang in the kernel. */
+static void reap_while_idle(int sock)
+{
+    struct pollfd p = { .fd = sock, .events = POLLIN };
+
+    while (reap() && poll(&p, 1, REAP_MS) == 0)
+        ;
+}
+
+static void kill_child(pid_t pid)
+{
+    for (size_t i = 0; i < n_children; i++) {
+        if (children[i].pid == pid) {
+            kill(pid, SIGKILL);
+            children[i].dying = true;
+        }
+    }
+}
+
+/* The helper's end in the child, the daemon's end sent to the daemon. */
+static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
+{
+    int ends[2] = { -1, -1 };
+    pid_t pid = -1;
+    fp_status st;
+
+    if (n_children < MAX_CHILDREN
+        && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0)
+        pid = fork();
+    if (pid == 0) {
+        close(sock);
+        close(ends[0]);
+        be_helper(ends[1], settings);
+    }
+    fp_close(&ends[1]);
+    if (pid > 0) {
+        children[n_children].pid = pid;
+        children[n_children++].dying = false;
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    } else
+        fp_close(&ends[0]);
+    st = send_note(sock, BORN, pid > 0 ? pid : 0, ends[0]);
+    if (st == FP_SYSTEM) {
+        if (pid > 0)
+            kill_child(pid);
+        st = send_note(sock, BORN, 0, -1);
+    }
+    fp_close(&ends[0]);
+    return st;
+}
+
+static void be_spawner(int sock, const struct fp_resolver_settings *settings)
+{
+    uint8_t what;
+    pid_t pid;
+
+    fp_child_begin("fp-spawner", sock, settings->watch != NULL ? settings->watch->inotify : -1);
+    while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
+        if (what == KILL)
+            kill_child(pid);
+        if (what == ASK && spawn(sock, settings) != FP_OK)
+            break;
+        reap_while_idle(sock);
+    }
+    for (size_t i = 0; i < n_children; i++)
+        kill(children[i].pid, SIGKILL);
+    _exit(0);
+}
+
+int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *settings)
+{
+    int ends[2];
+
+    s->sock = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+        return -1;
+    s->pid = fork();
+    if (s->pid == 0)
+        be_spawner(ends[1], settings);
+    fp_close(&ends[1]);
+    if (s->pid == -1) {
+        fp_close(&ends[0]);
+        return -1;
+    }
+    s->sock = ends[0];
+    return fcntl(s->sock, F_SETFL, O_NONBLOCK);
+}
+
+fp_status fp_spawner_ask(const struct fp_spawner *s)
+{
+    return send_note(s->sock, ASK, 0, -1);
+}
+
+fp_status fp_spawner_kill(const struct fp_spawner *s, pid_t pid)
+{
+    return send_note(s->sock, KILL, pid, -1);
+}
+
+fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r)
+{
+    uint8_t what;
+    fp_status st = recv_note(s->sock, &what, pid_r, sock_r);
+
+    if (st == FP_OK && *pid_r == 0)
+        return FP_BUSY;
+    return st;
+}
+
+void fp_spawner_stop(struct fp_spawner *s)
+{
+    fp_hang_up(&s->sock);
+}

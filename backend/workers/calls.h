@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls that may wait for a file system, each measured: a walk tells
+ * afterwards how long it took and which call took longest.  In a helper, which
+ * does one walk at a time.
+ */
+#ifndef FP_CALLS_H
+#define FP_CALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/walk_result.h"
+
+struct statx;
+
+/* A walk begins. */
+void fp_calls_begin(void);
+/* What it was since then. */
+struct fp_effort fp_calls_end(void);
+
+/* One call that was made by other means, from began_us (clock.h) until now. */
+void fp_call_note(enum fp_call call, uint64_t began_us);
+
+/* As the system calls; errno is theirs. */
+int fp_call_openat(int dir, const char *name, int flags);
+int fp_call_statx(int dir, const char *name, int flags, unsigned mask, struct statx *st);
+ssize_t fp_call_readlinkat(int dir, const char *name, char *text, size_t size);
+ssize_t fp_call_pread(int fd, void *buf, size_t n, off_t at);
+
+#endif

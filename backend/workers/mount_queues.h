@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What waits for a helper: a lane for each mounted file system, served in turn,
+ * in each first come first served.  A mount may have a limited number of helpers
+ * at a time, and at most half of the places in which to wait, so that one that
+ * does not answer leaves helpers and places for the others.
+ *
+ * A helper that was killed and does not die (it hangs in the kernel) still
+ * counts against its mount, until the mount answers or it is dead: so no more
+ * than the limit, and one for a probe, ever hang there.
+ */
+#ifndef FP_LANES_H
+#define FP_LANES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "common/errors.h"
+
+struct fp_lane;
+
+/* Part of what waits; the caller's, who sets nothing in it. */
+struct fp_waiting {
+    TAILQ_ENTRY(fp_waiting) link;
+    struct fp_lane *lane;       /* until fp_lanes_left() */
+    bool probe;
+};
+
+struct fp_lanes {
+    TAILQ_HEAD(, fp_lane) all;  /* the one whose turn is next first */
+    unsigned helpers;           /* that may be at one mount */
+    size_t max_waiting, waiting;
+};
+
+/* Each at least 1. */
+void fp_lanes_init(struct fp_lanes *l, unsigned helpers, size_t max_waiting);
+void fp_lanes_set(struct fp_lanes *l, unsigned helpers, size_t max_waiting);
+
+/* Puts it at the end of the mount's lane.  FP_OK, FP_BUSY or FP_NOMEM. */
+fp_status fp_lanes_put(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w);
+/* Puts it first in its lane, whatever waits already; it may begin while one more
+ * hangs.  FP_OK or FP_NOMEM. */
+fp_status fp_lanes_put_probe(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w);
+
+/* What may begin now, NULL: nothing.  A helper is at its mount from now on. */
+struct fp_waiting *fp_lanes_take(struct fp_lanes *l);
+/* It could not begin: it is the first of its lane again. */
+void fp_lanes_put_back(struct fp_lanes *l, struct fp_waiting *w);
+/* One that still waits for that mount leaves; NULL: there is none. */
+struct fp_waiting *fp_lanes_cancel(struct fp_lanes *l, uint32_t mount);
+/* How many wait for that mount. */
+size_t fp_lanes_waiting(const struct fp_lanes *l, uint32_t mount);
+
+/* The helper that was at w's mount is not there any more. */
+void fp_lanes_left(struct fp_lanes *l, struct fp_waiting *w);
+
+/* It was killed, and is there until it is dead.  The lane stays until
+ * fp_lanes_dead(). */
+struct fp_lane *fp_lanes_dying(struct fp_lanes *l, struct fp_waiting *w);
+void fp_lanes_dead(struct fp_lanes *l, struct fp_lane *lane);
+uint32_t fp_lane_mount(const struct fp_lane *lane);
+
+#endif

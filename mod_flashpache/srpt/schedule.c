@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "srpt/schedule.h"
+
+#include <apr_portable.h>
+#include <apr_strings.h>
+#include <http_connection.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <linux/sockios.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <util_filter.h>
+
+#include "mod_flashpache.h"
+#include "srpt/schedule_class.h"
+#include "settings.h"
+
+APLOG_USE_MODULE(flashpache);
+
+/*
+ * A response up to this size is taken by the socket at once (it is the usual
+ * size of a new socket's send buffer, the middle one of tcp_wmem): what is left
+ * of it is never seen again, so its priority is given once.
+ */
+#define TAKEN_AT_ONCE 16384
+
+/* Behind the filter that makes chunks, before all that belong to a connection. */
+#define AFTER_CHUNKS ((ap_filter_type)(AP_FTYPE_TRANSCODE + 1))
+
+struct connection {
+    conn_rec *c;
+    int priority;                  /* what the socket has */
+    /* HTTP/2: written by the threads of its streams, too. */
+    _Atomic(const struct fp_classes *) classes;
+    atomic_int_fast64_t announced; /* bytes of responses that began, not passed on yet */
+    atomic_int streams;            /* responses that began and did not end */
+};
+
+struct response {
+    struct connection *connection;
+    const struct fp_classes *classes;
+    int begun;
+    int marked;                    /* is it long enough for markers? */
+    apr_off_t remaining;           /* not passed on yet; -1: the length is not known */
+    apr_off_t passed;              /* used where it is not known */
+};
+
+struct marker {
+    struct connection *connection;
+    const struct fp_classes *classes;
+    apr_off_t remaining;           /* bytes of the response behind the marker */
+};
+
+static ap_filter_rec_t *response_filter;
+static ap_filter_rec_t *connection_filter;
+static int some_scheduled;
+static int has_streams;
+
+/* -1 when the socket is closed already. */
+static int descriptor_of(const struct connection *connection)
+{
+    apr_socket_t *socket = ap_get_conn_socket(connection->c);
+    apr_os_sock_t fd = -1;
+
+    return socket != NULL && apr_os_sock_get(&fd, socket) == APR_SUCCESS ? fd : -1;
+}
+
+static void set_priority(struct connection *connection, int priority)
+{
+    int fd;
+
+    if (connection->priority == priority)
+        return;
+    fd = descriptor_of(connection);
+    if (fd < 0)
+        return;
+    connection->priority = priority;
+    if (setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority)) != 0)
+        ap_log_cerror(APLOG_MARK, APLOG_DEBUG, errno, connection->c,
+                      "FP0110: cannot give the connection priority %d", priority);
+}
+
+/* Bytes that were written to the socket and wait for their turn in it. */
+static apr_off_t unsent(const struct connection *connection)
+{
+    int fd = descriptor_of(connection);
+    int bytes = 0;
+
+    return fd >= 0 && ioctl(fd, SIOCOUTQNSD, &bytes) == 0 ? bytes : 0;
+}
+
+/* ---- markers ---- */
+
+/*
+ * What was written may lie in the socket yet, that of an earlier response, too,
+ * and one write may have taken what is behind the marker with it: so the larger
+ * number counts, not the sum.
+ */
+static void reach(struct connection *connection, const struct fp_classes *classes,
+                  apr_off_t remaining)
+{
+    apr_off_t in_socket;
+
+    if (fp_classes_priority(classes, remaining) == connection->priority)
+        return;
+    in_socket = unsent(connection);
+    set_priority(connection, fp_classes_priority(classes, in_socket > remaining
+                                                 ? in_socket : remaining));
+}
+
+/*
+ * A metadata bucket between two pieces of a response.  Core's output filter
+ * destroys it when everything before it was written to the socket, and not
+ * earlier, whoever calls that filter: this request, the next one of a pipeline,
+ * or the event MPM when the socket is writable again, which calls no other
+ * filter.  If the connection breaks it is destroyed with the rest.
+ */
+static void marker_destroy(void *data)
+{
+    struct marker *m = data;
+
+    if (!m->connection->c->aborted)
+        reach(m->connection, m->classes, m->remaining);
+    apr_bucket_free(m);
+}
+
+static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *len,
+                                apr_read_type_e block)
+{
+    (void)e;
+    (void)block;
+    *text = NULL;
+    *len = 0;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t marker_type = {
+    "FLASHPACHE_PRIORITY", 5, APR_BUCKET_METADATA,
+    marker_destroy,
+    marker_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_split_notimpl,
+    apr_bucket_copy_notimpl
+};
+
+static apr_bucket *marker_create(const struct response *response, apr_off_t remaining,
+                                 apr_bucket_alloc_t *list)
+{
+    apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
+    struct marker *m = apr_bucket_alloc(sizeof(*m), list);
+
+    m->connection = response->connection;
+    m->classes = response->classes;
+    m->remaining = remaining;
+    APR_BUCKET_INIT(e);
+    e->free = apr_bucket_free;
+    e->list = list;
+    e->type = &marker_type;
+    e->length = 0;
+    e->start = 0;
+    e->data = m;
+    return e;
+}
+
+/* ---- responses ---- */
+
+/* NULL: not the client's, or nothing is scheduled. */
+static struct connection *connection_of(const conn_rec *c)
+{
+    return ap_get_module_config(c->conn_config, &flashpache_module);
+}
+
+/* HTTP/2 gives each stream a connection of its own, below the client's. */
+static conn_rec *master_of(conn_rec *c)
+{
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 52)
+    return c->master;
+#else
+    (void)c;
+    return NULL;
+#endif
+}
+
+/* Bytes of the body, as the header says; -1: it does not. */
+static apr_off_t announced_length(const request_rec *r)
+{
+    const char *text = apr_table_get(r->headers_out, "Content-Length");
+    apr_off_t length;
+    char *end;
+
+    if (r->header_only || r->status == HTTP_NO_CONTENT || r->status == HTTP_NOT_MODIFIED)
+        return 0;
+    if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS
+        || *end != '\0' || length < 0)
+        return -1;
+    return length;
+}
+
+/* How much of the brigade is known to be data. */
+static apr_off_t length_of(const apr_bucket_brigade *bb)
+{
+    apr_off_t length = 0;
+
+    for (apr_bucket *e = APR_BRIGADE_FIRST(bb); e != APR_BRIGADE_SENTINEL(bb);
+         e = APR_BUCKET_NEXT(e)) {
+        if (e->length != (apr_size_t)-1)
+            length += (apr_off_t)e->length;
+    }
+    return length;
+}
+
+/* The header is counted as if it were of the body, so that a class ends some
+ * hundred bytes early. */
+static void count(struct response *response, apr_size_t length)
+{
+    if (length == (apr_size_t)-1)
+        return;
+    response->remaining -= (apr_off_t)length;
+    if (response->remaining < 0)
+        response->remaining = 0;
+}
+
+/* Puts a marker at each place where the class changes. */
+static void mark(struct response *response, apr_bucket_brigade *bb)
+{
+    apr_bucket *e = APR_BRIGADE_FIRST(bb);
+
+    while (e != APR_BRIGADE_SENTINEL(bb)) {
+        apr_off_t bound = fp_classes_next_bound(response->classes, response->remaining);
+        apr_off_t piece = response->remaining - bound;
+
+        if (bound < 0)
+            return;
+        if (e->length != (apr_size_t)-1 && (apr_off_t)e->length > piece
+            && apr_bucket_split(e, (apr_size_t)piece) != APR_SUCCESS)
+            return;
+        count(response, e->length);
+        e = APR_BUCKET_NEXT(e);
+        if (response->remaining == bound)
+            APR_BUCKET_INSERT_BEFORE(e, marker_create(response, bound, bb->bucket_alloc));
+    }
+}
+
+static void begin(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
+{
+    response->begun = 1;
+    response->remaining = announced_length(r);
+    response->marked = response->remaining > TAKEN_AT_ONCE;
+    APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining, bb->bucket_alloc));
+}
+
+/*
+ * Where the length is not known, what was sent stands for what remains: most
+ * responses are short, and the longer one lasts the longer it will.
+ */
+static void pass_unknown(struct response *response, apr_bucket_brigade *bb)
+{
+    int before = fp_classes_priority(response->classes, response->passed);
+
+    response->passed += length_of(bb);
+    if (fp_classes_priority(response->classes, response->passed) != before)
+        APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->passed, bb->bucket_alloc));
+}
+
+/* ---- HTTP/2 ---- */
+
+/*
+ * Frames of all streams share one socket, which has one priority, and mod_http2
+ * mixes them: so all that the connection has to send is one job.
+ *
+ * A stream that begins at the moment at which the last one ends may be
+ * forgotten; the connection then has too high a priority, for one response.
+ */
+static apr_status_t end_stream(void *data)
+{
+    struct connection *connection = data;
+
+    /* What was announced and never sent, because the client reset the stream. */
+    if (atomic_fetch_sub(&connection->streams, 1) == 1)
+        atomic_store(&connection->announced, 0);
+    return APR_SUCCESS;
+}
+
+static void begin_stream(struct response *response, const request_rec *r)
+{
+    struct connection *connection = response->connection;
+
+    response->begun = 1;
+    response->remaining = announced_length(r);
+    atomic_store(&connection->classes, response->classes);
+    atomic_fetch_add(&connection->streams, 1);
+    apr_pool_cleanup_register(r->pool, connection, end_stream, apr_pool_cleanup_null);
+    if (response->remaining > 0)
+        atomic_fetch_add(&connection->announced, response->remaining);
+}
+
+static void pass_stream(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
+{
+    if (!response->begun)
+        begin_stream(response, r);
+    if (response->remaining < 0)
+        atomic_fetch_add(&response->connection->announced, length_of(bb));
+}
+
+/* Takes length off what was announced, and tells what that was. */
+static apr_off_t take_announced(struct connection *connection, apr_off_t length)
+{
+    int_fast64_t before = atomic_load(&connection->announced);
+
+    while (!atomic_compare_exchange_weak(&connection->announced, &before,
+                                         before > length ? before - length : 0))
+        ;
+    return before;
+}
+
+/* The client's connection, with the frames of all streams; one thread. */
+static apr_status_t filter_connection(ap_filter_t *f, apr_bucket_brigade *bb)
+{
+    struct connection *connection = f->ctx;
+    const struct fp_classes *classes = atomic_load(&connection->classes);
+    apr_off_t length = classes != NULL ? length_of(bb) : 0;
+
+    if (length > 0) {
+        apr_off_t announced = take_announced(connection, length);
+
+        reach(connection, classes, announced > length ? announced : length);
+    }
+    return ap_pass_brigade(f->next, bb);
+}
+
+/* ---- the filter of a response ---- */
+
+static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
+{
+    struct response *response = f->ctx;
+
+    /* Which virtual host answers is known only now. */
+    if (response->classes == NULL) {
+        response->classes = fp_settings_classes(fp_settings_of(f->r->server));
+        if (response->classes == NULL) {
+            ap_remove_output_filter(f);
+            return ap_pass_brigade(f->next, bb);
+        }
+    }
+    if (master_of(f->c) != NULL) {
+        pass_stream(response, f->r, bb);
+        return ap_pass_brigade(f->next, bb);
+    }
+    if (!response->begun)
+        begin(response, f->r, bb);
+    if (response->remaining < 0)
+        pass_unknown(response, bb);
+    else if (response->marked)
+        mark(response, bb);
+    return ap_pass_brigade(f->next, bb);
+}
+
+/* ---- hooks ---- */
+
+void fp_schedule_register(void)
+{
+    response_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE", filter_response, NULL,
+                                                AFTER_CHUNKS);
+    connection_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE_CONNECTION",
+                                                  filter_connection, NULL, AP_FTYPE_CONNECTION);
+}
+
+void fp_schedule_init(server_rec *s)
+{
+    some_scheduled = 0;
+    for (; s != NULL; s = s->next) {
+        if (fp_settings_classes(fp_settings_of(s)) != NULL)
+            some_scheduled = 1;
+    }
+    has_streams = ap_find_linked_module("mod_http2.c") != NULL;
+}
+
+int fp_schedule_connection(conn_rec *c, void *socket)
+{
+    struct connection *connection;
+
+    (void)socket;
+    if (!some_scheduled || master_of(c) != NULL)
+        return OK;
+    connection = apr_pcalloc(c->pool, sizeof(*connection));
+    connection->c = c;
+    connection->priority = FP_FIRST_PRIORITY;
+    ap_set_module_config(c->conn_config, &flashpache_module, connection);
+    if (has_streams)
+        ap_add_output_filter_handle(connection_filter, connection, NULL, c);
+    return OK;
+}
+
+int fp_schedule_request(request_rec *r)
+{
+    conn_rec *c = master_of(r->connection) != NULL ? master_of(r->connection) : r->connection;
+    struct connection *connection = connection_of(c);
+    struct response *response;
+
+    /* What a request leads to within httpd shares the filters of its response. */
+    if (connection == NULL || r->main != NULL || r->prev != NULL)
+        return OK;
+    response = apr_pcalloc(r->pool, sizeof(*response));
+    response->connection = connection;
+    ap_add_output_filter_handle(response_filter, response, r, r->connection);
+    return OK;
+}
+
+int fp_schedule_body(request_rec *r)
+{
+    conn_rec *c = r->connection;
+    struct connection *connection = connection_of(c);
+
+    /* Not with an earlier response in the socket, which would be raised, too. */
+    if (connection != NULL && connection->priority != FP_FIRST_PRIORITY
+        && (apr_table_get(r->headers_in, "Content-Length") != NULL
+            || apr_table_get(r->headers_in, "Transfer-Encoding") != NULL)
+        && !c->data_in_output_filters && unsent(connection) == 0)
+        set_priority(connection, FP_FIRST_PRIORITY);
+    return DECLINED;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "status/figures.h"
+
+#include <ap_mpm.h>
+#include <apr_strings.h>
+#include <http_log.h>
+#include <http_main.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/client.h"
+#include "mod_flashpache.h"
+#include "settings.h"
+#include "common/wire.h"
+
+APLOG_USE_MODULE(flashpache);
+
+#define PATIENCE_MS 500u    /* to connect, and once more for the answer */
+#define MOST_PARTS  4       /* of the daemon's report */
+#define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+static apr_array_header_t *names;     /* of the hosts that are counted */
+
+static const char *name_of(apr_pool_t *p, const server_rec *s)
+{
+    const char *name = s->server_hostname != NULL ? s->server_hostname : "main";
+    apr_port_t port = s->is_virtual && s->addrs != NULL ? s->addrs->host_port : s->port;
+
+    return port != 0 ? apr_psprintf(p, "%s:%u", name, port) : name;
+}
+
+/* Hosts of one name are one to whoever reads the counters. */
+static unsigned number_of(const char *name)
+{
+    int i = 0;
+
+    while (i < names->nelts && strcmp(APR_ARRAY_IDX(names, i, const char *), name) != 0)
+        i++;
+    if (i == names->nelts)
+        APR_ARRAY_PUSH(names, const char *) = name;
+    return (unsigned)i;
+}
+
+/* What httpd keeps over restarts.  A module of another release has no use for it. */
+static struct fp_counters *kept_counters(apr_pool_t *p)
+{
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION,
+                                   FP_COUNTS);
+    struct fp_counters *kept = ap_retained_data_get(key);
+
+    return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
+}
+
+void fp_figures_init(apr_pool_t *pconf, server_rec *s)
+{
+    int children = 1;
+    apr_status_t rv;
+
+    names = apr_array_make(pconf, 8, sizeof(const char *));
+    for (server_rec *each = s; each != NULL; each = each->next) {
+        if (fp_settings_of(each)->engine > FP_ENGINE_OFF)
+            fp_settings_of(each)->host = number_of(name_of(pconf, each));
+    }
+    ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &children);
+    rv = fp_counters_init(kept_counters(pconf), s->process->pool, names, children);
+    if (rv != APR_SUCCESS)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s, "FP0121: no shared memory: nothing is "
+                     "counted for the status page");
+}
+
+void fp_figures_count(request_rec *r, struct fp_figures *f)
+{
+    apr_array_header_t *hosts = apr_array_make(r->pool, names->nelts,
+                                               sizeof(struct fp_figures_host));
+
+    memset(f, 0, sizeof(*f));
+    for (int i = 0; i < names->nelts; i++) {
+        struct fp_figures_host *h = apr_array_push(hosts);
+
+        h->name = APR_ARRAY_IDX(names, i, const char *);
+        for (unsigned what = 0; what < FP_COUNTS; what++) {
+            h->counts[what] = fp_counters_sum((unsigned)i, (enum fp_count)what);
+            f->total.counts[what] += h->counts[what];
+        }
+    }
+    f->hosts = hosts;
+    f->total.name = "all";
+    f->children = fp_counters_held(&f->held);
+}
+
+apr_uint64_t fp_figures_sum(const struct fp_figures_host *h, enum fp_count from,
+                            enum fp_count to)
+{
+    apr_uint64_t sum = 0;
+
+    for (unsigned what = from; what <= (unsigned)to; what++)
+        sum += h->counts[what];
+    return sum;
+}
+
+/* ---- the daemon's ---- */
+
+/* A line "name value"; what has another form is of a later release. */
+static void take_line(apr_pool_t *p, const char *line, apr_array_header_t *figures)
+{
+    apr_size_t len = strspn(line, NAME_CHARS);
+    const char *value = line + len + 1;
+    struct fp_figure *f;
+
+    if (len == 0 || line[len] != ' ' || value[0] == '\0'
+        || strspn(value, "0123456789") != strlen(value))
+        return;
+    f = apr_array_push(figures);
+    f->name = apr_pstrmemdup(p, line, len);
+    f->value = strtoull(value, NULL, 10);
+}
+
+static void take_text(apr_pool_t *p, const struct fp_done *done, apr_array_header_t *figures)
+{
+    char *rest = apr_pstrmemdup(p, done->text, done->text_len), *line;
+
+    while ((line = apr_strtok(rest, "\n", &rest)) != NULL)
+        take_line(p, line, figures);
+}
+
+static fp_status ask(struct fp_client *client, apr_pool_t *p, apr_array_header_t *figures)
+{
+    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS };
+    uint8_t *room = apr_palloc(p, FP_MAX_FRAME);
+    struct fp_done done;
+    fp_status st;
+
+    for (int i = 0; i < MOST_PARTS && (i == 0 || question.from != 0); i++) {
+        st = fp_client_control(client, &question, &done, room);
+        if (st == FP_OK)
+            st = done.status;
+        if (st != FP_OK)
+            return st;
+        take_text(p, &done, figures);
+        question.from = done.next;
+    }
+    return FP_OK;
+}
+
+/* With a connection of its own: requests wait longer, and their pauses are not ours. */
+void fp_figures_ask(request_rec *r, struct fp_figures *f)
+{
+    struct fp_client *client;
+
+    f->socket = fp_settings_socket(fp_settings_of(ap_server_conf));
+    f->from_daemon = apr_array_make(r->pool, 40, sizeof(struct fp_figure));
+    client = fp_client_create(f->socket, PATIENCE_MS, 1);
+    f->daemon = client != NULL ? ask(client, r->pool, f->from_daemon) : FP_NOMEM;
+    fp_client_destroy(&client);
+}

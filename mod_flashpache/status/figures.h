@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that the status page tells, gathered at once: the module's counters and
+ * the daemon's own.
+ */
+#ifndef FP_FIGURES_H
+#define FP_FIGURES_H
+
+#include <httpd.h>
+
+#include "status/counters.h"
+#include "common/errors.h"
+
+struct fp_figures_host {
+    const char *name;
+    apr_uint64_t counts[FP_COUNTS];
+};
+
+/* One of the daemon's counters. */
+struct fp_figure {
+    const char *name;                /* [a-z0-9_]+ */
+    apr_uint64_t value;
+};
+
+struct fp_figures {
+    const apr_array_header_t *hosts; /* of struct fp_figures_host */
+    struct fp_figures_host total;
+    struct fp_held held;
+    unsigned children;
+    const char *socket;
+    fp_status daemon;                /* FP_OK, or why it told nothing */
+    apr_array_header_t *from_daemon; /* of struct fp_figure */
+};
+
+/* post_config, once settings are finished: gives each server that has something to count its
+ * place among the counters, and makes these. */
+void fp_figures_init(apr_pool_t *pconf, server_rec *s);
+
+/* The module's; the daemon is not asked. */
+void fp_figures_count(request_rec *r, struct fp_figures *f);
+
+/* The daemon's; waits for it a second at most. */
+void fp_figures_ask(request_rec *r, struct fp_figures *f);
+
+/* From one outcome to another, both counted. */
+apr_uint64_t fp_figures_sum(const struct fp_figures_host *h, enum fp_count from,
+                            enum fp_count to);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "status/status.h"
+
+#include <apr_strings.h>
+#include <http_core.h>
+#include <http_protocol.h>
+#include <mod_status.h>
+#include <stdlib.h>
+
+#include "status/figures.h"
+
+#define HANDLER       "flashpache-status"
+#define USUAL_REFRESH 10         /* seconds */
+#define MOST_REFRESH  86400
+
+const char *fp_status_daemon_problem(const struct fp_figures *f)
+{
+    switch (f->daemon) {
+    case FP_CLOSED: return "nobody listens at its socket";
+    case FP_TIMEOUT: return "it hangs or is stopped";
+    case FP_DENIED: return "whoever listens at its socket is another user";
+    default: return fp_status_text(f->daemon);
+    }
+}
+
+/* ---- the request ---- */
+
+/* The value of a word in the query, "" if it has none; NULL: it is not there. */
+static const char *argument(request_rec *r, const char *name)
+{
+    char *rest = apr_pstrdup(r->pool, r->args != NULL ? r->args : ""), *word;
+    apr_size_t len = strlen(name);
+
+    while ((word = apr_strtok(rest, "&;", &rest)) != NULL) {
+        if (strncmp(word, name, len) == 0 && (word[len] == '\0' || word[len] == '='))
+            return word[len] == '=' ? word + len + 1 : "";
+    }
+    return NULL;
+}
+
+/* As mod_status does. */
+static void set_refresh(request_rec *r)
+{
+    const char *value = argument(r, "refresh");
+    int seconds = value != NULL ? atoi(value) : 0;
+
+    if (value == NULL)
+        return;
+    if (seconds < 1 || seconds > MOST_REFRESH)
+        seconds = USUAL_REFRESH;
+    apr_table_setn(r->headers_out, "Refresh", apr_psprintf(r->pool, "%d", seconds));
+}
+
+int fp_status_respond(request_rec *r)
+{
+    void (*write)(request_rec *, const struct fp_figures *) = fp_status_page;
+    const char *type = "text/html; charset=utf-8";
+    struct fp_figures f;
+
+    if (r->handler == NULL || strcmp(r->handler, HANDLER) != 0)
+        return DECLINED;
+    r->allowed = AP_METHOD_BIT << M_GET;
+    if (r->method_number != M_GET)
+        return HTTP_METHOD_NOT_ALLOWED;
+    if (argument(r, "prometheus") != NULL) {
+        write = fp_status_metrics;
+        type = "text/plain; version=0.0.4; charset=utf-8";
+    } else if (argument(r, "auto") != NULL) {
+        write = fp_status_lines;
+        type = "text/plain; charset=utf-8";
+    }
+    ap_set_content_type(r, type);
+    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
+    set_refresh(r);
+    if (r->header_only)
+        return OK;
+    fp_figures_count(r, &f);
+    fp_figures_ask(r, &f);
+    write(r, &f);
+    return OK;
+}
+
+/* ---- mod_status ---- */
+
+int fp_status_section(request_rec *r, int flags)
+{
+    const struct fp_figures_host *t;
+    struct fp_figures f;
+
+    fp_figures_count(r, &f);
+    if (flags & AP_STATUS_SHORT) {
+        fp_status_total_lines(r, &f);
+        return OK;
+    }
+    t = &f.total;
+    ap_rprintf(r, "<hr />\n<h2>Flashpache</h2>\n<dl>\n<dt>Requests by lease: %" APR_UINT64_T_FMT
+               ", hit: %" APR_UINT64_T_FMT ", miss: %" APR_UINT64_T_FMT ", stale: %"
+               APR_UINT64_T_FMT ", bypass: %" APR_UINT64_T_FMT ", fallback: %" APR_UINT64_T_FMT
+               "</dt>\n",
+               t->counts[FP_COUNT_LEASE], t->counts[FP_COUNT_HIT], t->counts[FP_COUNT_MISS],
+               t->counts[FP_COUNT_STALE], fp_figures_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
+               fp_figures_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
+    ap_rprintf(r, "<dt>Held: %u leases, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
+               "%u children</dt>\n</dl>\n", f.held.leases, f.held.descriptors, f.held.mapped,
+               f.children);
+    return OK;
+}

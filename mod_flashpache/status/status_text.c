@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The status page for machines.
+ */
+#include "config.h"
+#include "status/status.h"
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <http_protocol.h>
+
+#include "status/figures.h"
+
+#define U64 "%" APR_UINT64_T_FMT
+
+/* ---- lines "Name: value", as mod_status writes them ---- */
+
+/* content_files: ContentFiles. */
+static const char *camel(apr_pool_t *p, const char *name)
+{
+    char *made = apr_pcalloc(p, strlen(name) + 1), *to = made;
+    int upper = 1;
+
+    for (; *name != '\0'; name++) {
+        if (*name != '_')
+            *to++ = (char)(upper ? apr_toupper(*name) : *name);
+        upper = *name == '_';
+    }
+    return made;
+}
+
+/* A host's name in one word, whatever it is. */
+static const char *one_word(apr_pool_t *p, const char *name)
+{
+    char *made = apr_pstrdup(p, name);
+
+    for (char *c = made; *c != '\0'; c++) {
+        if (!apr_isgraph(*c) || *c == '[' || *c == ']')
+            *c = '?';
+    }
+    return made;
+}
+
+static void write_counts(request_rec *r, const struct fp_figures_host *h, const char *of)
+{
+    for (unsigned i = 0; i < FP_OUTCOMES; i++) {
+        const struct fp_outcome *o = &fp_outcomes[i];
+
+        ap_rprintf(r, "Flashpache%s%s%s: " U64 "\n", camel(r->pool, o->word),
+                   o->reason != NULL ? camel(r->pool, o->reason) : "", of, h->counts[i]);
+    }
+    ap_rprintf(r, "FlashpacheAbsent%s: " U64 "\n", of, h->counts[FP_COUNT_ABSENT]);
+    ap_rprintf(r, "FlashpacheShadowCompared%s: " U64 "\n", of, h->counts[FP_COUNT_COMPARED]);
+    ap_rprintf(r, "FlashpacheShadowDifferent%s: " U64 "\n", of, h->counts[FP_COUNT_DIFFERENT]);
+}
+
+void fp_status_total_lines(request_rec *r, const struct fp_figures *f)
+{
+    write_counts(r, &f->total, "");
+    ap_rprintf(r, "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
+               "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n", f->held.leases,
+               f->held.descriptors, f->held.mapped, f->children);
+}
+
+void fp_status_lines(request_rec *r, const struct fp_figures *f)
+{
+    fp_status_total_lines(r, f);
+    for (int i = 0; i < f->hosts->nelts; i++) {
+        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+
+        write_counts(r, h, apr_pstrcat(r->pool, "[", one_word(r->pool, h->name), "]", NULL));
+    }
+    ap_rprintf(r, "FlashpachedUp: %d\n", f->daemon == FP_OK);
+    if (f->daemon != FP_OK)
+        ap_rprintf(r, "FlashpachedProblem: %s\n", fp_status_daemon_problem(f));
+    for (int i = 0; i < f->from_daemon->nelts; i++) {
+        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+
+        ap_rprintf(r, "Flashpached%s: " U64 "\n", camel(r->pool, g->name), g->value);
+    }
+}
+
+/* ---- Prometheus' text format, version 0.0.4 ---- */
+
+/* A label's value: backslash, quote and line end are escaped; it has to be UTF-8. */
+static const char *label(apr_pool_t *p, const char *value)
+{
+    char *made = apr_palloc(p, 2 * strlen(value) + 1), *to = made;
+
+    for (; *value != '\0'; value++) {
+        if (*value == '\\' || *value == '"' || *value == '\n')
+            *to++ = '\\';
+        *to++ = (char)(*value == '\n' ? 'n' : (unsigned char)*value < 128 ? *value : '?');
+    }
+    *to = '\0';
+    return made;
+}
+
+static void begin(request_rec *r, const char *name, const char *type, const char *help)
+{
+    ap_rprintf(r, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void write_outcomes(request_rec *r, const struct fp_figures *f)
+{
+    begin(r, "flashpache_requests_total", "counter", "Requests by what became of them.");
+    for (int i = 0; i < f->hosts->nelts; i++) {
+        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+        const char *name = label(r->pool, h->name);
+
+        for (unsigned n = 0; n < FP_OUTCOMES; n++)
+            ap_rprintf(r, "flashpache_requests_total{vhost=\"%s\",outcome=\"%s\",reason=\"%s\"} "
+                       U64 "\n", name, fp_outcomes[n].word,
+                       fp_outcomes[n].reason != NULL ? fp_outcomes[n].reason : "", h->counts[n]);
+    }
+}
+
+static void write_count(request_rec *r, const struct fp_figures *f, enum fp_count what,
+                        const char *name, const char *help)
+{
+    begin(r, name, "counter", help);
+    for (int i = 0; i < f->hosts->nelts; i++) {
+        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+
+        ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name),
+                   h->counts[what]);
+    }
+}
+
+static void write_gauge(request_rec *r, const char *name, apr_uint64_t value, const char *help)
+{
+    begin(r, name, "gauge", help);
+    ap_rprintf(r, "%s " U64 "\n", name, value);
+}
+
+/* The daemon does not say which of its numbers only grow. */
+static void write_daemon(request_rec *r, const struct fp_figures *f)
+{
+    write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
+    for (int i = 0; i < f->from_daemon->nelts; i++) {
+        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+
+        ap_rprintf(r, "# TYPE flashpached_%s untyped\nflashpached_%s " U64 "\n", g->name, g->name,
+                   g->value);
+    }
+}
+
+void fp_status_metrics(request_rec *r, const struct fp_figures *f)
+{
+    write_outcomes(r, f);
+    write_count(r, f, FP_COUNT_ABSENT, "flashpache_absent_total",
+                "Requests whose path is not there.");
+    write_count(r, f, FP_COUNT_COMPARED, "flashpache_shadow_compared_total",
+                "Requests compared with what httpd found.");
+    write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
+                "Requests for which httpd found something else.");
+    write_gauge(r, "flashpache_children", f->children, "Children of httpd that tell.");
+    write_gauge(r, "flashpache_leases", f->held.leases, "Answers that children keep.");
+    write_gauge(r, "flashpache_lease_descriptors", f->held.descriptors,
+                "Descriptors that they hold open.");
+    write_gauge(r, "flashpache_mapped_bytes", f->held.mapped, "Bytes that they keep mapped.");
+    write_daemon(r, f);
+}

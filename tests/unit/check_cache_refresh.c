@@ -1,0 +1,766 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is in use is looked at again before its time is over, and only that; and
+ * for how long leases hold meanwhile.
+ */
+#include "config.h"
+#include "cache/cache.h"
+
+#include "cache_kit.h"
+#include "cache/timer_wheel.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
+#include "common/lease_table.h"
+#include "common/walk_result.h"
+
+#define TTL   1600
+#define TICK  FP_DUE_TICK_MS
+#define SLOTS 100
+#define NAMES 1        /* the number of the list that questions name */
+
+static struct fp_cache *cache;
+static struct fp_slots *slots;
+static struct fp_slots_view *view;
+static struct fp_answer answer;
+static struct fp_cache_due due;
+static int fds_at_rest;
+static uint64_t seen_ms;      /* when the first walks began */
+
+static void new_table(uint32_t n)
+{
+    fp_slots_view_release(&view);
+    slots = fp_slots_create(n);
+    ck_assert_ptr_nonnull(slots);
+    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    ck_assert_ptr_nonnull(view);
+}
+
+/* Room for n files and n absent names. */
+static void start(size_t n, uint32_t n_slots)
+{
+    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL };
+    struct fp_cache_means means = { .now_ms = kit_clock };
+
+    fp_cache_destroy(&cache);
+    fp_slots_destroy(&slots);
+    new_table(n_slots);
+    means.slots = slots;
+    cache = fp_cache_create(&limits, &means);
+    ck_assert_ptr_nonnull(cache);
+}
+
+static void setup(void)
+{
+    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    fds_at_rest = unit_open_fds();
+    kit_now_ms = seen_ms = 1000;
+    start(100, SLOTS);
+}
+
+static void teardown(void)
+{
+    fp_cache_destroy(&cache);
+    fp_slots_view_release(&view);
+    fp_slots_destroy(&slots);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+/* ---- what happens ---- */
+
+static void walked(const char *path, const char *what)
+{
+    kit_answer(&answer, path, what);
+    if (fp_step_leads_on(&answer.steps[answer.n_steps - 1]))
+        answer.fd = kit_file('p');
+    kit_insert(cache, path, kit_now_ms, &answer);
+}
+
+/* What each step leads to is believed for so long. */
+static void walked_with_lives(const char *path, const char *what, const uint32_t *ttl_ms)
+{
+    static struct fp_trail trail;
+    static struct fp_trust trust[FP_MAX_STEPS];
+    const struct fp_cache_evidence evidence = { &trail, trust };
+
+    kit_answer(&answer, path, what);
+    fp_trail_init(&trail);
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        trust[i] = (struct fp_trust){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
+    fp_cache_insert(cache, path, strlen(path), 0, NULL, kit_now_ms, &evidence, &answer);
+}
+
+/* A walk that begins at the directory, which it does not see itself. */
+static void walked_below(const char *path, char kind)
+{
+    const size_t len = strlen(path);
+    struct fp_cache_base base;
+
+    kit_answer(&answer, path, "ddf");
+    kit_step(&answer.steps[0], path, len, kind, '0');
+    answer.n_steps = 1;
+    ck_assert(fp_cache_find_base(cache, path, len, 0, kit_now_ms, &base));
+    fp_cache_insert(cache, path, len, 0, &base, kit_now_ms, NULL, &answer);
+}
+
+static bool known(const char *path)
+{
+    return kit_lookup(cache, path, kit_now_ms, &answer);
+}
+
+/* As whoever waited for a walk gets one: that is no use of it. */
+static struct kit_lease take_lease(const char *path)
+{
+    ck_assert_msg(fp_cache_tell(cache, path, strlen(path), 0, kit_now_ms, &answer),
+                  "%s is not known", path);
+    return kit_take_lease(&answer);
+}
+
+static bool holds_at(const struct kit_lease *l, uint64_t ms)
+{
+    return kit_holds_at(l, view, ms);
+}
+
+static void use(const struct kit_lease *l)
+{
+    ck_assert(holds_at(l, kit_now_ms));
+    fp_slots_view_mark(view, l->slots[l->n - 1]);
+}
+
+/* What was told just now lies on the way to the path: what is there. */
+static const char *told_part(const char *path, const char *what)
+{
+    static char part[16];
+    size_t steps = due.len > 1;
+
+    for (size_t i = 0; i < due.len; i++)
+        steps += path[i] == '/';
+    ck_assert_int_eq(memcmp(due.path, path, due.len), 0);
+    snprintf(part, sizeof(part), "%.*s", (int)steps, what);
+    return part;
+}
+
+/* Looks at once at what is told on the way to the path; how often that was. */
+static unsigned look_where_told(const char *path, const char *what)
+{
+    unsigned n = 0;
+
+    for (; fp_cache_take_due(cache, kit_now_ms, &due); n++) {
+        char there[64];
+
+        snprintf(there, sizeof(there), "%.*s", (int)due.len, due.path);
+        walked(there, told_part(path, what));
+    }
+    return n;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All that is told from then on, for some ticks: its paths in order, a space
+ * between them. */
+static const char *told_for(uint64_t ms, unsigned ticks)
+{
+    static char room[32][64], text[32 * 64];
+    const char *paths[32];
+    size_t n = 0;
+
+    kit_now_ms = ms;
+    for (unsigned i = 0; i <= ticks; i++) {
+        for (; fp_cache_take_due(cache, ms + i * TICK, &due); n++) {
+            ck_assert_uint_lt(n, 32);
+            snprintf(room[n], sizeof(room[n]), "%.*s", (int)due.len, due.path);
+            paths[n] = room[n];
+        }
+    }
+    qsort(paths, n, sizeof(paths[0]), compare);
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        strcat(strcat(text, i > 0 ? " " : ""), paths[i]);
+    return text;
+}
+
+static const char *told_at(uint64_t ms)
+{
+    return told_for(ms, 0);
+}
+
+/* What is above is due a moment after what was found to be in use. */
+static const char *told_soon(uint64_t ms)
+{
+    return told_for(ms, 3);
+}
+
+/* After so many eighths of a life that began when all was seen. */
+static uint64_t eighths(unsigned n)
+{
+    return seen_ms + n * TTL / 8 + TICK;
+}
+
+/* ---- what is told ---- */
+
+START_TEST(what_was_asked_for)
+{
+    walked("/a/f", "ddf");
+    ck_assert(known("/a/f"));
+    for (uint64_t ms = seen_ms; ms < seen_ms + TTL / 2; ms += 7)
+        ck_assert_str_eq(told_at(ms), "");
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/f");
+    ck_assert_str_eq(told_at(eighths(4) + 1), "");
+    /* What was looked at is done with, the rest is told once more. */
+    walked("/a", "dd");
+    ck_assert_str_eq(told_soon(eighths(5) + 2 * TICK), "/a/f");
+    walked("/a/f", "ddf");
+    for (uint64_t ms = kit_now_ms; ms < seen_ms + 3 * TTL; ms += 7)
+        ck_assert_str_eq(told_at(ms), "");
+}
+END_TEST
+
+/* By its mark alone, and all that is above it with it. */
+START_TEST(what_a_lease_was_used_for)
+{
+    struct kit_lease l;
+
+    walked("/a/b/f", "dddf");
+    walked("/a/g", "ddf");
+    l = take_lease("/a/b/f");
+    use(&l);
+    ck_assert_str_eq(told_at(seen_ms + TTL / 2 - 1), "");
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/b /a/b/f");
+}
+END_TEST
+
+START_TEST(a_directory_that_is_the_end_of_a_lease)
+{
+    struct kit_lease l;
+
+    walked("/a/f", "ddf");
+    l = take_lease("/a");
+    use(&l);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /a");
+}
+END_TEST
+
+START_TEST(absent_names_and_links)
+{
+    struct kit_lease no, link;
+
+    walked("/a/no/x", "dda");
+    walked("/l/f", "dlf");
+    no = take_lease("/a/no/x");
+    link = take_lease("/l/f");
+    use(&no);
+    use(&link);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/no /l /l/f");
+}
+END_TEST
+
+/* Neither a walk nor an answer to who waited for it is a use. */
+START_TEST(what_is_not_used_lapses)
+{
+    struct kit_lease l;
+
+    walked("/a/f", "ddf");
+    l = take_lease("/a/f");
+    for (uint64_t ms = seen_ms; ms < seen_ms + 3 * TTL; ms += 5)
+        ck_assert_str_eq(told_at(ms), "");
+    kit_now_ms = seen_ms + TTL - 1;
+    ck_assert(fp_cache_tell(cache, "/a/f", 4, 0, kit_now_ms, &answer));
+    ck_assert(!holds_at(&l, seen_ms + TTL));
+    kit_now_ms = seen_ms + TTL;
+    ck_assert(!known("/a/f"));
+}
+END_TEST
+
+/* There is a look in each eighth of the second half. */
+START_TEST(use_in_the_last_part_of_its_life)
+{
+    for (unsigned part = 4; part < 7; part++) {
+        struct kit_lease l;
+
+        kit_now_ms = seen_ms = 10000 * part;
+        walked("/a/f", "ddf");
+        l = take_lease("/a/f");
+        for (uint64_t ms = seen_ms; ms <= eighths(part) + 2 * TICK; ms += TICK)
+            ck_assert_str_eq(told_at(ms), "");
+        use(&l);
+        ck_assert_str_eq(told_soon(eighths(part + 1) + TICK), "/ /a /a/f");
+        ck_assert(known("/a/f"));
+    }
+}
+END_TEST
+
+/* Nobody has looked: told again, a few times, and then no more. */
+START_TEST(told_until_somebody_looks)
+{
+    unsigned n = 0;
+
+    walked("/f", "df");
+    ck_assert(known("/f"));
+    for (uint64_t ms = seen_ms; ms < seen_ms + 5 * TTL; ms += TICK) {
+        const char *told = told_at(ms);
+
+        ck_assert(*told == '\0' || ms < seen_ms + TTL);
+        n += strstr(told, "/f") != NULL;
+    }
+    ck_assert_uint_ge(n, 3);
+    ck_assert_uint_le(n, 4);
+}
+END_TEST
+
+START_TEST(told_again_after_half_of_the_next_life)
+{
+    walked("/f", "df");
+    for (unsigned i = 0; i < 5; i++) {
+        const uint64_t from = kit_now_ms;
+
+        ck_assert(known("/f"));
+        for (uint64_t ms = from; ms < from + TTL / 2; ms += 9)
+            ck_assert_str_eq(told_at(ms), "");
+        ck_assert_str_eq(told_soon(from + TTL / 2 + TICK), "/ /f");
+        walked("/f", "df");
+    }
+}
+END_TEST
+
+START_TEST(what_changed_is_not_told)
+{
+    walked("/a/f", "ddf");
+    walked("/g", "df");
+    ck_assert(known("/a/f"));
+    ck_assert(known("/g"));
+    fp_cache_forget(cache, "/a", 2, true);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /g");
+    fp_cache_clear(cache);
+    ck_assert_str_eq(told_at(eighths(5) + TICK), "");
+    ck_assert_str_eq(told_at(eighths(8) + TICK), "");
+}
+END_TEST
+
+/* A directory knows the access files itself, all else is told by what it lies in. */
+START_TEST(with_the_list_of_names)
+{
+    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+    unsigned n = 0;
+
+    fp_cache_set_names(cache, NAMES, &names);
+    kit_answer(&answer, "/a/f", "ddf");
+    answer.n_names = 1;
+    for (unsigned i = 0; i < 3; i++)
+        answer.steps[i].access[0].status = FP_ABSENT;
+    fp_cache_insert(cache, "/a/f", 4, NAMES, NULL, kit_now_ms, NULL, &answer);
+    ck_assert(fp_cache_lookup(cache, "/a/f", 4, NAMES, kit_now_ms, &answer));
+    for (unsigned i = 0; i < 4; i++) {
+        for (; fp_cache_take_due(cache, eighths(4) + i * TICK, &due); n++)
+            ck_assert_uint_eq(due.names, NAMES);
+    }
+    ck_assert_uint_eq(n, 3);
+}
+END_TEST
+
+/* Not all at once, but all. */
+START_TEST(very_many_that_nobody_uses)
+{
+    unsigned calls = 0;
+    char path[32];
+
+    start(3 * FP_CACHE_LOOKS, SLOTS);
+    for (unsigned i = 0; i < 2 * FP_CACHE_LOOKS; i++) {
+        snprintf(path, sizeof(path), "/no%u", i);
+        walked(path, "da");
+    }
+    ck_assert(known("/no0"));
+    while (!fp_cache_take_due(cache, eighths(4), &due))
+        ck_assert_uint_lt(++calls, 4);
+    ck_assert_uint_ge(calls, 1);
+}
+END_TEST
+
+/* What lies above may have less time: it has to be seen that it is in use. */
+START_TEST(a_directory_that_lives_shorter)
+{
+    const uint32_t ttl_ms[] = { TTL, TTL / 4, 4 * TTL, 16 * TTL, 16 * TTL };
+    unsigned looks[2] = { 0, 0 };
+    struct kit_lease l;
+
+    walked_with_lives("/m/n/d/f", "ddddf", ttl_ms);
+    l = take_lease("/m/n/d/f");
+    for (uint64_t ms = seen_ms; ms < seen_ms + 8 * TTL; ms += TICK) {
+        kit_now_ms = ms;
+        use(&l);
+        while (fp_cache_take_due(cache, ms, &due)) {
+            char path[16];
+
+            snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
+            looks[due.len == 8]++;
+            walked_with_lives(path, told_part("/m/n/d/f", "ddddf"), ttl_ms);
+        }
+    }
+    /* And what lives longer is not looked at for that. */
+    ck_assert_uint_ge(looks[0], 32);
+    ck_assert_uint_le(looks[1], 1);
+}
+END_TEST
+
+/* A directory that was seen before its file, by any part of its life. */
+START_TEST(a_file_that_was_found_later)
+{
+    for (uint64_t later = 0; later < TTL; later += TTL / 32) {
+        struct kit_lease l;
+
+        fp_cache_clear(cache);
+        seen_ms = kit_now_ms;
+        walked("/a", "dd");
+        kit_now_ms += later;
+        walked_below("/a/f", 'f');
+        l = take_lease("/a/f");
+        for (uint64_t ms = kit_now_ms; ms < seen_ms + 4 * TTL; ms += TICK) {
+            kit_now_ms = ms;
+            use(&l);
+            look_where_told("/a/f", "ddf");
+        }
+    }
+}
+END_TEST
+
+/* And if nobody uses that file, nothing is looked at more than once for it. */
+START_TEST(a_file_that_was_found_later_and_not_used)
+{
+    for (uint64_t later = 0; later < TTL; later += TTL / 32) {
+        unsigned looks = 0;
+
+        fp_cache_clear(cache);
+        seen_ms = kit_now_ms;
+        walked("/a", "dd");
+        kit_now_ms += later;
+        walked_below("/a/f", 'f');
+        for (uint64_t ms = kit_now_ms; ms < seen_ms + 4 * TTL; ms += TICK) {
+            kit_now_ms = ms;
+            looks += look_where_told("/a/f", "ddf");
+        }
+        ck_assert_uint_le(looks, later <= TTL * 3 / 8 ? 0 : 2);
+        ck_assert(!known("/a/f"));
+    }
+}
+END_TEST
+
+/* ---- eviction looks at the same marks ---- */
+
+START_TEST(a_mark_that_was_told_of_keeps_the_entry)
+{
+    struct kit_lease l;
+
+    start(3, SLOTS);
+    walked("/f0", "df");
+    walked("/f1", "df");
+    walked("/f2", "df");
+    l = take_lease("/f0");
+    use(&l);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /f0");
+    walked("/f3", "df");
+    walked("/f4", "df");
+    ck_assert(known("/f0"));
+    ck_assert(!known("/f1"));
+}
+END_TEST
+
+START_TEST(a_mark_that_kept_the_entry_is_told_of)
+{
+    struct kit_lease l;
+
+    start(3, SLOTS);
+    walked("/f0", "df");
+    walked("/f1", "df");
+    walked("/f2", "df");
+    l = take_lease("/f0");
+    use(&l);
+    walked("/f3", "df");
+    walked("/f4", "df");
+    ck_assert(fp_cache_tell(cache, "/f0", 3, 0, kit_now_ms, &answer));
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /f0");
+}
+END_TEST
+
+/* ---- how long leases hold ---- */
+
+START_TEST(no_longer_than_it_is_believed)
+{
+    struct kit_lease l;
+
+    walked("/a/f", "ddf");
+    l = take_lease("/a/f");
+    for (uint64_t ms = seen_ms; ms < seen_ms + 2 * TTL; ms++) {
+        const bool believed = fp_cache_tell(cache, "/a/f", 4, 0, ms, &answer);
+
+        ck_assert(believed || !holds_at(&l, ms));
+        ck_assert(!believed || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);
+    }
+}
+END_TEST
+
+START_TEST(a_walk_that_finds_nothing_changed_extends_them)
+{
+    struct kit_lease file, dir, no;
+
+    walked("/a/f", "ddf");
+    walked("/a/no", "dda");
+    file = take_lease("/a/f");
+    dir = take_lease("/a");
+    no = take_lease("/a/no");
+    for (int i = 0; i < 10; i++) {
+        kit_now_ms += TTL - 2 * FP_SLOT_TICK_MS;
+        ck_assert(holds_at(&file, kit_now_ms));
+        walked("/a/f", "ddf");
+        ck_assert(holds_at(&file, kit_now_ms + TTL - FP_SLOT_TICK_MS));
+        ck_assert(!holds_at(&file, kit_now_ms + TTL));
+        ck_assert(holds_at(&dir, kit_now_ms + TTL - FP_SLOT_TICK_MS));
+        /* Of that nobody has looked. */
+        ck_assert(!holds_at(&no, kit_now_ms + 2 * FP_SLOT_TICK_MS));
+        for (unsigned k = 0; k < file.n; k++)
+            ck_assert_uint_eq(fp_slots_generation(slots, file.slots[k]), file.generations[k]);
+    }
+}
+END_TEST
+
+/* Also one that had run out meanwhile. */
+START_TEST(they_begin_again_where_nothing_changed)
+{
+    struct kit_lease l;
+
+    walked("/f", "df");
+    l = take_lease("/f");
+    kit_now_ms += 10 * TTL;
+    ck_assert(!holds_at(&l, kit_now_ms));
+    walked("/f", "df");
+    ck_assert(holds_at(&l, kit_now_ms));
+    kit_now_ms += 10 * TTL;
+    walked("/f", "df1");
+    ck_assert(!holds_at(&l, kit_now_ms));
+}
+END_TEST
+
+START_TEST(a_walk_that_finds_a_change_ends_them)
+{
+    struct kit_lease f, g;
+
+    walked("/a/f", "ddf");
+    walked("/a/g", "ddf");
+    f = take_lease("/a/f");
+    g = take_lease("/a/g");
+    kit_now_ms += TTL / 2;
+    walked("/a/f", "ddf1");
+    ck_assert(!holds_at(&f, kit_now_ms));
+    ck_assert(holds_at(&g, kit_now_ms));
+    f = take_lease("/a/f");
+    ck_assert(holds_at(&f, kit_now_ms + TTL - FP_SLOT_TICK_MS));
+    /* The other file's time has not been moved on. */
+    ck_assert(!holds_at(&g, seen_ms + TTL));
+}
+END_TEST
+
+/* A walk that began earlier than another one ended does not take time away. */
+START_TEST(an_older_walk_changes_nothing)
+{
+    struct kit_lease l;
+
+    kit_now_ms += 500;
+    walked("/f", "df");
+    l = take_lease("/f");
+    kit_now_ms -= 300;
+    walked("/f", "df");
+    kit_now_ms += 300;
+    ck_assert(holds_at(&l, kit_now_ms + TTL - FP_SLOT_TICK_MS));
+}
+END_TEST
+
+/* ---- another table ---- */
+
+static void another_table(uint32_t n)
+{
+    struct fp_slots *before = slots;
+
+    fp_slots_give_up(slots);
+    new_table(n);
+    fp_cache_set_slots(cache, slots);
+    fp_slots_destroy(&before);
+}
+
+START_TEST(every_entry_has_a_slot_of_it)
+{
+    static const char *const paths[] = { "/a/b/f", "/a/no", "/a/b", "/", "/l" };
+    bool taken[SLOTS + 1] = { false };
+
+    walked("/a/b/f", "dddf");
+    walked("/a/no", "dda");
+    walked("/l", "dl");
+    for (size_t i = 0; i < 5; i++)
+        take_lease(paths[i]);
+    another_table(SLOTS / 2);
+    for (size_t i = 0; i < 5; i++) {
+        const struct kit_lease l = take_lease(paths[i]);
+
+        ck_assert(holds_at(&l, kit_now_ms));
+        ck_assert(holds_at(&l, seen_ms + TTL - FP_SLOT_TICK_MS));
+        ck_assert(!holds_at(&l, seen_ms + TTL));
+        /* No two of them end in the same. */
+        ck_assert(!taken[l.slots[l.n - 1]]);
+        taken[l.slots[l.n - 1]] = true;
+    }
+}
+END_TEST
+
+START_TEST(use_of_it_is_seen)
+{
+    struct kit_lease l;
+
+    walked("/f", "df");
+    another_table(SLOTS * 2);
+    l = take_lease("/f");
+    use(&l);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /f");
+    walked("/f", "df1");
+    ck_assert(!holds_at(&l, kit_now_ms));
+}
+END_TEST
+
+START_TEST(leases_of_the_one_before_are_over)
+{
+    struct fp_slots_view *before = view;
+
+    walked("/f", "df");
+    take_lease("/f");
+    fp_slots_publish(slots, kit_now_ms);
+    ck_assert(fp_slots_view_fresh(view, kit_now_ms));
+    fp_slots_view_retain(before);
+    another_table(SLOTS);
+    ck_assert(!fp_slots_view_fresh(before, 0));
+    ck_assert(!fp_slots_view_fresh(before, kit_now_ms));
+    fp_slots_publish(slots, kit_now_ms);
+    ck_assert(!fp_slots_view_fresh(before, kit_now_ms));
+    fp_slots_view_release(&before);
+}
+END_TEST
+
+/* What goes gives its slot back there, once. */
+START_TEST(slots_of_it_are_given_back)
+{
+    bool seen[SLOTS + 1] = { false };
+    uint32_t slot;
+    unsigned n = 0;
+
+    walked("/a/b/f", "dddf");
+    take_lease("/a/b");
+    another_table(SLOTS);
+    take_lease("/a/b");
+    fp_cache_clear(cache);
+    for (; (slot = fp_slots_take(slots)) != FP_NO_SLOT; n++) {
+        ck_assert(!seen[slot]);
+        seen[slot] = true;
+    }
+    ck_assert_uint_eq(n, SLOTS);
+}
+END_TEST
+
+START_TEST(a_table_that_is_too_small)
+{
+    walked("/a/b/f", "dddf");
+    another_table(2);
+    ck_assert(known("/a/b/f"));
+    ck_assert(!answer.again);
+    ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/b /a/b/f");
+    another_table(SLOTS);
+    take_lease("/a/b/f");
+}
+END_TEST
+
+/* ---- altogether ---- */
+
+#define HOT   5
+#define COLD  20
+#define ROUNDS 2000
+
+/* Used in turn by leases only, and looked at when told: never a question. */
+START_TEST(what_is_used_never_becomes_a_miss)
+{
+    uint64_t seed = 99 + (uint64_t)_i;
+    struct kit_lease hot[HOT];
+    char path[32];
+    unsigned looks = 0;
+
+    for (int i = 0; i < HOT + COLD; i++) {
+        snprintf(path, sizeof(path), "/d%d/f%d", i % 3, i);
+        walked(path, "ddf");
+        if (i < HOT)
+            hot[i] = take_lease(path);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        kit_now_ms += 1 + unit_random(&seed) % (2 * TICK);
+        for (int i = 0; i < HOT; i++) {
+            if ((uint64_t)round % HOT == (uint64_t)i)
+                use(&hot[i]);
+        }
+        while (fp_cache_take_due(cache, kit_now_ms, &due)) {
+            snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
+            walked(path, strchr(path, 'f') != NULL ? "ddf" : due.len > 1 ? "dd" : "d");
+            looks++;
+        }
+    }
+    for (int i = HOT; i < HOT + COLD; i++) {
+        snprintf(path, sizeof(path), "/d%d/f%d", i % 3, i);
+        ck_assert(!known(path));
+    }
+    /* Nine entries, each about twice in its life. */
+    ck_assert_uint_le(looks, 9 * (3 + 2 * (kit_now_ms - seen_ms) / TTL));
+}
+END_TEST
+
+static void add_lease_tests(Suite *s)
+{
+    TCase *t = unit_add_case(s, "marks", setup, teardown, 0);
+
+    tcase_add_test(t, a_mark_that_was_told_of_keeps_the_entry);
+    tcase_add_test(t, a_mark_that_kept_the_entry_is_told_of);
+    t = unit_add_case(s, "time", setup, teardown, 0);
+    tcase_add_test(t, no_longer_than_it_is_believed);
+    tcase_add_test(t, a_walk_that_finds_nothing_changed_extends_them);
+    tcase_add_test(t, they_begin_again_where_nothing_changed);
+    tcase_add_test(t, a_walk_that_finds_a_change_ends_them);
+    tcase_add_test(t, an_older_walk_changes_nothing);
+    t = unit_add_case(s, "tables", setup, teardown, 0);
+    tcase_add_test(t, every_entry_has_a_slot_of_it);
+    tcase_add_test(t, use_of_it_is_seen);
+    tcase_add_test(t, leases_of_the_one_before_are_over);
+    tcase_add_test(t, slots_of_it_are_given_back);
+    tcase_add_test(t, a_table_that_is_too_small);
+    t = unit_add_case(s, "altogether", setup, teardown, 30);
+    tcase_add_loop_test(t, what_is_used_never_becomes_a_miss, 0, 5);
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("cache_due");
+    TCase *t = unit_add_case(s, "told", setup, teardown, 20);
+
+    tcase_add_test(t, what_was_asked_for);
+    tcase_add_test(t, what_a_lease_was_used_for);
+    tcase_add_test(t, a_directory_that_is_the_end_of_a_lease);
+    tcase_add_test(t, absent_names_and_links);
+    tcase_add_test(t, what_is_not_used_lapses);
+    tcase_add_test(t, use_in_the_last_part_of_its_life);
+    tcase_add_test(t, told_until_somebody_looks);
+    tcase_add_test(t, told_again_after_half_of_the_next_life);
+    tcase_add_test(t, what_changed_is_not_told);
+    tcase_add_test(t, with_the_list_of_names);
+    tcase_add_test(t, very_many_that_nobody_uses);
+    tcase_add_test(t, a_directory_that_lives_shorter);
+    tcase_add_test(t, a_file_that_was_found_later);
+    tcase_add_test(t, a_file_that_was_found_later_and_not_used);
+    add_lease_tests(s);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

@@ -1,0 +1,787 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of leases, from the daemon's side and from an asker's; and the
+ * promise about the order in which they see each other's writes.
+ */
+#include "config.h"
+#include "common/lease_table.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "unit.h"
+
+#define N     8
+#define NOW   100000u      /* when views are asked, where that does not matter */
+#define UNTIL (NOW + 10000)
+#define TICK  FP_SLOT_TICK_MS
+#define WORN  UINT32_MAX
+
+static struct fp_slots *slots;
+static struct fp_slots_view *view;
+static int fds_at_rest;
+
+static void setup(void)
+{
+    fds_at_rest = unit_open_fds();
+    slots = fp_slots_create(N);
+    ck_assert_ptr_nonnull(slots);
+    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    ck_assert_ptr_nonnull(view);
+}
+
+static void teardown(void)
+{
+    fp_slots_view_release(&view);
+    ck_assert_ptr_null(view);
+    fp_slots_destroy(&slots);
+    ck_assert_ptr_null(slots);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+}
+
+static size_t size_of(int fd)
+{
+    struct stat st;
+
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return (size_t)st.st_size;
+}
+
+/* ---- what is passed ---- */
+
+START_TEST(the_peer_cannot_change_generations)
+{
+    const int fd = fp_slots_generations_fd(slots);
+    const size_t size = size_of(fd);
+    void *p;
+
+    ck_assert_ptr_eq(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    ck_assert_int_eq(write(fd, "x", 1), -1);
+    ck_assert_int_eq(pwrite(fd, "x", 1, 0), -1);
+    p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    ck_assert_int_eq(mprotect(p, size, PROT_READ | PROT_WRITE), -1);
+    munmap(p, size);
+}
+END_TEST
+
+/* Opened anew, it is not another thing either. */
+START_TEST(nor_by_opening_them_again)
+{
+    char name[32];
+    int fd;
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fp_slots_generations_fd(slots));
+    fd = open(name, O_RDWR | O_CLOEXEC);
+    if (fd == -1)
+        return;
+    ck_assert_ptr_eq(mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    ck_assert_int_eq(write(fd, "x", 1), -1);
+    close(fd);
+}
+END_TEST
+
+START_TEST(marks_can_be_written)
+{
+    const int fd = fp_slots_marks_fd(slots);
+    void *p = mmap(NULL, size_of(fd), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    munmap(p, size_of(fd));
+}
+END_TEST
+
+START_TEST(sizes_are_fixed)
+{
+    const int fds[] = { fp_slots_generations_fd(slots), fp_slots_marks_fd(slots) };
+
+    for (size_t i = 0; i < 2; i++) {
+        const size_t size = size_of(fds[i]);
+
+        ck_assert_int_eq(ftruncate(fds[i], 0), -1);
+        ck_assert_int_eq(ftruncate(fds[i], (off_t)size - 1), -1);
+        ck_assert_int_eq(ftruncate(fds[i], (off_t)size + 1), -1);
+        ck_assert_uint_eq(size_of(fds[i]), size);
+        ck_assert_int_eq(fcntl(fds[i], F_ADD_SEALS, F_SEAL_WRITE), -1);
+        ck_assert_int_eq(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    }
+    ck_assert_uint_eq(size_of(fds[1]), N + 1);
+}
+END_TEST
+
+/* ---- taking and giving back ---- */
+
+START_TEST(every_slot_is_given_once)
+{
+    bool seen[N + 1] = { false };
+
+    for (int i = 0; i < N; i++) {
+        const uint32_t slot = fp_slots_take(slots);
+
+        ck_assert_uint_ne(slot, FP_NO_SLOT);
+        ck_assert_uint_le(slot, N);
+        ck_assert(!seen[slot]);
+        seen[slot] = true;
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+    fp_slots_release(slots, 5);
+    ck_assert_uint_eq(fp_slots_take(slots), 5);
+    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+}
+END_TEST
+
+START_TEST(generations_only_grow)
+{
+    const uint32_t slot = fp_slots_take(slots);
+    uint32_t before = fp_slots_generation(slots, slot);
+
+    fp_slots_bump(slots, slot);
+    ck_assert_uint_eq(fp_slots_generation(slots, slot), before + 1);
+    /* Also from owner to owner. */
+    for (int i = 0; i < 20; i++) {
+        before = fp_slots_generation(slots, slot);
+        fp_slots_release(slots, slot);
+        ck_assert_uint_gt(fp_slots_generation(slots, slot), before);
+        before = fp_slots_generation(slots, slot);
+        ck_assert_uint_eq(fp_slots_take(slots), slot);
+        ck_assert_uint_ge(fp_slots_generation(slots, slot), before);
+    }
+}
+END_TEST
+
+START_TEST(slots_do_not_touch_each_other)
+{
+    uint32_t taken[N], generations[N];
+
+    for (int i = 0; i < N; i++) {
+        taken[i] = fp_slots_take(slots);
+        generations[i] = fp_slots_generation(slots, taken[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        for (int k = 0; k < i; k++)
+            fp_slots_bump(slots, taken[i]);
+    }
+    for (int i = 0; i < N; i++)
+        ck_assert_uint_eq(fp_slots_generation(slots, taken[i]), generations[i] + (unsigned)i);
+}
+END_TEST
+
+START_TEST(no_slot_is_allowed)
+{
+    const uint32_t before = fp_slots_generation(slots, FP_NO_SLOT);
+
+    fp_slots_bump(slots, FP_NO_SLOT);
+    fp_slots_set_until(slots, FP_NO_SLOT, UNTIL);
+    ck_assert(!fp_slots_is_worn(slots, FP_NO_SLOT));
+    fp_slots_release(slots, FP_NO_SLOT);
+    ck_assert_uint_eq(fp_slots_generation(slots, FP_NO_SLOT), before);
+    for (int i = 0; i < N; i++)
+        ck_assert_uint_ne(fp_slots_take(slots), FP_NO_SLOT);
+    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+    fp_slots_view_mark(view, 1);
+    ck_assert(!fp_slots_take_mark(slots, FP_NO_SLOT));
+    ck_assert(fp_slots_take_use(slots));
+    ck_assert(!fp_slots_view_holds(view, FP_NO_SLOT, before, NOW));
+}
+END_TEST
+
+START_TEST(table_of_one)
+{
+    struct fp_slots *one = fp_slots_create(1);
+
+    ck_assert_ptr_nonnull(one);
+    ck_assert_uint_eq(fp_slots_take(one), 1);
+    ck_assert_uint_eq(fp_slots_take(one), FP_NO_SLOT);
+    fp_slots_destroy(&one);
+    fp_slots_destroy(&one);
+}
+END_TEST
+
+/* ---- views ---- */
+
+START_TEST(view_sees_generations)
+{
+    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+    fp_slots_set_until(slots, slot, UNTIL);
+    ck_assert(fp_slots_view_holds(view, slot, generation, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
+    fp_slots_bump(slots, slot);
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+    ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
+    fp_slots_release(slots, slot);
+    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
+}
+END_TEST
+
+/* What a daemon says is no reason to read beyond its table. */
+START_TEST(slots_out_of_range)
+{
+    ck_assert(!fp_slots_view_holds(view, N + 1, 0, NOW));
+    ck_assert(!fp_slots_view_holds(view, UINT32_MAX, 0, NOW));
+    fp_slots_view_mark(view, N + 1);
+    fp_slots_view_mark(view, UINT32_MAX);
+    for (uint32_t i = 1; i <= N; i++)
+        ck_assert(!fp_slots_take_mark(slots, i));
+}
+END_TEST
+
+START_TEST(up_to_date_for_a_while)
+{
+    ck_assert(!fp_slots_view_fresh(view, 0));
+    ck_assert(!fp_slots_view_fresh(view, 1000));
+    fp_slots_publish(slots, 1000);
+    ck_assert(fp_slots_view_fresh(view, 1000));
+    ck_assert(fp_slots_view_fresh(view, 1000 + FP_FRESH_MS - 1));
+    ck_assert(!fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
+    fp_slots_publish(slots, 1010);
+    ck_assert(fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
+    ck_assert(!fp_slots_view_fresh(view, 1010 + FP_FRESH_MS));
+}
+END_TEST
+
+START_TEST(daemon_lives_until_it_was_silent)
+{
+    ck_assert(!fp_slots_view_lives(view, 0, 700));
+    ck_assert(!fp_slots_view_lives(view, 100, 700));
+    fp_slots_publish(slots, 1000);
+    ck_assert(fp_slots_view_lives(view, 1000, 700));
+    ck_assert(fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 699, 700));
+    ck_assert(!fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 700, 700));
+    ck_assert(!fp_slots_view_lives(view, UINT64_MAX, 700));
+    fp_slots_give_up(slots);
+    ck_assert(!fp_slots_view_lives(view, 1000, 700));
+}
+END_TEST
+
+START_TEST(marks_are_told_once)
+{
+    ck_assert(!fp_slots_take_use(slots));
+    fp_slots_view_mark(view, 3);
+    fp_slots_view_mark(view, 3);
+    ck_assert(!fp_slots_take_mark(slots, 2));
+    ck_assert(fp_slots_take_mark(slots, 3));
+    ck_assert(!fp_slots_take_mark(slots, 3));
+    ck_assert(fp_slots_take_use(slots));
+    ck_assert(!fp_slots_take_use(slots));
+    fp_slots_view_mark(view, 3);
+    ck_assert(fp_slots_take_use(slots));
+    ck_assert(fp_slots_take_mark(slots, 3));
+}
+END_TEST
+
+START_TEST(view_knows_its_table)
+{
+    struct fp_slots *other = fp_slots_create(N);
+    int copy = dup(fp_slots_generations_fd(slots));
+
+    ck_assert_ptr_nonnull(other);
+    ck_assert(fp_slots_view_is(view, fp_slots_generations_fd(slots)));
+    ck_assert(fp_slots_view_is(view, copy));
+    ck_assert(!fp_slots_view_is(view, fp_slots_generations_fd(other)));
+    ck_assert(!fp_slots_view_is(view, fp_slots_marks_fd(slots)));
+    ck_assert(!fp_slots_view_is(view, -1));
+    close(copy);
+    fp_slots_destroy(&other);
+}
+END_TEST
+
+START_TEST(last_reference_unmaps)
+{
+    struct fp_slots_view *second = view;
+    const uint32_t slot = fp_slots_take(slots);
+
+    fp_slots_view_retain(view);
+    fp_slots_set_until(slots, slot, UNTIL);
+    fp_slots_view_release(&second);
+    ck_assert_ptr_null(second);
+    ck_assert(fp_slots_view_holds(view, slot, fp_slots_generation(slots, slot), NOW));
+    fp_slots_view_release(&second);
+}
+END_TEST
+
+/* Mappings outlive the daemon; nobody says any more that they are up to date. */
+START_TEST(view_outlives_the_table)
+{
+    fp_slots_set_until(slots, 1, UNTIL);
+    fp_slots_publish(slots, 1000);
+    fp_slots_destroy(&slots);
+    ck_assert(fp_slots_view_fresh(view, 1000));
+    ck_assert(fp_slots_view_holds(view, 1, 0, NOW));
+    ck_assert(!fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
+    fp_slots_view_mark(view, 1);
+}
+END_TEST
+
+/* ---- until when ---- */
+
+/* To the beginning of the tick: less than that, but not more. */
+START_TEST(a_slot_holds_no_longer_than_was_said)
+{
+    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
+        fp_slots_set_until(slots, slot, until);
+        for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
+            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+                             now < until - until % TICK);
+    }
+}
+END_TEST
+
+START_TEST(time_moves_on)
+{
+    const uint32_t slot = fp_slots_take(slots), other = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    fp_slots_set_until(slots, other, NOW + 100 * TICK);
+    for (uint64_t now = NOW; now < NOW + 1000 * TICK; now += 3 * TICK) {
+        fp_slots_set_until(slots, slot, now + 4 * TICK);
+        ck_assert_uint_eq(fp_slots_generation(slots, slot), generation);
+        ck_assert(fp_slots_view_holds(view, slot, generation, now));
+        ck_assert(fp_slots_view_holds(view, slot, generation, now + 3 * TICK));
+        ck_assert(!fp_slots_view_holds(view, slot, generation, now + 5 * TICK));
+    }
+    /* Back as well: it was believed for longer than it is now. */
+    fp_slots_set_until(slots, slot, NOW + TICK);
+    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW + 2 * TICK));
+    ck_assert(fp_slots_view_holds(view, other, fp_slots_generation(slots, other), NOW + 98 * TICK));
+}
+END_TEST
+
+/* Until whoever owns the slot says another one. */
+START_TEST(a_bump_keeps_the_time)
+{
+    const uint32_t slot = fp_slots_take(slots);
+
+    fp_slots_set_until(slots, slot, UNTIL);
+    for (int i = 0; i < 5; i++) {
+        const uint32_t generation = fp_slots_generation(slots, slot);
+
+        fp_slots_bump(slots, slot);
+        ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
+        ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
+        ck_assert(!fp_slots_view_holds(view, slot, generation + 1, UNTIL));
+    }
+}
+END_TEST
+
+/* A machine that has been up for years: the lower 32 bits of the tick begin again. */
+START_TEST(ticks_that_begin_again)
+{
+    const uint64_t half = ((uint64_t)1 << 31) * TICK, around = half * (uint64_t)(_i + 1);
+    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t generation = fp_slots_generation(slots, slot);
+
+    for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
+        fp_slots_set_until(slots, slot, until);
+        for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
+            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+                             now / TICK < until / TICK);
+        /* As long after, and as long before, as can be told. */
+        ck_assert(!fp_slots_view_holds(view, slot, generation, until + half - TICK));
+        ck_assert(fp_slots_view_holds(view, slot, generation, until - half + TICK));
+    }
+}
+END_TEST
+
+START_TEST(given_up)
+{
+    for (int i = 0; i < N; i++)
+        fp_slots_set_until(slots, fp_slots_take(slots), UNTIL);
+    fp_slots_publish(slots, NOW);
+    ck_assert(fp_slots_view_fresh(view, NOW));
+    fp_slots_give_up(slots);
+    for (uint64_t now = 0; now < NOW + FP_FRESH_MS; now += 50)
+        ck_assert(!fp_slots_view_fresh(view, now));
+    ck_assert_uint_eq(fp_slots_count(slots), N);
+}
+END_TEST
+
+/* ---- the greatest generation ---- */
+
+/* Where the words are that the table's owner writes. */
+static uint64_t *words_of(const struct fp_slots *s)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uintptr_t from = 0;
+    unsigned long inode;
+    char line[512], rights[8];
+    struct stat st;
+
+    ck_assert_ptr_nonnull(maps);
+    ck_assert_int_eq(fstat(fp_slots_generations_fd(s), &st), 0);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3
+            && inode == st.st_ino && rights[1] == 'w')
+            break;
+        from = 0;
+    }
+    fclose(maps);
+    ck_assert_uint_ne(from, 0);
+    return (uint64_t *)(from + 16);
+}
+
+/* Nobody can bump so often. */
+static void set_generation(uint32_t slot, uint32_t generation)
+{
+    words_of(slots)[slot] = (uint64_t)generation << 32 | UNTIL / TICK;
+}
+
+START_TEST(a_worn_slot_holds_for_nobody)
+{
+    const uint32_t slot = fp_slots_take(slots);
+
+    set_generation(slot, WORN - 2);
+    ck_assert(fp_slots_view_holds(view, slot, WORN - 2, NOW));
+    fp_slots_bump(slots, slot);
+    ck_assert(!fp_slots_is_worn(slots, slot));
+    ck_assert(fp_slots_view_holds(view, slot, WORN - 1, NOW));
+    fp_slots_bump(slots, slot);
+    ck_assert(fp_slots_is_worn(slots, slot));
+    ck_assert(!fp_slots_view_holds(view, slot, WORN - 1, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
+    /* It stays at that: no generation comes back. */
+    for (int i = 0; i < 3; i++) {
+        fp_slots_bump(slots, slot);
+        ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
+    }
+    fp_slots_set_until(slots, slot, UNTIL + 1000);
+    ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
+    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
+    ck_assert(!fp_slots_view_holds(view, slot, 0, NOW));
+}
+END_TEST
+
+START_TEST(a_worn_slot_is_not_given_again)
+{
+    const uint32_t worn = fp_slots_take(slots);
+
+    set_generation(worn, WORN - 3);
+    /* One more owner, whose end wears it. */
+    fp_slots_release(slots, worn);
+    ck_assert_uint_eq(fp_slots_take(slots), worn);
+    fp_slots_bump(slots, worn);
+    fp_slots_release(slots, worn);
+    ck_assert(fp_slots_is_worn(slots, worn));
+    for (int i = 0; i < N - 1; i++) {
+        const uint32_t slot = fp_slots_take(slots);
+
+        ck_assert_uint_ne(slot, FP_NO_SLOT);
+        ck_assert_uint_ne(slot, worn);
+    }
+    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+}
+END_TEST
+
+/* ---- what is no table ---- */
+
+static int area(size_t size, unsigned seals)
+{
+    int fd = memfd_create("area", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+    if (seals != 0)
+        ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static void assert_refused(int generations, int marks)
+{
+    errno = 0;
+    ck_assert_ptr_null(fp_slots_view_create(generations, marks));
+    ck_assert_int_eq(errno, EPROTO);
+}
+
+/* The same bytes in areas with other seals, and perhaps one word changed. */
+static int imitate(int like, unsigned seals, size_t at, uint32_t word)
+{
+    const size_t size = size_of(like);
+    int fd = area(size, 0);
+    char *from = mmap(NULL, size, PROT_READ, MAP_SHARED, like, 0);
+
+    ck_assert_ptr_ne(from, MAP_FAILED);
+    ck_assert_int_eq(pwrite(fd, from, size, 0), (ssize_t)size);
+    munmap(from, size);
+    if (at < size)
+        ck_assert_int_eq(pwrite(fd, &word, sizeof(word), (off_t)at), sizeof(word));
+    if (seals != 0)
+        ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+START_TEST(areas_that_could_shrink)
+{
+    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    int unsealed = imitate(g, 0, SIZE_MAX, 0), growing = imitate(g, F_SEAL_GROW, SIZE_MAX, 0);
+    int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
+    struct fp_slots_view *v = fp_slots_view_create(sealed, m);
+
+    ck_assert_ptr_nonnull(v);
+    fp_slots_view_release(&v);
+    assert_refused(unsealed, m);
+    assert_refused(growing, m);
+    assert_refused(g, marks);
+    close(unsealed);
+    close(growing);
+    close(sealed);
+    close(marks);
+}
+END_TEST
+
+START_TEST(areas_of_another_layout)
+{
+    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
+    int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
+
+    assert_refused(magic, m);
+    assert_refused(count, m);
+    assert_refused(fewer, m);
+    close(magic);
+    close(count);
+    close(fewer);
+}
+END_TEST
+
+START_TEST(areas_of_another_size)
+{
+    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    const size_t sizes[] = { 0, 1, N, N + 2, 1 << 20, ((size_t)FP_MAX_SLOTS) + 2 };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int marks = area(sizes[i], F_SEAL_SHRINK | F_SEAL_GROW);
+
+        assert_refused(g, marks);
+        assert_refused(marks, m);
+        assert_refused(marks, marks);
+        close(marks);
+    }
+    assert_refused(m, g);
+    assert_refused(g, g);
+}
+END_TEST
+
+START_TEST(descriptors_that_are_no_areas)
+{
+    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    assert_refused(ends[0], m);
+    assert_refused(g, ends[1]);
+    assert_refused(null, m);
+    assert_refused(g, null);
+    assert_refused(-1, m);
+    assert_refused(g, -1);
+    assert_refused(-1, -1);
+    close(ends[0]);
+    close(ends[1]);
+    close(null);
+}
+END_TEST
+
+/* ---- the order of things ---- */
+
+/*
+ * The promise: whoever sees the table as up to date until t, and then a
+ * generation as it was, has what was true at t - FP_FRESH_MS or later.  The
+ * writer's time is a count of rounds.  In each it changes what one slot is for,
+ * bumps the slot, and publishes.  A lease is what a reader took out under a
+ * slot's generation; it must not pass once a later round was published and
+ * the reader saw that.
+ */
+#define ROUNDS  200000u
+#define READERS 3
+#define SHARED  4u
+
+static struct {
+    _Atomic uint64_t data[SHARED + 1];        /* of each slot: the round that changed it */
+    _Atomic bool done;
+    _Atomic unsigned broken, accepted, ended;
+} world;
+
+static void *write_rounds(void *arg)
+{
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        const uint32_t slot = 1 + (uint32_t)(round % SHARED);
+
+        atomic_store_explicit(&world.data[slot], round, memory_order_relaxed);
+        fp_slots_bump(slots, slot);
+        fp_slots_publish(slots, round * FP_FRESH_MS);
+        if (round % 64 == 0)
+            sched_yield();
+    }
+    atomic_store(&world.done, true);
+    return arg;
+}
+
+/* The last round whose end the table shows, from a guess that is not after it. */
+static uint64_t published(uint64_t at_least)
+{
+    uint64_t round = at_least;
+
+    /* Up to date at t: a round r with t < (r + 1) * FP_FRESH_MS was published. */
+    while (fp_slots_view_fresh(view, (round + 1) * FP_FRESH_MS))
+        round++;
+    return round;
+}
+
+static void *read_leases(void *arg)
+{
+    uint64_t known = 0;
+    uint32_t slot = 1 + (uint32_t)(uintptr_t)arg % SHARED;
+
+    while (!atomic_load(&world.done)) {
+        const uint32_t generation = fp_slots_generation(slots, slot);
+        uint64_t data, round;
+
+        /* As the daemon would answer: the generation, then what it stands for.  A
+         * change between the two gives a lease that holds too short, not too long. */
+        if (!fp_slots_view_holds(view, slot, generation, NOW))
+            continue;
+        data = atomic_load_explicit(&world.data[slot], memory_order_relaxed);
+        for (int i = 0; i < 50; i++) {
+            round = published(known);
+            known = round;
+            if (!fp_slots_view_holds(view, slot, generation, NOW)) {
+                atomic_fetch_add(&world.ended, 1);
+                break;
+            }
+            /* The last round up to it that changed this slot must be in the data. */
+            if (round > SHARED && data + SHARED <= round)
+                atomic_fetch_add(&world.broken, 1);
+            atomic_fetch_add(&world.accepted, 1);
+            fp_slots_view_mark(view, slot);
+        }
+        slot = slot % SHARED + 1;
+    }
+    return NULL;
+}
+
+START_TEST(change_is_seen_before_the_word_that_all_is_told)
+{
+    pthread_t writer, readers[READERS];
+
+    memset(&world, 0, sizeof(world));
+    for (uint32_t slot = 1; slot <= SHARED; slot++)
+        fp_slots_set_until(slots, slot, UNTIL);
+    for (uintptr_t i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
+    ck_assert_int_eq(pthread_join(writer, NULL), 0);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
+    ck_assert_uint_eq(world.broken, 0);
+    ck_assert_uint_gt(world.accepted, 0);
+    ck_assert_uint_gt(world.ended, 0);
+    ck_assert(fp_slots_take_use(slots));
+}
+END_TEST
+
+/*
+ * No lease holds with the time of the generation after it.  Generation g is given
+ * until tick g, and has that of the one before until then: a reader that sees it
+ * hold at tick g has put two moments together.
+ */
+static void *write_generations(void *arg)
+{
+    for (uint64_t g = fp_slots_generation(slots, 1); g < 8 * ROUNDS; g++) {
+        fp_slots_bump(slots, 1);
+        fp_slots_set_until(slots, 1, (g + 1) * TICK);
+    }
+    atomic_store(&world.done, true);
+    return arg;
+}
+
+static void *read_generations(void *arg)
+{
+    unsigned broken = 0, accepted = 0;
+
+    while (!atomic_load(&world.done)) {
+        const uint32_t g = fp_slots_generation(slots, 1);
+
+        for (int i = 0; i < 20; i++) {
+            accepted += fp_slots_view_holds(view, 1, g, (uint64_t)(g - 2) * TICK);
+            broken += fp_slots_view_holds(view, 1, g, (uint64_t)g * TICK);
+        }
+    }
+    atomic_fetch_add(&world.broken, broken);
+    atomic_fetch_add(&world.accepted, accepted);
+    return arg;
+}
+
+START_TEST(time_of_the_next_generation_is_never_seen)
+{
+    pthread_t writer, readers[READERS];
+
+    memset(&world, 0, sizeof(world));
+    for (int i = 0; i < 3; i++)
+        fp_slots_bump(slots, 1);
+    fp_slots_set_until(slots, 1, 3 * TICK);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
+    ck_assert_int_eq(pthread_join(writer, NULL), 0);
+    for (int i = 0; i < READERS; i++)
+        ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
+    ck_assert_uint_eq(world.broken, 0);
+    ck_assert_uint_gt(world.accepted, 0);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("slots");
+    TCase *t = unit_add_case(s, "areas", setup, teardown, 0);
+
+    tcase_add_test(t, the_peer_cannot_change_generations);
+    tcase_add_test(t, nor_by_opening_them_again);
+    tcase_add_test(t, marks_can_be_written);
+    tcase_add_test(t, sizes_are_fixed);
+    t = unit_add_case(s, "slots", setup, teardown, 0);
+    tcase_add_test(t, every_slot_is_given_once);
+    tcase_add_test(t, generations_only_grow);
+    tcase_add_test(t, slots_do_not_touch_each_other);
+    tcase_add_test(t, no_slot_is_allowed);
+    tcase_add_test(t, table_of_one);
+    t = unit_add_case(s, "views", setup, teardown, 0);
+    tcase_add_test(t, view_sees_generations);
+    tcase_add_test(t, slots_out_of_range);
+    tcase_add_test(t, up_to_date_for_a_while);
+    tcase_add_test(t, daemon_lives_until_it_was_silent);
+    tcase_add_test(t, marks_are_told_once);
+    tcase_add_test(t, view_knows_its_table);
+    tcase_add_test(t, last_reference_unmaps);
+    tcase_add_test(t, view_outlives_the_table);
+    t = unit_add_case(s, "time", setup, teardown, 20);
+    tcase_add_test(t, a_slot_holds_no_longer_than_was_said);
+    tcase_add_test(t, time_moves_on);
+    tcase_add_test(t, a_bump_keeps_the_time);
+    tcase_add_loop_test(t, ticks_that_begin_again, 0, 4);
+    tcase_add_test(t, given_up);
+    t = unit_add_case(s, "worn", setup, teardown, 0);
+    tcase_add_test(t, a_worn_slot_holds_for_nobody);
+    tcase_add_test(t, a_worn_slot_is_not_given_again);
+    t = unit_add_case(s, "refusals", setup, teardown, 0);
+    tcase_add_test(t, areas_that_could_shrink);
+    tcase_add_test(t, areas_of_another_layout);
+    tcase_add_test(t, areas_of_another_size);
+    tcase_add_test(t, descriptors_that_are_no_areas);
+    t = unit_add_case(s, "order", setup, teardown, 60);
+    tcase_add_test(t, change_is_seen_before_the_word_that_all_is_told);
+    tcase_add_test(t, time_of_the_next_generation_is_never_seen);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}

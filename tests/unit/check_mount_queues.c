@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/mount_queues.h"
+
+#include "unit.h"
+
+#define HELPERS 2
+#define MAX     20
+
+static struct fp_lanes lanes;
+static struct fp_waiting all[100];
+
+static void setup(void)
+{
+    fp_lanes_init(&lanes, HELPERS, MAX);
+}
+
+static void teardown(void)
+{
+    ck_assert_uint_eq(lanes.waiting, 0);
+    ck_assert(TAILQ_EMPTY(&lanes.all));
+}
+
+static void put(uint32_t mount, unsigned i)
+{
+    ck_assert_int_eq((int)fp_lanes_put(&lanes, mount, &all[i]), FP_OK);
+}
+
+/* Which one began; -1: none may. */
+static int take(void)
+{
+    const struct fp_waiting *w = fp_lanes_take(&lanes);
+
+    return w != NULL ? (int)(w - all) : -1;
+}
+
+static void left(unsigned i)
+{
+    fp_lanes_left(&lanes, &all[i]);
+}
+
+START_TEST(first_come_first_served)
+{
+    put(1, 0);
+    put(1, 1);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 1);
+    ck_assert_int_eq(take(), -1);
+    left(0);
+    left(1);
+}
+END_TEST
+
+START_TEST(mounts_in_turn)
+{
+    for (unsigned i = 0; i < 4; i++)
+        put(1, i);
+    put(2, 4);
+    put(3, 5);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 4);
+    ck_assert_int_eq(take(), 5);
+    ck_assert_int_eq(take(), 1);
+    left(0);
+    left(1);
+    left(4);
+    left(5);
+    ck_assert_int_eq(take(), 2);
+    ck_assert_int_eq(take(), 3);
+    left(2);
+    left(3);
+}
+END_TEST
+
+START_TEST(no_more_helpers_than_allowed)
+{
+    for (unsigned i = 0; i < 3; i++)
+        put(1, i);
+    put(2, 3);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 3);
+    ck_assert_int_eq(take(), 1);
+    ck_assert_int_eq(take(), -1);
+    left(1);
+    ck_assert_int_eq(take(), 2);
+    left(0);
+    left(2);
+    left(3);
+}
+END_TEST
+
+START_TEST(half_of_the_places)
+{
+    unsigned n = 0;
+
+    while (n < MAX && fp_lanes_put(&lanes, 1, &all[n]) == FP_OK)
+        n++;
+    ck_assert_uint_eq(n, MAX / 2);
+    while (n < MAX && fp_lanes_put(&lanes, 2, &all[n]) == FP_OK)
+        n++;
+    ck_assert_uint_eq(n, MAX);
+    ck_assert_int_eq((int)fp_lanes_put(&lanes, 3, &all[n]), FP_BUSY);
+    ck_assert_uint_eq(fp_lanes_waiting(&lanes, 1), MAX / 2);
+    for (uint32_t mount = 1; mount <= 2; mount++) {
+        while (fp_lanes_cancel(&lanes, mount) != NULL)
+            n--;
+    }
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+START_TEST(put_back)
+{
+    put(1, 0);
+    put(1, 1);
+    ck_assert_int_eq(take(), 0);
+    fp_lanes_put_back(&lanes, &all[0]);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 1);
+    left(0);
+    left(1);
+}
+END_TEST
+
+/* Who hangs in the kernel counts, but for one probe. */
+START_TEST(dying)
+{
+    struct fp_lane *one, *two;
+
+    put(1, 0);
+    put(1, 1);
+    put(1, 2);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 1);
+    one = fp_lanes_dying(&lanes, &all[0]);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_int_eq((int)fp_lanes_put_probe(&lanes, 1, &all[3]), FP_OK);
+    ck_assert_int_eq(take(), 3);
+    ck_assert_int_eq(take(), -1);
+    two = fp_lanes_dying(&lanes, &all[3]);
+    ck_assert_ptr_eq(one, two);
+    ck_assert_uint_eq(fp_lane_mount(one), 1);
+    ck_assert_int_eq((int)fp_lanes_put_probe(&lanes, 1, &all[4]), FP_OK);
+    ck_assert_int_eq(take(), -1);
+    fp_lanes_dead(&lanes, one);
+    ck_assert_int_eq(take(), 4);
+    left(4);
+    left(1);
+    ck_assert_int_eq(take(), 2);
+    left(2);
+    fp_lanes_dead(&lanes, two);
+}
+END_TEST
+
+START_TEST(new_limits)
+{
+    put(1, 0);
+    put(1, 1);
+    put(1, 2);
+    fp_lanes_set(&lanes, 1, 2);
+    ck_assert_int_eq((int)fp_lanes_put(&lanes, 2, &all[3]), FP_BUSY);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), -1);
+    fp_lanes_set(&lanes, 3, 2);
+    ck_assert_int_eq(take(), 1);
+    ck_assert_int_eq(take(), 2);
+    for (unsigned i = 0; i < 3; i++)
+        left(i);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("lanes");
+    TCase *t = unit_add_case(s, "lanes", setup, teardown, 0);
+
+    tcase_add_test(t, first_come_first_served);
+    tcase_add_test(t, mounts_in_turn);
+    tcase_add_test(t, no_more_helpers_than_allowed);
+    tcase_add_test(t, half_of_the_places);
+    tcase_add_test(t, put_back);
+    tcase_add_test(t, dying);
+    tcase_add_test(t, new_limits);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
