@@ -18,34 +18,36 @@
 #include <unistd.h>
 
 #include "admin/about.h"
-#include "cache/cache.h"
-#include "conf/conf.h"
-#include "conf/conf_fleet.h"
 #include "admin/control.h"
-#include "lookup/dispatch.h"
-#include "fleet/fleet.h"
-#include "changes/coherence.h"
-#include "workers/worker_pool.h"
 #include "admin/hot.h"
-#include "common/keyed_hash.h"
 #include "admin/latency.h"
-#include "ipc/listener.h"
-#include "common/log.h"
-#include "privsep/monitor.h"
-#include "changes/mounts.h"
-#include "lookup/observe.h"
-#include "common/priv.h"
-#include "common/clock.h"
-#include "common/packet.h"
-#include "common/lease_table.h"
-#include "workers/resolve.h"
-#include "privsep/sandbox.h"
-#include "ipc/service.h"
 #include "admin/slow.h"
 #include "admin/stats.h"
-#include "ipc/supervisor.h"
 #include "admin/wakeups.h"
+#include "cache/cache.h"
+#include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "changes/watch.h"
+#include "common/clock.h"
+#include "common/keyed_hash.h"
+#include "common/lease_table.h"
+#include "common/log.h"
+#include "common/packet.h"
+#include "common/priv.h"
+#include "conf/conf.h"
+#include "conf/conf_fleet.h"
+#include "fleet/fleet.h"
+#include "ipc/listener.h"
+#include "ipc/service.h"
+#include "ipc/supervisor.h"
+#include "lookup/dispatch.h"
+#include "lookup/observe.h"
+#include "privsep/monitor.h"
+#include "privsep/sandbox.h"
+#include "privsep/spawner.h"
+#include "workers/resolve.h"
+#include "workers/worker.h"
+#include "workers/worker_pool.h"
 
 #define MAX_OVERRIDES 64
 /* Descriptors that are neither files nor connections: log, loop, lock,
@@ -72,13 +74,14 @@ struct daemon {
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
+    struct fp_worker_job job;
     struct fp_sandbox *own_sandbox, *helpers_sandbox;   /* NULL: none */
     struct fp_monitor monitor;
     ev_io monitor_gone;
-    struct fp_slots *slots;
+    struct fp_lease_table *slots;
     struct fp_cache *cache;
-    struct fp_fresh *fresh;
-    struct fp_helpers *helpers;
+    struct fp_coherence *fresh;
+    struct fp_worker_pool *helpers;
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
     struct fp_observer observer;
@@ -87,7 +90,7 @@ struct daemon {
     struct fp_wakeups wakeups;
     struct fp_stats stats;
     struct fp_about about;
-    struct fp_control_parts control;
+    struct fp_control_deps control;
     int passed_socket;          /* from a service manager; -1 */
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
@@ -196,12 +199,12 @@ static struct fp_mounts_settings mounts_settings(const struct fp_conf *c)
 }
 
 /* The number of helpers is that of the start, and so is their share. */
-static struct fp_helpers_settings helpers_settings(const struct daemon *d,
+static struct fp_worker_pool_settings helpers_settings(const struct daemon *d,
                                                    const struct fp_conf *c)
 {
     const unsigned n = d->conf->helpers, most = n > 1 ? n * 3 / 4 : 1;
 
-    return (struct fp_helpers_settings){
+    return (struct fp_worker_pool_settings){
         .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
         .mount_helpers = c->mount_helpers != 0 ? c->mount_helpers : most,
         .monitor = &d->monitor };
@@ -282,20 +285,20 @@ static uint32_t slots_for(const struct fp_cache_limits *l)
 /* Askers notice that the table before is given up, and connect again. */
 static void resize_leases(struct daemon *d, uint32_t n)
 {
-    struct fp_slots *slots;
+    struct fp_lease_table *slots;
 
-    if (n == fp_slots_count(d->slots))
+    if (n == fp_lease_table_count(d->slots))
         return;
-    slots = fp_slots_create(n);
+    slots = fp_lease_table_create(n);
     if (slots == NULL) {
         fp_log(FP_LOG_ERROR, 8, "the shared table of leases stays as it was: %m");
         return;
     }
-    fp_slots_give_up(d->slots);
+    fp_lease_table_retire(d->slots);
     fp_cache_set_slots(d->cache, slots);
-    fp_fresh_set_slots(d->fresh, slots);
+    fp_coherence_set_slots(d->fresh, slots);
     fp_listener_set_slots(d->listener, slots);
-    fp_slots_destroy(&d->slots);
+    fp_lease_table_destroy(&d->slots);
     d->slots = slots;
 }
 
@@ -356,21 +359,21 @@ static void apply(struct daemon *d, const struct fp_conf *c)
 {
     const struct fp_mounts_settings mounts = mounts_settings(c);
     const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
-    const struct fp_helpers_settings helpers = helpers_settings(d, c);
+    const struct fp_worker_pool_settings helpers = helpers_settings(d, c);
     struct fp_cache_limits limits;
 
     derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
     resize_leases(d, slots_for(&limits));
     set_content(d, c);
-    fp_helpers_set(d->helpers, &helpers);
+    fp_worker_pool_set(d->helpers, &helpers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_slow_set(d->observer.slow, c->slow_log_ms);
-    fp_fresh_set(d->fresh, c->ttl_ms, c->stale_if_error_ms);
+    fp_coherence_set(d->fresh, c->ttl_ms, c->stale_if_error_ms);
     if (fp_mounts_set(d->mounts, &mounts) == -1)
         fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
     /* What was watched by rules that are gone is not for long. */
-    fp_cache_disbelieve(d->cache, NULL);
+    fp_cache_invalidate(d->cache, NULL);
 }
 
 static struct fp_conf *reread(const struct daemon *d)
@@ -541,7 +544,7 @@ static void create_sandboxes(struct daemon *d)
     if (!d->conf->seccomp)
         return;
     d->own_sandbox = fp_sandbox_create(FP_SANDBOX_DAEMON);
-    d->helpers_sandbox = d->own_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_HELPER) : NULL;
+    d->helpers_sandbox = d->own_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_WORKER) : NULL;
     if (d->helpers_sandbox != NULL)
         return;
     fp_log(FP_LOG_WARNING, 70, "no filters of system calls (%m): configure with libseccomp and run "
@@ -579,7 +582,7 @@ static bool start_monitor(struct daemon *d)
 {
     const struct fp_monitor_settings settings = {
         .file = d->args.file, .overrides = d->args.overrides, .n_overrides = d->args.n_overrides,
-        .conf = d->conf, .resolver = &d->resolver };
+        .conf = d->conf, .job = &d->job };
     const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
     int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1, rc;
 
@@ -645,12 +648,12 @@ static void forget_watch(void *ctx, const struct fp_watch_key *key)
 static bool start_cache(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
-    struct fp_cache_means means = { NULL, fp_now_ms, forget_watch, &d->watch };
-    struct fp_fresh_parts parts = { NULL, d->mounts, &d->watch, NULL };
+    struct fp_cache_deps means = { NULL, fp_now_ms, forget_watch, &d->watch };
+    struct fp_coherence_deps parts = { NULL, d->mounts, &d->watch, NULL };
     struct fp_cache_limits limits;
 
     derive_limits(d, c, &limits);
-    d->slots = fp_slots_create(slots_for(&limits));
+    d->slots = fp_lease_table_create(slots_for(&limits));
     if (d->slots == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot make the shared table of leases: %m; lower max_entries "
                "and max_absent");
@@ -661,7 +664,7 @@ static bool start_cache(struct daemon *d)
     if (d->cache == NULL)
         return false;
     set_content(d, c);
-    d->fresh = fp_fresh_create(d->loop, &parts, c->ttl_ms, c->stale_if_error_ms);
+    d->fresh = fp_coherence_create(d->loop, &parts, c->ttl_ms, c->stale_if_error_ms);
     return d->fresh != NULL;
 }
 
@@ -673,11 +676,11 @@ static void set_reports(struct daemon *d)
     d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors,
                                   most_connections(d, d->conf), fp_now_ms(),
                                   d->own_sandbox != NULL };
-    d->control = (struct fp_control_parts){
+    d->control = (struct fp_control_deps){
         .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
         .purged = tell_fleet, .purged_ctx = d,
         .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
-                     [FP_REPORT_MOUNTS] = { fp_fresh_mount_line, d->fresh },
+                     [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->fresh },
                      [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                      [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
                      [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
@@ -688,7 +691,7 @@ static void set_reports(struct daemon *d)
 static bool start(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
-    const struct fp_helpers_settings helpers = helpers_settings(d, c);
+    const struct fp_worker_pool_settings helpers = helpers_settings(d, c);
     const struct fp_dispatch_settings dispatch = dispatch_settings(d, c);
     struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
                                              .uid = c->uid, .gid = c->gid,
@@ -699,10 +702,11 @@ static bool start(struct daemon *d)
     create_sandboxes(d);
     d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch,
                                                  d->helpers_sandbox };
+    d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;
-    d->helpers = fp_helpers_create(d->loop, &helpers);
+    d->helpers = fp_worker_pool_create(d->loop, &helpers);
     if (d->helpers == NULL || !start_cache(d))
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);
@@ -727,12 +731,12 @@ static void stop(struct daemon *d)
     fp_listener_destroy(&d->listener);
     if (d->fleet != NULL)
         leave_fleet(d);
-    fp_helpers_destroy(&d->helpers);
+    fp_worker_pool_destroy(&d->helpers);
     fp_dispatch_destroy(&d->dispatch);
     fp_observer_clear(&d->observer);
-    fp_fresh_destroy(&d->fresh);
+    fp_coherence_destroy(&d->fresh);
     fp_cache_destroy(&d->cache);
-    fp_slots_destroy(&d->slots);
+    fp_lease_table_destroy(&d->slots);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
     remove_pid_file(d);

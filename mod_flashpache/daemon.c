@@ -20,10 +20,10 @@
 #include <unistd.h>
 #include <unixd.h>
 
-#include "daemon_place.h"
 #include "common/packet.h"
-#include "mod_flashpache.h"
 #include "common/priv.h"
+#include "daemon_place.h"
+#include "mod_flashpache.h"
 #include "settings.h"
 
 APLOG_USE_MODULE(flashpache);

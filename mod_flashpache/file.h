@@ -33,7 +33,7 @@ struct fp_file;
  */
 struct fp_file *fp_file_create(int fd, bool local);
 /*
- * The same of a content of size bytes, a sealed memfd of that size (fdio.h).  If it
+ * The same of a content of size bytes, a sealed memfd of that size (packet.h).  If it
  * will be sent again it is mapped and the descriptor closed; else, and where it cannot
  * be mapped, it is read as a local file is.
  */

@@ -56,7 +56,7 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
-    for (unsigned i = 0; i < q->n_names && fp_step_leads_on(s); i++) {
+    for (unsigned i = 0; i < q->n_names && fp_step_is_dir(s); i++) {
         if (s->access[i].status == FP_OK)
             return (int)i;
         if (s->access[i].status != FP_ABSENT)
@@ -249,7 +249,7 @@ fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, con
     *access_r = NULL;
     if (s == NULL)
         return FP_FAILED;
-    if (!fp_step_leads_on(s))
+    if (!fp_step_is_dir(s))
         return fp_step_beyond(s);
     *access_r = &s->access[n];
     return s->access[n].status;

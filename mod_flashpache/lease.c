@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 
 #include "common/clock.h"
-#include "common/packet.h"
-#include "file.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "common/wire.h"
+#include "file.h"
 
 #define SWEEP_MS          1000u
 #define SWEEP_MOST        10000u
@@ -27,10 +27,10 @@ struct place {
 };
 
 /* A directory, and those on the way to it. */
-struct fp_way {
+struct fp_dir_chain {
     struct fp_item item;
-    struct fp_slots_view *view;
-    struct fp_way *parent;        /* has the steps but the last; NULL: there is only one */
+    struct fp_lease_view *view;
+    struct fp_dir_chain *parent;        /* has the steps but the last; NULL: there is only one */
     unsigned n, n_names;
     struct place *places;         /* n of them, apart from the steps: they are what
                                      every use looks at */
@@ -66,17 +66,17 @@ static void destroy(struct fp_item *item)
         fp_item_release(&lease->way->item);
     fp_file_release(&lease->file);
     free(atomic_load_explicit(&lease->headers.etag, memory_order_relaxed));
-    fp_slots_view_release(&lease->view);
+    fp_lease_view_release(&lease->view);
     free(lease);
 }
 
 static void destroy_way(struct fp_item *item)
 {
-    struct fp_way *way = (struct fp_way *)item;
+    struct fp_dir_chain *way = (struct fp_dir_chain *)item;
 
     if (way->parent != NULL)
         fp_item_release(&way->parent->item);
-    fp_slots_view_release(&way->view);
+    fp_lease_view_release(&way->view);
     free(way);
 }
 
@@ -85,12 +85,12 @@ const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
     return i + 1 < lease->n_steps ? lease->way->steps[i] : lease->last;
 }
 
-static bool way_holds(const struct fp_way *way, apr_uint64_t now)
+static bool way_holds(const struct fp_dir_chain *way, apr_uint64_t now)
 {
     unsigned i = way->n;
 
     while (i-- > 0) {
-        if (!fp_slots_view_holds(way->view, way->places[i].slot, way->places[i].generation, now))
+        if (!fp_lease_view_is_valid(way->view, way->places[i].slot, way->places[i].generation, now))
             return false;
     }
     return true;
@@ -99,14 +99,14 @@ static bool way_holds(const struct fp_way *way, apr_uint64_t now)
 /* The last step first: most changes are of files. */
 static bool holds(const struct fp_lease *lease, apr_uint64_t now)
 {
-    return fp_slots_view_holds(lease->view, lease->last->slot, lease->last->generation, now)
+    return fp_lease_view_is_valid(lease->view, lease->last->slot, lease->last->generation, now)
         && (lease->way == NULL || way_holds(lease->way, now));
 }
 
 /* May it be used?  Without a daemon that says it is up to date, no. */
 static bool is_in_force(const struct fp_lease *lease, apr_uint64_t now)
 {
-    return fp_slots_view_fresh(lease->view, now) && holds(lease, now);
+    return fp_lease_view_is_current(lease->view, now) && holds(lease, now);
 }
 
 static bool is_over(const struct fp_item *item)
@@ -118,7 +118,7 @@ static bool is_over(const struct fp_item *item)
 
 static bool is_way_over(const struct fp_item *item)
 {
-    return !way_holds((const struct fp_way *)item, fp_now_ms());
+    return !way_holds((const struct fp_dir_chain *)item, fp_now_ms());
 }
 
 static void sweep(apr_uint32_t now)
@@ -150,7 +150,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     if (lease == NULL)
         return NULL;
     if (is_in_force(lease, now)) {
-        fp_slots_view_mark(lease->view, lease->last->slot);
+        fp_lease_view_reference(lease->view, lease->last->slot);
         return lease;
     }
     /* A daemon that was behind for a moment makes it good again. */
@@ -177,13 +177,13 @@ static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n
 }
 
 /* Of the answer's first n steps.  Takes the reference to the parent, which has those before. */
-static struct fp_way *create_way(const struct fp_answer *a, unsigned n, struct fp_way *parent,
-                                 const char *key, apr_size_t key_len, struct fp_slots_view *view)
+static struct fp_dir_chain *create_way(const struct fp_answer *a, unsigned n, struct fp_dir_chain *parent,
+                                 const char *key, apr_size_t key_len, struct fp_lease_view *view)
 {
     const struct fp_step *own = &a->steps[n - 1];
-    apr_size_t head = aligned(sizeof(struct fp_way) + n * sizeof(struct fp_step *)
+    apr_size_t head = aligned(sizeof(struct fp_dir_chain) + n * sizeof(struct fp_step *)
                               + n * sizeof(struct place));
-    struct fp_way *way = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
+    struct fp_dir_chain *way = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
     char *at;
 
     if (way == NULL) {
@@ -193,7 +193,7 @@ static struct fp_way *create_way(const struct fp_answer *a, unsigned n, struct f
     }
     way->view = view;
     if (view != NULL)
-        fp_slots_view_retain(view);
+        fp_lease_view_retain(view);
     way->parent = parent;
     way->n = n;
     way->n_names = a->n_names;
@@ -209,8 +209,8 @@ static struct fp_way *create_way(const struct fp_answer *a, unsigned n, struct f
 }
 
 /* Would the answer's first n steps be told in the same way? */
-static bool is_same_way(const struct fp_way *way, const struct fp_answer *a, unsigned n,
-                        const struct fp_slots_view *view)
+static bool is_same_way(const struct fp_dir_chain *way, const struct fp_answer *a, unsigned n,
+                        const struct fp_lease_view *view)
 {
     if (way->view != view || way->n != n || way->n_names != a->n_names)
         return false;
@@ -228,10 +228,10 @@ static apr_size_t way_key_len(const struct fp_answer *a, unsigned n)
     return sizeof(const void *) + a->steps[n - 1].end;
 }
 
-static struct fp_way *find_way(const struct fp_answer *a, unsigned n, const char *key,
-                               apr_size_t key_len, const struct fp_slots_view *view)
+static struct fp_dir_chain *find_way(const struct fp_answer *a, unsigned n, const char *key,
+                               apr_size_t key_len, const struct fp_lease_view *view)
 {
-    struct fp_way *way = (struct fp_way *)fp_table_get(ways, key, key_len);
+    struct fp_dir_chain *way = (struct fp_dir_chain *)fp_table_get(ways, key, key_len);
 
     if (way == NULL || is_same_way(way, a, n, view))
         return way;
@@ -241,12 +241,12 @@ static struct fp_way *find_way(const struct fp_answer *a, unsigned n, const char
 
 /* To the answer's last directory, retained for the caller; NULL when out of memory.
  * share: with others, from now on too. */
-static struct fp_way *way_for(const void *owner, const char *path, const struct fp_answer *a,
-                              struct fp_slots_view *view, bool share)
+static struct fp_dir_chain *way_for(const void *owner, const char *path, const struct fp_answer *a,
+                              struct fp_lease_view *view, bool share)
 {
     const unsigned n = a->n_steps - 1;
     char key[sizeof(owner) + FP_MAX_PATH];
-    struct fp_way *way = NULL;
+    struct fp_dir_chain *way = NULL;
     unsigned known = share ? n : 0;
 
     make_key(key, owner, path, a->steps[n - 1].end);
@@ -318,7 +318,7 @@ static struct fp_file *file_of(struct fp_answer *a, bool again)
 
 /* With everything but the file and the way. */
 static struct fp_lease *create(const void *owner, const char *path, apr_size_t len,
-                               const struct fp_answer *a, struct fp_slots_view *view)
+                               const struct fp_answer *a, struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     apr_size_t head = aligned(sizeof(struct fp_lease));
@@ -356,14 +356,14 @@ static bool is_worth_keeping(const char *path, apr_size_t len)
 }
 
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
-                                 struct fp_answer *a, struct fp_slots_view *view)
+                                 struct fp_answer *a, struct fp_lease_view *view)
 {
     const bool again = a->again && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
     struct fp_lease *lease = create(owner, path, len, a, view);
 
     if (lease == NULL) {
         fp_close(&a->fd);
-        fp_slots_view_release(&view);
+        fp_lease_view_release(&view);
         return NULL;
     }
     lease->file = file_of(a, again);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers that this child may use again without asking: while the daemon's
- * shared table shows that it believes them itself (slots.h).  What is used is
+ * shared table shows that it believes them itself (lease_table.h).  What is used is
  * marked there, so the daemon looks again in time and they go on.
  *
  * All leases on what lies in one directory share what is known of the way
@@ -18,8 +18,8 @@
 #include "table.h"
 
 struct fp_file;
-struct fp_slots_view;
-struct fp_way;
+struct fp_lease_view;
+struct fp_dir_chain;
 
 /* The file's entity tag as FileETag wants it. */
 struct fp_etag {
@@ -36,8 +36,8 @@ struct fp_headers {
 
 struct fp_lease {
     struct fp_item item;          /* release with fp_item_release(&lease->item) */
-    struct fp_slots_view *view;   /* the table of its slots; NULL: none, no lease */
-    struct fp_way *way;           /* to the directory it lies in; NULL: it is "/" */
+    struct fp_lease_view *view;   /* the table of its slots; NULL: none, no lease */
+    struct fp_dir_chain *way;           /* to the directory it lies in; NULL: it is "/" */
     struct fp_file *file;         /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path;             /* not terminated; part of the key */
@@ -66,7 +66,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
  * if it may be used again.  NULL when out of memory.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
-                                 struct fp_answer *a, struct fp_slots_view *view);
+                                 struct fp_answer *a, struct fp_lease_view *view);
 
 /* How many are kept now. */
 unsigned fp_lease_count(void);

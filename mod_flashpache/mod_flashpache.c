@@ -18,16 +18,16 @@
 #include <unixd.h>
 
 #include "common/client.h"
-#include "status/counters.h"
 #include "daemon.h"
-#include "status/figures.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "request.h"
 #include "respond.h"
-#include "srpt/schedule.h"
 #include "settings.h"
 #include "shadow.h"
+#include "srpt/schedule.h"
+#include "status/counters.h"
+#include "status/figures.h"
 #include "status/status.h"
 #include "table.h"
 #include "timing.h"
@@ -94,7 +94,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         fp_settings_finish(pconf, each);
     see_to_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        fp_figures_init(pconf, s);
+        fp_snapshot_init(pconf, s);
     fp_schedule_init(s);
     return OK;
 }

@@ -12,14 +12,14 @@
 
 #include "common/client.h"
 #include "common/clock.h"
-#include "status/counters.h"
+#include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/wire.h"
 #include "file.h"
 #include "lease.h"
 #include "mod_flashpache.h"
 #include "settings.h"
-#include "common/lease_table.h"
-#include "common/wire.h"
+#include "status/counters.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -344,7 +344,7 @@ static int has_too_many_links(const struct fp_answer *a)
 static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
                        struct fp_lease **lease_r, enum fp_source *source_r)
 {
-    struct fp_slots_view *view;
+    struct fp_lease_view *view;
     struct fp_answer a;
     fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
 
@@ -360,7 +360,7 @@ static fp_status fetch(const struct fp_settings *settings, const char *path, apr
         view = NULL;
         st = *lease_r != NULL ? FP_OK : FP_NOMEM;
     }
-    fp_slots_view_release(&view);
+    fp_lease_view_release(&view);
     return st;
 }
 
@@ -422,9 +422,9 @@ struct fp_request *fp_request_of_file(const request_rec *r)
 
 static void tell_held(void)
 {
-    const struct fp_held now = { fp_lease_count(), fp_file_descriptors(), fp_file_mapped() };
+    const struct fp_usage now = { fp_lease_count(), fp_file_descriptors(), fp_file_mapped() };
 
-    fp_counters_hold(&now);
+    fp_counters_set_usage(&now);
 }
 
 int fp_request_renew(const request_rec *r, struct fp_request *q)

@@ -8,8 +8,8 @@
 #include <httpd.h>
 #include <http_config.h>
 
-#include "srpt/schedule_class.h"
 #include "common/wire.h"
+#include "srpt/schedule_class.h"
 
 enum fp_engine {
     FP_ENGINE_UNSET = -1,

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "status/counters.h"
 #include "file.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "mod_flashpache.h"
 #include "request.h"
 #include "settings.h"
+#include "status/counters.h"
 #include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -50,7 +50,7 @@ static void stock_sight(const struct point *p, struct sight *s)
 /* AP_DECLINED: it would have left this to httpd. */
 static void our_stat(const struct point *p, struct sight *s)
 {
-    s->status = fp_walk_tell(&s->finfo, p->r, p->q, p->wanted);
+    s->status = fp_walk_answer_stat(&s->finfo, p->r, p->q, p->wanted);
 }
 
 static void our_access(const struct point *p, struct sight *s)

@@ -80,7 +80,7 @@ static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
     return i;
 }
 
-apr_status_t fp_walk_tell(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
+apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                           apr_int32_t wanted)
 {
     apr_size_t len = fp_path_len(r->filename);
@@ -111,7 +111,7 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
 {
     struct fp_request *q = fp_request_of(r);
 
-    return q != NULL ? fp_walk_tell(finfo, r, q, wanted) : AP_DECLINED;
+    return q != NULL ? fp_walk_answer_stat(finfo, r, q, wanted) : AP_DECLINED;
 }
 
 /* A step on the way to q's file, and did core know the file? */

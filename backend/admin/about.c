@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf/conf.h"
-#include "common/log.h"
 #include "common/clock.h"
-#include "common/wire.h"
+#include "common/log.h"
 #include "common/text.h"
+#include "common/wire.h"
+#include "conf/conf.h"
 
 static size_t number(const char *key, uint64_t v, char *room, size_t size)
 {

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "lookup/dispatch.h"
 #include "changes/coherence.h"
-#include "common/log.h"
 #include "changes/mounts.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/text.h"
+#include "lookup/dispatch.h"
 
-void fp_control_purge(const struct fp_control_parts *parts, const struct fp_control *question,
-                      struct fp_done *done)
+void fp_control_purge(const struct fp_control_deps *parts, const struct fp_control *question,
+                      struct fp_reply *done)
 {
     const bool all = question->scope == FP_SCOPE_ALL;
     const bool tree = question->scope != FP_SCOPE_PATH;
@@ -31,7 +31,7 @@ void fp_control_purge(const struct fp_control_parts *parts, const struct fp_cont
 }
 
 void fp_control_report(const struct fp_report_source *source, uint32_t from,
-                       struct fp_done *done)
+                       struct fp_reply *done)
 {
     static char text[FP_MAX_REPORT];
     size_t n = 1;
@@ -68,13 +68,13 @@ static const char *kept_text(const struct fp_cache_view *v)
 }
 
 /* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
-static size_t explain_line(const struct fp_control_parts *p, const struct fp_control *question,
+static size_t explain_line(const struct fp_control_deps *p, const struct fp_control *question,
                            size_t len, unsigned names, char *room, size_t size)
 {
     const uint64_t now_ms = fp_now_ms();
     const struct fp_cache_view v = fp_cache_view(p->cache, question->path, len, names,
                                                 now_ms);
-    const char *mount = v.mount != 0 ? fp_fresh_mount_point(p->fresh, v.mount) : NULL;
+    const char *mount = v.mount != 0 ? fp_coherence_mount_point(p->fresh, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 
     if (mount == NULL)
@@ -82,13 +82,13 @@ static size_t explain_line(const struct fp_control_parts *p, const struct fp_con
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
     return (size_t)snprintf(room, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
                             state_text(&v), v.watched ? fp_watch_by_text(v.by) : "ttl",
-                            v.until_ms > now_ms ? v.until_ms - now_ms : 0,
+                            v.expires_ms > now_ms ? v.expires_ms - now_ms : 0,
                             v.leased ? "lease" : "-", kept_text(&v), v.names ? "names" : "-",
                             point);
 }
 
-static void explain(const struct fp_control_parts *p, const struct fp_control *question,
-                    struct fp_done *done)
+static void explain(const struct fp_control_deps *p, const struct fp_control *question,
+                    struct fp_reply *done)
 {
     static char text[FP_MAX_REPORT];
     const unsigned names = fp_dispatch_find_names(p->dispatch, &question->names);
@@ -106,7 +106,7 @@ static void explain(const struct fp_control_parts *p, const struct fp_control *q
 
 /* ---- operations ---- */
 
-static void set_level(const struct fp_control *question, struct fp_done *done)
+static void set_level(const struct fp_control *question, struct fp_reply *done)
 {
     const enum fp_log_level level = (enum fp_log_level)question->level;
 
@@ -119,8 +119,8 @@ static void set_level(const struct fp_control *question, struct fp_done *done)
     fp_log_set_level(level);
 }
 
-void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *question,
-                       struct fp_done *done)
+void fp_control_answer(const struct fp_control_deps *parts, const struct fp_control *question,
+                       struct fp_reply *done)
 {
     switch (question->op) {
     case FP_CONTROL_PURGE: fp_control_purge(parts, question, done); break;

@@ -16,7 +16,7 @@
 
 struct fp_cache;
 struct fp_dispatch;
-struct fp_fresh;
+struct fp_coherence;
 
 /*
  * Lines of a report, by number from 0.  line() writes one, with its line end and
@@ -29,10 +29,10 @@ struct fp_report_source {
 };
 
 /* Whom it asks. */
-struct fp_control_parts {
+struct fp_control_deps {
     struct fp_dispatch *dispatch;
     const struct fp_cache *cache;
-    const struct fp_fresh *fresh;
+    const struct fp_coherence *fresh;
     /* Told of what was forgotten, after it was; NULL: nobody. */
     void (*purged)(void *ctx, const char *path, size_t len, bool tree);
     void *purged_ctx;
@@ -40,12 +40,12 @@ struct fp_control_parts {
 };
 
 /* Does what a decoded CONTROL says; done->text is good until the next call. */
-void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *question,
-                       struct fp_done *done);
+void fp_control_answer(const struct fp_control_deps *parts, const struct fp_control *question,
+                       struct fp_reply *done);
 
 /* Forgets what a decoded PURGE says, and logs it. */
-void fp_control_purge(const struct fp_control_parts *parts, const struct fp_control *question,
-                      struct fp_done *done);
+void fp_control_purge(const struct fp_control_deps *parts, const struct fp_control *question,
+                      struct fp_reply *done);
 
 /*
  * As many lines from that number on as one answer can hold, at least one if there
@@ -53,6 +53,6 @@ void fp_control_purge(const struct fp_control_parts *parts, const struct fp_cont
  * it is read in parts may miss a line or tell it twice.
  */
 void fp_control_report(const struct fp_report_source *source, uint32_t from,
-                       struct fp_done *done);
+                       struct fp_reply *done);
 
 #endif

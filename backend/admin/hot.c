@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/keyed_hash.h"
 #include "common/clock.h"
-#include "common/wire.h"
+#include "common/keyed_hash.h"
 #include "common/text.h"
+#include "common/wire.h"
 
 struct spot {
     uint64_t count;         /* 0: free */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/wire.h"
 #include "common/text.h"
+#include "common/wire.h"
 
 #define OTHERS "(others)"
 

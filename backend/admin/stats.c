@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "admin/wakeups.h"
 #include "cache/cache.h"
-#include "lookup/dispatch.h"
-#include "fleet/fleet.h"
 #include "changes/coherence.h"
-#include "workers/worker_pool.h"
-#include "ipc/listener.h"
 #include "common/log.h"
 #include "common/stats_table.h"
-#include "admin/wakeups.h"
+#include "fleet/fleet.h"
+#include "ipc/listener.h"
+#include "lookup/dispatch.h"
+#include "workers/worker_pool.h"
 
 #define LINE_SIZE 2048
 
@@ -23,8 +23,8 @@ struct values {
     struct fp_cache_counts cache;
     struct fp_dispatch_counts dispatch;
     struct fp_fleet_counts fleet;
-    struct fp_fresh_counts fresh;
-    struct fp_helpers_counts helpers;
+    struct fp_coherence_counts fresh;
+    struct fp_worker_pool_counts helpers;
     struct fp_listener_counts listener;
     struct fp_wakeups loop;
     uint64_t resident_bytes;     /* read only when it is told: by value_of() */
@@ -54,8 +54,8 @@ static void collect(const struct fp_stats *s, struct values *v)
     v->cache = fp_cache_counts(s->cache);
     v->dispatch = fp_dispatch_counts(s->dispatch);
     v->fleet = fp_fleet_counts(*s->fleet);
-    v->fresh = fp_fresh_counts(s->fresh);
-    v->helpers = fp_helpers_counts(s->helpers);
+    v->fresh = fp_coherence_counts(s->fresh);
+    v->helpers = fp_worker_pool_counts(s->helpers);
     v->listener = fp_listener_counts(s->listener);
     v->loop = *s->loop;
 }

@@ -11,8 +11,8 @@
 struct fp_cache;
 struct fp_dispatch;
 struct fp_fleet;
-struct fp_fresh;
-struct fp_helpers;
+struct fp_coherence;
+struct fp_worker_pool;
 struct fp_listener;
 struct fp_wakeups;
 
@@ -20,8 +20,8 @@ struct fp_wakeups;
 struct fp_stats {
     const struct fp_cache *cache;
     const struct fp_dispatch *dispatch;
-    const struct fp_fresh *fresh;
-    const struct fp_helpers *helpers;
+    const struct fp_coherence *fresh;
+    const struct fp_worker_pool *helpers;
     const struct fp_listener *listener;
     struct fp_fleet *const *fleet;     /* it comes and goes with the configuration */
     const struct fp_wakeups *loop;

@@ -6,21 +6,21 @@
 #include <string.h>
 
 #include "cache/cache_entry.h"
+#include "cache/dependency.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
-#include "cache/dependency.h"
 
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
 {
     c->sieves[FP_KIND_FILE].limit = limits->files;
     c->sieves[FP_KIND_DIRECTORY].limit = limits->directories;
-    c->sieves[FP_KIND_ABSENT].limit = limits->absent;
-    c->max_places = limits->places;
+    c->sieves[FP_KIND_NEGATIVE].limit = limits->absent;
+    c->max_open_dirs = limits->places;
     c->max_bytes = limits->bytes;
     c->ttl_ms = limits->ttl_ms;
     c->watched_ttl_ms = limits->watched_ttl_ms;
     fp_entry_trim(c);
-    fp_entry_trim_places(c);
+    fp_entry_trim_open_dirs(c);
 }
 
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content)
@@ -35,19 +35,19 @@ static void forget_nothing(void *ctx, const struct fp_watch_key *key)
 }
 
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_means *means)
+                                 const struct fp_cache_deps *means)
 {
     struct fp_cache *c = calloc(1, sizeof(*c));
 
     if (c != NULL)
-        c->watched = fp_watched_create(means->forget != NULL ? means->forget : forget_nothing,
+        c->watched = fp_dependencies_create(means->forget != NULL ? means->forget : forget_nothing,
                                        means->ctx, means->now_ms);
     if (c == NULL || c->watched == NULL) {
         free(c);
         return NULL;
     }
     c->slots = means->slots;
-    fp_due_init(&c->wheel, means->now_ms());
+    fp_timer_wheel_init(&c->wheel, means->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
     TAILQ_INIT(&c->places);
@@ -66,13 +66,13 @@ void fp_cache_destroy(struct fp_cache **c)
     if (*c == NULL)
         return;
     fp_cache_clear(*c);
-    fp_watched_destroy(&(*c)->watched);
+    fp_dependencies_destroy(&(*c)->watched);
     free(*c);
     *c = NULL;
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-void fp_cache_set_slots(struct fp_cache *c, struct fp_slots *slots)
+void fp_cache_set_slots(struct fp_cache *c, struct fp_lease_table *slots)
 {
     struct fp_entry *e, *next;
 
@@ -110,8 +110,8 @@ struct moment {
 
 static bool is_believed(const struct fp_entry *e, const struct moment *at)
 {
-    return e->generation != 0 && e->until_ms != 0
-        && at->now_ms < e->until_ms + (at->stale ? e->trust.stale_ms : 0);
+    return e->generation != 0 && e->expires_ms != 0
+        && at->now_ms < e->expires_ms + (at->stale ? e->trust.stale_ms : 0);
 }
 
 /* How many steps from "/" to here; 0 unless every one is still believed and
@@ -123,7 +123,7 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
     for (; e != NULL; e = e->parent) {
         if (!is_believed(e, at) || ++n > FP_MAX_STEPS)
             return 0;
-        if (names != 0 && e->names != names && fp_entry_leads_on(e))
+        if (names != 0 && e->names != names && fp_entry_is_dir(e))
             return 0;
         if (e->parent != NULL && e->parent_generation != e->parent->generation)
             return 0;
@@ -144,7 +144,7 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
 
         *n_r = count_steps(e, names, at);
         if (*n_r > 0)
-            return n == len || !fp_entry_leads_on(e) ? e : NULL;
+            return n == len || !fp_entry_is_dir(e) ? e : NULL;
         if (n == 1)
             return NULL;
     }
@@ -172,8 +172,8 @@ static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struc
         struct fp_step *s = &a->steps[--n];
 
         tell(s, e);
-        s->slot = e == end && fp_entry_leads_on(e) ? fp_entry_end_slot(c, e) : e->slot;
-        s->generation = s->slot != FP_NO_SLOT ? fp_slots_generation(c->slots, s->slot) : 0;
+        s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
+        s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->slots, s->slot) : 0;
         a->again = a->again && s->slot != FP_NO_SLOT;
     }
 }
@@ -203,7 +203,7 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
 
 static bool has_expired(const struct fp_entry *e, uint64_t now_ms)
 {
-    return e != NULL && e->generation != 0 && e->until_ms != 0 && now_ms >= e->until_ms;
+    return e != NULL && e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
 }
 
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
@@ -221,7 +221,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
     return known;
 }
 
-bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                    uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms };
@@ -262,9 +262,9 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
 
-    if (count_steps(e, names, &at) == 0 || !e->is_place)
+    if (count_steps(e, names, &at) == 0 || !e->is_open_dir)
         return false;
-    fp_entry_use_place(c, e);
+    fp_entry_use_open_dir(c, e);
     base->fd = e->fd;
     base->len = e->len;
     base->generation = e->generation;
@@ -279,7 +279,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL)
         return false;
     /* A told change need not change the metadata: the end of a mapping. */
-    if (e->content_bytes > 0 && (e->until_ms == 0 || c->content.file_max == 0))
+    if (e->content_bytes > 0 && (e->expires_ms == 0 || c->content.file_max == 0))
         return false;
     *m = e->self;
     return true;
@@ -311,11 +311,11 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
 
     counts.files = c->sieves[FP_KIND_FILE].count;
     counts.directories = c->sieves[FP_KIND_DIRECTORY].count;
-    counts.absent = c->sieves[FP_KIND_ABSENT].count;
-    counts.places = c->n_places;
+    counts.absent = c->sieves[FP_KIND_NEGATIVE].count;
+    counts.places = c->n_open_dirs;
     counts.bytes = c->bytes;
     counts.content_files = c->n_contents;
     counts.content_bytes = c->content_bytes;
-    counts.watches = fp_watched_count(c->watched);
+    counts.watches = fp_dependencies_count(c->watched);
     return counts;
 }

@@ -9,7 +9,7 @@
  * once, without being visited.
  *
  * An entry is believed for some time, and where changes are told (watch.h) for
- * much longer: until one is.  Each has a slot in shared memory (slots.h) that
+ * much longer: until one is.  Each has a slot in shared memory (lease_table.h) that
  * ends all leases on it when what is told of it changes, or when it goes.
  *
  * Knows no sockets and no file system: callers say what time it is, in
@@ -32,8 +32,8 @@ struct fp_answer;
 struct fp_cache;
 struct fp_meta;
 struct fp_names;
-struct fp_slots;
-struct fp_trail;
+struct fp_lease_table;
+struct fp_walk_result;
 struct fp_watch_key;
 
 /* Each at least 1. */
@@ -55,7 +55,7 @@ struct fp_cache_content {
 
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
-    uint64_t changes;    /* entries disbelieved because a change was told */
+    uint64_t changes;    /* entries invalidated because a change was told */
     uint64_t expired;    /* questions whose entry had outlived its time, */
     uint64_t differing;  /* and entries that were another thing when looked at again */
     size_t files, directories, absent;   /* entries now */
@@ -64,8 +64,8 @@ struct fp_cache_counts {
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */
-struct fp_cache_means {
-    struct fp_slots *slots;        /* NULL: there are no leases */
+struct fp_cache_deps {
+    struct fp_lease_table *slots;        /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
     /* Nobody wants to know of changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
@@ -74,7 +74,7 @@ struct fp_cache_means {
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_means *means);
+                                 const struct fp_cache_deps *means);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
@@ -100,7 +100,7 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a);
 
 /* The same for who waited for a walk that was just inserted: that is no use of it yet. */
-bool fp_cache_tell(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                    uint64_t now_ms, struct fp_answer *a);
 
 /*
@@ -112,7 +112,7 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
                            uint64_t now_ms, struct fp_answer *a);
 
 /* What was in use since it was seen and should be looked at again. */
-struct fp_cache_due {
+struct fp_cache_refresh {
     const char *path;    /* good until the next call with this cache */
     size_t len;
     unsigned names;
@@ -126,10 +126,10 @@ struct fp_cache_due {
  * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
  */
 #define FP_CACHE_LOOKS 4096u
-bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due *due_r);
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_cache_set_slots(struct fp_cache *c, struct fp_slots *slots);
+void fp_cache_set_slots(struct fp_cache *c, struct fp_lease_table *slots);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {
@@ -154,7 +154,7 @@ uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t
                               bool known);
 
 /* How long what lies on a mount may be believed. */
-struct fp_trust {
+struct fp_validity {
     uint32_t mount;
     bool watchable;      /* if changes are told, for as long as they are */
     uint32_t ttl_ms;     /* else */
@@ -162,9 +162,9 @@ struct fp_trust {
 };
 
 /* What a walk tells beside its answer. */
-struct fp_cache_evidence {
-    const struct fp_trail *trail;
-    const struct fp_trust *trust;   /* of what each step leads to; mount 0: unknown, or nothing */
+struct fp_walk_meta {
+    const struct fp_walk_result *trail;
+    const struct fp_validity *trust;   /* of what each step leads to; mount 0: unknown, or nothing */
 };
 
 /*
@@ -178,7 +178,7 @@ struct fp_cache_evidence {
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_cache_evidence *evidence, struct fp_answer *a);
+                     const struct fp_walk_meta *evidence, struct fp_answer *a);
 
 /* As struct fp_watch_ops says: what is concerned is not believed any more.  Both return how
  * many entries that are. */
@@ -198,7 +198,7 @@ void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell, 
  * path (terminated, in normal form) and below it, and what was reached through
  * links; NULL: at all.  Returns how many entries that are.
  */
-size_t fp_cache_disbelieve(struct fp_cache *c, const char *at);
+size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 
 /* The mount that the path lies on, and how much of the path was known for that
  * (0: nothing), be it believed or not. */
@@ -222,7 +222,7 @@ void fp_cache_clear(struct fp_cache *c);
 /* What an operator may know of one entry. */
 enum fp_cache_state {
     FP_VIEW_UNKNOWN,     /* nothing is known */
-    FP_VIEW_ORPHAN,      /* it was seen below another thing than is there now */
+    FP_VIEW_DETACHED,      /* it was seen below another thing than is there now */
     FP_VIEW_CHANGED,     /* a change was told */
     FP_VIEW_EXPIRED,     /* its time is over */
     FP_VIEW_KNOWN
@@ -231,7 +231,7 @@ struct fp_cache_view {
     enum fp_cache_state state;
     bool watched;        /* else it is believed for the mount's time only */
     int by;              /* then an enum fp_watch_by (mounts.h), of what tells first */
-    uint64_t until_ms;   /* believed until then; 0: not */
+    uint64_t expires_ms;   /* believed until then; 0: not */
     uint32_t mount;
     bool open, content;  /* it is kept open, or by its content */
     bool leased;         /* leases may be given on it */

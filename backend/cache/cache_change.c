@@ -61,15 +61,15 @@ static void on_place(void *ctx, void *owner)
     char path[FP_MAX_PATH];
     size_t len;
 
-    if (ev->len == 0 || !fp_entry_leads_on(e)) {
+    if (ev->len == 0 || !fp_entry_is_dir(e)) {
         tell(ev->c, e->path, e->len, false);
-        fp_entry_disbelieve(ev->c, e);
+        fp_entry_invalidate(ev->c, e);
         return;
     }
     e->inside_changed = true;
     fp_entry_end_leases_at(ev->c, e);
     if (is_access_name(ev->c, e, ev->name, ev->len))
-        fp_entry_disbelieve(ev->c, e);
+        fp_entry_invalidate(ev->c, e);
     len = make_path(path, e, ev->name, ev->len);
     if (len == 0)
         return;
@@ -77,7 +77,7 @@ static void on_place(void *ctx, void *owner)
     child = fp_entry_find(ev->c, path, len);
     if (child == NULL)
         return;
-    fp_entry_disbelieve(ev->c, child);
+    fp_entry_invalidate(ev->c, child);
     if (ev->replaced)
         close_replaced(ev->c, child);
 }
@@ -88,7 +88,7 @@ static void on_name(void *ctx, void *owner)
     struct fp_entry *e = owner;
 
     tell(ev->c, e->path, e->len, false);
-    fp_entry_disbelieve(ev->c, e);
+    fp_entry_invalidate(ev->c, e);
 }
 
 size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
@@ -97,7 +97,7 @@ size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, cons
     struct event ev = { c, name, len, replaced };
     const uint64_t before = c->counts.changes;
 
-    fp_watched_changed(c->watched, key, name, len, on_place, on_name, &ev);
+    fp_dependencies_changed(c->watched, key, name, len, on_place, on_name, &ev);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -109,7 +109,7 @@ static void on_place_gone(void *ctx, void *owner)
 
     e->generation = ++ev->c->last_generation;
     tell(ev->c, e->path, e->len, true);
-    fp_entry_disbelieve(ev->c, e);
+    fp_entry_invalidate(ev->c, e);
 }
 
 size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
@@ -117,22 +117,22 @@ size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
     struct event ev = { .c = c };
     const uint64_t before = c->counts.changes;
 
-    fp_watched_gone(c->watched, key, on_place_gone, on_name, &ev);
+    fp_dependencies_gone(c->watched, key, on_place_gone, on_name, &ev);
     return (size_t)(c->counts.changes - before);
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-size_t fp_cache_disbelieve(struct fp_cache *c, const char *at)
+size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
     struct fp_entry *e, *next;
     size_t n = 0;
 
-    fp_watched_lost(c->watched);
+    fp_dependencies_lost(c->watched);
     HASH_ITER(hh, c->table, e, next) {
-        if (!e->watched || e->until_ms == 0
+        if (!e->watched || e->expires_ms == 0
             || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
             continue;
-        fp_entry_disbelieve(c, e);
+        fp_entry_invalidate(c, e);
         n++;
     }
     return n;
@@ -142,7 +142,7 @@ FP_HASH_DIAGNOSTICS_ON
 size_t fp_cache_lost(struct fp_cache *c)
 {
     tell(c, "/", 1, true);
-    return fp_cache_disbelieve(c, NULL);
+    return fp_cache_invalidate(c, NULL);
 }
 
 void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell_changed, void *ctx)
@@ -223,7 +223,7 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
     for (size_t n = parent_len; n > 0; n = n > 1 ? fp_path_parent_len(path, n) : 0) {
         struct fp_entry *e = fp_entry_find(c, path, n);
 
-        if (e != NULL && !fp_entry_leads_on(e))
+        if (e != NULL && !fp_entry_is_dir(e))
             forget_entry(c, e);
         else if (e != NULL && n == parent_len)
             drop_access(c, e);

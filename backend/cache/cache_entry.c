@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/packet.h"
-#include "common/lease_table.h"
 #include "cache/dependency.h"
+#include "common/lease_table.h"
+#include "common/packet.h"
 
 FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
@@ -78,7 +78,7 @@ const struct fp_meta *fp_entry_target(const struct fp_entry *e)
 }
 
 /* A directory leads further down; at anything else every walk ends. */
-bool fp_entry_leads_on(const struct fp_entry *e)
+bool fp_entry_is_dir(const struct fp_entry *e)
 {
     return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(fp_entry_target(e)->mode);
 }
@@ -92,10 +92,10 @@ bool fp_entry_is_file(const struct fp_entry *e)
 
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
 {
-    if (e->is_place) {
+    if (e->is_open_dir) {
         TAILQ_REMOVE(&c->places, e, place);
-        c->n_places--;
-        e->is_place = false;
+        c->n_open_dirs--;
+        e->is_open_dir = false;
     }
     if (e->content_bytes > 0) {
         c->n_contents--;
@@ -105,15 +105,15 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
     fp_close(&e->fd);
 }
 
-void fp_entry_use_place(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e)
 {
     TAILQ_REMOVE(&c->places, e, place);
     TAILQ_INSERT_HEAD(&c->places, e, place);
 }
 
-void fp_entry_trim_places(struct fp_cache *c)
+void fp_entry_trim_open_dirs(struct fp_cache *c)
 {
-    while (c->n_places > c->max_places)
+    while (c->n_open_dirs > c->max_open_dirs)
         fp_entry_drop_fd(c, TAILQ_LAST(&c->places, fp_entry_queue));
 }
 
@@ -121,12 +121,12 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
 {
     fp_entry_drop_fd(c, e);
     e->fd = fd;
-    if (fd == -1 || !fp_entry_leads_on(e))
+    if (fd == -1 || !fp_entry_is_dir(e))
         return;
-    e->is_place = true;
+    e->is_open_dir = true;
     TAILQ_INSERT_HEAD(&c->places, e, place);
-    c->n_places++;
-    fp_entry_trim_places(c);
+    c->n_open_dirs++;
+    fp_entry_trim_open_dirs(c);
 }
 
 static size_t whole_pages(uint64_t size)
@@ -154,10 +154,10 @@ void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
 
 static uint32_t take_slot(const struct fp_cache *c, const struct fp_entry *e)
 {
-    uint32_t slot = c->slots != NULL ? fp_slots_take(c->slots) : FP_NO_SLOT;
+    uint32_t slot = c->slots != NULL ? fp_lease_table_take(c->slots) : FP_NO_SLOT;
 
     if (slot != FP_NO_SLOT)
-        fp_slots_set_until(c->slots, slot, e->until_ms);
+        fp_lease_table_set_expiry(c->slots, slot, e->expires_ms);
     return slot;
 }
 
@@ -178,10 +178,10 @@ static void end_leases_on(struct fp_cache *c, const struct fp_entry *e, uint32_t
 {
     if (c->slots == NULL)
         return;
-    fp_slots_bump(c->slots, *slot);
-    if (!fp_slots_is_worn(c->slots, *slot))
+    fp_lease_table_invalidate(c->slots, *slot);
+    if (!fp_lease_table_is_exhausted(c->slots, *slot))
         return;
-    fp_slots_release(c->slots, *slot);
+    fp_lease_table_release(c->slots, *slot);
     *slot = take_slot(c, e);
 }
 
@@ -200,28 +200,28 @@ static void release_slots(struct fp_cache *c, struct fp_entry *e)
 {
     if (c->slots == NULL)
         return;
-    fp_slots_release(c->slots, e->slot);
-    fp_slots_release(c->slots, e->end_slot);
+    fp_lease_table_release(c->slots, e->slot);
+    fp_lease_table_release(c->slots, e->end_slot);
 }
 
 /* When it is next seen whether the entry is in use: after half of its life, and
  * then a few times more before its end. */
 static void set_due(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
 {
-    if (at_ms < e->until_ms)
-        fp_due_set(&c->wheel, &e->due, at_ms);
+    if (at_ms < e->expires_ms)
+        fp_timer_set(&c->wheel, &e->due, at_ms);
     else
-        fp_due_clear(&c->wheel, &e->due);
+        fp_timer_clear(&c->wheel, &e->due);
 }
 
 static uint64_t half_ms(const struct fp_entry *e)
 {
-    return e->seen_ms + e->life_ms / 2;
+    return e->seen_ms + e->ttl_ms / 2;
 }
 
-void fp_entry_believe(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
-    e->until_ms = e->seen_ms + e->life_ms;
+    e->expires_ms = e->seen_ms + e->ttl_ms;
     e->used = false;
     set_due(c, e, half_ms(e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
@@ -230,14 +230,14 @@ void fp_entry_believe(struct fp_cache *c, struct fp_entry *e)
     }
     if (c->slots == NULL)
         return;
-    fp_slots_set_until(c->slots, e->slot, e->until_ms);
-    fp_slots_set_until(c->slots, e->end_slot, e->until_ms);
+    fp_lease_table_set_expiry(c->slots, e->slot, e->expires_ms);
+    fp_lease_table_set_expiry(c->slots, e->end_slot, e->expires_ms);
 }
 
 static void take_marks(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->slots != NULL && (fp_slots_take_mark(c->slots, e->slot)
-                             | fp_slots_take_mark(c->slots, e->end_slot)))
+    if (c->slots != NULL && (fp_lease_table_take_referenced(c->slots, e->slot)
+                             | fp_lease_table_take_referenced(c->slots, e->end_slot)))
         e->visited = e->used = true;
 }
 
@@ -267,28 +267,28 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 /* Would it be over before, or just when, what lies below can say that it is in use? */
 static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 {
-    return e->needed_ms > now_ms && e->needed_ms + e->life_ms / 8 > e->until_ms;
+    return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
-static struct fp_entry *entry_of(struct fp_due *d)
+static struct fp_entry *entry_of(struct fp_timer *d)
 {
     return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, due));
 }
 
-bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due *due_r)
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r)
 {
     for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
-        struct fp_due *d = fp_due_take(&c->wheel, now_ms);
+        struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
         struct fp_entry *e;
 
         if (d == NULL)
             return false;
         e = entry_of(d);
-        set_due(c, e, now_ms + e->life_ms / 8 + 1);
-        if (e->generation == 0 || e->until_ms <= now_ms
+        set_due(c, e, now_ms + e->ttl_ms / 8 + 1);
+        if (e->generation == 0 || e->expires_ms <= now_ms
             || (!is_used(c, e, now_ms) && !is_needed(e, now_ms)))
             continue;
-        *due_r = (struct fp_cache_due){ e->path, e->len, fp_entry_leads_on(e) || e->parent == NULL
+        *due_r = (struct fp_cache_refresh){ e->path, e->len, fp_entry_is_dir(e) || e->parent == NULL
                                             ? e->names : e->parent->names };
         return true;
     }
@@ -301,14 +301,14 @@ bool fp_cache_take_due(struct fp_cache *c, uint64_t now_ms, struct fp_cache_due 
 size_t fp_entry_bytes(const struct fp_entry *e)
 {
     return sizeof(*e) + e->len + 1 + (e->target != NULL ? sizeof(*e->target) : 0)
-        + e->n_access * sizeof(e->access[0]) + fp_stakes_bytes(e->stakes) + sizeof(void *);
+        + e->n_access * sizeof(e->access[0]) + fp_dependency_list_bytes(e->dependencies) + sizeof(void *);
 }
 
 static void entry_free(struct fp_cache *c, struct fp_entry *e)
 {
     c->bytes -= fp_entry_bytes(e);
-    fp_watched_drop(c->watched, &e->stakes);
-    fp_due_clear(&c->wheel, &e->due);
+    fp_dependencies_drop(c->watched, &e->dependencies);
+    fp_timer_clear(&c->wheel, &e->due);
     release_slots(c, e);
     free(e->target);
     free(e->access);
@@ -316,11 +316,11 @@ static void entry_free(struct fp_cache *c, struct fp_entry *e)
 }
 
 /* Something changed: what is told of the entry is not believed. */
-void fp_entry_disbelieve(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
 {
-    if (e->until_ms == 0)
+    if (e->expires_ms == 0)
         return;
-    e->until_ms = 0;
+    e->expires_ms = 0;
     c->counts.changes++;
     fp_entry_end_leases(c, e);
 }
@@ -366,7 +366,7 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 /* Directories above a file cannot go before it: then files have to. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
-    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_ABSENT)
+    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
         || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
@@ -377,7 +377,7 @@ void fp_entry_trim(struct fp_cache *c)
                && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }
-    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_ABSENT))
+    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
         ;
 }
 
@@ -391,7 +391,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     memcpy(e->path, path, len);
     e->len = (uint16_t)len;
     e->fd = -1;
-    e->kind = FP_KIND_ABSENT;
+    e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
     e->parent = parent;
     if (!table_add(c, e)) {
@@ -408,14 +408,14 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
 
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 {
-    return e != NULL && e->own != NULL ? fp_stake_key(e->own) : NULL;
+    return e != NULL && e->own != NULL ? fp_dependency_key(e->own) : NULL;
 }
 
 enum fp_kind fp_entry_kind(const struct fp_entry *e)
 {
-    if (e->fd != -1 && !e->is_place)
+    if (e->fd != -1 && !e->is_open_dir)
         return FP_KIND_FILE;
-    return e->status == FP_OK ? FP_KIND_DIRECTORY : FP_KIND_ABSENT;
+    return e->status == FP_OK ? FP_KIND_DIRECTORY : FP_KIND_NEGATIVE;
 }
 
 void fp_entry_forget_access(struct fp_entry *e)

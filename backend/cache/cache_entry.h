@@ -11,14 +11,14 @@
 
 #include "cache/cache.h"
 #include "cache/timer_wheel.h"
-#include "common/keyed_hash.h"
 #include "common/answer.h"
+#include "common/keyed_hash.h"
 #include "common/wire.h"
 
-struct fp_stake;
-struct fp_watched;
+struct fp_dependency;
+struct fp_dependencies;
 
-enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_ABSENT, FP_KINDS };
+enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
 struct fp_entry {
     UT_hash_handle hh;
@@ -30,22 +30,22 @@ struct fp_entry {
                                      0: nothing is known */
     uint64_t parent_generation;   /* the parent's, when this was seen */
     uint64_t seen_ms;             /* when the walk that saw it began */
-    uint64_t until_ms;            /* believed until then; 0: not, it has changed */
-    uint32_t life_ms;             /* from seen_ms to until_ms */
+    uint64_t expires_ms;            /* believed until then; 0: not, it has changed */
+    uint32_t ttl_ms;             /* from seen_ms to expires_ms */
     bool watched;                 /* changes are told */
     bool linked;                  /* it, or something above, is a link */
     bool inside_changed;          /* a directory's own size, times, number of links */
-    struct fp_trust trust;        /* of what it leads to */
-    struct fp_due due;            /* when to see whether it is in use, and to look again */
+    struct fp_validity trust;        /* of what it leads to */
+    struct fp_timer due;            /* when to see whether it is in use, and to look again */
     bool used;                    /* since it was seen: asked for, or by a lease */
     uint64_t needed_ms;           /* when it is seen whether what lies below is in use */
     uint32_t slot;                /* ends leases that pass it or end in it, */
     uint32_t end_slot;            /* those that end in it, a directory (once there are any) */
-    struct fp_stake *stakes;      /* on what is watched and concerns it */
-    struct fp_stake *own;         /* that of them on what it leads to */
+    struct fp_dependency *dependencies;      /* on what is watched and concerns it */
+    struct fp_dependency *own;         /* that of them on what it leads to */
     enum fp_kind kind;
     bool visited;
-    bool is_place;                /* fd is a directory's */
+    bool is_open_dir;                /* fd is a directory's */
     bool local;                   /* of the file that fd is */
     bool tried;                   /* a file without fd is one that cannot be read */
     int fd;
@@ -79,15 +79,15 @@ struct fp_cache {
     struct fp_entry *table;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue places;   /* the one used last is the first */
-    size_t n_places, max_places, bytes, max_bytes;
+    size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     struct fp_cache_content content;   /* the limits, */
     size_t n_contents, content_bytes;  /* and what there is */
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest;   /* while it is being inserted: not to be evicted */
-    struct fp_slots *slots;
-    struct fp_due_wheel wheel;
-    struct fp_watched *watched;
+    struct fp_lease_table *slots;
+    struct fp_timer_wheel wheel;
+    struct fp_dependencies *watched;
     const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
     fp_cache_tell_changed *tell_changed;   /* NULL: nobody is told */
@@ -102,7 +102,7 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
 /* Its own metadata, or that of what the link leads to. */
 const struct fp_meta *fp_entry_target(const struct fp_entry *e);
 /* A directory leads further down; at anything else every walk ends. */
-bool fp_entry_leads_on(const struct fp_entry *e);
+bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
 /* What tells of changes in what it leads to; NULL: nothing, or no longer. */
@@ -125,21 +125,21 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd);
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* The place was used. */
-void fp_entry_use_place(struct fp_cache *c, struct fp_entry *e);
+void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_forget_access(struct fp_entry *e);
 
 /* The slot of a directory's leases that end in it; FP_NO_SLOT when there is none. */
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
 /* Gives the entry slots of the table that the cache has now. */
 void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e);
-/* What was seen at seen_ms is believed until until_ms, and so are leases. */
-void fp_entry_believe(struct fp_cache *c, struct fp_entry *e);
+/* What was seen at seen_ms is believed until expires_ms, and so are leases. */
+void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
 /* What is told of the entry as the end of a path has changed, */
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also of the entry as one that a path passes. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* Something changed: what is told of the entry is not believed. */
-void fp_entry_disbelieve(struct fp_cache *c, struct fp_entry *e);
+void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- going ---- */
 
@@ -151,6 +151,6 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* All that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);
-void fp_entry_trim_places(struct fp_cache *c);
+void fp_entry_trim_open_dirs(struct fp_cache *c);
 
 #endif

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "cache/cache_entry.h"
+#include "cache/dependency.h"
 #include "common/answer.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
-#include "cache/dependency.h"
 
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {
@@ -63,7 +63,7 @@ struct seen {
     unsigned names;
     uint64_t now_ms;
     struct fp_answer *answer;
-    const struct fp_cache_evidence *evidence;   /* NULL: none */
+    const struct fp_walk_meta *evidence;   /* NULL: none */
     const struct fp_step *last;
     bool opened;               /* the last step is the whole path: it was
                                   opened, unless it cannot be */
@@ -75,7 +75,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s,
     unsigned n = seen->answer->n_names;
 
     fp_entry_forget_access(e);
-    if (n == 0 || !fp_step_leads_on(s))
+    if (n == 0 || !fp_step_is_dir(s))
         return;
     e->access = malloc(n * sizeof(e->access[0]));
     if (e->access == NULL)
@@ -120,7 +120,7 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
 
     if (s == seen->last && seen->opened && !a->unchanged && has_room(c, e, a)) {
         take_descriptor(c, e, a);
-    } else if (fp_entry_leads_on(e) ? !same : !unchanged) {
+    } else if (fp_entry_is_dir(e) ? !same : !unchanged) {
         fp_entry_drop_fd(c, e);
         e->tried = false;
     }
@@ -142,13 +142,13 @@ static const char *name_of(const struct fp_entry *e, size_t *len_r)
 }
 
 /* What may not be read cannot be watched anew, but the watch that it has goes on. */
-static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_trail *t,
+static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_walk_result *t,
                                           size_t step, bool same_inode)
 {
     if (t == NULL)
         return NULL;
-    if (t->origins[step].watch.len > 0)
-        return &t->origins[step].watch;
+    if (t->step_watches[step].watch.len > 0)
+        return &t->step_watches[step].watch;
     return same_inode ? fp_entry_own_key(e) : NULL;
 }
 
@@ -160,8 +160,8 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
 static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                        bool same_inode)
 {
-    struct fp_stake *old = e->stakes;
-    const struct fp_trail *t = seen->evidence != NULL ? seen->evidence->trail : NULL;
+    struct fp_dependency *old = e->dependencies;
+    const struct fp_walk_result *t = seen->evidence != NULL ? seen->evidence->trail : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
 
     /* What lies below was seen while another watch was on it, which told of changes
@@ -172,27 +172,27 @@ static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, cons
     }
     /* The old ones go after the new ones are there: what both are on stays
      * watched. */
-    e->stakes = e->own = NULL;
+    e->dependencies = e->own = NULL;
     if (own != NULL)
-        e->own = fp_watched_add(c->watched, &e->stakes, e, own, NULL, 0);
-    for (unsigned i = 0; t != NULL && i < t->n_vias; i++) {
-        const struct fp_via *v = &t->vias[i];
+        e->own = fp_dependencies_add(c->watched, &e->dependencies, e, own, NULL, 0);
+    for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
-            && fp_watched_add(c->watched, &e->stakes, e, &v->watch, t->names + v->at, v->len)
+            && fp_dependencies_add(c->watched, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
                == NULL)
             e->trust.watchable = false;
     }
-    fp_watched_drop(c->watched, &old);
+    fp_dependencies_drop(c->watched, &old);
 }
 
 /* Of what the mounts are that the step lies on and leads to. */
 static void set_trust(const struct fp_cache *c, struct fp_entry *e, size_t step,
                       const struct seen *seen)
 {
-    const struct fp_trust general = { 0, false, c->ttl_ms, 0 };
-    const struct fp_trust *above = e->parent != NULL ? &e->parent->trust : NULL;
-    const struct fp_trust *own = seen->evidence != NULL ? &seen->evidence->trust[step] : &general;
+    const struct fp_validity general = { 0, false, c->ttl_ms, 0 };
+    const struct fp_validity *above = e->parent != NULL ? &e->parent->trust : NULL;
+    const struct fp_validity *own = seen->evidence != NULL ? &seen->evidence->trust[step] : &general;
 
     if (own->mount == 0 && above != NULL)
         own = above;
@@ -216,7 +216,7 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
     if (seen->evidence == NULL || !e->trust.watchable
-        || seen->evidence->trail->origins[step].untold)
+        || seen->evidence->trail->step_watches[step].untold)
         return false;
     if (e->parent != NULL && (!e->parent->trust.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;
@@ -229,7 +229,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
 
     for (unsigned i = 0; names != NULL && i < names->n; i++) {
-        if (fp_watched_happened(c->watched, own, names->list[i].name, names->list[i].len,
+        if (fp_dependencies_happened(c->watched, own, names->list[i].name, names->list[i].len,
                                 since_ms))
             return true;
     }
@@ -242,22 +242,22 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
-    const struct fp_trail *t = seen->evidence->trail;
+    const struct fp_walk_result *t = seen->evidence->trail;
     const struct fp_watch_key *above = fp_entry_own_key(e->parent), *own = fp_entry_own_key(e);
     size_t len;
     const char *name = name_of(e, &len);
 
-    if (!e->watched && fp_watched_was_lost(c->watched, seen->now_ms))
+    if (!e->watched && fp_dependencies_was_lost(c->watched, seen->now_ms))
         return false;
-    if (above != NULL && fp_watched_happened(c->watched, above, name, len, seen->now_ms))
+    if (above != NULL && fp_dependencies_happened(c->watched, above, name, len, seen->now_ms))
         return true;
-    if (own != NULL && (fp_watched_happened(c->watched, own, "", 0, seen->now_ms)
+    if (own != NULL && (fp_dependencies_happened(c->watched, own, "", 0, seen->now_ms)
                         || access_happened(c, e, own, seen->now_ms)))
         return true;
-    for (unsigned i = 0; i < t->n_vias; i++) {
-        const struct fp_via *v = &t->vias[i];
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
 
-        if (v->step == step && fp_watched_happened(c->watched, &v->watch, t->names + v->at,
+        if (v->step == step && fp_dependencies_happened(c->watched, &v->watch, t->names + v->at,
                                                    v->len, seen->now_ms))
             return true;
     }
@@ -277,21 +277,21 @@ static void set_life(struct fp_cache *c, struct fp_entry *e, size_t step, const 
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
     e->watched = is_watched(e, step, seen);
-    e->life_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
+    e->ttl_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
     if (seen->evidence != NULL && has_changed(c, e, step, seen)) {
-        fp_entry_disbelieve(c, e);
+        fp_entry_invalidate(c, e);
         return;
     }
-    fp_entry_believe(c, e);
-    e->inside_changed = e->watched && own != NULL && fp_entry_leads_on(e)
-        && fp_watched_any_happened(c->watched, own, seen->now_ms);
+    fp_entry_validate(c, e);
+    e->inside_changed = e->watched && own != NULL && fp_entry_is_dir(e)
+        && fp_dependencies_any_happened(c->watched, own, seen->now_ms);
 }
 
 /* ---- inserting ---- */
 
 static bool same_access(const struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
-    unsigned n = fp_step_leads_on(s) ? seen->answer->n_names : 0;
+    unsigned n = fp_step_is_dir(s) ? seen->answer->n_names : 0;
 
     if (e->n_access != n || (n > 0 && e->names != seen->names))
         return false;
@@ -312,9 +312,9 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
         && (e->target == NULL || same_content(e->target, &s->target));
     bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
         && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
-    bool passes = same && (fp_entry_leads_on(e) || s->status != FP_OK) && same_access(e, s, seen);
+    bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
 
-    c->counts.differing += e->generation != 0 && e->until_ms != 0
+    c->counts.differing += e->generation != 0 && e->expires_ms != 0
         && !(fp_entry_is_file(e) ? unchanged : same);
     /* Leases through a directory go on while only its own times change. */
     if (!unchanged && passes)
@@ -382,7 +382,7 @@ static bool is_worth_keeping(const struct fp_answer *a)
 
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_cache_evidence *evidence, struct fp_answer *a)
+                     const struct fp_walk_meta *evidence, struct fp_answer *a)
 {
     struct fp_entry *e = NULL;
     const struct seen seen = { names, now_ms, a, evidence,

@@ -11,10 +11,10 @@ static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
     if (e->generation == 0)
         return FP_VIEW_UNKNOWN;
     if (e->parent != NULL && e->parent_generation != e->parent->generation)
-        return FP_VIEW_ORPHAN;
-    if (e->until_ms == 0)
+        return FP_VIEW_DETACHED;
+    if (e->expires_ms == 0)
         return FP_VIEW_CHANGED;
-    return now_ms < e->until_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
+    return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
 }
 
 /* What is told by the directory that it lies in has no watch of its own. */
@@ -38,7 +38,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     v.state = state_of(e, now_ms);
     v.watched = e->watched;
     v.by = told_by(e);
-    v.until_ms = e->until_ms;
+    v.expires_ms = e->expires_ms;
     v.mount = e->trust.mount;
     v.content = e->content_bytes > 0;
     v.open = e->fd != -1 && !v.content;

@@ -16,12 +16,12 @@
 #define ANY_NAME "/"
 #define GONE     "//"
 
-LIST_HEAD(stakes, fp_stake);
+LIST_HEAD(dependencies, fp_dependency);
 
 /* A watched directory or file. */
 struct spot {
     UT_hash_handle hh;
-    struct stakes places, names;   /* on itself, and on names in it */
+    struct dependencies places, names;   /* on itself, and on names in it */
     bool gone;                     /* nothing more is told; in no table */
     struct fp_watch_key key;
 };
@@ -29,20 +29,20 @@ struct spot {
 /* A name in a spot that somebody depends on. */
 struct name {
     UT_hash_handle hh;
-    struct stakes stakes;
+    struct dependencies dependencies;
     size_t key_len;
     char key[];                    /* the spot's address, then the name */
 };
 
-struct fp_stake {
-    struct fp_stake *next;         /* the same owner's */
-    LIST_ENTRY(fp_stake) of_spot, of_name;
+struct fp_dependency {
+    struct fp_dependency *next;         /* the same owner's */
+    LIST_ENTRY(fp_dependency) of_spot, of_name;
     struct spot *spot;
     struct name *name;             /* NULL: the place itself */
     void *owner;
 };
 
-struct fp_watched {
+struct fp_dependencies {
     struct spot *spots;
     struct name *names;
     void (*forget)(void *ctx, const struct fp_watch_key *key);
@@ -52,10 +52,10 @@ struct fp_watched {
     uint64_t recent_ms[RECENT];
 };
 
-struct fp_watched *fp_watched_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                      void *ctx, uint64_t (*now_ms)(void))
 {
-    struct fp_watched *w = calloc(1, sizeof(*w));
+    struct fp_dependencies *w = calloc(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
@@ -65,7 +65,7 @@ struct fp_watched *fp_watched_create(void (*forget)(void *ctx, const struct fp_w
     return w;
 }
 
-void fp_watched_destroy(struct fp_watched **w)
+void fp_dependencies_destroy(struct fp_dependencies **w)
 {
     free(*w);
     *w = NULL;
@@ -81,7 +81,7 @@ static size_t name_key(char *to, const struct spot *spot, const char *name, size
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static struct spot *find_spot(const struct fp_watched *w, const struct fp_watch_key *key)
+static struct spot *find_spot(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct spot *spot;
 
@@ -89,18 +89,18 @@ static struct spot *find_spot(const struct fp_watched *w, const struct fp_watch_
     return spot;
 }
 
-static bool add_spot(struct fp_watched *w, struct spot *spot)
+static bool add_spot(struct fp_dependencies *w, struct spot *spot)
 {
     HASH_ADD_KEYPTR(hh, w->spots, spot->key.bytes, spot->key.len, spot);
     return spot->hh.tbl != NULL;
 }
 
-static void remove_spot(struct fp_watched *w, struct spot *spot)
+static void remove_spot(struct fp_dependencies *w, struct spot *spot)
 {
     HASH_DEL(w->spots, spot);
 }
 
-static struct name *find_name(const struct fp_watched *w, const struct spot *spot,
+static struct name *find_name(const struct fp_dependencies *w, const struct spot *spot,
                               const char *name, size_t len)
 {
     char key[sizeof(spot) + FP_MAX_NAME];
@@ -111,18 +111,18 @@ static struct name *find_name(const struct fp_watched *w, const struct spot *spo
     return n;
 }
 
-static bool add_name(struct fp_watched *w, struct name *n)
+static bool add_name(struct fp_dependencies *w, struct name *n)
 {
     HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
     return n->hh.tbl != NULL;
 }
 
-static void remove_name(struct fp_watched *w, struct name *n)
+static void remove_name(struct fp_dependencies *w, struct name *n)
 {
     HASH_DEL(w->names, n);
 }
 
-size_t fp_watched_count(const struct fp_watched *w)
+size_t fp_dependencies_count(const struct fp_dependencies *w)
 {
     return HASH_COUNT(w->spots);
 }
@@ -140,43 +140,43 @@ static size_t recent_slot(const struct fp_watch_key *key, const char *name, size
     return fp_keyed_hash(all, key->len + n) % RECENT;
 }
 
-static void note(struct fp_watched *w, const struct fp_watch_key *key, const char *name, size_t len)
+static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
 {
     w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
 }
 
-static bool is_noted(const struct fp_watched *w, const struct fp_watch_key *key, const char *name,
+static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
                      size_t len, uint64_t since_ms)
 {
     return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
 }
 
-bool fp_watched_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                          const char *name, size_t len, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
         || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
 }
 
-bool fp_watched_any_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                              uint64_t since_ms)
 {
-    return fp_watched_happened(w, key, ANY_NAME, sizeof(ANY_NAME) - 1, since_ms);
+    return fp_dependencies_happened(w, key, ANY_NAME, sizeof(ANY_NAME) - 1, since_ms);
 }
 
-void fp_watched_lost(struct fp_watched *w)
+void fp_dependencies_lost(struct fp_dependencies *w)
 {
     w->lost_ms = w->now_ms();
 }
 
-bool fp_watched_was_lost(const struct fp_watched *w, uint64_t since_ms)
+bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms;
 }
 
-/* ---- stakes ---- */
+/* ---- dependencies ---- */
 
-static struct spot *get_spot(struct fp_watched *w, const struct fp_watch_key *key)
+static struct spot *get_spot(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct spot *spot = find_spot(w, key);
 
@@ -195,7 +195,7 @@ static struct spot *get_spot(struct fp_watched *w, const struct fp_watch_key *ke
 
 /* A walk may be on its way that relies on the watch we give up here: it finds
  * that noted. */
-static void drop_spot_if_unused(struct fp_watched *w, struct spot *spot)
+static void drop_spot_if_unused(struct fp_dependencies *w, struct spot *spot)
 {
     if (!LIST_EMPTY(&spot->places) || !LIST_EMPTY(&spot->names))
         return;
@@ -207,7 +207,7 @@ static void drop_spot_if_unused(struct fp_watched *w, struct spot *spot)
     free(spot);
 }
 
-static struct name *get_name(struct fp_watched *w, struct spot *spot, const char *name, size_t len)
+static struct name *get_name(struct fp_dependencies *w, struct spot *spot, const char *name, size_t len)
 {
     struct name *n = find_name(w, spot, name, len);
 
@@ -224,10 +224,10 @@ static struct name *get_name(struct fp_watched *w, struct spot *spot, const char
     return n;
 }
 
-struct fp_stake *fp_watched_add(struct fp_watched *w, struct fp_stake **stakes, void *owner,
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies, void *owner,
                                 const struct fp_watch_key *key, const char *name, size_t len)
 {
-    struct fp_stake *s = calloc(1, sizeof(*s));
+    struct fp_dependency *s = calloc(1, sizeof(*s));
 
     if (s != NULL)
         s->spot = get_spot(w, key);
@@ -242,21 +242,21 @@ struct fp_stake *fp_watched_add(struct fp_watched *w, struct fp_stake **stakes, 
             free(s);
             return NULL;
         }
-        LIST_INSERT_HEAD(&s->name->stakes, s, of_name);
+        LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
     }
     LIST_INSERT_HEAD(name != NULL ? &s->spot->names : &s->spot->places, s, of_spot);
     s->owner = owner;
-    s->next = *stakes;
-    *stakes = s;
+    s->next = *dependencies;
+    *dependencies = s;
     return s;
 }
 
-static void drop(struct fp_watched *w, struct fp_stake *s)
+static void drop(struct fp_dependencies *w, struct fp_dependency *s)
 {
     LIST_REMOVE(s, of_spot);
     if (s->name != NULL) {
         LIST_REMOVE(s, of_name);
-        if (LIST_EMPTY(&s->name->stakes)) {
+        if (LIST_EMPTY(&s->name->dependencies)) {
             remove_name(w, s->name);
             free(s->name);
         }
@@ -265,46 +265,46 @@ static void drop(struct fp_watched *w, struct fp_stake *s)
     free(s);
 }
 
-void fp_watched_drop(struct fp_watched *w, struct fp_stake **stakes)
+void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {
-    while (*stakes != NULL) {
-        struct fp_stake *s = *stakes;
+    while (*dependencies != NULL) {
+        struct fp_dependency *s = *dependencies;
 
-        *stakes = s->next;
+        *dependencies = s->next;
         drop(w, s);
     }
 }
 
-const struct fp_watch_key *fp_stake_key(const struct fp_stake *s)
+const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s)
 {
     return s->spot->gone ? NULL : &s->spot->key;
 }
 
-size_t fp_stakes_bytes(const struct fp_stake *stakes)
+size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
 {
     size_t n = 0;
 
-    for (; stakes != NULL; stakes = stakes->next)
-        n += sizeof(*stakes) + (stakes->name != NULL ? sizeof(struct name) : sizeof(struct spot));
+    for (; dependencies != NULL; dependencies = dependencies->next)
+        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct spot));
     return n;
 }
 
 /* ---- events ---- */
 
-static void tell_places(const struct spot *spot, fp_watched_each *each, void *ctx)
+static void tell_places(const struct spot *spot, fp_dependencies_each *each, void *ctx)
 {
-    const struct fp_stake *s;
+    const struct fp_dependency *s;
 
     LIST_FOREACH(s, &spot->places, of_spot)
         each(ctx, s->owner);
 }
 
-void fp_watched_changed(struct fp_watched *w, const struct fp_watch_key *key, const char *name,
-                        size_t len, fp_watched_each *place, fp_watched_each *named, void *ctx)
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                        size_t len, fp_dependencies_each *place, fp_dependencies_each *named, void *ctx)
 {
     const struct spot *spot = find_spot(w, key);
     const struct name *n;
-    const struct fp_stake *s;
+    const struct fp_dependency *s;
 
     note(w, key, name, len);
     note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
@@ -314,15 +314,15 @@ void fp_watched_changed(struct fp_watched *w, const struct fp_watch_key *key, co
     n = find_name(w, spot, name, len);
     if (n == NULL)
         return;
-    LIST_FOREACH(s, &n->stakes, of_name)
+    LIST_FOREACH(s, &n->dependencies, of_name)
         named(ctx, s->owner);
 }
 
-void fp_watched_gone(struct fp_watched *w, const struct fp_watch_key *key, fp_watched_each *place,
-                     fp_watched_each *named, void *ctx)
+void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_each *place,
+                     fp_dependencies_each *named, void *ctx)
 {
     struct spot *spot = find_spot(w, key);
-    const struct fp_stake *s;
+    const struct fp_dependency *s;
 
     note(w, key, GONE, sizeof(GONE) - 1);
     if (spot == NULL)

@@ -4,8 +4,8 @@
  * name in it, to the owners (entries of the cache) that a change there
  * concerns.  And, for walks that are under way, what has happened lately.
  */
-#ifndef FP_WATCHED_H
-#define FP_WATCHED_H
+#ifndef FP_DEPENDENCY_H
+#define FP_DEPENDENCY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,61 +13,61 @@
 
 #include "common/walk_result.h"
 
-struct fp_watched;
+struct fp_dependencies;
 
 /* One dependence: of an owner on a place, or on a name in it. */
-struct fp_stake;
+struct fp_dependency;
 
 /* forget is called when nobody depends on a key any more; now_ms is a clock. */
-struct fp_watched *fp_watched_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                      void *ctx, uint64_t (*now_ms)(void));
-/* When no stake is left. */
-void fp_watched_destroy(struct fp_watched **w);
+/* When no dependency is left. */
+void fp_dependencies_destroy(struct fp_dependencies **w);
 
 /*
- * Puts a stake of the owner's in front of *stakes: on the name, or with NULL
+ * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
  * on the place itself.  NULL when out of memory.
  */
-struct fp_stake *fp_watched_add(struct fp_watched *w, struct fp_stake **stakes, void *owner,
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies, void *owner,
                                 const struct fp_watch_key *key, const char *name, size_t len);
 /* Drops all of them and leaves NULL. */
-void fp_watched_drop(struct fp_watched *w, struct fp_stake **stakes);
+void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies);
 
 /* The key, NULL once nothing more is told of it. */
-const struct fp_watch_key *fp_stake_key(const struct fp_stake *s);
+const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s);
 
-/* About how much memory a list of stakes takes. */
-size_t fp_stakes_bytes(const struct fp_stake *stakes);
+/* About how much memory a list of dependencies takes. */
+size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies);
 
-typedef void fp_watched_each(void *ctx, void *owner);
+typedef void fp_dependencies_each(void *ctx, void *owner);
 
 /*
  * Something happened to the name (empty: to the place itself): remembers that
- * and calls place for everybody with a stake in the place, and name for
- * everybody with one in the name.  They must not add or drop stakes.
+ * and calls place for everybody with a dependency in the place, and name for
+ * everybody with one in the name.  They must not add or drop dependencies.
  */
-void fp_watched_changed(struct fp_watched *w, const struct fp_watch_key *key, const char *name,
-                        size_t len, fp_watched_each *place, fp_watched_each *named, void *ctx);
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                        size_t len, fp_dependencies_each *place, fp_dependencies_each *named, void *ctx);
 
-/* No more is told of the key: calls each for everybody with a stake there. */
-void fp_watched_gone(struct fp_watched *w, const struct fp_watch_key *key, fp_watched_each *place,
-                     fp_watched_each *named, void *ctx);
+/* No more is told of the key: calls each for everybody with a dependency there. */
+void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_each *place,
+                     fp_dependencies_each *named, void *ctx);
 
 /* Events were lost: everything may have happened. */
-void fp_watched_lost(struct fp_watched *w);
-bool fp_watched_was_lost(const struct fp_watched *w, uint64_t since_ms);
+void fp_dependencies_lost(struct fp_dependencies *w);
+bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms);
 
 /*
  * May something have happened to the name (empty: to the place itself) since
  * then?  True also for some to which nothing did.
  */
-bool fp_watched_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                          const char *name, size_t len, uint64_t since_ms);
 /* And to any name in it? */
-bool fp_watched_any_happened(const struct fp_watched *w, const struct fp_watch_key *key,
+bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                              uint64_t since_ms);
 
 /* How many keys. */
-size_t fp_watched_count(const struct fp_watched *w);
+size_t fp_dependencies_count(const struct fp_dependencies *w);
 
 #endif

@@ -4,21 +4,21 @@
 
 #include <stddef.h>
 
-static struct fp_due_spoke *spoke_of(struct fp_due_wheel *w, uint64_t tick)
+static struct fp_timer_bucket *spoke_of(struct fp_timer_wheel *w, uint64_t tick)
 {
-    return &w->spokes[tick % FP_DUE_SPOKES];
+    return &w->spokes[tick % FP_TIMER_BUCKETS];
 }
 
-void fp_due_init(struct fp_due_wheel *w, uint64_t now_ms)
+void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms)
 {
-    for (unsigned i = 0; i < FP_DUE_SPOKES; i++)
+    for (unsigned i = 0; i < FP_TIMER_BUCKETS; i++)
         TAILQ_INIT(&w->spokes[i]);
-    w->tick = now_ms / FP_DUE_TICK_MS + 1;
+    w->tick = now_ms / FP_TIMER_TICK_MS + 1;
     w->next = NULL;
     w->begun = false;
 }
 
-void fp_due_clear(struct fp_due_wheel *w, struct fp_due *d)
+void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d)
 {
     if (d->tick == 0)
         return;
@@ -29,41 +29,41 @@ void fp_due_clear(struct fp_due_wheel *w, struct fp_due *d)
 }
 
 /* Never into a spoke that is done, or is being gone through. */
-void fp_due_set(struct fp_due_wheel *w, struct fp_due *d, uint64_t at_ms)
+void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
 {
-    uint64_t tick = at_ms / FP_DUE_TICK_MS + 1;
+    uint64_t tick = at_ms / FP_TIMER_TICK_MS + 1;
 
-    fp_due_clear(w, d);
+    fp_timer_clear(w, d);
     d->tick = tick > w->tick ? tick : w->tick + 1;
     TAILQ_INSERT_HEAD(spoke_of(w, d->tick), d, link);
 }
 
 /* The next of this tick's spoke that is due in this very round. */
-static struct fp_due *take_here(struct fp_due_wheel *w)
+static struct fp_timer *take_here(struct fp_timer_wheel *w)
 {
-    struct fp_due *d = w->begun ? w->next : TAILQ_FIRST(spoke_of(w, w->tick));
+    struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(spoke_of(w, w->tick));
 
     w->begun = true;
     while (d != NULL && d->tick > w->tick)
         d = TAILQ_NEXT(d, link);
     w->next = d;
     if (d != NULL)
-        fp_due_clear(w, d);
+        fp_timer_clear(w, d);
     return d;
 }
 
-struct fp_due *fp_due_take(struct fp_due_wheel *w, uint64_t now_ms)
+struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms)
 {
-    uint64_t now = now_ms / FP_DUE_TICK_MS;
+    uint64_t now = now_ms / FP_TIMER_TICK_MS;
 
     while (w->tick <= now) {
-        struct fp_due *d = take_here(w);
+        struct fp_timer *d = take_here(w);
 
         if (d != NULL)
             return d;
         w->begun = false;
         /* After a long rest one turn over all spokes finds everything. */
-        w->tick += now - w->tick > FP_DUE_SPOKES ? now - w->tick - FP_DUE_SPOKES : 1;
+        w->tick += now - w->tick > FP_TIMER_BUCKETS ? now - w->tick - FP_TIMER_BUCKETS : 1;
     }
     return NULL;
 }

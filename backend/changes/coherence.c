@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "common/log.h"
 #include "changes/mounts.h"
+#include "changes/watch.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
+#include "common/log.h"
 #include "common/text.h"
 #include "common/walk_result.h"
-#include "changes/watch.h"
 
-#define BEAT_SECONDS   0.015    /* a third of FP_FRESH_MS */
+#define BEAT_SECONDS   0.015    /* a third of FP_HEARTBEAT_MS */
 #define MOMENT_MS      5u       /* as good as now */
 #define PAUSE_MS       3u       /* from one look at what was told to the next, while much is: */
 #define MANY           16u      /* so many that came less than that apart */
@@ -24,15 +24,15 @@
 #define MAX_MARKED     64
 #define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
 
-struct fp_fresh {
+struct fp_coherence {
     struct ev_loop *loop;
-    struct fp_fresh_parts parts;
+    struct fp_coherence_deps parts;
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
     ev_timer beat, pause;
     unsigned close;           /* looks in a row that followed each other within PAUSE_MS */
-    struct fp_fresh_counts counts;
+    struct fp_coherence_counts counts;
     bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
     void *is_out_ctx;
     bool (*on_beat)(void *ctx);   /* NULL: nothing */
@@ -44,7 +44,7 @@ struct fp_fresh {
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                        bool replaced)
 {
-    struct fp_fresh *f = ctx;
+    struct fp_coherence *f = ctx;
     const size_t n = fp_cache_changed(f->parts.cache, key, name, len, replaced);
 
     f->counts.events++;
@@ -56,14 +56,14 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
-    struct fp_fresh *f = ctx;
+    struct fp_coherence *f = ctx;
 
     f->counts.by_end += fp_cache_unwatched(f->parts.cache, key);
 }
 
 static void on_lost(void *ctx)
 {
-    struct fp_fresh *f = ctx;
+    struct fp_coherence *f = ctx;
 
     f->counts.losses++;
     f->counts.by_loss += fp_cache_lost(f->parts.cache);
@@ -74,7 +74,7 @@ static void on_lost(void *ctx)
 
 static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
 
-static void tell_marks(struct fp_fresh *f)
+static void tell_marks(struct fp_coherence *f)
 {
     dev_t devs[MAX_MARKED];
     size_t n = fp_watch_marked(f->parts.watch, devs, MAX_MARKED);
@@ -85,8 +85,8 @@ static void tell_marks(struct fp_fresh *f)
 /* A mount point: what lies there is something else now. */
 static void on_mount(void *ctx, const char *point)
 {
-    struct fp_fresh *f = ctx;
-    size_t n = fp_cache_disbelieve(f->parts.cache, point);
+    struct fp_coherence *f = ctx;
+    size_t n = fp_cache_invalidate(f->parts.cache, point);
 
     f->counts.by_mounts += n;
     if (n > 0)
@@ -94,7 +94,7 @@ static void on_mount(void *ctx, const char *point)
                "looked at again", point, n);
 }
 
-static void on_mounts_changed(struct fp_fresh *f)
+static void on_mounts_changed(struct fp_coherence *f)
 {
     size_t n = fp_mounts_changes(f->parts.mounts, NULL, NULL);
 
@@ -104,14 +104,14 @@ static void on_mounts_changed(struct fp_fresh *f)
         fp_mounts_changes(f->parts.mounts, on_mount, f);
         return;
     }
-    f->counts.by_mounts += fp_cache_disbelieve(f->parts.cache, NULL);
+    f->counts.by_mounts += fp_cache_invalidate(f->parts.cache, NULL);
     fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
            "again");
 }
 
 /* Whatever happened before this is called has been told when it returns; unless that
  * is very much: then the rest comes when the loop does, and leases wait. */
-static void catch_up(struct fp_fresh *f)
+static void catch_up(struct fp_coherence *f)
 {
     uint64_t now = fp_now_ms();
 
@@ -119,11 +119,11 @@ static void catch_up(struct fp_fresh *f)
         on_mounts_changed(f);
     if (!fp_watch_drain(f->parts.watch, &ops, f))
         return;
-    fp_slots_publish(f->parts.slots, now);
+    fp_lease_table_heartbeat(f->parts.slots, now);
     f->caught_up_ms = now;
 }
 
-static void listen_to(struct fp_fresh *f, ev_io *io)
+static void listen_to(struct fp_coherence *f, ev_io *io)
 {
     if (io->fd != -1)
         ev_io_start(f->loop, io);
@@ -133,7 +133,7 @@ static void listen_to(struct fp_fresh *f, ev_io *io)
  * a walk that begins a moment later must not seem overtaken by them. */
 static void on_told(struct ev_loop *loop, ev_io *w, int events)
 {
-    struct fp_fresh *f = w->data;
+    struct fp_coherence *f = w->data;
     const bool often = fp_now_ms() < f->caught_up_ms + PAUSE_MS;
 
     (void)events;
@@ -148,7 +148,7 @@ static void on_told(struct ev_loop *loop, ev_io *w, int events)
 
 static void on_pause(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_fresh *f = w->data;
+    struct fp_coherence *f = w->data;
     const uint64_t before = f->counts.events;
 
     (void)events;
@@ -162,17 +162,17 @@ static void on_pause(struct ev_loop *loop, ev_timer *w, int events)
 
 static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_fresh *f = w->data;
+    struct fp_coherence *f = w->data;
 
     (void)events;
     catch_up(f);
-    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_slots_take_use(f->parts.slots))
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->parts.slots))
         f->used_ms = f->caught_up_ms;
     else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
         ev_timer_stop(loop, w);
 }
 
-void fp_fresh_ask(struct fp_fresh *f)
+void fp_coherence_catch_up(struct fp_coherence *f)
 {
     uint64_t now = fp_now_ms();
 
@@ -194,14 +194,14 @@ static void say_refused(void)
            "and max_descriptors");
 }
 
-void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
-                    struct fp_trust *trust)
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
+                    struct fp_validity *trust)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct fp_origin *o = &trail->origins[i];
+        const struct fp_step_watch *o = &trail->step_watches[i];
         const struct fp_mount *m = fp_mounts_find(f->parts.mounts, o->mount);
 
-        trust[i] = (struct fp_trust){ .mount = o->mount, .ttl_ms = f->ttl_ms,
+        trust[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
                                       .stale_ms = f->stale_ms };
         if (o->refused)
             say_refused();
@@ -217,7 +217,7 @@ void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
 
 /* ---- telling ---- */
 
-uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
                            size_t *known_r)
 {
     const struct fp_mount *m = fp_mounts_of_path(f->parts.mounts, path, len);
@@ -226,23 +226,23 @@ uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t le
     return m != NULL ? m->id : 0;
 }
 
-const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
 {
     const struct fp_mount *m = fp_mounts_find(f->parts.mounts, mount);
 
     return m != NULL ? m->point : NULL;
 }
 
-void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
                           void *ctx)
 {
     f->is_out = is_out;
     f->is_out_ctx = ctx;
 }
 
-size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
+size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size)
 {
-    const struct fp_fresh *f = ctx;
+    const struct fp_coherence *f = ctx;
     char point[FP_MAX_PATH + 1], type[64];
     const struct fp_mount *m;
 
@@ -259,7 +259,7 @@ size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size)
 
 /* ---- start and end ---- */
 
-static void watch_fd(struct fp_fresh *f, ev_io *io, int fd)
+static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
 {
     ev_io_init(io, on_told, fd, EV_READ);
     io->data = f;
@@ -267,16 +267,16 @@ static void watch_fd(struct fp_fresh *f, ev_io *io, int fd)
     listen_to(f, io);
 }
 
-struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *parts,
                                  uint32_t ttl_ms, uint32_t stale_ms)
 {
-    struct fp_fresh *f = calloc(1, sizeof(*f));
+    struct fp_coherence *f = calloc(1, sizeof(*f));
 
     if (f == NULL)
         return NULL;
     f->loop = loop;
     f->parts = *parts;
-    fp_fresh_set(f, ttl_ms, stale_ms);
+    fp_coherence_set(f, ttl_ms, stale_ms);
     watch_fd(f, &f->inotify, parts->watch->inotify);
     watch_fd(f, &f->fanotify, parts->watch->fanotify);
     watch_fd(f, &f->mounts, fp_mounts_fd(parts->mounts));
@@ -291,9 +291,9 @@ struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_par
     return f;
 }
 
-void fp_fresh_destroy(struct fp_fresh **fp)
+void fp_coherence_destroy(struct fp_coherence **fp)
 {
-    struct fp_fresh *f = *fp;
+    struct fp_coherence *f = *fp;
 
     *fp = NULL;
     if (f == NULL)
@@ -306,25 +306,25 @@ void fp_fresh_destroy(struct fp_fresh **fp)
     free(f);
 }
 
-void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms)
+void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms)
 {
     f->ttl_ms = ttl_ms;
     f->stale_ms = stale_ms;
 }
 
-void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat_done)(void *ctx), void *ctx)
+void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx)
 {
     f->on_beat = on_beat_done;
     f->on_beat_ctx = ctx;
 }
 
-void fp_fresh_set_slots(struct fp_fresh *f, struct fp_slots *slots)
+void fp_coherence_set_slots(struct fp_coherence *f, struct fp_lease_table *slots)
 {
     f->parts.slots = slots;
     catch_up(f);
 }
 
-struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
 {
     return f->counts;
 }

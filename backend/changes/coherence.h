@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps the cache up to date with what watches and the table of mounts tell,
- * and says in the shared table that it is (slots.h).  All functions run on the
+ * and says in the shared table that it is (lease_table.h).  All functions run on the
  * loop.
  */
-#ifndef FP_FRESH_H
-#define FP_FRESH_H
+#ifndef FP_COHERENCE_H
+#define FP_COHERENCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,22 +13,22 @@
 
 struct ev_loop;
 struct fp_cache;
-struct fp_fresh;
+struct fp_coherence;
 struct fp_mounts;
-struct fp_slots;
-struct fp_trail;
-struct fp_trust;
+struct fp_lease_table;
+struct fp_walk_result;
+struct fp_validity;
 struct fp_watch;
 
 /* All of them the caller's, and outlive it. */
-struct fp_fresh_parts {
+struct fp_coherence_deps {
     struct fp_cache *cache;
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
-    struct fp_slots *slots;
+    struct fp_lease_table *slots;
 };
 
-struct fp_fresh_counts {
+struct fp_coherence_counts {
     uint64_t events, losses;      /* losses: events that were lost, changes of mounts */
     /* Entries that were not believed any more, by what told so: events, the end of a
      * watch, lost events, a change of the table of mounts. */
@@ -36,47 +36,47 @@ struct fp_fresh_counts {
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
-struct fp_fresh *fp_fresh_create(struct ev_loop *loop, const struct fp_fresh_parts *parts,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *parts,
                                  uint32_t ttl_ms, uint32_t stale_ms);
-void fp_fresh_destroy(struct fp_fresh **f);
+void fp_coherence_destroy(struct fp_coherence **f);
 
 /* New settings. */
-void fp_fresh_set(struct fp_fresh *f, uint32_t ttl_ms, uint32_t stale_ms);
+void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms);
 
 /*
  * Before a question is answered: takes in what was told, unless that was done a
  * moment ago; and for a while leases are kept in force.
  */
-void fp_fresh_ask(struct fp_fresh *f);
+void fp_coherence_catch_up(struct fp_coherence *f);
 
 /* How long what each of n steps leads to may be believed. */
-void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
-                    struct fp_trust *trust);
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
+                    struct fp_validity *trust);
 
 /*
  * The mount that the path lies on, taken literally, and the length of its mount
  * point; 0 and 0: unknown.
  */
-uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
                            size_t *known_r);
 /* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
-const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount);
+const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
 
 /* Whom the report of the mounts asks whether one is out of service. */
-void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
                           void *ctx);
 
-/* Report of the mounts (control.h): ctx is a struct fp_fresh. */
-size_t fp_fresh_mount_line(void *ctx, uint32_t n, char *room, size_t size);
+/* Report of the mounts (control.h): ctx is a struct fp_coherence. */
+size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size);
 
 /* What is done at each beat, after all that was told has been taken in; while answers
  * are in use, some 60 times a second.  It says whether somebody waits for an answer:
  * then the beat goes on as well. */
-void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat_done)(void *ctx), void *ctx);
+void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_fresh_set_slots(struct fp_fresh *f, struct fp_slots *slots);
+void fp_coherence_set_slots(struct fp_coherence *f, struct fp_lease_table *slots);
 
-struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f);
+struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f);
 
 #endif

@@ -58,7 +58,7 @@ struct fp_mounts_view {
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
 
-/* ---- types and names ---- */
+/* ---- types ---- */
 
 /*
  * File systems on this machine that tell inotify of every change.  All others,
@@ -78,30 +78,6 @@ static bool is_local_name(const char *type)
             return true;
     }
     return false;
-}
-
-static const char *const by_names[] = {
-    [FP_BY_TTL] = "ttl", [FP_BY_INOTIFY] = "inotify", [FP_BY_FANOTIFY] = "fanotify",
-};
-#define BY_NAMES ((int)(sizeof(by_names) / sizeof(by_names[0])))
-
-const char *fp_watch_by_text(enum fp_watch_by by)
-{
-    return (int)by < BY_NAMES ? by_names[by] : "?";
-}
-
-bool fp_watch_by_parse(const char *name, int *by_r)
-{
-    for (int by = 0; by < BY_NAMES; by++) {
-        if (strcmp(name, by_names[by]) == 0) {
-            *by_r = by;
-            return true;
-        }
-    }
-    if (strcmp(name, "auto") != 0)
-        return false;
-    *by_r = FP_BY_AUTO;
-    return true;
 }
 
 /* ---- one line of the file (proc_pid_mountinfo(5)) ---- */

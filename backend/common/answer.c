@@ -21,7 +21,7 @@ const struct fp_meta *fp_step_target(const struct fp_step *s)
 void fp_answer_init(struct fp_answer *a, fp_status status)
 {
     a->status = status;
-    a->source = FP_SOURCE_HELPER;
+    a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
     a->again = a->local = a->content = a->unchanged = false;
@@ -49,7 +49,7 @@ bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)
             && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime));
 }
 
-bool fp_step_leads_on(const struct fp_step *s)
+bool fp_step_is_dir(const struct fp_step *s)
 {
     const struct fp_meta *m = fp_step_target(s);
 
@@ -58,7 +58,7 @@ bool fp_step_leads_on(const struct fp_step *s)
 
 size_t fp_step_size(const struct fp_step *s, unsigned n_names)
 {
-    size_t n = fp_step_leads_on(s) ? n_names : 0;
+    size_t n = fp_step_is_dir(s) ? n_names : 0;
 
     return offsetof(struct fp_step, access) + n * sizeof(s->access[0]);
 }
@@ -114,7 +114,7 @@ static void put_objects(struct fp_writer *w, const struct fp_step *s)
 static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
 {
     put_objects(w, s);
-    for (unsigned i = 0; i < n_names && fp_step_leads_on(s); i++)
+    for (unsigned i = 0; i < n_names && fp_step_is_dir(s); i++)
         put_access(w, &s->access[i]);
     fp_put_u32(w, s->slot);
     fp_put_u32(w, s->generation);
@@ -206,7 +206,7 @@ static void get_objects(struct fp_reader *r, struct fp_step *s)
 static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
 {
     get_objects(r, s);
-    for (unsigned i = 0; i < n_names && !r->bad && fp_step_leads_on(s); i++)
+    for (unsigned i = 0; i < n_names && !r->bad && fp_step_is_dir(s); i++)
         get_access(r, &s->access[i]);
     s->slot = fp_get_u32(r);
     s->generation = fp_get_u32(r);
@@ -225,10 +225,10 @@ static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
     if (x->base_len == 0 ? a->steps[0].end != 1 : a->steps[0].end <= x->base_len)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
-        if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_leads_on(&a->steps[i - 1]))
+        if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_is_dir(&a->steps[i - 1]))
             return false;
     }
-    return last->end == x->path_len || (last->end < x->path_len && !fp_step_leads_on(last));
+    return last->end == x->path_len || (last->end < x->path_len && !fp_step_is_dir(last));
 }
 
 static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)

@@ -44,14 +44,14 @@ struct fp_step {
     struct fp_meta self;      /* its lstat, when status is FP_OK */
     fp_status target_status;  /* when self is a link: of what it leads to */
     struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
-    uint32_t slot;            /* where the daemon tells when this changes (slots.h), */
+    uint32_t slot;            /* where the daemon tells when this changes (lease_table.h), */
     uint32_t generation;      /* and what stands there while it has not */
     struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
 };
 
 enum fp_source {
     FP_SOURCE_CACHE = 1,      /* the daemon knew it */
-    FP_SOURCE_HELPER = 2,     /* a helper had to look */
+    FP_SOURCE_WORKER = 2,     /* a helper had to look */
     FP_SOURCE_STALE = 3       /* the file system does not answer: as it was */
 };
 
@@ -63,7 +63,7 @@ enum fp_source {
  * or may not be read or is not the whole path.  Whoever holds the struct owns
  * it.  n_names: how many of each directory's access files are told, those that
  * were asked about, or none.  local: that file lies on a file system of this machine.
- * content: fd is not the file, but a sealed memfd with its content (fdio.h); then it
+ * content: fd is not the file, but a sealed memfd with its content (packet.h); then it
  * is local, too.
  */
 struct fp_answer {
@@ -80,7 +80,7 @@ struct fp_answer {
 };
 
 /* Only a directory leads further down. */
-bool fp_step_leads_on(const struct fp_step *s);
+bool fp_step_is_dir(const struct fp_step *s);
 
 /* How many bytes of the struct are in use, n_names being told of each directory: a
  * copy needs no more. */

@@ -14,8 +14,8 @@
 
 #include "common/answer.h"
 #include "common/clock.h"
-#include "common/packet.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "common/wire.h"
 
 /* How long the daemon is not asked after it failed: doubled at each failure
@@ -35,7 +35,7 @@
 /* A connection, and the table that its daemon keeps of what it answered. */
 struct link {
     int sock;                     /* -1: none */
-    struct fp_slots_view *view;   /* NULL: there is no memory for it */
+    struct fp_lease_view *view;   /* NULL: there is no memory for it */
 };
 
 struct fp_client {
@@ -47,7 +47,7 @@ struct fp_client {
     uint64_t last_id;
     uint64_t retry_at_ms;
     uint32_t pause_ms;         /* the last one; 0 while all is well */
-    struct fp_slots_view *view;   /* of the daemon that was connected to last */
+    struct fp_lease_view *view;   /* of the daemon that was connected to last */
     unsigned n_idle, max_idle;
     struct link idle[];
 };
@@ -55,7 +55,7 @@ struct fp_client {
 static void hang_up(struct link *l)
 {
     fp_close(&l->sock);
-    fp_slots_view_release(&l->view);
+    fp_lease_view_release(&l->view);
 }
 
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
@@ -77,7 +77,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
     return c;
 }
 
-void fp_client_trust(struct fp_client *c, uid_t uid)
+void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
 {
     c->trusted = uid;
 }
@@ -90,7 +90,7 @@ void fp_client_destroy(struct fp_client **cp)
         return;
     while (c->n_idle > 0)
         hang_up(&c->idle[--c->n_idle]);
-    fp_slots_view_release(&c->view);
+    fp_lease_view_release(&c->view);
     pthread_mutex_destroy(&c->mutex);
     free(c);
     *cp = NULL;
@@ -133,18 +133,18 @@ static void drop_idle(struct fp_client *c)
 }
 
 /* All connections to one daemon share a mapping of its table. */
-static struct fp_slots_view *view_of(struct fp_client *c, int generations, int marks)
+static struct fp_lease_view *view_of(struct fp_client *c, int generations, int marks)
 {
-    struct fp_slots_view *v;
+    struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
-    if (c->view == NULL || !fp_slots_view_is(c->view, generations)) {
-        fp_slots_view_release(&c->view);
-        c->view = fp_slots_view_create(generations, marks);
+    if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
+        fp_lease_view_release(&c->view);
+        c->view = fp_lease_view_create(generations, marks);
     }
     v = c->view;
     if (v != NULL)
-        fp_slots_view_retain(v);
+        fp_lease_view_retain(v);
     pthread_mutex_unlock(&c->mutex);
     return v;
 }
@@ -213,7 +213,7 @@ static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, i
     fp_status st = receive(l->sock, buf, f, fd_r);
 
     while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
-           && fp_slots_view_lives(l->view, fp_now_ms(), SILENCE_MS))
+           && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS))
         st = receive(l->sock, buf, f, fd_r);
     return st;
 }
@@ -259,7 +259,7 @@ static fp_status hear_marks(int sock, uint8_t *buf, int *marks_r)
     struct fp_frame f;
     fp_status st = receive(sock, buf, &f, marks_r);
 
-    if (st == FP_OK && (f.type != FP_FRAME_MARKS || *marks_r == -1 || !fp_reader_done(&f.body)))
+    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *marks_r == -1 || !fp_reader_done(&f.body)))
         st = FP_PROTOCOL;
     return st;
 }
@@ -310,9 +310,9 @@ struct question {
     uint64_t deadline_ms;
     const struct fp_lookup *lookup;
     struct fp_answer *answer;
-    struct fp_slots_view **view_r;   /* NULL: is not wanted */
+    struct fp_lease_view **view_r;   /* NULL: is not wanted */
     const struct fp_control *control;
-    struct fp_done *done;
+    struct fp_reply *done;
     uint8_t *room;
 };
 
@@ -354,7 +354,7 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
 }
 
 /* A report must end some time, and nothing else goes on. */
-static bool goes_on_well(const struct fp_control *c, const struct fp_done *d)
+static bool goes_on_well(const struct fp_control *c, const struct fp_reply *d)
 {
     return d->next == 0 || (c->op == FP_CONTROL_REPORT && d->next > c->from);
 }
@@ -373,7 +373,7 @@ static fp_status ask_control(const struct link *link, uint64_t id, struct questi
         st = await(link, q->room, &f, NULL, q->deadline_ms);
     if (st != FP_OK)
         return st;
-    if (f.type != FP_FRAME_DONE || f.id != id || fp_done_decode(&f.body, q->done) != FP_OK
+    if (f.type != FP_FRAME_REPLY || f.id != id || fp_reply_decode(&f.body, q->done) != FP_OK
         || !goes_on_well(q->control, q->done))
         return FP_PROTOCOL;
     return FP_OK;
@@ -401,11 +401,11 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
 }
 
 /* The table goes to whoever wants it. */
-static void pass_view(const struct link *l, struct fp_slots_view **view_r)
+static void pass_view(const struct link *l, struct fp_lease_view **view_r)
 {
     if (view_r == NULL || l->view == NULL)
         return;
-    fp_slots_view_retain(l->view);
+    fp_lease_view_retain(l->view);
     *view_r = l->view;
 }
 
@@ -442,7 +442,7 @@ static fp_status ask(struct fp_client *c, struct question *q)
 
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a,
-                           struct fp_slots_view **view_r)
+                           struct fp_lease_view **view_r)
 {
     struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
     struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
@@ -456,7 +456,7 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
 }
 
 fp_status fp_client_control(struct fp_client *c, const struct fp_control *question,
-                            struct fp_done *done, uint8_t *room)
+                            struct fp_reply *done, uint8_t *room)
 {
     struct question q = { .ask = ask_control, .control = question, .done = done,
                           .room = room };

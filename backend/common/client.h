@@ -20,9 +20,9 @@
 struct fp_answer;
 struct fp_client;
 struct fp_control;
-struct fp_done;
+struct fp_reply;
 struct fp_names;
-struct fp_slots_view;
+struct fp_lease_view;
 
 /*
  * path: the daemon's socket, copied.  timeout_ms: how long one question may
@@ -35,7 +35,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
 
 /* Trusts a daemon of this user as well: beside root's and that of our own
  * effective user.  Before the first question. */
-void fp_client_trust(struct fp_client *client, uid_t uid);
+void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);
@@ -53,7 +53,7 @@ void fp_client_destroy(struct fp_client **client);
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a,
-                           struct fp_slots_view **view_r);
+                           struct fp_lease_view **view_r);
 
 /*
  * Asks for a control operation.  FP_OK: *done is what the daemon said, which may
@@ -61,6 +61,6 @@ fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t le
  * FP_MAX_FRAME bytes.  Otherwise as fp_client_lookup().
  */
 fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
-                            struct fp_done *done, uint8_t *room);
+                            struct fp_reply *done, uint8_t *room);
 
 #endif

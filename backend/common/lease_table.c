@@ -24,7 +24,7 @@ struct generations {
     _Atomic uint64_t words[];   /* generation << 32 | until, in ticks */
 };
 
-struct fp_slots {
+struct fp_lease_table {
     struct generations *table;
     _Atomic uint8_t *marks;
     int table_fd, marks_fd;
@@ -59,9 +59,9 @@ static void *make_area(const char *name, size_t size, unsigned seals, int *fd_r)
     return p == MAP_FAILED ? NULL : p;
 }
 
-struct fp_slots *fp_slots_create(uint32_t n)
+struct fp_lease_table *fp_lease_table_create(uint32_t n)
 {
-    struct fp_slots *s = malloc(sizeof(*s) + n * sizeof(s->free[0]));
+    struct fp_lease_table *s = malloc(sizeof(*s) + n * sizeof(s->free[0]));
 
     if (s == NULL)
         return NULL;
@@ -73,7 +73,7 @@ struct fp_slots *fp_slots_create(uint32_t n)
     if (s->table != NULL)
         s->marks = make_area("flashpache-marks", s->n, 0, &s->marks_fd);
     if (s->marks == NULL) {
-        fp_slots_destroy(&s);
+        fp_lease_table_destroy(&s);
         return NULL;
     }
     s->table->magic = MAGIC;
@@ -83,9 +83,9 @@ struct fp_slots *fp_slots_create(uint32_t n)
     return s;
 }
 
-void fp_slots_destroy(struct fp_slots **sp)
+void fp_lease_table_destroy(struct fp_lease_table **sp)
 {
-    struct fp_slots *s = *sp;
+    struct fp_lease_table *s = *sp;
 
     *sp = NULL;
     if (s == NULL)
@@ -99,27 +99,27 @@ void fp_slots_destroy(struct fp_slots **sp)
     free(s);
 }
 
-void fp_slots_give_up(struct fp_slots *s)
+void fp_lease_table_retire(struct fp_lease_table *s)
 {
     atomic_store_explicit(&s->table->fresh_until_ms, 0, memory_order_release);
 }
 
-uint32_t fp_slots_count(const struct fp_slots *s)
+uint32_t fp_lease_table_count(const struct fp_lease_table *s)
 {
     return s->n - 1;
 }
 
-int fp_slots_generations_fd(const struct fp_slots *s)
+int fp_lease_table_generations_fd(const struct fp_lease_table *s)
 {
     return s->table_fd;
 }
 
-int fp_slots_marks_fd(const struct fp_slots *s)
+int fp_lease_table_referenced_fd(const struct fp_lease_table *s)
 {
     return s->marks_fd;
 }
 
-uint32_t fp_slots_take(struct fp_slots *s)
+uint32_t fp_lease_table_take(struct fp_lease_table *s)
 {
     if (s->n_free > 0)
         return s->free[--s->n_free];
@@ -137,30 +137,30 @@ static uint32_t ticks(uint64_t ms)
 }
 
 /* Nobody else writes them: what is read here is what was written last. */
-static uint64_t word_of(const struct fp_slots *s, uint32_t slot)
+static uint64_t word_of(const struct fp_lease_table *s, uint32_t slot)
 {
     return atomic_load_explicit(&s->table->words[slot], memory_order_relaxed);
 }
 
 /* Release: whoever sees the new word and asks sees what it is for; with
- * fp_slots_publish() also the order that slots.h promises. */
-static void set_word(struct fp_slots *s, uint32_t slot, uint32_t generation, uint32_t until)
+ * fp_lease_table_heartbeat() also the order that lease_table.h promises. */
+static void set_word(struct fp_lease_table *s, uint32_t slot, uint32_t generation, uint32_t until)
 {
     atomic_store_explicit(&s->table->words[slot], (uint64_t)generation << 32 | until,
                           memory_order_release);
 }
 
-uint32_t fp_slots_generation(const struct fp_slots *s, uint32_t slot)
+uint32_t fp_lease_table_generation(const struct fp_lease_table *s, uint32_t slot)
 {
     return generation_of(word_of(s, slot));
 }
 
-bool fp_slots_is_worn(const struct fp_slots *s, uint32_t slot)
+bool fp_lease_table_is_exhausted(const struct fp_lease_table *s, uint32_t slot)
 {
-    return slot != FP_NO_SLOT && fp_slots_generation(s, slot) == WORN;
+    return slot != FP_NO_SLOT && fp_lease_table_generation(s, slot) == WORN;
 }
 
-void fp_slots_bump(struct fp_slots *s, uint32_t slot)
+void fp_lease_table_invalidate(struct fp_lease_table *s, uint32_t slot)
 {
     uint64_t word = word_of(s, slot);
 
@@ -168,22 +168,22 @@ void fp_slots_bump(struct fp_slots *s, uint32_t slot)
         set_word(s, slot, generation_of(word) + 1, (uint32_t)word);
 }
 
-void fp_slots_set_until(struct fp_slots *s, uint32_t slot, uint64_t until_ms)
+void fp_lease_table_set_expiry(struct fp_lease_table *s, uint32_t slot, uint64_t expires_ms)
 {
     if (slot != FP_NO_SLOT)
-        set_word(s, slot, fp_slots_generation(s, slot), ticks(until_ms));
+        set_word(s, slot, fp_lease_table_generation(s, slot), ticks(expires_ms));
 }
 
-void fp_slots_release(struct fp_slots *s, uint32_t slot)
+void fp_lease_table_release(struct fp_lease_table *s, uint32_t slot)
 {
     if (slot == FP_NO_SLOT)
         return;
-    fp_slots_bump(s, slot);
-    if (!fp_slots_is_worn(s, slot))
+    fp_lease_table_invalidate(s, slot);
+    if (!fp_lease_table_is_exhausted(s, slot))
         s->free[s->n_free++] = slot;
 }
 
-bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot)
+bool fp_lease_table_take_referenced(struct fp_lease_table *s, uint32_t slot)
 {
     /* A hint: a mark that is lost between the two makes an entry go earlier. */
     if (slot == FP_NO_SLOT || atomic_load_explicit(&s->marks[slot], memory_order_relaxed) == 0)
@@ -192,7 +192,7 @@ bool fp_slots_take_mark(struct fp_slots *s, uint32_t slot)
     return true;
 }
 
-bool fp_slots_take_use(struct fp_slots *s)
+bool fp_lease_table_take_use(struct fp_lease_table *s)
 {
     bool used = atomic_load_explicit(&s->marks[FP_NO_SLOT], memory_order_relaxed) != 0;
 
@@ -201,16 +201,16 @@ bool fp_slots_take_use(struct fp_slots *s)
     return used;
 }
 
-void fp_slots_publish(struct fp_slots *s, uint64_t now_ms)
+void fp_lease_table_heartbeat(struct fp_lease_table *s, uint64_t now_ms)
 {
-    /* After every generation that was changed: see slots.h. */
-    atomic_store_explicit(&s->table->fresh_until_ms, now_ms + FP_FRESH_MS,
+    /* After every generation that was changed: see lease_table.h. */
+    atomic_store_explicit(&s->table->fresh_until_ms, now_ms + FP_HEARTBEAT_MS,
                           memory_order_release);
 }
 
 /* ---- an asker's side ---- */
 
-struct fp_slots_view {
+struct fp_lease_view {
     atomic_uint references;
     const struct generations *table;
     _Atomic uint8_t *marks;
@@ -235,10 +235,10 @@ static bool fits(size_t table, size_t marks)
     return marks > 1 && marks <= FP_MAX_SLOTS + 1u && table == table_size((uint32_t)marks);
 }
 
-struct fp_slots_view *fp_slots_view_create(int generations, int marks)
+struct fp_lease_view *fp_lease_view_create(int generations, int marks)
 {
     size_t size = sealed_size(generations), n = sealed_size(marks);
-    struct fp_slots_view *v;
+    struct fp_lease_view *v;
     struct stat st;
 
     if (!fits(size, n) || fstat(generations, &st) == -1) {
@@ -266,21 +266,21 @@ struct fp_slots_view *fp_slots_view_create(int generations, int marks)
     return NULL;
 }
 
-bool fp_slots_view_is(const struct fp_slots_view *v, int generations)
+bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)
 {
     struct stat st;
 
     return fstat(generations, &st) == 0 && st.st_dev == v->dev && st.st_ino == v->ino;
 }
 
-void fp_slots_view_retain(struct fp_slots_view *v)
+void fp_lease_view_retain(struct fp_lease_view *v)
 {
     atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
 }
 
-void fp_slots_view_release(struct fp_slots_view **vp)
+void fp_lease_view_release(struct fp_lease_view **vp)
 {
-    struct fp_slots_view *v = *vp;
+    struct fp_lease_view *v = *vp;
 
     *vp = NULL;
     /* All use by other threads is over before the last one unmaps. */
@@ -292,20 +292,20 @@ void fp_slots_view_release(struct fp_slots_view **vp)
     free(v);
 }
 
-bool fp_slots_view_fresh(const struct fp_slots_view *v, uint64_t now_ms)
+bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
 {
     /* Acquire: generations are read after it. */
     return now_ms < atomic_load_explicit(&v->table->fresh_until_ms, memory_order_acquire);
 }
 
-bool fp_slots_view_lives(const struct fp_slots_view *v, uint64_t now_ms, uint32_t silence_ms)
+bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms)
 {
     const uint64_t until = atomic_load_explicit(&v->table->fresh_until_ms, memory_order_relaxed);
 
     return until != 0 && (now_ms < until || now_ms - until < silence_ms);
 }
 
-bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t generation,
+bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
                          uint64_t now_ms)
 {
     uint64_t word;
@@ -316,14 +316,14 @@ bool fp_slots_view_holds(const struct fp_slots_view *v, uint32_t slot, uint32_t 
     return generation_of(word) == generation && (int32_t)((uint32_t)word - ticks(now_ms)) > 0;
 }
 
-static void set_mark(const struct fp_slots_view *v, uint32_t slot)
+static void set_mark(const struct fp_lease_view *v, uint32_t slot)
 {
     /* Looked at first: a line that all write would travel between processors. */
     if (slot < v->n && atomic_load_explicit(&v->marks[slot], memory_order_relaxed) == 0)
         atomic_store_explicit(&v->marks[slot], 1, memory_order_relaxed);
 }
 
-void fp_slots_view_mark(const struct fp_slots_view *v, uint32_t slot)
+void fp_lease_view_reference(const struct fp_lease_view *v, uint32_t slot)
 {
     set_mark(v, slot);
     set_mark(v, FP_NO_SLOT);

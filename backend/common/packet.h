@@ -2,8 +2,8 @@
 /*
  * One frame, and at most one descriptor, over a SOCK_SEQPACKET socket.
  */
-#ifndef FP_FDIO_H
-#define FP_FDIO_H
+#ifndef FP_PACKET_H
+#define FP_PACKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

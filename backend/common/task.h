@@ -23,7 +23,7 @@ struct fp_task {
                                   but to answer with its content */
 };
 
-struct fp_trail;
+struct fp_walk_result;
 
 /* A whole frame; the base's descriptor goes with it where base_len is not 0. */
 fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t);
@@ -32,12 +32,12 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
 
 /* What the helper answers: a whole frame; a->fd goes with it. */
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
-                           const struct fp_trail *trail);
+                           const struct fp_walk_result *trail);
 /*
  * The body of that frame, about t; fd is what came with it (-1: none), the
  * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
  */
 fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
-                           struct fp_answer *a, struct fp_trail *trail);
+                           struct fp_answer *a, struct fp_walk_result *trail);
 
 #endif

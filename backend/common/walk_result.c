@@ -14,20 +14,20 @@ const char *fp_call_text(enum fp_call call)
     return names[call];
 }
 
-void fp_trail_init(struct fp_trail *t)
+void fp_walk_result_init(struct fp_walk_result *t)
 {
     t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
-    memset(t->origins, 0, sizeof(t->origins));
-    t->n_vias = 0;
+    memset(t->step_watches, 0, sizeof(t->step_watches));
+    t->n_traversed = 0;
     t->names_len = 0;
 }
 
-bool fp_trail_add(struct fp_trail *t, unsigned step, const struct fp_watch_key *watch,
+bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                   const char *name, size_t len)
 {
-    struct fp_via *v = &t->vias[t->n_vias];
+    struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
-    if (t->n_vias == FP_MAX_VIAS || len > FP_MAX_NAME
+    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME
         || len > sizeof(t->names) - t->names_len)
         return false;
     v->step = (uint8_t)step;
@@ -36,7 +36,7 @@ bool fp_trail_add(struct fp_trail *t, unsigned step, const struct fp_watch_key *
     v->watch = *watch;
     memcpy(t->names + t->names_len, name, len);
     t->names_len += len;
-    t->n_vias++;
+    t->n_traversed++;
     return true;
 }
 
@@ -46,18 +46,18 @@ static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
     fp_put_bytes(w, k->bytes, k->len);
 }
 
-void fp_put_trail(struct fp_writer *w, const struct fp_trail *t, unsigned n_steps)
+void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps)
 {
     for (unsigned i = 0; i < n_steps; i++) {
-        const struct fp_origin *o = &t->origins[i];
+        const struct fp_step_watch *o = &t->step_watches[i];
 
         fp_put_u32(w, o->mount);
         fp_put_u8(w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0)));
         put_key(w, &o->watch);
     }
-    fp_put_u8(w, (uint8_t)t->n_vias);
-    for (unsigned i = 0; i < t->n_vias; i++) {
-        const struct fp_via *v = &t->vias[i];
+    fp_put_u8(w, (uint8_t)t->n_traversed);
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
 
         fp_put_u8(w, v->step);
         put_key(w, &v->watch);
@@ -81,7 +81,7 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
         memcpy(k->bytes, p, k->len);
 }
 
-static void get_via(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
+static void get_via(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
     unsigned step = fp_get_u8(r);
     struct fp_watch_key key;
@@ -92,7 +92,7 @@ static void get_via(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
     len = fp_get_u8(r);
     name = fp_get_bytes(r, len);
     if (name == NULL || step >= n_steps
-        || !fp_trail_add(t, step, &key, (const char *)name, len))
+        || !fp_walk_result_add(t, step, &key, (const char *)name, len))
         r->bad = true;
 }
 
@@ -109,13 +109,13 @@ static void get_effort(struct fp_reader *r, struct fp_effort *e)
         e->call = (enum fp_call)call;
 }
 
-fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps)
+fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
-    unsigned n_vias;
+    unsigned n_traversed;
 
-    fp_trail_init(t);
+    fp_walk_result_init(t);
     for (unsigned i = 0; i < n_steps; i++) {
-        struct fp_origin *o = &t->origins[i];
+        struct fp_step_watch *o = &t->step_watches[i];
         uint8_t flags;
 
         o->mount = fp_get_u32(r);
@@ -124,8 +124,8 @@ fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps
         o->refused = (flags & REFUSED) != 0;
         get_key(r, &o->watch);
     }
-    n_vias = fp_get_u8(r);
-    for (unsigned i = 0; i < n_vias && !r->bad; i++)
+    n_traversed = fp_get_u8(r);
+    for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_via(r, t, n_steps);
     get_effort(r, &t->effort);
     return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;

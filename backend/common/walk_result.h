@@ -5,8 +5,8 @@
  * were followed, and the access files that were found.  Goes from helpers to
  * the daemon, behind the answer.
  */
-#ifndef FP_TRAIL_H
-#define FP_TRAIL_H
+#ifndef FP_WALK_RESULT_H
+#define FP_WALK_RESULT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 #include "common/wire.h"
 
 #define FP_MAX_WATCH_KEY 40     /* bytes */
-#define FP_MAX_VIAS      32     /* of a walk */
-#define FP_MAX_VIA_BYTES 2048   /* of all those names together */
+#define FP_MAX_TRAVERSED      32     /* of a walk */
+#define FP_MAX_TRAVERSED_BYTES 2048   /* of all those names together */
 
 /*
  * A directory or file of which changes are told, by the name that the events
@@ -30,7 +30,7 @@ struct fp_watch_key {
 };
 
 /* What a step leads to. */
-struct fp_origin {
+struct fp_step_watch {
     uint32_t mount;             /* as in statx(2); 0: there is nothing, or unknown */
     bool untold;                /* something in the step may change untold: there was no
                                    room for a via, or what it is in is not watched */
@@ -40,7 +40,7 @@ struct fp_origin {
 
 /* The step depends on this name in this directory, or with an empty name on
  * this file. */
-struct fp_via {
+struct fp_traversed_name {
     uint8_t step, len;
     uint16_t at;                /* where in names */
     struct fp_watch_key watch;
@@ -60,24 +60,24 @@ struct fp_effort {
 /* "open", "stat", "readlink", "read", "watch"; "unknown" where none was made. */
 const char *fp_call_text(enum fp_call call);
 
-struct fp_trail {
+struct fp_walk_result {
     struct fp_effort effort;
-    struct fp_origin origins[FP_MAX_STEPS];   /* one for each of the answer's */
-    unsigned n_vias;
+    struct fp_step_watch step_watches[FP_MAX_STEPS];   /* one for each of the answer's */
+    unsigned n_traversed;
     size_t names_len;
-    struct fp_via vias[FP_MAX_VIAS];
-    char names[FP_MAX_VIA_BYTES];             /* not terminated, one behind the other */
+    struct fp_traversed_name traversed[FP_MAX_TRAVERSED];
+    char names[FP_MAX_TRAVERSED_BYTES];             /* not terminated, one behind the other */
 };
 
-void fp_trail_init(struct fp_trail *t);
+void fp_walk_result_init(struct fp_walk_result *t);
 
 /* False when there is no room: the step is untold then. */
-bool fp_trail_add(struct fp_trail *t, unsigned step, const struct fp_watch_key *watch,
+bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                   const char *name, size_t len);
 
 /* Behind an answer of n_steps. */
-void fp_put_trail(struct fp_writer *w, const struct fp_trail *t, unsigned n_steps);
+void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps);
 /* FP_OK, the reader being at its end, or FP_PROTOCOL. */
-fp_status fp_get_trail(struct fp_reader *r, struct fp_trail *t, unsigned n_steps);
+fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps);
 
 #endif

@@ -152,9 +152,9 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
-fp_status fp_marks_encode(struct fp_writer *w)
+fp_status fp_referenced_encode(struct fp_writer *w)
 {
-    fp_frame_begin(w, FP_FRAME_MARKS, 0);
+    fp_frame_begin(w, FP_FRAME_REFERENCED, 0);
     return fp_frame_end(w);
 }
 
@@ -302,11 +302,11 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
     return good ? FP_OK : FP_PROTOCOL;
 }
 
-fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d)
+fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_reply *d)
 {
     if (d->text_len > FP_MAX_REPORT)
         w->bad = true;
-    fp_frame_begin(w, FP_FRAME_DONE, id);
+    fp_frame_begin(w, FP_FRAME_REPLY, id);
     fp_put_u8(w, (uint8_t)d->status);
     fp_put_u64(w, d->count);
     fp_put_u32(w, d->next);
@@ -320,7 +320,7 @@ static bool is_whole_lines(const char *text, size_t len)
     return len == 0 || (text[len - 1] == '\n' && memchr(text, '\0', len) == NULL);
 }
 
-fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d)
+fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
 {
     bool empty;
 

@@ -34,8 +34,8 @@ enum fp_frame_type {
     FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
     FP_FRAME_TASK = 6,     /* daemon -> helper; may carry a descriptor */
     FP_FRAME_CONTROL = 7,  /* asker -> daemon */
-    FP_FRAME_DONE = 8,     /* daemon -> asker */
-    FP_FRAME_MARKS = 9     /* daemon -> asker, after WELCOME; carries a descriptor */
+    FP_FRAME_REPLY = 8,     /* daemon -> asker */
+    FP_FRAME_REFERENCED = 9     /* daemon -> asker, after WELCOME; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -91,7 +91,7 @@ fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
 /* MARKS: nothing but the descriptor. */
-fp_status fp_marks_encode(struct fp_writer *w);
+fp_status fp_referenced_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every
@@ -170,15 +170,15 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
  * most FP_MAX_REPORT bytes, not terminated; decoding leaves it pointing into the
  * reader's buffer.
  */
-struct fp_done {
+struct fp_reply {
     fp_status status;
     uint64_t count;        /* PURGE: entries that were forgotten */
     uint32_t next;         /* REPORT: where it goes on, 0: that was all */
     const char *text;
     size_t text_len;
 };
-fp_status fp_done_encode(struct fp_writer *w, uint64_t id, const struct fp_done *d);
-fp_status fp_done_decode(struct fp_reader *r, struct fp_done *d);
+fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_reply *d);
+fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d);
 
 /* May this stand in an answer as the reason why there is none? */
 bool fp_status_is_reason(fp_status st);

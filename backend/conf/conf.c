@@ -14,11 +14,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "conf/conf_fleet.h"
-#include "fleet/fleet.h"
 #include "common/log.h"
-#include "changes/mounts.h"
 #include "common/wire.h"
+#include "conf/conf_fleet.h"
+#include "conf/mount_rule.h"
+#include "fleet/fleet.h"
 
 /* The public part first, so that one pointer serves for both. */
 struct loaded {

@@ -28,7 +28,7 @@ struct fp_conf {
     unsigned mount_helpers;   /* at one mount at most; 0: three quarters of helpers */
     uint32_t mount_timeout_ms;     /* a walk that takes longer counts against its mount */
     uint32_t slow_log_ms;     /* a lookup that takes so long is logged; 0: none is */
-    int watch;                /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mounts.h) */
+    int watch;                /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
     uint32_t ttl_ms;          /* for what is not watched */
     uint32_t watched_ttl_ms;  /* for what is: until it is looked at again all the same */
     uint32_t stale_if_error_ms;    /* longer than ttl_ms while the file system fails */

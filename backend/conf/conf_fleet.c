@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "fleet/fleet.h"
 #include "common/wire.h"
+#include "fleet/fleet.h"
 
 #define DEFAULT_PORT   6379
 #define MAX_PORT       65535

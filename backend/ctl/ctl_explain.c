@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "common/client.h"
+#include "common/packet.h"
 #include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
-#include "common/packet.h"
 
 #define MOST_INDEXES  8
 #define DEFAULT_INDEX "index.html"
@@ -69,7 +69,7 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
     static uint8_t room[FP_MAX_FRAME];
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = r->path,
                                          .path_len = strlen(r->path), .names = r->names };
-    struct fp_done done;
+    struct fp_reply done;
     fp_status st = fp_client_control(r->ctl->client, &question, &done, room);
     char *next = k->text, *line;
 

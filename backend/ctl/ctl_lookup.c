@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/client.h"
 #include "common/answer.h"
+#include "common/client.h"
 #include "common/packet.h"
 
 static const char *kind_of(const struct fp_meta *m)
@@ -35,7 +35,7 @@ static void print_meta(const struct fp_meta *m)
 
 static void print_access(const struct fp_step *s, const struct fp_names *names, unsigned n)
 {
-    for (unsigned i = 0; i < n && fp_step_leads_on(s); i++) {
+    for (unsigned i = 0; i < n && fp_step_is_dir(s); i++) {
         const struct fp_access *x = &s->access[i];
 
         printf("; %.*s: ", (int)names->list[i].len, names->list[i].name);

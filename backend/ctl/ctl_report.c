@@ -15,7 +15,7 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, cons
 {
     static uint8_t room[FP_MAX_FRAME];
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
-    struct fp_done done;
+    struct fp_reply done;
 
     do {
         fp_status st = fp_client_control(ctl->client, &question, &done, room);

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/ctl.h"
 #include "admin/latency.h"
+#include "ctl/ctl.h"
 
 /* The whole report, terminated, the caller's to free; NULL after saying why not, *rc_r
  * being what to return then.  name is for that message. */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl_report.h"
 #include "common/stats_table.h"
+#include "ctl/ctl_report.h"
 
 /* What the formats are made of. */
 struct reports {

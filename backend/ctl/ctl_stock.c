@@ -29,7 +29,7 @@ static fp_status stat_of(const struct fp_answer *a, size_t len, mode_t *type_r)
         const struct fp_step *step = &a->steps[i];
         const struct fp_meta *m = fp_step_target(step);
 
-        if (step->end < len && fp_step_leads_on(step))
+        if (step->end < len && fp_step_is_dir(step))
             continue;
         if (m == NULL)
             return step->status != FP_OK ? step->status : step->target_status;
@@ -55,7 +55,7 @@ static void open_access_files(struct state *s, size_t len)
 {
     const struct fp_names *names = s->settings->names;
     const struct fp_step *step = step_at(s->walk->answer, len);
-    const bool directory = step != NULL && fp_step_leads_on(step);
+    const bool directory = step != NULL && fp_step_is_dir(step);
 
     for (unsigned i = 0; i < names->n; i++) {
         const fp_status st = directory ? step->access[i].status : FP_NOTDIR;

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/ctl_report.h"
 #include "common/clock.h"
+#include "ctl/ctl_report.h"
 
 #define MOST_HOT    12u
 #define MOST_SLOW   6u

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/client.h"
 #include "common/answer.h"
+#include "common/client.h"
 #include "common/packet.h"
 
 struct counts {

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/log.h"
 #include "conf/conf.h"
 #include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
-#include "common/log.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
 #define MOST_TIMEOUT_MS    600000
@@ -176,7 +176,7 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
     static uint8_t room[FP_MAX_FRAME];
     const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope,
                                          .path = path, .path_len = strlen(path) };
-    struct fp_done done;
+    struct fp_reply done;
     fp_status st = fp_client_control(ctl->client, &question, &done, room);
 
     if (st != FP_OK)
@@ -268,7 +268,7 @@ static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
     static uint8_t room[FP_MAX_FRAME];
     const int level = argc == 2 ? fp_log_level_parse(argv[1]) : -1;
     const struct fp_control question = { .op = FP_CONTROL_LOG, .level = (unsigned)level };
-    struct fp_done done;
+    struct fp_reply done;
     fp_status st;
 
     if (level == -1)
@@ -388,7 +388,7 @@ static void trust_owner(struct fp_client *client, const char *socket_path)
         return;
     snprintf(copy, sizeof(copy), "%s", socket_path);
     if (stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-        fp_client_trust(client, st.st_uid);
+        fp_client_set_daemon_uid(client, st.st_uid);
 }
 
 static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/clock.h"
+#include "common/log.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"
 #include "fleet/fleet_queue.h"
-#include "common/log.h"
-#include "common/clock.h"
 
 #define MAX_QUEUE        1024     /* messages that wait for Redis */
 #define MAX_SENT         64       /* that it has not stored yet */

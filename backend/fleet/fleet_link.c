@@ -14,9 +14,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/packet.h"
 #include "fleet/fleet.h"
 #include "privsep/monitor.h"
-#include "common/packet.h"
 
 #define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */
 #define FIRST_PAUSE      0.1      /* seconds before the second attempt, doubled for each */

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/answer.h"
-#include "common/packet.h"
 #include "common/lease_table.h"
+#include "common/log.h"
+#include "common/packet.h"
 #include "common/wire.h"
 
 #define HELLO_SECONDS 5.0   /* for the first frame to come */
@@ -27,7 +27,7 @@ struct fp_connection {
     struct ev_loop *loop;
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
-    const struct fp_slots *slots;
+    const struct fp_lease_table *slots;
     bool outdated;               /* the peer got another table than that */
     int sock;
     enum state state;
@@ -139,13 +139,13 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
         refuse(conn, FP_PROTOCOL);
 }
 
-void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d)
+void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (fp_done_encode(&w, id, d) == FP_OK)
+    if (fp_reply_encode(&w, id, d) == FP_OK)
         send_frame(conn, &w, -1);
     else
         refuse(conn, FP_PROTOCOL);
@@ -161,12 +161,12 @@ static fp_status welcome(struct fp_connection *conn)
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_welcome_encode(&w, FP_WIRE_VERSION);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_generations_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->slots));
     fp_writer_init(&w, buf, sizeof(buf));
     if (st == FP_OK)
-        st = fp_marks_encode(&w);
+        st = fp_referenced_encode(&w);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_slots_marks_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->slots));
     conn->state = READY;
     return st;
 }
@@ -251,7 +251,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_connection_destroy(&conn);
 }
 
-void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots)
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_lease_table *slots)
 {
     conn->slots = slots;
     conn->outdated = conn->state != EXPECT_HELLO;
@@ -259,7 +259,7 @@ void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_slots *slots)
+                                           void *ctx, const struct fp_lease_table *slots)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 

@@ -15,15 +15,15 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_connection;
-struct fp_done;
+struct fp_reply;
 struct fp_frame;
-struct fp_slots;
+struct fp_lease_table;
 
 /* What a connection tells its owner; ctx is the owner's. */
 struct fp_connection_ops {
     /*
      * A question arrived; the connection waits until it is answered with
-     * fp_connection_answer() or fp_connection_done(), at once or later.
+     * fp_connection_answer() or fp_connection_reply(), at once or later.
      * Anything but FP_OK ends the connection with that reason.
      */
     fp_status (*question)(void *ctx, struct fp_connection *conn,
@@ -38,11 +38,11 @@ struct fp_connection_ops {
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_slots *slots);
+                                           void *ctx, const struct fp_lease_table *slots);
 
 /* Another table: a peer that got the one before is hung up on at its next question,
  * and gets the new one when it connects again. */
-void fp_connection_set_slots(struct fp_connection *conn, const struct fp_slots *slots);
+void fp_connection_set_slots(struct fp_connection *conn, const struct fp_lease_table *slots);
 
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);
@@ -56,7 +56,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
 
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
-void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *d);
+void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d);
 
 /* Has nobody to be answered: before the first question, or between two. */
 bool fp_connection_is_idle(const struct fp_connection *conn);

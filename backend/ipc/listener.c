@@ -13,12 +13,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ipc/connection.h"
 #include "common/log.h"
-#include "privsep/monitor.h"
-#include "ipc/socket_path.h"
 #include "common/packet.h"
+#include "ipc/connection.h"
 #include "ipc/service.h"
+#include "ipc/socket_path.h"
+#include "privsep/monitor.h"
 
 #define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
 #define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
@@ -91,7 +91,7 @@ static void admit(struct fp_listener *l, int sock)
     l->counts.accepted++;
 }
 
-void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots)
+void fp_listener_set_slots(struct fp_listener *l, const struct fp_lease_table *slots)
 {
     struct member *m;
 
@@ -246,10 +246,10 @@ static bool learn_groups(struct fp_listener *l)
 static bool use_lock(struct fp_listener *l, int lock)
 {
     if (lock == -1) {
-        fp_place_tell_lock(l->settings.path, errno);
+        fp_socket_path_tell_lock(l->settings.path, errno);
         return false;
     }
-    fp_place_sign_lock(l->settings.path, lock);
+    fp_socket_path_sign_lock(l->settings.path, lock);
     fp_close(&l->lock);
     l->lock = lock;
     return true;
@@ -259,14 +259,14 @@ static bool open_socket(struct fp_listener *l)
 {
     const char *path = l->settings.path;
 
-    if (!fp_place_check(path, l->settings.uid, l->settings.gid)
-        || !use_lock(l, fp_place_open_lock(path)))
+    if (!fp_socket_path_check(path, l->settings.uid, l->settings.gid)
+        || !use_lock(l, fp_socket_path_open_lock(path)))
         return false;
     if (l->sock != -1)
         return use_passed(l);
-    if (!fp_place_clear(path))
+    if (!fp_socket_path_clear(path))
         return false;
-    l->sock = fp_place_listen(path);
+    l->sock = fp_socket_path_listen(path);
     if (l->sock == -1)
         fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", path);
     return l->sock != -1;
@@ -277,7 +277,7 @@ static bool open_socket(struct fp_listener *l)
 /* Whoever emptied the directory removed the lock, too: the next daemon would make another one. */
 static bool lock_again(struct fp_listener *l)
 {
-    return fp_place_has_lock(l->settings.path, l->lock)
+    return fp_socket_path_has_lock(l->settings.path, l->lock)
         || use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK));
 }
 
@@ -286,7 +286,7 @@ static bool listen_again(struct fp_listener *l)
 {
     int sock;
 
-    if (!fp_place_check(l->settings.path, l->settings.uid, l->settings.gid) || !lock_again(l))
+    if (!fp_socket_path_check(l->settings.path, l->settings.uid, l->settings.gid) || !lock_again(l))
         return false;
     sock = fp_monitor_ask(l->settings.monitor, FP_MONITOR_SOCKET);
     if (sock == -1) {
@@ -368,7 +368,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     /* Another daemon's by now, where somebody emptied the directory. */
-    if (l->sock != -1 && l->settings.passed == -1 && fp_place_has_lock(l->settings.path, l->lock))
+    if (l->sock != -1 && l->settings.passed == -1 && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -14,7 +14,7 @@ struct ev_loop;
 struct fp_listener;
 struct fp_connection_ops;
 struct fp_monitor;
-struct fp_slots;
+struct fp_lease_table;
 
 struct fp_listener_settings {
     const char *path;             /* of the socket; must outlive the listener */
@@ -25,7 +25,7 @@ struct fp_listener_settings {
     size_t max_connections;       /* one more takes the place of an idle one, or is refused */
     const struct fp_connection_ops *ops;
     void *ctx;                    /* for the ops */
-    const struct fp_slots *slots; /* for whoever connects */
+    const struct fp_lease_table *slots; /* for whoever connects */
     const struct fp_monitor *monitor;   /* makes the socket again if somebody
                                          * removed it, and removes it at the end */
 };
@@ -43,7 +43,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
                                        const struct fp_listener_settings *settings);
 
 /* As fp_connection_set_slots(), for all that are connected and whoever connects. */
-void fp_listener_set_slots(struct fp_listener *l, const struct fp_slots *slots);
+void fp_listener_set_slots(struct fp_listener *l, const struct fp_lease_table *slots);
 
 /* Closes all connections; removes the socket unless it was passed. */
 void fp_listener_destroy(struct fp_listener **l);

@@ -21,7 +21,7 @@
 #define LOCK_ROOM (PATH_ROOM + 8)
 
 /* Whoever can write in the directory can put another socket in our place. */
-bool fp_place_check(const char *path, uid_t uid, gid_t gid)
+bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
 {
     char copy[PATH_ROOM];
     const char *dir;
@@ -55,7 +55,7 @@ static void lock_name(const char *path, char name[LOCK_ROOM])
     snprintf(name, LOCK_ROOM, "%s.lock", path);
 }
 
-int fp_place_open_lock(const char *path)
+int fp_socket_path_open_lock(const char *path)
 {
     char name[LOCK_ROOM];
     int fd, error;
@@ -83,7 +83,7 @@ static void tell_holder(const char *name)
            "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", name);
 }
 
-void fp_place_tell_lock(const char *path, int error)
+void fp_socket_path_tell_lock(const char *path, int error)
 {
     char name[LOCK_ROOM];
 
@@ -96,7 +96,7 @@ void fp_place_tell_lock(const char *path, int error)
     fp_log(FP_LOG_ERROR, 3, "cannot open the lock %s: %m", name);
 }
 
-void fp_place_sign_lock(const char *path, int lock)
+void fp_socket_path_sign_lock(const char *path, int lock)
 {
     char pid[16];
     int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
@@ -105,7 +105,7 @@ void fp_place_sign_lock(const char *path, int lock)
         fp_log(FP_LOG_WARNING, 3, "cannot write to the lock %s.lock: %m", path);
 }
 
-bool fp_place_has_lock(const char *path, int lock)
+bool fp_socket_path_has_lock(const char *path, int lock)
 {
     char name[LOCK_ROOM];
     struct stat held, named;
@@ -117,7 +117,7 @@ bool fp_place_has_lock(const char *path, int lock)
 
 /* ---- the socket ---- */
 
-bool fp_place_clear(const char *path)
+bool fp_socket_path_clear(const char *path)
 {
     struct stat st;
 
@@ -138,7 +138,7 @@ bool fp_place_clear(const char *path)
     return true;
 }
 
-int fp_place_listen(const char *path)
+int fp_socket_path_listen(const char *path)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

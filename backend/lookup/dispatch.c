@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lookup/breaker.h"
-#include "ipc/connection.h"
 #include "admin/control.h"
-#include "lookup/dispatch_walk.h"
 #include "changes/coherence.h"
-#include "lookup/mount_health.h"
-#include "workers/worker_pool.h"
-#include "lookup/observe.h"
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/packet.h"
+#include "ipc/connection.h"
+#include "lookup/breaker.h"
+#include "lookup/dispatch_walk.h"
+#include "lookup/mount_health.h"
+#include "lookup/observe.h"
+#include "workers/worker_pool.h"
 
 /* So large a part of the walks that may be under way can be such as nobody asked for. */
 #define REFRESH_SHARE 4
@@ -66,15 +66,15 @@ static unsigned number_of(struct fp_dispatch *d, const struct fp_names *names)
 static bool refresh(void *ctx)
 {
     struct fp_dispatch *d = ctx;
-    struct fp_cache_due due;
+    struct fp_cache_refresh due;
     fp_status st;
 
-    while (fp_helpers_spare(d->helpers)
+    while (fp_worker_pool_spare(d->helpers)
            && d->counts.inflight < d->settings.max_inflight / REFRESH_SHARE
-           && fp_cache_take_due(d->cache, fp_now_ms(), &due)) {
+           && fp_cache_take_refresh(d->cache, fp_now_ms(), &due)) {
         const struct fp_lookup l = { .path = due.path, .path_len = due.len };
 
-        fp_observe_use(d->observer, due.path, due.len);
+        fp_observe_hit(d->observer, due.path, due.len);
         if (fp_walk_find(d, &l, due.names) == NULL && fp_walk_start(d, &l, due.names, &st) != NULL)
             d->counts.refreshed++;
     }
@@ -98,7 +98,7 @@ static size_t alive_len(const struct fp_dispatch *d, const struct fp_lookup *l)
 {
     size_t len = l->path_len;
 
-    while (len > 1 && fp_guard_is_out(d->guard, fp_walk_expected_mount(d, l->path, len)))
+    while (len > 1 && fp_mount_health_is_out(d->guard, fp_walk_expected_mount(d, l->path, len)))
         len = fp_path_parent_len(l->path, len);
     return len;
 }
@@ -167,7 +167,7 @@ static void orphan_walks(struct fp_dispatch *d, uint32_t mount)
 
     HASH_ITER(hh, d->walks, w, next) {
         if (w->mount == mount && !w->follows)
-            fp_walk_orphan(d, w);
+            fp_walk_detach(d, w);
     }
 }
 FP_HASH_DIAGNOSTICS_ON
@@ -222,13 +222,13 @@ static fp_status do_lookup(struct fp_dispatch *d, struct fp_connection *conn,
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
     names = number_of(d, &l.names);
-    fp_fresh_ask(d->fresh);
-    fp_observe_use(d->observer, l.path, l.path_len);
+    fp_coherence_catch_up(d->fresh);
+    fp_observe_hit(d->observer, l.path, l.path_len);
     if (fp_cache_lookup(d->cache, l.path, l.path_len, names, fp_now_ms(), &a)) {
         d->counts.hits++;
         d->counts.absent_hits += a.steps[a.n_steps - 1].status != FP_OK;
         fp_connection_answer(conn, f->id, &a);
-    } else if (fp_guard_is_out(d->guard, fp_walk_expected_mount(d, l.path, l.path_len))) {
+    } else if (fp_mount_health_is_out(d->guard, fp_walk_expected_mount(d, l.path, l.path_len))) {
         answer_unavailable(d, conn, f->id, &l, names);
     } else {
         ask_helper(d, conn, f->id, &l, names);
@@ -263,7 +263,7 @@ static void doubt_walks(struct fp_dispatch *d, const char *path, size_t len)
     HASH_ITER(hh, d->walks, w, next) {
         doubt(w, path, len);
         if (w->outdated)
-            fp_walk_orphan(d, w);
+            fp_walk_detach(d, w);
     }
 }
 FP_HASH_DIAGNOSTICS_ON
@@ -278,7 +278,7 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     return n;
 }
 
-void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_parts *control,
+void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_deps *control,
                               struct fp_observer *observer)
 {
     d->control = control;
@@ -290,12 +290,12 @@ static fp_status do_control(struct fp_dispatch *d, struct fp_connection *conn,
 {
     struct fp_reader body = f->body;
     struct fp_control question;
-    struct fp_done done;
+    struct fp_reply done;
 
     if (fp_control_decode(&body, &question) != FP_OK)
         return FP_PROTOCOL;
     fp_control_answer(d->control, &question, &done);
-    fp_connection_done(conn, f->id, &done);
+    fp_connection_reply(conn, f->id, &done);
     return FP_OK;
 }
 
@@ -331,15 +331,15 @@ static void on_closed(void *ctx, struct fp_connection *conn)
 const struct fp_connection_ops fp_dispatch_ops = { on_question, on_closed };
 
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_helpers *helpers, struct fp_fresh *fresh,
+                                       struct fp_worker_pool *helpers, struct fp_coherence *fresh,
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
-    const struct fp_guard_parts parts = { helpers, fresh, settings->roots, on_tripped, d };
+    const struct fp_mount_health_deps parts = { helpers, fresh, settings->roots, on_tripped, d };
 
     if (d == NULL)
         return NULL;
-    d->guard = fp_guard_create(loop, &parts, settings->mount_timeout_ms);
+    d->guard = fp_mount_health_create(loop, &parts, settings->mount_timeout_ms);
     if (d->guard == NULL) {
         free(d);
         return NULL;
@@ -349,15 +349,15 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->helpers = helpers;
     d->fresh = fresh;
     d->settings = *settings;
-    fp_fresh_set_service(fresh, fp_guard_is_out, d->guard);
-    fp_fresh_set_beat(fresh, refresh, d);
+    fp_coherence_set_service(fresh, fp_mount_health_is_out, d->guard);
+    fp_coherence_set_beat(fresh, refresh, d);
     return d;
 }
 
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings)
 {
     d->settings = *settings;
-    fp_guard_set(d->guard, settings->mount_timeout_ms);
+    fp_mount_health_set(d->guard, settings->mount_timeout_ms);
 }
 
 void fp_dispatch_destroy(struct fp_dispatch **dp)
@@ -368,7 +368,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     if (d == NULL)
         return;
     while (d->walks != NULL)
-        fp_walk_orphan(d, d->walks);
+        fp_walk_detach(d, d->walks);
     while ((w = LIST_FIRST(&d->orphans)) != NULL) {
         fp_walk_remove(d, w);
         fp_close(&w->base.fd);
@@ -376,14 +376,14 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     }
     for (unsigned i = 0; i < FP_MAX_LISTS; i++)
         free(d->lists[i]);
-    fp_guard_destroy(&d->guard);
+    fp_mount_health_destroy(&d->guard);
     free(d);
     *dp = NULL;
 }
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
 {
-    const struct fp_breaker_counts mounts = fp_guard_counts(d->guard);
+    const struct fp_breaker_counts mounts = fp_mount_health_counts(d->guard);
     struct fp_dispatch_counts counts = d->counts;
 
     counts.trips = mounts.trips;

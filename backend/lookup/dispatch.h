@@ -4,7 +4,7 @@
  * is under way, or given to a helper.  The only place that sees connections,
  * cache and helpers together.  All functions run on the loop.
  *
- * Where the mount that the path is expected on is out of service (guard.h) there
+ * Where the mount that the path is expected on is out of service (mount_health.h) there
  * is no walk: what was known is told if that is allowed, or that there is no
  * answer.  Before a path was walked its mount is a guess: by the nearest entry of
  * the cache, or by the names of mount points.  What lies behind a symbolic link
@@ -22,10 +22,10 @@
 struct ev_loop;
 struct fp_cache;
 struct fp_dispatch;
-struct fp_fresh;
-struct fp_helpers;
+struct fp_coherence;
+struct fp_worker_pool;
 struct fp_connection_ops;
-struct fp_control_parts;
+struct fp_control_deps;
 struct fp_observer;
 
 struct fp_dispatch_counts {
@@ -47,7 +47,7 @@ struct fp_dispatch_settings {
 
 /* All but the settings stays the caller's and must outlive it.  NULL: no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_helpers *helpers, struct fp_fresh *fresh,
+                                       struct fp_worker_pool *helpers, struct fp_coherence *fresh,
                                        const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
@@ -70,7 +70,7 @@ unsigned fp_dispatch_find_names(const struct fp_dispatch *d, const struct fp_nam
 
 /* Who answers operators, and who is told of lookups for them; both must outlive the
  * dispatch. */
-void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_parts *control,
+void fp_dispatch_set_operator(struct fp_dispatch *d, const struct fp_control_deps *control,
                               struct fp_observer *observer);
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d);

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ipc/connection.h"
 #include "changes/coherence.h"
-#include "lookup/mount_health.h"
-#include "workers/worker_pool.h"
-#include "lookup/observe.h"
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
+#include "ipc/connection.h"
+#include "lookup/mount_health.h"
+#include "lookup/observe.h"
+#include "workers/worker_pool.h"
 
 #define MAX_DEADLINE_MS 60000u
 #define SHED_FILES 64           /* descriptors given back when there is none */
@@ -44,7 +44,7 @@ static bool add_walk(struct fp_dispatch *d, struct fp_walk *w)
     return w->hh.tbl != NULL;
 }
 
-void fp_walk_orphan(struct fp_dispatch *d, struct fp_walk *w)
+void fp_walk_detach(struct fp_dispatch *d, struct fp_walk *w)
 {
     if (w->orphaned)
         return;
@@ -56,7 +56,7 @@ FP_HASH_DIAGNOSTICS_ON
 
 void fp_walk_remove(struct fp_dispatch *d, struct fp_walk *w)
 {
-    fp_walk_orphan(d, w);
+    fp_walk_detach(d, w);
     LIST_REMOVE(w, orphan);
 }
 
@@ -74,7 +74,7 @@ static const struct fp_answer *or_stale(struct fp_walk *w, const struct fp_answe
     static struct fp_answer stale;
     const struct fp_lookup *l = &w->task.lookup;
 
-    if (!fp_guard_is_failure(a) || !fp_cache_lookup_stale(w->dispatch->cache, l->path, l->path_len,
+    if (!fp_mount_health_is_failure(a) || !fp_cache_lookup_stale(w->dispatch->cache, l->path, l->path_len,
                                                  w->names, fp_now_ms(), &stale))
         return a;
     w->dispatch->counts.stale++;
@@ -144,7 +144,7 @@ void fp_walk_end(struct fp_walk *w, const struct fp_answer *a)
 
     TAILQ_CONCAT(&children, &w->children, sibling);
     fp_walk_remove(w->dispatch, w);
-    fp_guard_leave(w->dispatch->guard, w->mount);
+    fp_mount_health_leave(w->dispatch->guard, w->mount);
     w->dispatch->counts.inflight--;
     fp_walk_answer_all(w, a);
     fp_close(&w->base.fd);
@@ -166,14 +166,14 @@ static bool end_walk_from_cache(struct fp_walk *w)
     const struct fp_lookup *l = &w->task.lookup;
     static struct fp_answer a;
 
-    if (!fp_cache_tell(w->dispatch->cache, l->path, l->path_len, w->names, fp_now_ms(), &a))
+    if (!fp_cache_lookup_inserted(w->dispatch->cache, l->path, l->path_len, w->names, fp_now_ms(), &a))
         return false;
-    a.source = FP_SOURCE_HELPER;
+    a.source = FP_SOURCE_WORKER;
     fp_walk_end(w, &a);
     return true;
 }
 
-static void on_walked(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+static void on_walked(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
                       uint64_t began_ms);
 
 /* The cache may close its descriptor while the task waits: ours is a copy. */
@@ -197,21 +197,21 @@ uint32_t fp_walk_expected_mount(const struct fp_dispatch *d, const char *path, s
 {
     size_t seen, listed;
     uint32_t by_cache = fp_cache_mount(d->cache, path, len, &seen);
-    uint32_t by_name = fp_fresh_mount_of(d->fresh, path, len, &listed);
+    uint32_t by_name = fp_coherence_mount_of(d->fresh, path, len, &listed);
 
-    return seen > listed && fp_fresh_mount_point(d->fresh, by_cache) != NULL ? by_cache : by_name;
+    return seen > listed && fp_coherence_mount_point(d->fresh, by_cache) != NULL ? by_cache : by_name;
 }
 
 /* More may be known than when it was created. */
 static void expect_again(struct fp_walk *w)
 {
-    struct fp_guard *guard = w->dispatch->guard;
+    struct fp_mount_health *guard = w->dispatch->guard;
     const struct fp_lookup *l = &w->task.lookup;
     uint32_t before = w->mount;
 
     w->mount = fp_walk_expected_mount(w->dispatch, l->path, l->path_len);
-    fp_guard_enter(guard, w->mount);
-    fp_guard_leave(guard, before);
+    fp_mount_health_enter(guard, w->mount);
+    fp_mount_health_leave(guard, before);
 }
 
 static fp_status submit(struct fp_walk *w)
@@ -220,16 +220,16 @@ static fp_status submit(struct fp_walk *w)
     fp_status st;
 
     expect_again(w);
-    if (fp_guard_is_out(w->dispatch->guard, w->mount))
+    if (fp_mount_health_is_out(w->dispatch->guard, w->mount))
         return FP_UNAVAILABLE;
     /* It will look after whatever was forgotten until now. */
     w->outdated = false;
     w->doubt_len = 0;
     w->task.content_max = fp_cache_content_max(w->dispatch->cache, l->path, l->path_len,
                                                w->task.has_known);
-    st = fp_helpers_submit(w->dispatch->helpers, w->mount, &w->task, w->base.fd, on_walked, w);
+    st = fp_worker_pool_submit(w->dispatch->helpers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
-        fp_guard_asked(w->dispatch->guard, w->mount);
+        fp_mount_health_asked(w->dispatch->guard, w->mount);
     return st;
 }
 
@@ -263,9 +263,9 @@ struct fp_walk *fp_walk_create(struct fp_dispatch *d, const struct fp_lookup *l,
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walk_expected_mount(d, l->path, l->path_len);
-    if (fp_guard_enter(d->guard, w->mount) > (d->settings.max_inflight + 1) / 2
+    if (fp_mount_health_enter(d->guard, w->mount) > (d->settings.max_inflight + 1) / 2
         || !add_walk(d, w)) {
-        fp_guard_leave(d->guard, w->mount);
+        fp_mount_health_leave(d->guard, w->mount);
         free(w);
         return NULL;
     }
@@ -344,18 +344,18 @@ static bool is_current(const struct fp_walk *w, const struct fp_answer *a)
     const struct fp_step *last = a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL;
 
     return !w->outdated
-        && (last == NULL || last->end > w->doubt_len || fp_step_leads_on(last));
+        && (last == NULL || last->end > w->doubt_len || fp_step_is_dir(last));
 }
 
 /* Into the cache, with all that the walk brought; a->fd is -1 afterwards. */
-static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *trail,
+static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *trail,
                  uint64_t began_ms)
 {
-    static struct fp_trust trust[FP_MAX_STEPS];
-    const struct fp_cache_evidence evidence = { trail, trust };
+    static struct fp_validity trust[FP_MAX_STEPS];
+    const struct fp_walk_meta evidence = { trail, trust };
     const struct fp_lookup *l = &w->task.lookup;
 
-    fp_fresh_trust(w->dispatch->fresh, trail, a->n_steps, trust);
+    fp_coherence_validity(w->dispatch->fresh, trail, a->n_steps, trust);
     fp_cache_insert(w->dispatch->cache, l->path, l->path_len, w->names,
                     w->base.fd != -1 ? &w->base : NULL, began_ms, &evidence, a);
 }
@@ -365,7 +365,7 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *
  * cache then.  If it is not, something has changed meanwhile, or the file
  * system knows the base no more, or it had to be forgotten: once again, from "/".
  */
-static void end_walk_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *trail,
+static void end_walk_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *trail,
                                uint64_t began_ms)
 {
     fp_status st = a->status;
@@ -392,7 +392,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
     struct walks children = TAILQ_HEAD_INITIALIZER(children);
     struct fp_waiter *wt;
 
-    if (fp_guard_is_failure(a))
+    if (fp_mount_health_is_failure(a))
         return false;
     while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
         answer_waiter(wt, a);
@@ -406,10 +406,10 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
 }
 
 /* A directory's descriptor is for us, not for who asks. */
-static void end_walk_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_trail *trail,
+static void end_walk_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *trail,
                                uint64_t began_ms)
 {
-    bool place = a->n_steps > 0 && fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    bool place = a->n_steps > 0 && fp_step_is_dir(&a->steps[a->n_steps - 1]);
     bool current = is_current(w, a);
     int fd = a->fd != -1 && !place ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -426,7 +426,7 @@ static void end_walk_from_root(struct fp_walk *w, struct fp_answer *a, const str
 }
 
 static void observe(const struct fp_walk *w, const struct fp_answer *a,
-                    const struct fp_trail *trail, uint64_t began_ms)
+                    const struct fp_walk_result *trail, uint64_t began_ms)
 {
     struct fp_observed seen = { &w->task.lookup, w->mount, w->waited, began_ms, a, trail };
     const struct fp_walk *child;
@@ -436,13 +436,13 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a,
     fp_observe_walk(w->dispatch->observer, &seen);
 }
 
-static void on_walked(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+static void on_walked(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
                       uint64_t began_ms)
 {
     struct fp_walk *w = ctx;
 
     observe(w, a, trail, began_ms);
-    fp_guard_heard(w->dispatch->guard, w->mount, a, trail, began_ms);
+    fp_mount_health_heard(w->dispatch->guard, w->mount, a, trail, began_ms);
     if (a->status == FP_BUSY)
         fp_cache_shed_files(w->dispatch->cache, SHED_FILES);
     if (trail == NULL || a->status != FP_OK)

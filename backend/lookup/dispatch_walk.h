@@ -11,13 +11,13 @@
 #include <sys/queue.h>
 
 #include "cache/cache.h"
-#include "lookup/dispatch.h"
 #include "common/keyed_hash.h"
 #include "common/task.h"
+#include "lookup/dispatch.h"
 
 struct fp_answer;
 struct fp_connection;
-struct fp_guard;
+struct fp_mount_health;
 
 /* A list of access file names that somebody asks about; kept for good. */
 struct fp_name_list {
@@ -65,13 +65,13 @@ struct fp_waiter {
 struct fp_dispatch {
     struct ev_loop *loop;
     struct fp_cache *cache;
-    struct fp_helpers *helpers;
-    struct fp_fresh *fresh;
-    struct fp_guard *guard;
+    struct fp_worker_pool *helpers;
+    struct fp_coherence *fresh;
+    struct fp_mount_health *guard;
     struct fp_dispatch_settings settings;
     struct fp_walk *walks;
     LIST_HEAD(, fp_walk) orphans;         /* walks that nobody may join */
-    const struct fp_control_parts *control;
+    const struct fp_control_deps *control;
     struct fp_observer *observer;         /* NULL: nobody */
     struct fp_name_list *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_dispatch_counts counts;
@@ -108,7 +108,7 @@ void fp_walk_count_unanswered(struct fp_dispatch *d, fp_status why);
 /* ---- ending ---- */
 
 /* From now on nobody joins it. */
-void fp_walk_orphan(struct fp_dispatch *d, struct fp_walk *w);
+void fp_walk_detach(struct fp_dispatch *d, struct fp_walk *w);
 /* Takes it off its list; the caller frees it. */
 void fp_walk_remove(struct fp_dispatch *d, struct fp_walk *w);
 /* Every walk ends here: whoever waits for it is answered, and what waits for its directory

@@ -8,29 +8,29 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "lookup/breaker.h"
 #include "changes/coherence.h"
-#include "workers/worker_pool.h"
-#include "common/log.h"
 #include "common/answer.h"
 #include "common/clock.h"
-#include "common/wire.h"
+#include "common/log.h"
 #include "common/task.h"
 #include "common/walk_result.h"
+#include "common/wire.h"
+#include "lookup/breaker.h"
+#include "workers/worker_pool.h"
 
 #define CHECK_SECONDS 0.05      /* while anything is asked or out of service */
 
 struct probe {
     LIST_ENTRY(probe) link;
-    struct fp_guard *guard;
+    struct fp_mount_health *guard;
     uint32_t mount;
     struct fp_task task;          /* its path is that below */
     char path[];
 };
 
-struct fp_guard {
+struct fp_mount_health {
     struct ev_loop *loop;
-    struct fp_guard_parts parts;
+    struct fp_mount_health_deps parts;
     uint32_t timeout_ms;
     struct fp_breaker *breaker;
     ev_timer check;
@@ -38,7 +38,7 @@ struct fp_guard {
     LIST_HEAD(, probe) probes;
 };
 
-bool fp_guard_is_failure(const struct fp_answer *a)
+bool fp_mount_health_is_failure(const struct fp_answer *a)
 {
     const struct fp_step *last;
 
@@ -51,36 +51,36 @@ bool fp_guard_is_failure(const struct fp_answer *a)
 
 /* ---- out of service, and back ---- */
 
-static const char *name_of(const struct fp_guard *g, uint32_t mount)
+static const char *name_of(const struct fp_mount_health *g, uint32_t mount)
 {
-    const char *point = fp_fresh_mount_point(g->parts.fresh, mount);
+    const char *point = fp_coherence_mount_point(g->parts.fresh, mount);
 
     return point != NULL ? point : "(unmounted)";
 }
 
-static void trip(struct fp_guard *g, uint32_t mount)
+static void trip(struct fp_mount_health *g, uint32_t mount)
 {
     fp_log(FP_LOG_WARNING, 44, "the file system at %s does not answer: out of service, its "
            "requests are answered from what is known (stale_if_error_ms) or left to httpd until "
            "it does; see to its server, or unmount it (umount -l)", name_of(g, mount));
-    fp_helpers_cancel(g->parts.helpers, mount, FP_UNAVAILABLE);
+    fp_worker_pool_cancel(g->parts.helpers, mount, FP_UNAVAILABLE);
     g->parts.tripped(g->parts.ctx, mount);
 }
 
-uint32_t fp_guard_mount_told(uint32_t mount, const struct fp_answer *a,
-                             const struct fp_trail *trail)
+uint32_t fp_mount_health_mount_told(uint32_t mount, const struct fp_answer *a,
+                             const struct fp_walk_result *trail)
 {
     const unsigned last = a->n_steps - 1;
 
     if (trail == NULL || a->n_steps == 0)
         return mount;
-    return a->steps[last].status == FP_OK && trail->origins[last].mount != 0
-        ? trail->origins[last].mount : mount;
+    return a->steps[last].status == FP_OK && trail->step_watches[last].mount != 0
+        ? trail->step_watches[last].mount : mount;
 }
 
-static void answered(struct fp_guard *g, uint32_t mount)
+static void answered(struct fp_mount_health *g, uint32_t mount)
 {
-    const struct fp_helpers_at at = fp_helpers_at(g->parts.helpers, mount);
+    const struct fp_mount_usage at = fp_mount_usage(g->parts.helpers, mount);
     uint64_t now = fp_now_ms();
     uint64_t since = fp_breaker_answered(g->breaker, mount, at.waiting > 0, now);
 
@@ -88,11 +88,11 @@ static void answered(struct fp_guard *g, uint32_t mount)
         return;
     fp_log(FP_LOG_WARNING, 45, "the file system at %s answers again, after %" PRIu64 " ms out of "
            "service", name_of(g, mount), now - since);
-    fp_helpers_absolve(g->parts.helpers, mount);
+    fp_worker_pool_absolve(g->parts.helpers, mount);
 }
 
-void fp_guard_heard(struct fp_guard *g, uint32_t mount, const struct fp_answer *a,
-                    const struct fp_trail *trail, uint64_t began_ms)
+void fp_mount_health_heard(struct fp_mount_health *g, uint32_t mount, const struct fp_answer *a,
+                    const struct fp_walk_result *trail, uint64_t began_ms)
 {
     uint64_t now = fp_now_ms();
 
@@ -101,8 +101,8 @@ void fp_guard_heard(struct fp_guard *g, uint32_t mount, const struct fp_answer *
     if (a->status != FP_OK || a->n_steps == 0 || trail == NULL)
         return;
     /* An error that took so long says that somebody gave up waiting. */
-    if (!fp_guard_is_failure(a) || now < began_ms + g->timeout_ms)
-        answered(g, fp_guard_mount_told(mount, a, trail));
+    if (!fp_mount_health_is_failure(a) || now < began_ms + g->timeout_ms)
+        answered(g, fp_mount_health_mount_told(mount, a, trail));
 }
 
 /* ---- probes ---- */
@@ -113,18 +113,18 @@ static void end_probe(struct probe *p)
     free(p);
 }
 
-static void on_probed(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+static void on_probed(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
                       uint64_t began_ms)
 {
     struct probe *p = ctx;
 
-    fp_guard_heard(p->guard, p->mount, a, trail, began_ms);
+    fp_mount_health_heard(p->guard, p->mount, a, trail, began_ms);
     fp_breaker_probed(p->guard->breaker, p->mount, fp_now_ms());
     end_probe(p);
 }
 
 /* Helpers refuse to walk to a mount point that no root contains. */
-static const char *probe_path(const struct fp_guard *g, const char *point)
+static const char *probe_path(const struct fp_mount_health *g, const char *point)
 {
     const char *const *roots = g->parts.roots;
     const char *below = NULL;
@@ -138,7 +138,7 @@ static const char *probe_path(const struct fp_guard *g, const char *point)
     return below != NULL ? below : point;
 }
 
-static bool send_probe(struct fp_guard *g, uint32_t mount, const char *path)
+static bool send_probe(struct fp_mount_health *g, uint32_t mount, const char *path)
 {
     size_t len = strlen(path);
     struct probe *p = len <= FP_MAX_PATH ? calloc(1, sizeof(*p) + len) : NULL;
@@ -151,7 +151,7 @@ static bool send_probe(struct fp_guard *g, uint32_t mount, const char *path)
     p->task.lookup.path = p->path;
     p->task.lookup.path_len = len;
     LIST_INSERT_HEAD(&g->probes, p, link);
-    if (fp_helpers_probe(g->parts.helpers, mount, &p->task, on_probed, p) == FP_OK)
+    if (fp_worker_pool_probe(g->parts.helpers, mount, &p->task, on_probed, p) == FP_OK)
         return true;
     end_probe(p);
     return false;
@@ -161,9 +161,9 @@ static bool send_probe(struct fp_guard *g, uint32_t mount, const char *path)
 
 static void look_after(void *ctx, uint32_t mount)
 {
-    struct fp_guard *g = ctx;
-    const char *point = fp_fresh_mount_point(g->parts.fresh, mount);
-    const struct fp_helpers_at at = fp_helpers_at(g->parts.helpers, mount);
+    struct fp_mount_health *g = ctx;
+    const char *point = fp_coherence_mount_point(g->parts.fresh, mount);
+    const struct fp_mount_usage at = fp_mount_usage(g->parts.helpers, mount);
     uint64_t now = fp_now_ms();
 
     if (mount == 0)
@@ -171,7 +171,7 @@ static void look_after(void *ctx, uint32_t mount)
     if (point == NULL) {
         if (fp_breaker_reset(g->breaker, mount))
             fp_log(FP_LOG_WARNING, 45, "a file system that was out of service was unmounted");
-        fp_helpers_absolve(g->parts.helpers, mount);
+        fp_worker_pool_absolve(g->parts.helpers, mount);
         return;
     }
     if (fp_breaker_check(g->breaker, mount, at.oldest_ms, now))
@@ -184,11 +184,11 @@ static void look_after(void *ctx, uint32_t mount)
 
 static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_guard *g = w->data;
-    uint64_t losses = fp_fresh_counts(g->parts.fresh).losses;
+    struct fp_mount_health *g = w->data;
+    uint64_t losses = fp_coherence_counts(g->parts.fresh).losses;
 
     (void)events;
-    fp_helpers_hear(g->parts.helpers);
+    fp_worker_pool_hear(g->parts.helpers);
     /* Something may have been mounted over it. */
     if (losses != g->losses)
         fp_breaker_hurry(g->breaker);
@@ -200,7 +200,7 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 /* ---- what is asked ---- */
 
-size_t fp_guard_enter(struct fp_guard *g, uint32_t mount)
+size_t fp_mount_health_enter(struct fp_mount_health *g, uint32_t mount)
 {
     fp_breaker_enter(g->breaker, mount);
     if (!ev_is_active(&g->check))
@@ -208,29 +208,29 @@ size_t fp_guard_enter(struct fp_guard *g, uint32_t mount)
     return fp_breaker_walks(g->breaker, mount);
 }
 
-void fp_guard_leave(struct fp_guard *g, uint32_t mount)
+void fp_mount_health_leave(struct fp_mount_health *g, uint32_t mount)
 {
     fp_breaker_leave(g->breaker, mount);
 }
 
-void fp_guard_asked(struct fp_guard *g, uint32_t mount)
+void fp_mount_health_asked(struct fp_mount_health *g, uint32_t mount)
 {
     fp_breaker_asked(g->breaker, mount, fp_now_ms());
 }
 
-bool fp_guard_is_out(void *ctx, uint32_t mount)
+bool fp_mount_health_is_out(void *ctx, uint32_t mount)
 {
-    const struct fp_guard *g = ctx;
+    const struct fp_mount_health *g = ctx;
 
     return fp_breaker_is_open(g->breaker, mount);
 }
 
 /* ---- start and end ---- */
 
-struct fp_guard *fp_guard_create(struct ev_loop *loop, const struct fp_guard_parts *parts,
+struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *parts,
                                  uint32_t timeout_ms)
 {
-    struct fp_guard *g = calloc(1, sizeof(*g));
+    struct fp_mount_health *g = calloc(1, sizeof(*g));
 
     if (g == NULL)
         return NULL;
@@ -248,9 +248,9 @@ struct fp_guard *fp_guard_create(struct ev_loop *loop, const struct fp_guard_par
     return g;
 }
 
-void fp_guard_destroy(struct fp_guard **gp)
+void fp_mount_health_destroy(struct fp_mount_health **gp)
 {
-    struct fp_guard *g = *gp;
+    struct fp_mount_health *g = *gp;
 
     *gp = NULL;
     if (g == NULL)
@@ -262,13 +262,13 @@ void fp_guard_destroy(struct fp_guard **gp)
     free(g);
 }
 
-void fp_guard_set(struct fp_guard *g, uint32_t timeout_ms)
+void fp_mount_health_set(struct fp_mount_health *g, uint32_t timeout_ms)
 {
     g->timeout_ms = timeout_ms;
     fp_breaker_set(g->breaker, timeout_ms);
 }
 
-struct fp_breaker_counts fp_guard_counts(const struct fp_guard *g)
+struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *g)
 {
     return fp_breaker_counts(g->breaker);
 }

@@ -9,8 +9,8 @@
  * paths are restricted).  What the kernel remembers of that directory may answer
  * for a dead server: then the mount trips once more, and is probed less often.
  */
-#ifndef FP_GUARD_H
-#define FP_GUARD_H
+#ifndef FP_MOUNT_HEALTH_H
+#define FP_MOUNT_HEALTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,14 +19,14 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_breaker;
-struct fp_fresh;
-struct fp_guard;
-struct fp_helpers;
-struct fp_trail;
+struct fp_coherence;
+struct fp_mount_health;
+struct fp_worker_pool;
+struct fp_walk_result;
 
-struct fp_guard_parts {
-    struct fp_helpers *helpers;
-    struct fp_fresh *fresh;
+struct fp_mount_health_deps {
+    struct fp_worker_pool *helpers;
+    struct fp_coherence *fresh;
     const char *const *roots;     /* as in resolve.h */
     /* The mount has gone out of service: nothing that waits for it is to wait. */
     void (*tripped)(void *ctx, uint32_t mount);
@@ -34,33 +34,33 @@ struct fp_guard_parts {
 };
 
 /* All parts stay the caller's.  NULL: no memory. */
-struct fp_guard *fp_guard_create(struct ev_loop *loop, const struct fp_guard_parts *parts,
+struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *parts,
                                  uint32_t timeout_ms);
 /* After the helpers are gone. */
-void fp_guard_destroy(struct fp_guard **g);
-void fp_guard_set(struct fp_guard *g, uint32_t timeout_ms);
+void fp_mount_health_destroy(struct fp_mount_health **g);
+void fp_mount_health_set(struct fp_mount_health *g, uint32_t timeout_ms);
 
 /* A walk is meant for the mount.  Returns how many there are with it. */
-size_t fp_guard_enter(struct fp_guard *g, uint32_t mount);
-void fp_guard_leave(struct fp_guard *g, uint32_t mount);
+size_t fp_mount_health_enter(struct fp_mount_health *g, uint32_t mount);
+void fp_mount_health_leave(struct fp_mount_health *g, uint32_t mount);
 /* It was handed to the helpers. */
-void fp_guard_asked(struct fp_guard *g, uint32_t mount);
-/* As fp_helper_done tells of a walk that was handed over for that mount. */
-void fp_guard_heard(struct fp_guard *g, uint32_t mount, const struct fp_answer *a,
-                    const struct fp_trail *trail, uint64_t began_ms);
+void fp_mount_health_asked(struct fp_mount_health *g, uint32_t mount);
+/* As fp_worker_done tells of a walk that was handed over for that mount. */
+void fp_mount_health_heard(struct fp_mount_health *g, uint32_t mount, const struct fp_answer *a,
+                    const struct fp_walk_result *trail, uint64_t began_ms);
 
 /* Is the mount out of service?  ctx: the guard. */
-bool fp_guard_is_out(void *ctx, uint32_t mount);
+bool fp_mount_health_is_out(void *ctx, uint32_t mount);
 
 /* The file system's error, be it of the path or of a directory above it; or no
  * answer at all. */
-bool fp_guard_is_failure(const struct fp_answer *a);
+bool fp_mount_health_is_failure(const struct fp_answer *a);
 
 /* What the answer tells of: the mount that it ends on, where that is known, else the one
  * where it was expected. */
-uint32_t fp_guard_mount_told(uint32_t mount, const struct fp_answer *a,
-                             const struct fp_trail *trail);
+uint32_t fp_mount_health_mount_told(uint32_t mount, const struct fp_answer *a,
+                             const struct fp_walk_result *trail);
 
-struct fp_breaker_counts fp_guard_counts(const struct fp_guard *g);
+struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *g);
 
 #endif

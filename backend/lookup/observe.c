@@ -2,19 +2,19 @@
 #include "config.h"
 #include "lookup/observe.h"
 
-#include "changes/coherence.h"
-#include "lookup/mount_health.h"
 #include "admin/hot.h"
 #include "admin/latency.h"
+#include "admin/slow.h"
+#include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
-#include "common/wire.h"
-#include "admin/slow.h"
 #include "common/walk_result.h"
+#include "common/wire.h"
+#include "lookup/mount_health.h"
 
 #define UNKNOWN "(unknown)"
 
-int fp_observer_init(struct fp_observer *o, const struct fp_fresh *fresh, uint32_t slow_ms)
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *fresh, uint32_t slow_ms)
 {
     o->fresh = fresh;
     o->latency = fp_latency_create();
@@ -33,7 +33,7 @@ void fp_observer_clear(struct fp_observer *o)
     fp_hot_destroy(&o->hot);
 }
 
-void fp_observe_use(struct fp_observer *o, const char *path, size_t len)
+void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
 {
     if (o != NULL)
         fp_hot_asked(o->hot, path, len, fp_now_ms());
@@ -59,7 +59,7 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
     /* What never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
-    point = fp_fresh_mount_point(o->fresh, fp_guard_mount_told(w->mount, w->answer, w->trail));
+    point = fp_coherence_mount_point(o->fresh, fp_mount_health_mount_told(w->mount, w->answer, w->trail));
     slow = (struct fp_slow_lookup){ w->lookup->path, w->lookup->path_len,
                                     point != NULL ? point : UNKNOWN, effort_of(w, now_ms),
                                     w->waited, now_ms };

@@ -11,35 +11,35 @@
 #include <stdint.h>
 
 struct fp_answer;
-struct fp_fresh;
+struct fp_coherence;
 struct fp_hot;
 struct fp_latency;
 struct fp_lookup;
 struct fp_slow;
-struct fp_trail;
+struct fp_walk_result;
 
 struct fp_observer {
-    const struct fp_fresh *fresh;     /* the caller's */
+    const struct fp_coherence *fresh;     /* the caller's */
     struct fp_latency *latency;
     struct fp_slow *slow;
     struct fp_hot *hot;
 };
 
 /* 0, or -1: no memory. */
-int fp_observer_init(struct fp_observer *o, const struct fp_fresh *fresh, uint32_t slow_ms);
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *fresh, uint32_t slow_ms);
 void fp_observer_clear(struct fp_observer *o);
 
 /* Somebody asks, or uses a lease. */
-void fp_observe_use(struct fp_observer *o, const char *path, size_t len);
+void fp_observe_hit(struct fp_observer *o, const char *path, size_t len);
 
-/* A walk has ended, as fp_helper_done says; mount: where it was expected to be. */
+/* A walk has ended, as fp_worker_done says; mount: where it was expected to be. */
 struct fp_observed {
     const struct fp_lookup *lookup;
     uint32_t mount;
     unsigned waited;                  /* questions, until they were answered or gave up */
     uint64_t began_ms;
     const struct fp_answer *answer;
-    const struct fp_trail *trail;     /* NULL: there is no answer */
+    const struct fp_walk_result *trail;     /* NULL: there is no answer */
 };
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w);
 

@@ -10,15 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "privsep/child.h"
+#include "common/log.h"
+#include "common/packet.h"
 #include "conf/conf.h"
 #include "fleet/fleet.h"
-#include "common/log.h"
 #include "ipc/socket_path.h"
-#include "common/packet.h"
-#include "workers/resolve.h"
+#include "privsep/child.h"
 #include "privsep/spawner.h"
-#include "changes/watch.h"
 
 /* In the monitor's process. */
 struct state {
@@ -70,18 +68,18 @@ static int start_spawner(struct state *s)
 {
     struct fp_spawner spawner;
 
-    return fp_spawner_start(&spawner, s->settings->resolver) == 0 ? spawner.sock : -1;
+    return fp_spawner_start(&spawner, s->settings->job) == 0 ? spawner.sock : -1;
 }
 
 /* Those of the start: they are the daemon's to its end. */
 static int open_lock(struct state *s)
 {
-    return fp_place_open_lock(s->settings->conf->socket);
+    return fp_socket_path_open_lock(s->settings->conf->socket);
 }
 
 static int listen_again(struct state *s)
 {
-    return fp_place_listen(s->settings->conf->socket);
+    return fp_socket_path_listen(s->settings->conf->socket);
 }
 
 static int end_socket(struct state *s)
@@ -142,7 +140,7 @@ static void be_monitor(int sock, const struct fp_monitor_settings *settings)
 {
     struct state s = { settings, settings->conf, NULL };
 
-    fp_child_begin("fp-monitor", sock, settings->resolver->watch->inotify);
+    fp_child_begin("fp-monitor", sock, settings->job->inherited);
     signal(SIGCHLD, SIG_IGN);     /* nobody waits for spawners */
     while (do_one(&s, sock) == FP_OK)
         ;

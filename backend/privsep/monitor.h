@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 struct fp_conf;
-struct fp_resolver_settings;
+struct fp_worker_job;
 
 enum fp_monitor_task {
     FP_MONITOR_CONFIGURATION,   /* checks the file, which counts from then on; opens it */
@@ -34,7 +34,7 @@ struct fp_monitor_settings {
     char *const *overrides;
     size_t n_overrides;
     const struct fp_conf *conf; /* as the daemon was started */
-    const struct fp_resolver_settings *resolver;   /* of helpers */
+    const struct fp_worker_job *job;   /* of workers */
 };
 
 struct fp_monitor {

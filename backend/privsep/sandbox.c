@@ -99,7 +99,7 @@ static const struct {
     const struct narrowed *narrowed;
 } lists[] = {
     [FP_SANDBOX_DAEMON] = { daemon_calls, daemon_narrowed },
-    [FP_SANDBOX_HELPER] = { helper_calls, helper_narrowed },
+    [FP_SANDBOX_WORKER] = { helper_calls, helper_narrowed },
 };
 
 /* Numbers below zero are libseccomp's for calls that this machine has under no number of its

@@ -8,20 +8,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "privsep/child.h"
-#include "common/answer.h"
 #include "common/packet.h"
 #include "common/wire.h"
-#include "workers/resolve.h"
-#include "privsep/sandbox.h"
-#include "common/task.h"
-#include "common/walk_result.h"
-#include "changes/watch.h"
+#include "privsep/child.h"
 
 #define REAP_MS      20     /* between two looks at what was killed */
 #define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
@@ -60,53 +53,6 @@ static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
     if (fd_r != NULL)
         fp_close(fd_r);
     return FP_PROTOCOL;
-}
-
-/* ---- a helper ---- */
-
-static fp_status answer_one(const struct fp_resolver *resolver, int sock,
-                            void *buf, struct fp_answer *a)
-{
-    static struct fp_trail trail;
-    size_t len = 0;
-    struct fp_frame f;
-    struct fp_task t;
-    struct fp_writer w;
-    int base;
-    fp_status st = fp_recv_packet(sock, buf, FP_MAX_FRAME, &len, &base);
-
-    if (st != FP_OK)
-        return st;
-    if (fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_TASK
-        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1)) {
-        fp_close(&base);
-        return FP_PROTOCOL;
-    }
-    fp_resolve(resolver, &t, base, a, &trail);
-    fp_close(&base);
-    fp_writer_init(&w, buf, FP_MAX_FRAME);
-    st = fp_result_encode(&w, f.id, a, &trail);
-    if (st == FP_OK)
-        st = fp_send_packet(sock, buf, w.len, a->fd);
-    fp_close(&a->fd);
-    return st;
-}
-
-static void be_helper(int sock, const struct fp_resolver_settings *settings)
-{
-    static uint8_t buf[FP_MAX_FRAME];
-    static struct fp_answer answer;
-    struct fp_resolver resolver;
-
-    prctl(PR_SET_NAME, "fp-helper");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if ((settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
-        || fp_resolver_init(&resolver, settings) == -1
-        || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))
-        _exit(1);
-    while (answer_one(&resolver, sock, buf, &answer) == FP_OK)
-        ;
-    _exit(0);
 }
 
 /* ---- the spawner ---- */
@@ -148,7 +94,7 @@ static void kill_child(pid_t pid)
 }
 
 /* The helper's end in the child, the daemon's end sent to the daemon. */
-static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
+static fp_status spawn(int sock, const struct fp_worker_job *job)
 {
     int ends[2] = { -1, -1 };
     pid_t pid = -1;
@@ -160,7 +106,8 @@ static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
     if (pid == 0) {
         close(sock);
         close(ends[0]);
-        be_helper(ends[1], settings);
+        job->run(ends[1], job->ctx);
+        _exit(1);
     }
     fp_close(&ends[1]);
     if (pid > 0) {
@@ -179,16 +126,16 @@ static fp_status spawn(int sock, const struct fp_resolver_settings *settings)
     return st;
 }
 
-static void be_spawner(int sock, const struct fp_resolver_settings *settings)
+static void be_spawner(int sock, const struct fp_worker_job *job)
 {
     uint8_t what;
     pid_t pid;
 
-    fp_child_begin("fp-spawner", sock, settings->watch != NULL ? settings->watch->inotify : -1);
+    fp_child_begin("fp-spawner", sock, job->inherited);
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);
-        if (what == ASK && spawn(sock, settings) != FP_OK)
+        if (what == ASK && spawn(sock, job) != FP_OK)
             break;
         reap_while_idle(sock);
     }
@@ -197,7 +144,7 @@ static void be_spawner(int sock, const struct fp_resolver_settings *settings)
     _exit(0);
 }
 
-int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *settings)
+int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *job)
 {
     int ends[2];
 
@@ -206,7 +153,7 @@ int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *se
         return -1;
     s->pid = fork();
     if (s->pid == 0)
-        be_spawner(ends[1], settings);
+        be_spawner(ends[1], job);
     fp_close(&ends[1]);
     if (s->pid == -1) {
         fp_close(&ends[0]);

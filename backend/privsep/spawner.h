@@ -14,7 +14,12 @@
 
 #include "common/errors.h"
 
-struct fp_resolver_settings;
+/* What is to run in each of the processes, and what that needs. */
+struct fp_worker_job {
+    void (*run)(int sock, const void *ctx);   /* serves the daemon at the other end; does not return */
+    const void *ctx;
+    int inherited;     /* the one descriptor beside sock that is left open; -1: none */
+};
 
 struct fp_spawner {
     pid_t pid;     /* for the process that forked it */
@@ -22,10 +27,10 @@ struct fp_spawner {
 };
 
 /*
- * Forks the spawner.  The calling process must have one thread.  settings as
- * in resolve.h.  0, or -1 with errno.
+ * Forks the spawner.  The calling process must have one thread.  The
+ * job is the caller's and outlives the process.  0, or -1 with errno.
  */
-int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *settings);
+int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *job);
 
 /* Asks for one more helper; fp_spawner_read() gives it.  FP_OK or why not. */
 fp_status fp_spawner_ask(const struct fp_spawner *s);

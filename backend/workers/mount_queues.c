@@ -4,30 +4,30 @@
 
 #include <stdlib.h>
 
-struct fp_lane {
-    TAILQ_ENTRY(fp_lane) link;
+struct fp_mount_queue {
+    TAILQ_ENTRY(fp_mount_queue) link;
     TAILQ_HEAD(, fp_waiting) waiting;
     uint32_t mount;
     size_t n_waiting;
     unsigned working, dying;     /* helpers */
 };
 
-void fp_lanes_init(struct fp_lanes *l, unsigned helpers, size_t max_waiting)
+void fp_mount_queues_init(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting)
 {
     TAILQ_INIT(&l->all);
     l->waiting = 0;
-    fp_lanes_set(l, helpers, max_waiting);
+    fp_mount_queues_set(l, helpers, max_waiting);
 }
 
-void fp_lanes_set(struct fp_lanes *l, unsigned helpers, size_t max_waiting)
+void fp_mount_queues_set(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting)
 {
     l->helpers = helpers;
     l->max_waiting = max_waiting;
 }
 
-static struct fp_lane *find(const struct fp_lanes *l, uint32_t mount)
+static struct fp_mount_queue *find(const struct fp_mount_queues *l, uint32_t mount)
 {
-    struct fp_lane *lane;
+    struct fp_mount_queue *lane;
 
     TAILQ_FOREACH(lane, &l->all, link) {
         if (lane->mount == mount)
@@ -36,9 +36,9 @@ static struct fp_lane *find(const struct fp_lanes *l, uint32_t mount)
     return NULL;
 }
 
-static struct fp_lane *find_or_make(struct fp_lanes *l, uint32_t mount)
+static struct fp_mount_queue *find_or_make(struct fp_mount_queues *l, uint32_t mount)
 {
-    struct fp_lane *lane = find(l, mount);
+    struct fp_mount_queue *lane = find(l, mount);
 
     if (lane != NULL)
         return lane;
@@ -51,7 +51,7 @@ static struct fp_lane *find_or_make(struct fp_lanes *l, uint32_t mount)
     return lane;
 }
 
-static void drop_if_empty(struct fp_lanes *l, struct fp_lane *lane)
+static void drop_if_empty(struct fp_mount_queues *l, struct fp_mount_queue *lane)
 {
     if (lane->n_waiting > 0 || lane->working > 0 || lane->dying > 0)
         return;
@@ -59,7 +59,7 @@ static void drop_if_empty(struct fp_lanes *l, struct fp_lane *lane)
     free(lane);
 }
 
-static void insert(struct fp_lanes *l, struct fp_waiting *w, bool first)
+static void insert(struct fp_mount_queues *l, struct fp_waiting *w, bool first)
 {
     if (first)
         TAILQ_INSERT_HEAD(&w->lane->waiting, w, link);
@@ -69,16 +69,16 @@ static void insert(struct fp_lanes *l, struct fp_waiting *w, bool first)
     l->waiting++;
 }
 
-static void take_out(struct fp_lanes *l, struct fp_waiting *w)
+static void take_out(struct fp_mount_queues *l, struct fp_waiting *w)
 {
     TAILQ_REMOVE(&w->lane->waiting, w, link);
     w->lane->n_waiting--;
     l->waiting--;
 }
 
-fp_status fp_lanes_put(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w)
 {
-    if (l->waiting >= l->max_waiting || fp_lanes_waiting(l, mount) >= (l->max_waiting + 1) / 2)
+    if (l->waiting >= l->max_waiting || fp_mount_queues_waiting(l, mount) >= (l->max_waiting + 1) / 2)
         return FP_BUSY;
     w->lane = find_or_make(l, mount);
     w->probe = false;
@@ -88,7 +88,7 @@ fp_status fp_lanes_put(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w)
     return FP_OK;
 }
 
-fp_status fp_lanes_put_probe(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put_probe(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w)
 {
     w->lane = find_or_make(l, mount);
     w->probe = true;
@@ -98,7 +98,7 @@ fp_status fp_lanes_put_probe(struct fp_lanes *l, uint32_t mount, struct fp_waiti
     return FP_OK;
 }
 
-static bool may_begin(const struct fp_lanes *l, const struct fp_lane *lane)
+static bool may_begin(const struct fp_mount_queues *l, const struct fp_mount_queue *lane)
 {
     const struct fp_waiting *w = TAILQ_FIRST(&lane->waiting);
 
@@ -106,10 +106,10 @@ static bool may_begin(const struct fp_lanes *l, const struct fp_lane *lane)
         && lane->working + lane->dying < l->helpers + (w->probe ? 1 : 0);
 }
 
-struct fp_waiting *fp_lanes_take(struct fp_lanes *l)
+struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *l)
 {
     struct fp_waiting *w;
-    struct fp_lane *lane;
+    struct fp_mount_queue *lane;
 
     TAILQ_FOREACH(lane, &l->all, link) {
         if (may_begin(l, lane))
@@ -125,15 +125,15 @@ struct fp_waiting *fp_lanes_take(struct fp_lanes *l)
     return w;
 }
 
-void fp_lanes_put_back(struct fp_lanes *l, struct fp_waiting *w)
+void fp_mount_queues_put_back(struct fp_mount_queues *l, struct fp_waiting *w)
 {
     w->lane->working--;
     insert(l, w, true);
 }
 
-struct fp_waiting *fp_lanes_cancel(struct fp_lanes *l, uint32_t mount)
+struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *l, uint32_t mount)
 {
-    struct fp_lane *lane = find(l, mount);
+    struct fp_mount_queue *lane = find(l, mount);
     struct fp_waiting *w = lane != NULL ? TAILQ_FIRST(&lane->waiting) : NULL;
 
     if (w == NULL)
@@ -144,38 +144,38 @@ struct fp_waiting *fp_lanes_cancel(struct fp_lanes *l, uint32_t mount)
     return w;
 }
 
-size_t fp_lanes_waiting(const struct fp_lanes *l, uint32_t mount)
+size_t fp_mount_queues_waiting(const struct fp_mount_queues *l, uint32_t mount)
 {
-    const struct fp_lane *lane = find(l, mount);
+    const struct fp_mount_queue *lane = find(l, mount);
 
     return lane != NULL ? lane->n_waiting : 0;
 }
 
-void fp_lanes_left(struct fp_lanes *l, struct fp_waiting *w)
+void fp_mount_queues_left(struct fp_mount_queues *l, struct fp_waiting *w)
 {
-    struct fp_lane *lane = w->lane;
+    struct fp_mount_queue *lane = w->lane;
 
     w->lane = NULL;
     lane->working--;
     drop_if_empty(l, lane);
 }
 
-struct fp_lane *fp_lanes_dying(struct fp_lanes *l, struct fp_waiting *w)
+struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *l, struct fp_waiting *w)
 {
-    struct fp_lane *lane = w->lane;
+    struct fp_mount_queue *lane = w->lane;
 
     lane->dying++;
-    fp_lanes_left(l, w);
+    fp_mount_queues_left(l, w);
     return lane;
 }
 
-void fp_lanes_dead(struct fp_lanes *l, struct fp_lane *lane)
+void fp_mount_queues_dead(struct fp_mount_queues *l, struct fp_mount_queue *lane)
 {
     lane->dying--;
     drop_if_empty(l, lane);
 }
 
-uint32_t fp_lane_mount(const struct fp_lane *lane)
+uint32_t fp_mount_queue_mount(const struct fp_mount_queue *lane)
 {
     return lane->mount;
 }

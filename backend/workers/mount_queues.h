@@ -9,8 +9,8 @@
  * counts against its mount, until the mount answers or it is dead: so no more
  * than the limit, and one for a probe, ever hang there.
  */
-#ifndef FP_LANES_H
-#define FP_LANES_H
+#ifndef FP_MOUNT_QUEUES_H
+#define FP_MOUNT_QUEUES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,47 +19,47 @@
 
 #include "common/errors.h"
 
-struct fp_lane;
+struct fp_mount_queue;
 
 /* Part of what waits; the caller's, who sets nothing in it. */
 struct fp_waiting {
     TAILQ_ENTRY(fp_waiting) link;
-    struct fp_lane *lane;       /* until fp_lanes_left() */
+    struct fp_mount_queue *lane;       /* until fp_mount_queues_left() */
     bool probe;
 };
 
-struct fp_lanes {
-    TAILQ_HEAD(, fp_lane) all;  /* the one whose turn is next first */
+struct fp_mount_queues {
+    TAILQ_HEAD(, fp_mount_queue) all;  /* the one whose turn is next first */
     unsigned helpers;           /* that may be at one mount */
     size_t max_waiting, waiting;
 };
 
 /* Each at least 1. */
-void fp_lanes_init(struct fp_lanes *l, unsigned helpers, size_t max_waiting);
-void fp_lanes_set(struct fp_lanes *l, unsigned helpers, size_t max_waiting);
+void fp_mount_queues_init(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting);
+void fp_mount_queues_set(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting);
 
 /* Puts it at the end of the mount's lane.  FP_OK, FP_BUSY or FP_NOMEM. */
-fp_status fp_lanes_put(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w);
+fp_status fp_mount_queues_put(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w);
 /* Puts it first in its lane, whatever waits already; it may begin while one more
  * hangs.  FP_OK or FP_NOMEM. */
-fp_status fp_lanes_put_probe(struct fp_lanes *l, uint32_t mount, struct fp_waiting *w);
+fp_status fp_mount_queues_put_probe(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w);
 
 /* What may begin now, NULL: nothing.  A helper is at its mount from now on. */
-struct fp_waiting *fp_lanes_take(struct fp_lanes *l);
+struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *l);
 /* It could not begin: it is the first of its lane again. */
-void fp_lanes_put_back(struct fp_lanes *l, struct fp_waiting *w);
+void fp_mount_queues_put_back(struct fp_mount_queues *l, struct fp_waiting *w);
 /* One that still waits for that mount leaves; NULL: there is none. */
-struct fp_waiting *fp_lanes_cancel(struct fp_lanes *l, uint32_t mount);
+struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *l, uint32_t mount);
 /* How many wait for that mount. */
-size_t fp_lanes_waiting(const struct fp_lanes *l, uint32_t mount);
+size_t fp_mount_queues_waiting(const struct fp_mount_queues *l, uint32_t mount);
 
 /* The helper that was at w's mount is not there any more. */
-void fp_lanes_left(struct fp_lanes *l, struct fp_waiting *w);
+void fp_mount_queues_left(struct fp_mount_queues *l, struct fp_waiting *w);
 
 /* It was killed, and is there until it is dead.  The lane stays until
- * fp_lanes_dead(). */
-struct fp_lane *fp_lanes_dying(struct fp_lanes *l, struct fp_waiting *w);
-void fp_lanes_dead(struct fp_lanes *l, struct fp_lane *lane);
-uint32_t fp_lane_mount(const struct fp_lane *lane);
+ * fp_mount_queues_dead(). */
+struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *l, struct fp_waiting *w);
+void fp_mount_queues_dead(struct fp_mount_queues *l, struct fp_mount_queue *lane);
+uint32_t fp_mount_queue_mount(const struct fp_mount_queue *lane);
 
 #endif

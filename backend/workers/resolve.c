@@ -9,16 +9,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "workers/calls.h"
-#include "workers/content.h"
 #include "changes/mounts.h"
+#include "changes/watch.h"
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/packet.h"
-#include "common/wire.h"
 #include "common/task.h"
 #include "common/walk_result.h"
-#include "changes/watch.h"
+#include "common/wire.h"
+#include "workers/calls.h"
+#include "workers/content.h"
 
 #define MAX_LINKS    40     /* followed for one step, as by the kernel */
 #define READ_PIECE   65536  /* bytes of one read ahead */
@@ -35,7 +35,7 @@ struct walk {
     const struct fp_task *task;
     struct place place;
     struct fp_answer *a;
-    struct fp_trail *trail;
+    struct fp_walk_result *trail;
 };
 
 /* When it cannot be told, as if they were. */
@@ -195,7 +195,7 @@ static bool watch_place(const struct walk *w, struct place *p, bool directory, b
 /* A link is followed name by name, so that all that it depends on is known. */
 struct trip {
     const struct walk *walk;
-    struct fp_origin *origin;   /* of the step that the link is */
+    struct fp_step_watch *origin;   /* of the step that the link is */
     struct place at;            /* where it has led so far */
     bool passed;                /* the path goes on behind the link */
     unsigned links;
@@ -285,16 +285,16 @@ static bool is_dots(const char *name)
 
 /* The directory's own mode is told by inotify where the directory lies, as a
  * change of its name there; by fanotify only as a change of itself. */
-static bool note_in(struct fp_trail *t, unsigned step, const struct fp_watch_key *dir,
+static bool note_in(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *dir,
                     const char *name)
 {
-    return dir->len > 0 && fp_trail_add(t, step, dir, name, strlen(name))
-        && (dir->bytes[0] != FP_BY_FANOTIFY || fp_trail_add(t, step, dir, "", 0));
+    return dir->len > 0 && fp_walk_result_add(t, step, dir, name, strlen(name))
+        && (dir->bytes[0] != FP_BY_FANOTIFY || fp_walk_result_add(t, step, dir, "", 0));
 }
 
 static void note_name(struct trip *t, const char *name)
 {
-    unsigned step = (unsigned)(t->origin - t->walk->trail->origins);
+    unsigned step = (unsigned)(t->origin - t->walk->trail->step_watches);
 
     if (is_dots(name))
         return;
@@ -333,7 +333,7 @@ static fp_status pass(struct trip *t, const char *name, bool more)
 /* The link open as p->fd lies at w's place; p becomes its target.  passed: the
  * path goes on behind it. */
 static fp_status follow(const struct walk *w, struct place *p, const struct fp_meta *link,
-                        struct fp_origin *origin, bool passed)
+                        struct fp_step_watch *origin, bool passed)
 {
     struct trip t = { .walk = w, .origin = origin, .at = w->place, .passed = passed };
     const char *name;
@@ -358,7 +358,7 @@ static fp_status follow(const struct walk *w, struct place *p, const struct fp_m
 
 /* Has what the step leads to watched, and looks at it once more if need be. */
 static fp_status settle(const struct walk *w, struct place *p, struct fp_meta *m,
-                        struct fp_origin *origin)
+                        struct fp_step_watch *origin)
 {
     bool directory = S_ISDIR(m->mode);
     fp_status st = FP_OK;
@@ -371,7 +371,7 @@ static fp_status settle(const struct walk *w, struct place *p, struct fp_meta *m
 }
 
 static fp_status look_at_target(struct walk *w, struct place *p, struct fp_step *s,
-                                struct fp_origin *origin, bool passed)
+                                struct fp_step_watch *origin, bool passed)
 {
     fp_status st = follow(w, p, &s->self, origin, passed);
 
@@ -389,7 +389,7 @@ static fp_status look_at_target(struct walk *w, struct place *p, struct fp_step 
 static bool step(struct walk *w, const char *name, bool more)
 {
     struct fp_step *s = &w->a->steps[w->a->n_steps];
-    struct fp_origin *origin = &w->trail->origins[w->a->n_steps];
+    struct fp_step_watch *origin = &w->trail->step_watches[w->a->n_steps];
     struct place next = { .mount = 0 };
     bool is_directory;
     fp_status last;
@@ -557,10 +557,10 @@ static void tell_access(struct fp_access *x, const struct fp_meta *m)
 /* In a watched directory: the file is watched, too, and what a link to it
  * passes, since both may change without the directory. */
 static fp_status look_at_access(const struct walk *w, const char *name, struct fp_meta *m,
-                                struct fp_origin *origin)
+                                struct fp_step_watch *origin)
 {
     struct place p = { .fd = fp_call_openat(w->place.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
-    unsigned step = (unsigned)(origin - w->trail->origins);
+    unsigned step = (unsigned)(origin - w->trail->step_watches);
     fp_status st = p.fd != -1 ? look(p.fd, m, &p.mount) : why_not_opened();
 
     /* Links are followed, as by httpd when it opens one. */
@@ -571,7 +571,7 @@ static fp_status look_at_access(const struct walk *w, const char *name, struct f
     }
     if (st == FP_OK && S_ISREG(m->mode)) {
         watch_place(w, &p, false, &origin->refused);
-        if (p.watch.len == 0 || !fp_trail_add(w->trail, step, &p.watch, "", 0))
+        if (p.watch.len == 0 || !fp_walk_result_add(w->trail, step, &p.watch, "", 0))
             origin->untold = true;
         st = look(p.fd, m, &p.mount);
     }
@@ -591,11 +591,11 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
 }
 
 /* In the directory that the step leads to. */
-static void look_for_names(const struct walk *w, struct fp_step *s, struct fp_origin *origin)
+static void look_for_names(const struct walk *w, struct fp_step *s, struct fp_step_watch *origin)
 {
     const struct fp_names *names = &w->task->lookup.names;
 
-    for (unsigned i = 0; i < names->n && fp_step_leads_on(s); i++) {
+    for (unsigned i = 0; i < names->n && fp_step_is_dir(s); i++) {
         char name[FP_MAX_NAME + 1];
         struct fp_meta m;
 
@@ -613,7 +613,7 @@ static void look_for_names(const struct walk *w, struct fp_step *s, struct fp_or
 static void tell_root(struct walk *w)
 {
     struct fp_step *s = &w->a->steps[0];
-    struct fp_origin *origin = &w->trail->origins[0];
+    struct fp_step_watch *origin = &w->trail->step_watches[0];
 
     s->end = 1;
     s->target_status = FP_OK;
@@ -626,7 +626,7 @@ static void tell_root(struct walk *w)
 
 static bool may_go_on(const struct fp_answer *a)
 {
-    return a->n_steps == 0 || fp_step_leads_on(&a->steps[a->n_steps - 1]);
+    return a->n_steps == 0 || fp_step_is_dir(&a->steps[a->n_steps - 1]);
 }
 
 /* From w's place, which stands for the path's first at bytes. */
@@ -648,7 +648,7 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
         if (!step(w, path + at, end < len))
             return FP_BUSY;
         path[end] = end < len ? '/' : '\0';
-        look_for_names(w, s, &w->trail->origins[a->n_steps]);
+        look_for_names(w, s, &w->trail->step_watches[a->n_steps]);
         a->n_steps++;
         at = end;
     }
@@ -656,7 +656,7 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
 }
 
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a, struct fp_trail *trail)
+                struct fp_answer *a, struct fp_walk_result *trail)
 {
     const struct fp_lookup *l = &t->lookup;
     struct walk w = { .r = r, .task = t, .place = { .fd = -1 }, .a = a, .trail = trail };
@@ -665,7 +665,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
 
     fp_calls_begin();
     fp_answer_init(a, FP_OK);
-    fp_trail_init(trail);
+    fp_walk_result_init(trail);
     a->n_names = l->names.n;
     memcpy(copy, l->path, l->path_len);
     copy[l->path_len] = '\0';
@@ -685,7 +685,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
     if (st != FP_OK) {
         fp_close(&a->fd);
         fp_answer_init(a, st);
-        fp_trail_init(trail);      /* tells of steps that are not there */
+        fp_walk_result_init(trail);      /* tells of steps that are not there */
     }
     trail->effort = fp_calls_end();
 }

@@ -22,7 +22,7 @@ struct fp_answer;
 struct fp_mounts_view;
 struct fp_sandbox;
 struct fp_task;
-struct fp_trail;
+struct fp_walk_result;
 struct fp_watch;
 
 /* All of it the caller's, for as long as there are walks. */
@@ -55,6 +55,6 @@ int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *s
  * owns a->fd.
  */
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a, struct fp_trail *trail);
+                struct fp_answer *a, struct fp_walk_result *trail);
 
 #endif

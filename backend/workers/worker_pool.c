@@ -7,23 +7,23 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "workers/mount_queues.h"
-#include "common/log.h"
-#include "privsep/monitor.h"
 #include "common/answer.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/packet.h"
-#include "common/wire.h"
-#include "privsep/spawner.h"
 #include "common/task.h"
 #include "common/walk_result.h"
+#include "common/wire.h"
+#include "privsep/monitor.h"
+#include "privsep/spawner.h"
+#include "workers/mount_queues.h"
 
 #define SPARE_PER_HELPER 4    /* queued walks that are no load yet */
 #define RESPAWN_SECONDS 1.0   /* after a helper could not be made */
 
 struct job {
     struct fp_waiting waiting;    /* first: a job is what waits */
-    fp_helper_done *done;
+    fp_worker_done *done;
     void *ctx;
     uint64_t began_ms;
     const struct fp_task *task;
@@ -31,7 +31,7 @@ struct job {
 };
 
 struct helper {
-    struct fp_helpers *pool;
+    struct fp_worker_pool *pool;
     pid_t pid;
     int sock;                 /* -1: none at present */
     struct job *job;          /* NULL: idle */
@@ -43,27 +43,27 @@ struct helper {
 /* A helper that was killed and is not dead yet. */
 struct dying {
     LIST_ENTRY(dying) link;
-    struct fp_helpers *pool;
-    struct fp_lane *lane;     /* whose limit it counts against; NULL: no more */
+    struct fp_worker_pool *pool;
+    struct fp_mount_queue *lane;     /* whose limit it counts against; NULL: no more */
     int sock;                 /* its other end closes when it dies */
     ev_io closed;
 };
 
-struct fp_helpers {
+struct fp_worker_pool {
     struct ev_loop *loop;
-    struct fp_helpers_settings settings;
+    struct fp_worker_pool_settings settings;
     struct fp_spawner spawner;
     ev_io born;
     ev_timer respawn;
     unsigned missing;         /* to be asked for once the spawner can again */
-    struct fp_lanes lanes;
+    struct fp_mount_queues lanes;
     LIST_HEAD(, dying) dying;
-    struct fp_helpers_counts counts;
+    struct fp_worker_pool_counts counts;
     uint64_t last_id;
     struct helper helpers[];
 };
 
-static void finish(struct job *j, struct fp_answer *a, const struct fp_trail *trail)
+static void finish(struct job *j, struct fp_answer *a, const struct fp_walk_result *trail)
 {
     j->done(j->ctx, a, trail, j->began_ms);
     fp_close(&a->fd);
@@ -78,7 +78,7 @@ static void fail(struct job *j, fp_status why)
     finish(j, &a, NULL);
 }
 
-static void ask_for_one(struct fp_helpers *h)
+static void ask_for_one(struct fp_worker_pool *h)
 {
     if (fp_spawner_ask(&h->spawner) == FP_OK)
         return;
@@ -86,13 +86,13 @@ static void ask_for_one(struct fp_helpers *h)
     ev_timer_again(h->loop, &h->respawn);
 }
 
-static void run_queue(struct fp_helpers *h);
+static void run_queue(struct fp_worker_pool *h);
 
 /* It counts no longer against its mount's limit. */
 static void discharge(struct dying *g)
 {
     if (g->lane != NULL)
-        fp_lanes_dead(&g->pool->lanes, g->lane);
+        fp_mount_queues_dead(&g->pool->lanes, g->lane);
     g->lane = NULL;
 }
 
@@ -108,7 +108,7 @@ static void bury(struct dying *g)
 static void on_dead(struct ev_loop *loop, ev_io *w, int events)
 {
     struct dying *g = w->data;
-    struct fp_helpers *h = g->pool;
+    struct fp_worker_pool *h = g->pool;
 
     (void)loop;
     (void)events;
@@ -119,15 +119,15 @@ static void on_dead(struct ev_loop *loop, ev_io *w, int events)
 /* Takes the socket of a helper that was killed over its job. */
 static void watch_dying(struct helper *p, struct job *j)
 {
-    struct fp_helpers *h = p->pool;
+    struct fp_worker_pool *h = p->pool;
     struct dying *g = calloc(1, sizeof(*g));
 
     if (g == NULL) {
-        fp_lanes_left(&h->lanes, &j->waiting);
+        fp_mount_queues_left(&h->lanes, &j->waiting);
         return;
     }
     g->pool = h;
-    g->lane = fp_lanes_dying(&h->lanes, &j->waiting);
+    g->lane = fp_mount_queues_dying(&h->lanes, &j->waiting);
     g->sock = p->sock;
     p->sock = -1;
     ev_io_init(&g->closed, on_dead, g->sock, EV_READ);
@@ -136,12 +136,12 @@ static void watch_dying(struct helper *p, struct job *j)
     LIST_INSERT_HEAD(&h->dying, g, link);
 }
 
-void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
+void fp_worker_pool_absolve(struct fp_worker_pool *h, uint32_t mount)
 {
     struct dying *g;
 
     LIST_FOREACH(g, &h->dying, link) {
-        if (g->lane != NULL && fp_lane_mount(g->lane) == mount)
+        if (g->lane != NULL && fp_mount_queue_mount(g->lane) == mount)
             discharge(g);
     }
     run_queue(h);
@@ -149,7 +149,7 @@ void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
 
 static void lose(struct helper *p, fp_status why)
 {
-    struct fp_helpers *h = p->pool;
+    struct fp_worker_pool *h = p->pool;
     struct job *j = p->job;
 
     ev_io_stop(h->loop, &p->readable);
@@ -181,7 +181,7 @@ static fp_status send_job(struct helper *p, const struct job *j)
 
 static void start(struct helper *p, struct job *j)
 {
-    struct fp_helpers *h = p->pool;
+    struct fp_worker_pool *h = p->pool;
 
     p->job = j;
     j->began_ms = fp_now_ms();
@@ -196,10 +196,10 @@ static void start(struct helper *p, struct job *j)
     h->counts.running--;
     h->counts.deaths++;
     lose(p, FP_FAILED);
-    fp_lanes_put_back(&h->lanes, &j->waiting);
+    fp_mount_queues_put_back(&h->lanes, &j->waiting);
 }
 
-static struct helper *idle_helper(struct fp_helpers *h)
+static struct helper *idle_helper(struct fp_worker_pool *h)
 {
     for (unsigned i = 0; i < h->settings.helpers; i++) {
         if (h->helpers[i].sock != -1 && h->helpers[i].job == NULL)
@@ -208,22 +208,22 @@ static struct helper *idle_helper(struct fp_helpers *h)
     return NULL;
 }
 
-bool fp_helpers_spare(const struct fp_helpers *h)
+bool fp_worker_pool_spare(const struct fp_worker_pool *h)
 {
     return h->lanes.waiting < SPARE_PER_HELPER * (size_t)h->counts.alive;
 }
 
-static void run_queue(struct fp_helpers *h)
+static void run_queue(struct fp_worker_pool *h)
 {
     struct fp_waiting *next;
     struct helper *p;
 
-    while ((p = idle_helper(h)) != NULL && (next = fp_lanes_take(&h->lanes)) != NULL)
+    while ((p = idle_helper(h)) != NULL && (next = fp_mount_queues_take(&h->lanes)) != NULL)
         start(p, (struct job *)next);
 }
 
 /* The answer to p's job.  FP_OK, or why this helper is of no more use. */
-static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_trail *trail)
+static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_walk_result *trail)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_frame f;
@@ -233,7 +233,7 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_tr
 
     if (st == FP_LOSTFD && p->job != NULL) {
         fp_answer_init(a, FP_BUSY);
-        fp_trail_init(trail);
+        fp_walk_result_init(trail);
         return FP_OK;
     }
     if (st != FP_OK)
@@ -251,9 +251,9 @@ static fp_status read_answer(struct helper *p, struct fp_answer *a, struct fp_tr
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct helper *p = w->data;
-    struct fp_helpers *h = p->pool;
+    struct fp_worker_pool *h = p->pool;
     static struct fp_answer a;
-    static struct fp_trail trail;
+    static struct fp_walk_result trail;
     fp_status st = read_answer(p, &a, &trail);
     struct job *j = p->job;
 
@@ -272,13 +272,13 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     ev_timer_stop(loop, &p->deadline);
     p->job = NULL;
     h->counts.running--;
-    fp_lanes_left(&h->lanes, &j->waiting);
+    fp_mount_queues_left(&h->lanes, &j->waiting);
     /* The helper goes on before the answer is passed out. */
     run_queue(h);
     finish(j, &a, &trail);
 }
 
-void fp_helpers_hear(struct fp_helpers *h)
+void fp_worker_pool_hear(struct fp_worker_pool *h)
 {
     for (unsigned i = 0; i < h->settings.helpers; i++) {
         if (h->helpers[i].sock != -1 && h->helpers[i].job != NULL)
@@ -303,7 +303,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     lose(p, FP_TIMEOUT);
 }
 
-static struct helper *vacant(struct fp_helpers *h)
+static struct helper *vacant(struct fp_worker_pool *h)
 {
     for (unsigned i = 0; i < h->settings.helpers; i++) {
         if (h->helpers[i].sock == -1)
@@ -312,7 +312,7 @@ static struct helper *vacant(struct fp_helpers *h)
     return NULL;
 }
 
-static void enlist(struct fp_helpers *h, pid_t pid, int sock)
+static void enlist(struct fp_worker_pool *h, pid_t pid, int sock)
 {
     struct helper *p = vacant(h);
 
@@ -330,7 +330,7 @@ static void enlist(struct fp_helpers *h, pid_t pid, int sock)
     run_queue(h);
 }
 
-static void lose_all(struct fp_helpers *h, fp_status why)
+static void lose_all(struct fp_worker_pool *h, fp_status why)
 {
     for (unsigned i = 0; i < h->settings.helpers; i++) {
         if (h->helpers[i].sock != -1)
@@ -338,7 +338,7 @@ static void lose_all(struct fp_helpers *h, fp_status why)
     }
 }
 
-static bool start_spawner(struct fp_helpers *h)
+static bool start_spawner(struct fp_worker_pool *h)
 {
     h->spawner.sock = fp_monitor_ask(h->settings.monitor, FP_MONITOR_SPAWNER);
     if (h->spawner.sock == -1)
@@ -349,7 +349,7 @@ static bool start_spawner(struct fp_helpers *h)
 }
 
 /* Without its parent every helper is dead as well. */
-static void restart_spawner(struct fp_helpers *h)
+static void restart_spawner(struct fp_worker_pool *h)
 {
     fp_log(FP_LOG_ERROR, 22, "the process that makes helpers is gone: starting another");
     ev_io_stop(h->loop, &h->born);
@@ -361,7 +361,7 @@ static void restart_spawner(struct fp_helpers *h)
 
 static void on_born(struct ev_loop *loop, ev_io *w, int events)
 {
-    struct fp_helpers *h = w->data;
+    struct fp_worker_pool *h = w->data;
     pid_t pid;
     int sock;
     fp_status st;
@@ -382,7 +382,7 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
 
 static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_helpers *h = w->data;
+    struct fp_worker_pool *h = w->data;
     unsigned n = h->missing;
 
     (void)events;
@@ -397,7 +397,7 @@ static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
         ask_for_one(h);
 }
 
-static void init_helper(struct fp_helpers *h, struct helper *p)
+static void init_helper(struct fp_worker_pool *h, struct helper *p)
 {
     p->pool = h;
     p->sock = -1;
@@ -407,17 +407,17 @@ static void init_helper(struct fp_helpers *h, struct helper *p)
     p->deadline.data = p;
 }
 
-struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
-                                     const struct fp_helpers_settings *settings)
+struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
+                                     const struct fp_worker_pool_settings *settings)
 {
     size_t n = settings->helpers;
-    struct fp_helpers *h = calloc(1, sizeof(*h) + n * sizeof(h->helpers[0]));
+    struct fp_worker_pool *h = calloc(1, sizeof(*h) + n * sizeof(h->helpers[0]));
 
     if (h == NULL)
         return NULL;
     h->loop = loop;
     h->settings = *settings;
-    fp_lanes_init(&h->lanes, settings->mount_helpers, settings->max_queue);
+    fp_mount_queues_init(&h->lanes, settings->mount_helpers, settings->max_queue);
     ev_init(&h->born, on_born);
     ev_init(&h->respawn, on_respawn);
     h->respawn.repeat = RESPAWN_SECONDS;
@@ -434,30 +434,30 @@ struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
     return h;
 }
 
-static void drop_helper(struct fp_helpers *h, struct helper *p)
+static void drop_helper(struct fp_worker_pool *h, struct helper *p)
 {
     ev_io_stop(h->loop, &p->readable);
     ev_timer_stop(h->loop, &p->deadline);
     fp_close(&p->sock);
     if (p->job != NULL)
-        fp_lanes_left(&h->lanes, &p->job->waiting);
+        fp_mount_queues_left(&h->lanes, &p->job->waiting);
     free(p->job);
 }
 
 /* While nobody is at work: then each lane has one that may begin. */
-static void drop_waiting(struct fp_helpers *h)
+static void drop_waiting(struct fp_worker_pool *h)
 {
     struct fp_waiting *w;
 
-    while ((w = fp_lanes_take(&h->lanes)) != NULL) {
-        fp_lanes_left(&h->lanes, w);
+    while ((w = fp_mount_queues_take(&h->lanes)) != NULL) {
+        fp_mount_queues_left(&h->lanes, w);
         free(w);
     }
 }
 
-void fp_helpers_destroy(struct fp_helpers **hp)
+void fp_worker_pool_destroy(struct fp_worker_pool **hp)
 {
-    struct fp_helpers *h = *hp;
+    struct fp_worker_pool *h = *hp;
     struct dying *g;
 
     if (h == NULL)
@@ -474,14 +474,14 @@ void fp_helpers_destroy(struct fp_helpers **hp)
     *hp = NULL;
 }
 
-void fp_helpers_set(struct fp_helpers *h, const struct fp_helpers_settings *settings)
+void fp_worker_pool_set(struct fp_worker_pool *h, const struct fp_worker_pool_settings *settings)
 {
     h->settings.timeout_ms = settings->timeout_ms;
-    fp_lanes_set(&h->lanes, settings->mount_helpers, settings->max_queue);
+    fp_mount_queues_set(&h->lanes, settings->mount_helpers, settings->max_queue);
     run_queue(h);
 }
 
-static struct job *create_job(const struct fp_task *t, int base, fp_helper_done *done, void *ctx)
+static struct job *create_job(const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
 {
     struct job *j = calloc(1, sizeof(*j));
 
@@ -495,7 +495,7 @@ static struct job *create_job(const struct fp_task *t, int base, fp_helper_done 
 }
 
 /* The job is in its lane, or could not be put there. */
-static fp_status run_or_refuse(struct fp_helpers *h, struct job *j, fp_status st)
+static fp_status run_or_refuse(struct fp_worker_pool *h, struct job *j, fp_status st)
 {
     if (st == FP_OK) {
         run_queue(h);
@@ -507,54 +507,54 @@ static fp_status run_or_refuse(struct fp_helpers *h, struct job *j, fp_status st
     return st;
 }
 
-fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                            int base, fp_helper_done *done, void *ctx)
+fp_status fp_worker_pool_submit(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_worker_done *done, void *ctx)
 {
     struct job *j = create_job(t, base, done, ctx);
 
     if (j == NULL)
         return FP_NOMEM;
-    return run_or_refuse(h, j, fp_lanes_put(&h->lanes, mount, &j->waiting));
+    return run_or_refuse(h, j, fp_mount_queues_put(&h->lanes, mount, &j->waiting));
 }
 
-fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                           fp_helper_done *done, void *ctx)
+fp_status fp_worker_pool_probe(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                           fp_worker_done *done, void *ctx)
 {
     struct job *j = create_job(t, -1, done, ctx);
 
     if (j == NULL)
         return FP_NOMEM;
-    return run_or_refuse(h, j, fp_lanes_put_probe(&h->lanes, mount, &j->waiting));
+    return run_or_refuse(h, j, fp_mount_queues_put_probe(&h->lanes, mount, &j->waiting));
 }
 
-void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
+void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status why)
 {
     struct fp_waiting *w;
 
-    while ((w = fp_lanes_cancel(&h->lanes, mount)) != NULL)
+    while ((w = fp_mount_queues_cancel(&h->lanes, mount)) != NULL)
         fail((struct job *)w, why);
 }
 
-struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
+struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mount)
 {
-    struct fp_helpers_at at = { .waiting = fp_lanes_waiting(&h->lanes, mount) };
+    struct fp_mount_usage at = { .waiting = fp_mount_queues_waiting(&h->lanes, mount) };
     const struct dying *g;
 
     for (unsigned i = 0; i < h->settings.helpers; i++) {
         const struct job *j = h->helpers[i].job;
 
-        if (j != NULL && fp_lane_mount(j->waiting.lane) == mount
+        if (j != NULL && fp_mount_queue_mount(j->waiting.lane) == mount
             && (at.oldest_ms == 0 || j->began_ms < at.oldest_ms))
             at.oldest_ms = j->began_ms;
     }
     LIST_FOREACH(g, &h->dying, link)
-        at.hung += g->lane != NULL && fp_lane_mount(g->lane) == mount;
+        at.hung += g->lane != NULL && fp_mount_queue_mount(g->lane) == mount;
     return at;
 }
 
-struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h)
+struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *h)
 {
-    struct fp_helpers_counts counts = h->counts;
+    struct fp_worker_pool_counts counts = h->counts;
 
     counts.queued = h->lanes.waiting;
     return counts;

@@ -5,11 +5,11 @@
  * replaced.  All functions run on the loop.
  *
  * How many may be at one mounted file system, and how many walks of it may wait,
- * is limited (lanes.h).  Mounts are numbered as by statx(2); 0, unknown, is
+ * is limited (mount_queues.h).  Mounts are numbered as by statx(2); 0, unknown, is
  * one, too.
  */
-#ifndef FP_HELPER_H
-#define FP_HELPER_H
+#ifndef FP_WORKER_POOL_H
+#define FP_WORKER_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,12 +19,12 @@
 
 struct ev_loop;
 struct fp_answer;
-struct fp_helpers;
+struct fp_worker_pool;
 struct fp_monitor;
 struct fp_task;
-struct fp_trail;
+struct fp_walk_result;
 
-struct fp_helpers_settings {
+struct fp_worker_pool_settings {
     unsigned helpers;
     uint32_t timeout_ms;        /* for one walk, then its helper is killed */
     size_t max_queue;           /* walks waiting for a helper; half of them at one mount */
@@ -32,7 +32,7 @@ struct fp_helpers_settings {
     const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
 };
 
-struct fp_helpers_counts {
+struct fp_worker_pool_counts {
     uint64_t walks, timeouts, deaths, refused;
     unsigned alive, running;
     size_t queued;
@@ -44,53 +44,53 @@ struct fp_helpers_counts {
  * afterwards.  trail: NULL where there is no answer.  began_ms is when the walk
  * began (clock.h).
  */
-typedef void fp_helper_done(void *ctx, struct fp_answer *a, const struct fp_trail *trail,
+typedef void fp_worker_done(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
                             uint64_t began_ms);
 
 /* Has a spawner started and asks it for the helpers.  NULL with errno. */
-struct fp_helpers *fp_helpers_create(struct ev_loop *loop,
-                                     const struct fp_helpers_settings *settings);
+struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
+                                     const struct fp_worker_pool_settings *settings);
 /* Ends all helpers; walks under way are not called back. */
-void fp_helpers_destroy(struct fp_helpers **h);
+void fp_worker_pool_destroy(struct fp_worker_pool **h);
 
 /* New settings hold at once, but for the number of helpers and the monitor. */
-void fp_helpers_set(struct fp_helpers *h, const struct fp_helpers_settings *settings);
+void fp_worker_pool_set(struct fp_worker_pool *h, const struct fp_worker_pool_settings *settings);
 
 /*
  * FP_OK: done will be called, later; until then *t and what it points to, and
  * base, must stay.  base: as in resolve.h.  mount: where most of the walk is
  * expected to be.  FP_BUSY or FP_NOMEM: it will not.
  */
-fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                            int base, fp_helper_done *done, void *ctx);
+fp_status fp_worker_pool_submit(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_worker_done *done, void *ctx);
 
 /* The same of a walk from "/" that goes before what waits for the mount, and is
  * never FP_BUSY. */
-fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                           fp_helper_done *done, void *ctx);
+fp_status fp_worker_pool_probe(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                           fp_worker_done *done, void *ctx);
 
 /* Ends the walks that wait for the mount, now: they have no answer but why. */
-void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why);
+void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status why);
 
 /* The walks of a mount. */
-struct fp_helpers_at {
+struct fp_mount_usage {
     uint64_t oldest_ms;         /* when the oldest one under way began; 0: none is */
     size_t waiting;             /* for a helper */
     unsigned hung;              /* helpers that were killed there and are not dead yet */
 };
-struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount);
+struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mount);
 
 /* Helpers that were killed at the mount and hang in the kernel count against its
  * limit no more: it answers again, or is gone. */
-void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount);
+void fp_worker_pool_absolve(struct fp_worker_pool *h, uint32_t mount);
 
 /* Is so little queued that what nobody waits for may be submitted, too? */
-bool fp_helpers_spare(const struct fp_helpers *h);
+bool fp_worker_pool_spare(const struct fp_worker_pool *h);
 
 /* Takes the answers that are there already, before it is asked who is late: after a pause of the
  * whole daemon timers are first. */
-void fp_helpers_hear(struct fp_helpers *h);
+void fp_worker_pool_hear(struct fp_worker_pool *h);
 
-struct fp_helpers_counts fp_helpers_counts(const struct fp_helpers *h);
+struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *h);
 
 #endif

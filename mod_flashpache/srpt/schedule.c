@@ -16,8 +16,8 @@
 #include <util_filter.h>
 
 #include "mod_flashpache.h"
-#include "srpt/schedule_class.h"
 #include "settings.h"
+#include "srpt/schedule_class.h"
 
 APLOG_USE_MODULE(flashpache);
 

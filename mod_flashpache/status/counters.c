@@ -206,7 +206,7 @@ void fp_counters_begin_child(void)
         if (!atomic_compare_exchange_strong(&children[i].pid, &owner, getpid()))
             continue;
         mine = &children[i];
-        fp_counters_hold(&(struct fp_held){ 0, 0, 0 });
+        fp_counters_set_usage(&(struct fp_usage){ 0, 0, 0 });
         return;
     }
 }
@@ -225,7 +225,7 @@ static void tell(atomic_uint *place, unsigned now)
         atomic_store_explicit(place, now, memory_order_relaxed);
 }
 
-void fp_counters_hold(const struct fp_held *now)
+void fp_counters_set_usage(const struct fp_usage *now)
 {
     if (mine == NULL)
         return;
@@ -235,7 +235,7 @@ void fp_counters_hold(const struct fp_held *now)
         atomic_store_explicit(&mine->mapped, now->mapped, memory_order_relaxed);
 }
 
-unsigned fp_counters_held(struct fp_held *sum)
+unsigned fp_counters_usage(struct fp_usage *sum)
 {
     unsigned n = 0;
 

@@ -38,7 +38,7 @@ struct fp_outcome {
 extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
 
 /* What a child holds. */
-struct fp_held {
+struct fp_usage {
     unsigned leases, descriptors;
     apr_uint64_t mapped;             /* bytes */
 };
@@ -67,11 +67,11 @@ void fp_counters_end_child(void);
 /* host: its place among the names. */
 void fp_count(unsigned host, enum fp_count what);
 
-void fp_counters_hold(const struct fp_held *now);
+void fp_counters_set_usage(const struct fp_usage *now);
 
 apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what);
 
 /* Of all children that live; returns how many they are. */
-unsigned fp_counters_held(struct fp_held *sum);
+unsigned fp_counters_usage(struct fp_usage *sum);
 
 #endif

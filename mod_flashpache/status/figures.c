@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "common/client.h"
+#include "common/wire.h"
 #include "mod_flashpache.h"
 #include "settings.h"
-#include "common/wire.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -52,7 +52,7 @@ static struct fp_counters *kept_counters(apr_pool_t *p)
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
 }
 
-void fp_figures_init(apr_pool_t *pconf, server_rec *s)
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s)
 {
     int children = 1;
     apr_status_t rv;
@@ -69,14 +69,14 @@ void fp_figures_init(apr_pool_t *pconf, server_rec *s)
                      "counted for the status page");
 }
 
-void fp_figures_count(request_rec *r, struct fp_figures *f)
+void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
 {
     apr_array_header_t *hosts = apr_array_make(r->pool, names->nelts,
-                                               sizeof(struct fp_figures_host));
+                                               sizeof(struct fp_snapshot_host));
 
     memset(f, 0, sizeof(*f));
     for (int i = 0; i < names->nelts; i++) {
-        struct fp_figures_host *h = apr_array_push(hosts);
+        struct fp_snapshot_host *h = apr_array_push(hosts);
 
         h->name = APR_ARRAY_IDX(names, i, const char *);
         for (unsigned what = 0; what < FP_COUNTS; what++) {
@@ -86,10 +86,10 @@ void fp_figures_count(request_rec *r, struct fp_figures *f)
     }
     f->hosts = hosts;
     f->total.name = "all";
-    f->children = fp_counters_held(&f->held);
+    f->children = fp_counters_usage(&f->held);
 }
 
-apr_uint64_t fp_figures_sum(const struct fp_figures_host *h, enum fp_count from,
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
                             enum fp_count to)
 {
     apr_uint64_t sum = 0;
@@ -116,7 +116,7 @@ static void take_line(apr_pool_t *p, const char *line, apr_array_header_t *figur
     f->value = strtoull(value, NULL, 10);
 }
 
-static void take_text(apr_pool_t *p, const struct fp_done *done, apr_array_header_t *figures)
+static void take_text(apr_pool_t *p, const struct fp_reply *done, apr_array_header_t *figures)
 {
     char *rest = apr_pstrmemdup(p, done->text, done->text_len), *line;
 
@@ -128,7 +128,7 @@ static fp_status ask(struct fp_client *client, apr_pool_t *p, apr_array_header_t
 {
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS };
     uint8_t *room = apr_palloc(p, FP_MAX_FRAME);
-    struct fp_done done;
+    struct fp_reply done;
     fp_status st;
 
     for (int i = 0; i < MOST_PARTS && (i == 0 || question.from != 0); i++) {
@@ -144,7 +144,7 @@ static fp_status ask(struct fp_client *client, apr_pool_t *p, apr_array_header_t
 }
 
 /* With a connection of its own: requests wait longer, and their pauses are not ours. */
-void fp_figures_ask(request_rec *r, struct fp_figures *f)
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f)
 {
     struct fp_client *client;
 

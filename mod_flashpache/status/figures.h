@@ -8,10 +8,10 @@
 
 #include <httpd.h>
 
-#include "status/counters.h"
 #include "common/errors.h"
+#include "status/counters.h"
 
-struct fp_figures_host {
+struct fp_snapshot_host {
     const char *name;
     apr_uint64_t counts[FP_COUNTS];
 };
@@ -22,10 +22,10 @@ struct fp_figure {
     apr_uint64_t value;
 };
 
-struct fp_figures {
-    const apr_array_header_t *hosts; /* of struct fp_figures_host */
-    struct fp_figures_host total;
-    struct fp_held held;
+struct fp_snapshot {
+    const apr_array_header_t *hosts; /* of struct fp_snapshot_host */
+    struct fp_snapshot_host total;
+    struct fp_usage held;
     unsigned children;
     const char *socket;
     fp_status daemon;                /* FP_OK, or why it told nothing */
@@ -34,16 +34,16 @@ struct fp_figures {
 
 /* post_config, once settings are finished: gives each server that has something to count its
  * place among the counters, and makes these. */
-void fp_figures_init(apr_pool_t *pconf, server_rec *s);
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s);
 
 /* The module's; the daemon is not asked. */
-void fp_figures_count(request_rec *r, struct fp_figures *f);
+void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 
 /* The daemon's; waits for it a second at most. */
-void fp_figures_ask(request_rec *r, struct fp_figures *f);
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f);
 
 /* From one outcome to another, both counted. */
-apr_uint64_t fp_figures_sum(const struct fp_figures_host *h, enum fp_count from,
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
                             enum fp_count to);
 
 #endif

@@ -14,7 +14,7 @@
 #define USUAL_REFRESH 10         /* seconds */
 #define MOST_REFRESH  86400
 
-const char *fp_status_daemon_problem(const struct fp_figures *f)
+const char *fp_status_daemon_problem(const struct fp_snapshot *f)
 {
     switch (f->daemon) {
     case FP_CLOSED: return "nobody listens at its socket";
@@ -54,9 +54,9 @@ static void set_refresh(request_rec *r)
 
 int fp_status_respond(request_rec *r)
 {
-    void (*write)(request_rec *, const struct fp_figures *) = fp_status_page;
+    void (*write)(request_rec *, const struct fp_snapshot *) = fp_status_page;
     const char *type = "text/html; charset=utf-8";
-    struct fp_figures f;
+    struct fp_snapshot f;
 
     if (r->handler == NULL || strcmp(r->handler, HANDLER) != 0)
         return DECLINED;
@@ -75,8 +75,8 @@ int fp_status_respond(request_rec *r)
     set_refresh(r);
     if (r->header_only)
         return OK;
-    fp_figures_count(r, &f);
-    fp_figures_ask(r, &f);
+    fp_snapshot_count(r, &f);
+    fp_snapshot_ask(r, &f);
     write(r, &f);
     return OK;
 }
@@ -85,10 +85,10 @@ int fp_status_respond(request_rec *r)
 
 int fp_status_section(request_rec *r, int flags)
 {
-    const struct fp_figures_host *t;
-    struct fp_figures f;
+    const struct fp_snapshot_host *t;
+    struct fp_snapshot f;
 
-    fp_figures_count(r, &f);
+    fp_snapshot_count(r, &f);
     if (flags & AP_STATUS_SHORT) {
         fp_status_total_lines(r, &f);
         return OK;
@@ -99,8 +99,8 @@ int fp_status_section(request_rec *r, int flags)
                APR_UINT64_T_FMT ", bypass: %" APR_UINT64_T_FMT ", fallback: %" APR_UINT64_T_FMT
                "</dt>\n",
                t->counts[FP_COUNT_LEASE], t->counts[FP_COUNT_HIT], t->counts[FP_COUNT_MISS],
-               t->counts[FP_COUNT_STALE], fp_figures_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
-               fp_figures_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
+               t->counts[FP_COUNT_STALE], fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
+               fp_snapshot_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
     ap_rprintf(r, "<dt>Held: %u leases, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
                "%u children</dt>\n</dl>\n", f.held.leases, f.held.descriptors, f.held.mapped,
                f.children);

@@ -8,7 +8,7 @@
 
 #include <httpd.h>
 
-struct fp_figures;
+struct fp_snapshot;
 
 /* The handler "flashpache-status". */
 int fp_status_respond(request_rec *r);
@@ -18,14 +18,14 @@ int fp_status_section(request_rec *r, int flags);
 
 /* ---- the forms ---- */
 
-void fp_status_page(request_rec *r, const struct fp_figures *f);
-void fp_status_lines(request_rec *r, const struct fp_figures *f);
-void fp_status_metrics(request_rec *r, const struct fp_figures *f);
+void fp_status_page(request_rec *r, const struct fp_snapshot *f);
+void fp_status_lines(request_rec *r, const struct fp_snapshot *f);
+void fp_status_metrics(request_rec *r, const struct fp_snapshot *f);
 
 /* Part of fp_status_lines(): what the module has counted in all. */
-void fp_status_total_lines(request_rec *r, const struct fp_figures *f);
+void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f);
 
 /* Why the daemon told nothing, for people. */
-const char *fp_status_daemon_problem(const struct fp_figures *f);
+const char *fp_status_daemon_problem(const struct fp_snapshot *f);
 
 #endif

@@ -82,9 +82,9 @@ static void number_card(request_rec *r, const char *what, apr_uint64_t n)
     card(r, what, number(r->pool, n));
 }
 
-static void write_head(request_rec *r, const struct fp_figures *f)
+static void write_head(request_rec *r, const struct fp_snapshot *f)
 {
-    apr_uint64_t all = fp_figures_sum(&f->total, 0, FP_OUTCOMES - 1);
+    apr_uint64_t all = fp_snapshot_sum(&f->total, 0, FP_OUTCOMES - 1);
     char now[APR_RFC822_DATE_LEN];
 
     apr_rfc822_date(now, apr_time_now());
@@ -96,7 +96,7 @@ static void write_head(request_rec *r, const struct fp_figures *f)
                   " does not answer: ", fp_status_daemon_problem(f), ".</p>\n", NULL);
     ap_rputs("<dl>\n", r);
     number_card(r, "requests", all);
-    card(r, "from memory", share(r->pool, fp_figures_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),
+    card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),
                                  all));
     number_card(r, "leases held", f->held.leases);
     number_card(r, "descriptors held", f->held.descriptors);
@@ -110,24 +110,24 @@ static void cell(request_rec *r, const char *what, apr_uint64_t n)
     ap_rvputs(r, "<td data-is=\"", what, "\">", number(r->pool, n), "</td>", NULL);
 }
 
-static void write_host(request_rec *r, const struct fp_figures_host *h, const char *row)
+static void write_host(request_rec *r, const struct fp_snapshot_host *h, const char *row)
 {
     ap_rvputs(r, row, "<td>", ap_escape_html(r->pool, h->name), "</td>", NULL);
     for (unsigned i = FP_COUNT_LEASE; i <= FP_COUNT_STALE; i++)
         cell(r, fp_outcomes[i].word, h->counts[i]);
-    cell(r, "bypass", fp_figures_sum(h, FP_COUNT_NOFILE, FP_COUNT_DEEP));
-    cell(r, "fallback", fp_figures_sum(h, FP_COUNT_NOBODY, FP_COUNT_ERROR));
+    cell(r, "bypass", fp_snapshot_sum(h, FP_COUNT_NOFILE, FP_COUNT_DEEP));
+    cell(r, "fallback", fp_snapshot_sum(h, FP_COUNT_NOBODY, FP_COUNT_ERROR));
     cell(r, "absent", h->counts[FP_COUNT_ABSENT]);
     ap_rputs("</tr>\n", r);
 }
 
-static void write_hosts(request_rec *r, const struct fp_figures *f)
+static void write_hosts(request_rec *r, const struct fp_snapshot *f)
 {
     ap_rputs("<h2>Requests</h2>\n<div><table class=\"hosts\">\n<tr><th>virtual host</th>"
              "<th>lease</th><th>hit</th><th>miss</th><th>stale</th><th>bypass</th><th>fallback</th>"
              "<th>absent</th></tr>\n", r);
     for (int i = 0; i < f->hosts->nelts; i++)
-        write_host(r, &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host), "<tr>");
+        write_host(r, &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host), "<tr>");
     if (f->hosts->nelts > 1)
         write_host(r, &f->total, "<tr class=\"all\">");
     ap_rputs("</table></div>\n", r);
@@ -135,9 +135,9 @@ static void write_hosts(request_rec *r, const struct fp_figures *f)
         ap_rputs("<p>FlashpacheEngine is off everywhere.</p>\n", r);
 }
 
-static void write_reasons(request_rec *r, const struct fp_figures_host *t)
+static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
 {
-    if (fp_figures_sum(t, FP_COUNT_NOFILE, FP_COUNT_ERROR) == 0)
+    if (fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_ERROR) == 0)
         return;
     ap_rputs("<h2>Why without an answer</h2>\n<div><table class=\"reasons\">\n"
              "<tr><th>reason</th><th>requests</th></tr>\n", r);
@@ -151,7 +151,7 @@ static void write_reasons(request_rec *r, const struct fp_figures_host *t)
     ap_rputs("</table></div>\n", r);
 }
 
-static void write_shadow(request_rec *r, const struct fp_figures_host *t)
+static void write_shadow(request_rec *r, const struct fp_snapshot_host *t)
 {
     if (t->counts[FP_COUNT_COMPARED] == 0)
         return;
@@ -161,7 +161,7 @@ static void write_shadow(request_rec *r, const struct fp_figures_host *t)
     ap_rputs("</dl>\n", r);
 }
 
-static void write_daemon(request_rec *r, const struct fp_figures *f)
+static void write_daemon(request_rec *r, const struct fp_snapshot *f)
 {
     if (f->daemon != FP_OK)
         return;
@@ -178,7 +178,7 @@ static void write_daemon(request_rec *r, const struct fp_figures *f)
     ap_rputs("</dl>\n", r);
 }
 
-void fp_status_page(request_rec *r, const struct fp_figures *f)
+void fp_status_page(request_rec *r, const struct fp_snapshot *f)
 {
     write_head(r, f);
     write_hosts(r, f);

@@ -41,7 +41,7 @@ static const char *one_word(apr_pool_t *p, const char *name)
     return made;
 }
 
-static void write_counts(request_rec *r, const struct fp_figures_host *h, const char *of)
+static void write_counts(request_rec *r, const struct fp_snapshot_host *h, const char *of)
 {
     for (unsigned i = 0; i < FP_OUTCOMES; i++) {
         const struct fp_outcome *o = &fp_outcomes[i];
@@ -54,7 +54,7 @@ static void write_counts(request_rec *r, const struct fp_figures_host *h, const 
     ap_rprintf(r, "FlashpacheShadowDifferent%s: " U64 "\n", of, h->counts[FP_COUNT_DIFFERENT]);
 }
 
-void fp_status_total_lines(request_rec *r, const struct fp_figures *f)
+void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
 {
     write_counts(r, &f->total, "");
     ap_rprintf(r, "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
@@ -62,11 +62,11 @@ void fp_status_total_lines(request_rec *r, const struct fp_figures *f)
                f->held.descriptors, f->held.mapped, f->children);
 }
 
-void fp_status_lines(request_rec *r, const struct fp_figures *f)
+void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
 {
     fp_status_total_lines(r, f);
     for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
         write_counts(r, h, apr_pstrcat(r->pool, "[", one_word(r->pool, h->name), "]", NULL));
     }
@@ -101,11 +101,11 @@ static void begin(request_rec *r, const char *name, const char *type, const char
     ap_rprintf(r, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void write_outcomes(request_rec *r, const struct fp_figures *f)
+static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
 {
     begin(r, "flashpache_requests_total", "counter", "Requests by what became of them.");
     for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
         const char *name = label(r->pool, h->name);
 
         for (unsigned n = 0; n < FP_OUTCOMES; n++)
@@ -115,12 +115,12 @@ static void write_outcomes(request_rec *r, const struct fp_figures *f)
     }
 }
 
-static void write_count(request_rec *r, const struct fp_figures *f, enum fp_count what,
+static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_count what,
                         const char *name, const char *help)
 {
     begin(r, name, "counter", help);
     for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_figures_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_figures_host);
+        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
         ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name),
                    h->counts[what]);
@@ -134,7 +134,7 @@ static void write_gauge(request_rec *r, const char *name, apr_uint64_t value, co
 }
 
 /* The daemon does not say which of its numbers only grow. */
-static void write_daemon(request_rec *r, const struct fp_figures *f)
+static void write_daemon(request_rec *r, const struct fp_snapshot *f)
 {
     write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
     for (int i = 0; i < f->from_daemon->nelts; i++) {
@@ -145,7 +145,7 @@ static void write_daemon(request_rec *r, const struct fp_figures *f)
     }
 }
 
-void fp_status_metrics(request_rec *r, const struct fp_figures *f)
+void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
 {
     write_outcomes(r, f);
     write_count(r, f, FP_COUNT_ABSENT, "flashpache_absent_total",

@@ -8,14 +8,14 @@
 
 #include <fcntl.h>
 
-#include "fuzz.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "fuzz.h"
 
 enum { GREETS = 1, CONTROLS = 2 };              /* bits of the first byte */
 enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 };  /* of a packet's: how many, which */
 
-static struct fp_slots *slots;
+static struct fp_lease_table *slots;
 static int kinds[4];              /* the table's two, sealed content, a pipe's end */
 static struct fp_reader script;
 static bool greets;
@@ -32,7 +32,7 @@ static void greet(void)
     fp_welcome_encode(&w, FP_WIRE_VERSION);
     fuzz_send(peer, room, w.len, &kinds[0], 1);
     fp_writer_init(&w, room, sizeof(room));
-    fp_marks_encode(&w);
+    fp_referenced_encode(&w);
     fuzz_send(peer, room, w.len, &kinds[1], 1);
 }
 
@@ -65,10 +65,10 @@ static void prepare(void)
 {
     int pipe_ends[2];
 
-    slots = fp_slots_create(8);
+    slots = fp_lease_table_create(8);
     FUZZ_MUST(slots != NULL);
-    kinds[0] = fp_slots_generations_fd(slots);
-    kinds[1] = fp_slots_marks_fd(slots);
+    kinds[0] = fp_lease_table_generations_fd(slots);
+    kinds[1] = fp_lease_table_referenced_fd(slots);
     kinds[2] = fuzz_file("content", 7);
     FUZZ_MUST(fcntl(kinds[2], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0);
     FUZZ_MUST(pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0);
@@ -79,26 +79,26 @@ static void look(struct fp_client *client)
 {
     static struct fp_answer a;
     const struct fp_names names = { .n = 1, .list = { { ".htaccess", 9 } } };
-    struct fp_slots_view *view = NULL;
+    struct fp_lease_view *view = NULL;
     char c;
 
     if (fp_client_lookup(client, "/srv/file", 9, &names, &a, &view) == FP_OK) {
         FUZZ_MUST(a.status == FP_OK || (a.n_steps == 0 && a.fd == -1));
         FUZZ_MUST(a.fd == -1 || pread(a.fd, &c, 1, 0) == 1);
         for (unsigned i = 0; i < a.n_steps && view != NULL; i++)
-            fp_slots_view_holds(view, a.steps[i].slot, a.steps[i].generation, 1);
+            fp_lease_view_is_valid(view, a.steps[i].slot, a.steps[i].generation, 1);
         fp_close(&a.fd);
     } else {
         FUZZ_MUST(a.fd == -1 && view == NULL);
     }
-    fp_slots_view_release(&view);
+    fp_lease_view_release(&view);
 }
 
 static void control(struct fp_client *client)
 {
     static uint8_t room[FP_MAX_FRAME];
     const struct fp_control q = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS };
-    struct fp_done done;
+    struct fp_reply done;
 
     if (fp_client_control(client, &q, &done, room) == FP_OK)
         FUZZ_MUST(done.text_len == 0 || done.text[done.text_len - 1] == '\n');

@@ -3,9 +3,9 @@
 #include "config.h"
 #include "conf/conf.h"
 
+#include "changes/mounts.h"
 #include "fleet/fleet.h"
 #include "fuzz.h"
-#include "changes/mounts.h"
 
 static void check_roots(const char *const *roots)
 {

@@ -8,10 +8,10 @@
 
 #include <ev.h>
 
-#include "fuzz.h"
-#include "common/log.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "common/log.h"
+#include "fuzz.h"
 
 enum { DESCRIPTORS = 3, READS = 4, WAITS = 8, SILENT = 16 };   /* bits of a piece's first byte */
 
@@ -32,7 +32,7 @@ static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp
     struct fp_reader body = f->body;
     struct fp_lookup l;
     struct fp_control q;
-    const struct fp_done done = { .status = FP_OK, .text = lines, .text_len = sizeof(lines) };
+    const struct fp_reply done = { .status = FP_OK, .text = lines, .text_len = sizeof(lines) };
 
     FUZZ_MUST(c == conn && ctx == &conn);
     if (f->type == FP_FRAME_LOOKUP && fp_lookup_decode(&body, &l) == FP_OK) {
@@ -42,7 +42,7 @@ static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp
     }
     if (f->type != FP_FRAME_CONTROL || fp_control_decode(&body, &q) != FP_OK)
         return FP_PROTOCOL;
-    fp_connection_done(conn, f->id, &done);
+    fp_connection_reply(conn, f->id, &done);
     return FP_OK;
 }
 
@@ -69,14 +69,14 @@ static void take(struct ev_loop *loop, const struct fuzz_piece *p, int peer)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
-    static struct fp_slots *slots;
+    static struct fp_lease_table *slots;
     static struct ev_loop *loop;
     struct fuzz_piece p;
     struct fp_reader r;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
-        slots = fp_slots_create(8);
+        slots = fp_lease_table_create(8);
         loop = ev_loop_new(EVFLAG_AUTO);
         memset(lines, '\n', sizeof(lines));
         fp_log_set_level(FP_LOG_ERROR);

@@ -5,9 +5,9 @@
 
 #include <ev.h>
 
+#include "common/log.h"
 #include "fleet/fleet_message.h"
 #include "fuzz.h"
-#include "common/log.h"
 #include "privsep/monitor.h"
 
 enum { LINKS = 2, TURNS = 3 };

@@ -19,14 +19,14 @@ static void welcome(struct fp_reader body, struct fp_writer *w)
 static void done(struct fp_reader body, struct fp_writer *w)
 {
     const uint8_t *begin = body.pos;
-    struct fp_done d;
+    struct fp_reply d;
 
-    if (fp_done_decode(&body, &d) != FP_OK)
+    if (fp_reply_decode(&body, &d) != FP_OK)
         return;
     FUZZ_MUST(d.text_len == 0 || d.text[d.text_len - 1] == '\n');
     FUZZ_MUST(memchr(d.text, '\0', d.text_len) == NULL);
     FUZZ_MUST(d.status == FP_OK || (fp_status_is_reason(d.status) && d.text_len == 0));
-    FUZZ_MUST(fp_done_encode(w, 1, &d) == FP_OK);
+    FUZZ_MUST(fp_reply_encode(w, 1, &d) == FP_OK);
     fuzz_must_be_body(w, begin, (size_t)(body.end - begin));
 }
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fp_writer_init(&w, room, sizeof(room));
     switch (f.type) {
     case FP_FRAME_WELCOME: welcome(f.body, &w); break;
-    case FP_FRAME_DONE: done(f.body, &w); break;
+    case FP_FRAME_REPLY: done(f.body, &w); break;
     case FP_FRAME_ERROR: error(f.body); break;
     default: break;
     }

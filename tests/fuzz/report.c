@@ -6,10 +6,10 @@
 #include "common/client.h"
 #include "fuzz.h"
 
-static struct fp_done said;
+static struct fp_reply said;
 
 fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
-                            struct fp_done *done, uint8_t *room)
+                            struct fp_reply *done, uint8_t *room)
 {
     (void)client;
     (void)room;
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > FP_MAX_REPORT || (size > 0 && (data[size - 1] != '\n'
                                               || memchr(data, '\0', size) != NULL)))
         return 0;
-    said = (struct fp_done){ .status = FP_OK, .text = (const char *)data, .text_len = size };
+    said = (struct fp_reply){ .status = FP_OK, .text = (const char *)data, .text_len = size };
     text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
     FUZZ_MUST(text != NULL && strlen(text) == 2 * size);
     ctl_value(text, "hits");

@@ -21,14 +21,14 @@ static void read_task(struct fp_reader *r, struct fp_task *t, int *fd_r)
     *fd_r = fp_get_u8(r) % 2 == 0 ? -1 : SOME_FD;
 }
 
-static void check_trail(const struct fp_trail *t, unsigned n_steps)
+static void check_trail(const struct fp_walk_result *t, unsigned n_steps)
 {
-    FUZZ_MUST(t->n_vias <= FP_MAX_VIAS && t->names_len <= sizeof(t->names));
+    FUZZ_MUST(t->n_traversed <= FP_MAX_TRAVERSED && t->names_len <= sizeof(t->names));
     FUZZ_MUST(t->effort.call < FP_CALLS && fp_call_text(t->effort.call) != NULL);
     for (unsigned i = 0; i < n_steps; i++)
-        FUZZ_MUST(t->origins[i].watch.len <= FP_MAX_WATCH_KEY);
-    for (unsigned i = 0; i < t->n_vias; i++) {
-        const struct fp_via *v = &t->vias[i];
+        FUZZ_MUST(t->step_watches[i].watch.len <= FP_MAX_WATCH_KEY);
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
 
         FUZZ_MUST(v->step < n_steps && v->watch.len <= FP_MAX_WATCH_KEY);
         FUZZ_MUST((size_t)v->at + v->len <= t->names_len);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t first[FP_MAX_FRAME], second[FP_MAX_FRAME];
     static struct fp_answer a;
-    static struct fp_trail trail;
+    static struct fp_walk_result trail;
     struct fp_writer w, again;
     struct fp_reader r;
     struct fp_task t;

@@ -13,21 +13,21 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static void use(const struct fp_slots_view *v, uint32_t slot, uint32_t generation)
+static void use(const struct fp_lease_view *v, uint32_t slot, uint32_t generation)
 {
-    (void)fp_slots_view_lives(v, 1, 1);
-    if (fp_slots_view_fresh(v, 1))
-        fp_slots_view_holds(v, slot, generation, 1);
+    (void)fp_lease_view_is_alive(v, 1, 1);
+    if (fp_lease_view_is_current(v, 1))
+        fp_lease_view_is_valid(v, slot, generation, 1);
     for (uint32_t i = 0; i < UINT8_MAX; i++)
-        FUZZ_MUST(!fp_slots_view_holds(v, i, UINT32_MAX, 1));
-    fp_slots_view_mark(v, slot);
-    fp_slots_view_mark(v, UINT32_MAX);
+        FUZZ_MUST(!fp_lease_view_is_valid(v, i, UINT32_MAX, 1));
+    fp_lease_view_reference(v, slot);
+    fp_lease_view_reference(v, UINT32_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const int fds_at_rest = fuzz_free_fd();
-    struct fp_slots_view *v;
+    struct fp_lease_view *v;
     struct fp_reader r;
     uint32_t slot, generation;
     uint8_t seals[2];
@@ -45,14 +45,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(ftruncate(marks, n) == 0);
     fcntl(generations, F_ADD_SEALS, seals[0] & SEALS);
     fcntl(marks, F_ADD_SEALS, seals[1] & SEALS);
-    v = fp_slots_view_create(generations, marks);
+    v = fp_lease_view_create(generations, marks);
     if (v != NULL) {
         FUZZ_MUST((seals[0] & F_SEAL_SHRINK) != 0 && (seals[1] & F_SEAL_SHRINK) != 0);
-        FUZZ_MUST(fp_slots_view_is(v, generations) && !fp_slots_view_is(v, marks));
+        FUZZ_MUST(fp_lease_view_is_of(v, generations) && !fp_lease_view_is_of(v, marks));
         fp_close(&generations);
         use(v, slot, generation);
     }
-    fp_slots_view_release(&v);
+    fp_lease_view_release(&v);
     fp_close(&generations);
     fp_close(&marks);
     FUZZ_MUST(fuzz_free_fd() == fds_at_rest);

@@ -97,8 +97,8 @@ static unsigned step_number(unsigned step, unsigned path)
 
 /* ---- the daemon's side ---- */
 
-static struct fp_slots *slots;
-static struct fp_slots_view *view;
+static struct fp_lease_table *slots;
+static struct fp_lease_view *view;
 static uint32_t first_slot[STEPS];   /* of each step's; they follow each other */
 
 static void make_slots(void)
@@ -107,22 +107,22 @@ static void make_slots(void)
 
     for (unsigned i = 0; i < STEPS; i++)
         n += step_count(i);
-    slots = fp_slots_create(n);
-    view = slots != NULL ? fp_slots_view_create(fp_slots_generations_fd(slots),
-                                                fp_slots_marks_fd(slots)) : NULL;
+    slots = fp_lease_table_create(n);
+    view = slots != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(slots),
+                                                fp_lease_table_referenced_fd(slots)) : NULL;
     if (view == NULL)
         fail("table of slots");
     for (unsigned i = 0; i < STEPS; i++) {
         for (unsigned k = 0; k < step_count(i); k++) {
-            uint32_t slot = fp_slots_take(slots);
+            uint32_t slot = fp_lease_table_take(slots);
 
-            fp_slots_set_until(slots, slot, fp_now_ms() + HOUR_MS);
+            fp_lease_table_set_expiry(slots, slot, fp_now_ms() + HOUR_MS);
             if (k == 0)
                 first_slot[i] = slot;
         }
     }
     /* Up to date all the time, so that only leases are measured. */
-    fp_slots_publish(slots, fp_now_ms() + HOUR_MS);
+    fp_lease_table_heartbeat(slots, fp_now_ms() + HOUR_MS);
 }
 
 static void make_step(struct fp_step *s, unsigned number, unsigned path)
@@ -133,7 +133,7 @@ static void make_step(struct fp_step *s, unsigned number, unsigned path)
     s->status = FP_OK;
     s->self.mode = is_last ? S_IFREG | 0644 : S_IFDIR | 0755;
     s->slot = first_slot[number] + step_number(number, path);
-    s->generation = fp_slots_generation(slots, s->slot);
+    s->generation = fp_lease_table_generation(slots, s->slot);
     for (unsigned i = 0; i < args.names && !is_last; i++)
         s->access[i].status = FP_ABSENT;
 }
@@ -165,7 +165,7 @@ static void make_lease(unsigned number, const char *path, size_t len)
     struct fp_lease *lease;
 
     make_answer(&a, number, path);
-    fp_slots_view_retain(view);
+    fp_lease_view_retain(view);
     lease = fp_lease_create(&owner, path, len, &a, view);
     if (lease == NULL)
         fail("lease");
@@ -286,7 +286,7 @@ static void *change_files(void *arg)
 
     bench_rng_seed(&rng, args.seed);
     while (!atomic_load(&done)) {
-        fp_slots_bump(slots, first_slot[STEPS - 1] + choose_uniform(&rng));
+        fp_lease_table_invalidate(slots, first_slot[STEPS - 1] + choose_uniform(&rng));
         nanosleep(&pause, NULL);
     }
     return arg;

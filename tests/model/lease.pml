@@ -99,7 +99,7 @@ active proctype daemon()
 
     do
     :: round <= ROUNDS ->
-        /* fp_slots_bump(), then fp_slots_set_until() */
+        /* fp_lease_table_invalidate(), then fp_lease_table_set_expiry() */
         release();
         store(GENERATION, round, round - 1);
         release();
@@ -108,7 +108,7 @@ active proctype daemon()
 #else
         store(GENERATION, round, round);
 #endif
-        /* fp_slots_publish() */
+        /* fp_lease_table_heartbeat() */
         release();
         store(FRESH, round, 0);
         round++
@@ -116,7 +116,7 @@ active proctype daemon()
     od
 }
 
-/* fp_slots_view_holds(): the word in one piece, or its parts one after the other. */
+/* fp_lease_view_is_valid(): the word in one piece, or its parts one after the other. */
 inline read_word()
 {
 #ifdef TWO_WORDS

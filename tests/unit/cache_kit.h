@@ -124,7 +124,7 @@ static inline uint64_t kit_clock(void)
 /* A cache without leases, which tells nobody what it gives up. */
 static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 {
-    const struct fp_cache_means means = { .slots = NULL, .now_ms = kit_clock };
+    const struct fp_cache_deps means = { .slots = NULL, .now_ms = kit_clock };
 
     return fp_cache_create(limits, &means);
 }
@@ -161,11 +161,11 @@ static inline struct kit_lease kit_take_lease(const struct fp_answer *a)
     return l;
 }
 
-static inline bool kit_holds_at(const struct kit_lease *l, const struct fp_slots_view *view,
+static inline bool kit_holds_at(const struct kit_lease *l, const struct fp_lease_view *view,
                                 uint64_t ms)
 {
     for (unsigned i = 0; i < l->n; i++) {
-        if (!fp_slots_view_holds(view, l->slots[i], l->generations[i], ms))
+        if (!fp_lease_view_is_valid(view, l->slots[i], l->generations[i], ms))
             return false;
     }
     return l->n > 0;

@@ -7,10 +7,10 @@
 #define FP_CACHE_KNOWN_KIT_H
 
 #include "cache/cache.h"
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/packet.h"
 #include "unit.h"
+#include "cache_kit.h"
 
 #define TTL 100
 

@@ -7,11 +7,11 @@
 #define FP_CACHE_WATCH_KIT_H
 
 #include "cache/cache.h"
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/walk_result.h"
 #include "unit.h"
+#include "cache_kit.h"
 
 #define TTL         100
 #define WATCHED_TTL 10000
@@ -22,11 +22,11 @@
 static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
 
 static struct fp_cache *cache;
-static struct fp_slots *slots;
-static struct fp_slots_view *view;
+static struct fp_lease_table *slots;
+static struct fp_lease_view *view;
 static struct fp_answer answer;
-static struct fp_trail trail;
-static struct fp_trust trust[FP_MAX_STEPS];
+static struct fp_walk_result trail;
+static struct fp_validity trust[FP_MAX_STEPS];
 static int fds_at_rest;
 static unsigned forgotten;
 
@@ -39,15 +39,15 @@ static inline void on_forget(void *ctx, const struct fp_watch_key *key)
 
 static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
 {
-    struct fp_cache_means means = { .now_ms = kit_clock, .forget = on_forget,
+    struct fp_cache_deps means = { .now_ms = kit_clock, .forget = on_forget,
                                     .ctx = &forgotten };
 
     fp_cache_destroy(&cache);
-    fp_slots_view_release(&view);
-    fp_slots_destroy(&slots);
-    slots = means.slots = fp_slots_create(n_slots);
+    fp_lease_view_release(&view);
+    fp_lease_table_destroy(&slots);
+    slots = means.slots = fp_lease_table_create(n_slots);
     ck_assert_ptr_nonnull(slots);
-    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
     ck_assert_ptr_nonnull(view);
     cache = fp_cache_create(limits, &means);
     ck_assert_ptr_nonnull(cache);
@@ -71,8 +71,8 @@ static inline void teardown(void)
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 0);
     ck_assert_uint_eq(fp_cache_counts(cache).bytes, 0);
     fp_cache_destroy(&cache);
-    fp_slots_view_release(&view);
-    fp_slots_destroy(&slots);
+    fp_lease_view_release(&view);
+    fp_lease_table_destroy(&slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
@@ -93,21 +93,21 @@ static inline struct fp_watch_key key_of(const char *path, size_t len)
 static inline void walk(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
-    fp_trail_init(&trail);
+    fp_walk_result_init(&trail);
     for (unsigned i = 0; i < answer.n_steps; i++) {
         const struct fp_step *s = &answer.steps[i];
 
-        trust[i] = (struct fp_trust){ 0, true, TTL, STALE };
+        trust[i] = (struct fp_validity){ 0, true, TTL, STALE };
         if (fp_step_target(s) == NULL)
             continue;
-        trust[i].mount = trail.origins[i].mount = 1;
-        trail.origins[i].watch = key_of(path, s->end);
+        trust[i].mount = trail.step_watches[i].mount = 1;
+        trail.step_watches[i].watch = key_of(path, s->end);
     }
 }
 
 static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
 {
-    const struct fp_cache_evidence evidence = { &trail, trust };
+    const struct fp_walk_meta evidence = { &trail, trust };
 
     fp_cache_insert(cache, path, strlen(path), number, NULL, began_ms, &evidence, &answer);
     ck_assert_int_eq(answer.fd, -1);
@@ -185,12 +185,12 @@ static inline size_t lose_watch(const char *place)
     return n;
 }
 
-static inline size_t disbelieve(const char *at)
+static inline size_t invalidate(const char *at)
 {
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_disbelieve(cache, at);
+    n = fp_cache_invalidate(cache, at);
     kit_now_ms++;
     return n;
 }

@@ -67,7 +67,7 @@ static void assert_round_trip(void)
     ck_assert_uint_eq(out.n_names, in.n_names);
     for (unsigned i = 0; i < in.n_steps; i++) {
         assert_same_step(&in.steps[i], &out.steps[i]);
-        for (unsigned k = 0; k < in.n_names && fp_step_leads_on(&in.steps[i]); k++)
+        for (unsigned k = 0; k < in.n_names && fp_step_is_dir(&in.steps[i]); k++)
             assert_same_access(&in.steps[i].access[k], &out.steps[i].access[k]);
     }
 }

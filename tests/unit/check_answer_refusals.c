@@ -279,7 +279,7 @@ START_TEST(unknown_sources_and_flags)
         encode();
         buf[AT_SOURCE] = (uint8_t)v;
         ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         v == FP_SOURCE_CACHE || v == FP_SOURCE_HELPER
+                         v == FP_SOURCE_CACHE || v == FP_SOURCE_WORKER
                          || v == FP_SOURCE_STALE ? FP_OK : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;

@@ -6,9 +6,9 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/packet.h"
+#include "cache_kit.h"
 
 #define TTL   100
 #define NOW   1000

@@ -194,7 +194,7 @@ START_TEST(what_goes_ends_its_leases)
     dir = take_lease("/a");
     switch (_i) {
     case 0: fp_cache_clear(cache); break;
-    case 1: disbelieve(NULL); break;
+    case 1: invalidate(NULL); break;
     case 2: lose_watch("/a"); break;
     case 3: fp_cache_forget(cache, "/a", 2, true); break;
     case 4: ck_assert_uint_eq(fp_cache_shed_files(cache, 10), 2); break;
@@ -269,7 +269,7 @@ START_TEST(use_of_a_lease_keeps_an_entry)
     l = take_lease("/used");
     for (int i = 0; i < 100; i++) {
         snprintf(path, sizeof(path), "/once%d", i);
-        fp_slots_view_mark(view, l.slots[l.n - 1]);
+        fp_lease_view_reference(view, l.slots[l.n - 1]);
         kit_now_ms++;
         walked(path, "df");
         ck_assert(holds(&l));
@@ -296,7 +296,7 @@ START_TEST(use_of_a_directorys_lease_keeps_it)
     l = take_lease("/used");
     for (int i = 0; i < 50; i++) {
         snprintf(path, sizeof(path), "/once%d", i);
-        fp_slots_view_mark(view, l.slots[l.n - 1]);
+        fp_lease_view_reference(view, l.slots[l.n - 1]);
         walked(path, "dd");
         ck_assert(holds(&l));
     }
@@ -356,9 +356,9 @@ START_TEST(memory_is_counted_right)
         if (unit_random(&seed) % 2 == 0)
             look_for_names();
         if (unit_random(&seed) % 4 == 0)
-            fp_trail_add(&trail, answer.n_steps - 1, &trail.origins[0].watch, "name", 4);
+            fp_walk_result_add(&trail, answer.n_steps - 1, &trail.step_watches[0].watch, "name", 4);
         if (unit_random(&seed) % 4 == 0)
-            trail.origins[answer.n_steps - 1].watch.len = 0;
+            trail.step_watches[answer.n_steps - 1].watch.len = 0;
         insert_as(path, answer.n_names > 0 ? NAMES : 0, kit_now_ms);
         if (unit_random(&seed) % 16 == 0)
             change("/a", "f", true);

@@ -7,9 +7,9 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/packet.h"
+#include "cache_kit.h"
 
 #define TTL     100
 #define ROUNDS  30000
@@ -159,7 +159,7 @@ static void assert_end_fits(size_t len)
     const struct fp_step *last = &answer.steps[answer.n_steps - 1];
     const struct fp_meta *m = fp_step_target(last);
 
-    ck_assert(last->end == len || !fp_step_leads_on(last));
+    ck_assert(last->end == len || !fp_step_is_dir(last));
     if (answer.fd == -1)
         return;
     ck_assert_uint_eq(last->end, len);

@@ -6,32 +6,32 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "cache_kit.h"
 #include "cache/timer_wheel.h"
 #include "common/keyed_hash.h"
-#include "common/packet.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "common/walk_result.h"
+#include "cache_kit.h"
 
 #define TTL   1600
-#define TICK  FP_DUE_TICK_MS
+#define TICK  FP_TIMER_TICK_MS
 #define SLOTS 100
 #define NAMES 1        /* the number of the list that questions name */
 
 static struct fp_cache *cache;
-static struct fp_slots *slots;
-static struct fp_slots_view *view;
+static struct fp_lease_table *slots;
+static struct fp_lease_view *view;
 static struct fp_answer answer;
-static struct fp_cache_due due;
+static struct fp_cache_refresh due;
 static int fds_at_rest;
 static uint64_t seen_ms;      /* when the first walks began */
 
 static void new_table(uint32_t n)
 {
-    fp_slots_view_release(&view);
-    slots = fp_slots_create(n);
+    fp_lease_view_release(&view);
+    slots = fp_lease_table_create(n);
     ck_assert_ptr_nonnull(slots);
-    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
     ck_assert_ptr_nonnull(view);
 }
 
@@ -39,10 +39,10 @@ static void new_table(uint32_t n)
 static void start(size_t n, uint32_t n_slots)
 {
     const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL };
-    struct fp_cache_means means = { .now_ms = kit_clock };
+    struct fp_cache_deps means = { .now_ms = kit_clock };
 
     fp_cache_destroy(&cache);
-    fp_slots_destroy(&slots);
+    fp_lease_table_destroy(&slots);
     new_table(n_slots);
     means.slots = slots;
     cache = fp_cache_create(&limits, &means);
@@ -60,8 +60,8 @@ static void setup(void)
 static void teardown(void)
 {
     fp_cache_destroy(&cache);
-    fp_slots_view_release(&view);
-    fp_slots_destroy(&slots);
+    fp_lease_view_release(&view);
+    fp_lease_table_destroy(&slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
@@ -70,7 +70,7 @@ static void teardown(void)
 static void walked(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
-    if (fp_step_leads_on(&answer.steps[answer.n_steps - 1]))
+    if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
         answer.fd = kit_file('p');
     kit_insert(cache, path, kit_now_ms, &answer);
 }
@@ -78,14 +78,14 @@ static void walked(const char *path, const char *what)
 /* What each step leads to is believed for so long. */
 static void walked_with_lives(const char *path, const char *what, const uint32_t *ttl_ms)
 {
-    static struct fp_trail trail;
-    static struct fp_trust trust[FP_MAX_STEPS];
-    const struct fp_cache_evidence evidence = { &trail, trust };
+    static struct fp_walk_result trail;
+    static struct fp_validity trust[FP_MAX_STEPS];
+    const struct fp_walk_meta evidence = { &trail, trust };
 
     kit_answer(&answer, path, what);
-    fp_trail_init(&trail);
+    fp_walk_result_init(&trail);
     for (unsigned i = 0; i < answer.n_steps; i++)
-        trust[i] = (struct fp_trust){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
+        trust[i] = (struct fp_validity){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
     fp_cache_insert(cache, path, strlen(path), 0, NULL, kit_now_ms, &evidence, &answer);
 }
 
@@ -110,7 +110,7 @@ static bool known(const char *path)
 /* As whoever waited for a walk gets one: that is no use of it. */
 static struct kit_lease take_lease(const char *path)
 {
-    ck_assert_msg(fp_cache_tell(cache, path, strlen(path), 0, kit_now_ms, &answer),
+    ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), 0, kit_now_ms, &answer),
                   "%s is not known", path);
     return kit_take_lease(&answer);
 }
@@ -123,7 +123,7 @@ static bool holds_at(const struct kit_lease *l, uint64_t ms)
 static void use(const struct kit_lease *l)
 {
     ck_assert(holds_at(l, kit_now_ms));
-    fp_slots_view_mark(view, l->slots[l->n - 1]);
+    fp_lease_view_reference(view, l->slots[l->n - 1]);
 }
 
 /* What was told just now lies on the way to the path: what is there. */
@@ -144,7 +144,7 @@ static unsigned look_where_told(const char *path, const char *what)
 {
     unsigned n = 0;
 
-    for (; fp_cache_take_due(cache, kit_now_ms, &due); n++) {
+    for (; fp_cache_take_refresh(cache, kit_now_ms, &due); n++) {
         char there[64];
 
         snprintf(there, sizeof(there), "%.*s", (int)due.len, due.path);
@@ -168,7 +168,7 @@ static const char *told_for(uint64_t ms, unsigned ticks)
 
     kit_now_ms = ms;
     for (unsigned i = 0; i <= ticks; i++) {
-        for (; fp_cache_take_due(cache, ms + i * TICK, &due); n++) {
+        for (; fp_cache_take_refresh(cache, ms + i * TICK, &due); n++) {
             ck_assert_uint_lt(n, 32);
             snprintf(room[n], sizeof(room[n]), "%.*s", (int)due.len, due.path);
             paths[n] = room[n];
@@ -266,7 +266,7 @@ START_TEST(what_is_not_used_lapses)
     for (uint64_t ms = seen_ms; ms < seen_ms + 3 * TTL; ms += 5)
         ck_assert_str_eq(told_at(ms), "");
     kit_now_ms = seen_ms + TTL - 1;
-    ck_assert(fp_cache_tell(cache, "/a/f", 4, 0, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, 0, kit_now_ms, &answer));
     ck_assert(!holds_at(&l, seen_ms + TTL));
     kit_now_ms = seen_ms + TTL;
     ck_assert(!known("/a/f"));
@@ -352,7 +352,7 @@ START_TEST(with_the_list_of_names)
     fp_cache_insert(cache, "/a/f", 4, NAMES, NULL, kit_now_ms, NULL, &answer);
     ck_assert(fp_cache_lookup(cache, "/a/f", 4, NAMES, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
-        for (; fp_cache_take_due(cache, eighths(4) + i * TICK, &due); n++)
+        for (; fp_cache_take_refresh(cache, eighths(4) + i * TICK, &due); n++)
             ck_assert_uint_eq(due.names, NAMES);
     }
     ck_assert_uint_eq(n, 3);
@@ -371,7 +371,7 @@ START_TEST(very_many_that_nobody_uses)
         walked(path, "da");
     }
     ck_assert(known("/no0"));
-    while (!fp_cache_take_due(cache, eighths(4), &due))
+    while (!fp_cache_take_refresh(cache, eighths(4), &due))
         ck_assert_uint_lt(++calls, 4);
     ck_assert_uint_ge(calls, 1);
 }
@@ -389,7 +389,7 @@ START_TEST(a_directory_that_lives_shorter)
     for (uint64_t ms = seen_ms; ms < seen_ms + 8 * TTL; ms += TICK) {
         kit_now_ms = ms;
         use(&l);
-        while (fp_cache_take_due(cache, ms, &due)) {
+        while (fp_cache_take_refresh(cache, ms, &due)) {
             char path[16];
 
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
@@ -477,7 +477,7 @@ START_TEST(a_mark_that_kept_the_entry_is_told_of)
     use(&l);
     walked("/f3", "df");
     walked("/f4", "df");
-    ck_assert(fp_cache_tell(cache, "/f0", 3, 0, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup_inserted(cache, "/f0", 3, 0, kit_now_ms, &answer));
     ck_assert_str_eq(told_soon(eighths(4)), "/ /f0");
 }
 END_TEST
@@ -491,7 +491,7 @@ START_TEST(no_longer_than_it_is_believed)
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
     for (uint64_t ms = seen_ms; ms < seen_ms + 2 * TTL; ms++) {
-        const bool believed = fp_cache_tell(cache, "/a/f", 4, 0, ms, &answer);
+        const bool believed = fp_cache_lookup_inserted(cache, "/a/f", 4, 0, ms, &answer);
 
         ck_assert(believed || !holds_at(&l, ms));
         ck_assert(!believed || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);
@@ -518,7 +518,7 @@ START_TEST(a_walk_that_finds_nothing_changed_extends_them)
         /* Of that nobody has looked. */
         ck_assert(!holds_at(&no, kit_now_ms + 2 * FP_SLOT_TICK_MS));
         for (unsigned k = 0; k < file.n; k++)
-            ck_assert_uint_eq(fp_slots_generation(slots, file.slots[k]), file.generations[k]);
+            ck_assert_uint_eq(fp_lease_table_generation(slots, file.slots[k]), file.generations[k]);
     }
 }
 END_TEST
@@ -578,12 +578,12 @@ END_TEST
 
 static void another_table(uint32_t n)
 {
-    struct fp_slots *before = slots;
+    struct fp_lease_table *before = slots;
 
-    fp_slots_give_up(slots);
+    fp_lease_table_retire(slots);
     new_table(n);
     fp_cache_set_slots(cache, slots);
-    fp_slots_destroy(&before);
+    fp_lease_table_destroy(&before);
 }
 
 START_TEST(every_entry_has_a_slot_of_it)
@@ -626,19 +626,19 @@ END_TEST
 
 START_TEST(leases_of_the_one_before_are_over)
 {
-    struct fp_slots_view *before = view;
+    struct fp_lease_view *before = view;
 
     walked("/f", "df");
     take_lease("/f");
-    fp_slots_publish(slots, kit_now_ms);
-    ck_assert(fp_slots_view_fresh(view, kit_now_ms));
-    fp_slots_view_retain(before);
+    fp_lease_table_heartbeat(slots, kit_now_ms);
+    ck_assert(fp_lease_view_is_current(view, kit_now_ms));
+    fp_lease_view_retain(before);
     another_table(SLOTS);
-    ck_assert(!fp_slots_view_fresh(before, 0));
-    ck_assert(!fp_slots_view_fresh(before, kit_now_ms));
-    fp_slots_publish(slots, kit_now_ms);
-    ck_assert(!fp_slots_view_fresh(before, kit_now_ms));
-    fp_slots_view_release(&before);
+    ck_assert(!fp_lease_view_is_current(before, 0));
+    ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
+    fp_lease_table_heartbeat(slots, kit_now_ms);
+    ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
+    fp_lease_view_release(&before);
 }
 END_TEST
 
@@ -654,7 +654,7 @@ START_TEST(slots_of_it_are_given_back)
     another_table(SLOTS);
     take_lease("/a/b");
     fp_cache_clear(cache);
-    for (; (slot = fp_slots_take(slots)) != FP_NO_SLOT; n++) {
+    for (; (slot = fp_lease_table_take(slots)) != FP_NO_SLOT; n++) {
         ck_assert(!seen[slot]);
         seen[slot] = true;
     }
@@ -700,7 +700,7 @@ START_TEST(what_is_used_never_becomes_a_miss)
             if ((uint64_t)round % HOT == (uint64_t)i)
                 use(&hot[i]);
         }
-        while (fp_cache_take_due(cache, kit_now_ms, &due)) {
+        while (fp_cache_take_refresh(cache, kit_now_ms, &due)) {
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
             walked(path, strchr(path, 'f') != NULL ? "ddf" : due.len > 1 ? "dd" : "d");
             looks++;

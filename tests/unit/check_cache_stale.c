@@ -66,8 +66,8 @@ START_TEST(what_was_told_to_have_changed_is_never_stale)
     case 2: change("/a/f", "", false); break;
     case 3: change("/a", "", false); break;
     case 4: change("/", "a", true); break;
-    case 5: disbelieve(NULL); break;
-    case 6: disbelieve("/a"); break;
+    case 5: invalidate(NULL); break;
+    case 6: invalidate("/a"); break;
     case 7: lose_watch("/a"); break;
     }
     ck_assert(!known_stale("/a/f", kit_now_ms));
@@ -96,7 +96,7 @@ START_TEST(mount_of_a_path)
     trust[1].mount = 7;
     insert("/m/no");
     ck_assert_uint_eq(fp_cache_mount(cache, "/m/no", 5, &len), 7);
-    disbelieve(NULL);
+    invalidate(NULL);
     ck_assert_uint_eq(fp_cache_mount(cache, "/m/d/f", 6, &len), 7);
 }
 END_TEST

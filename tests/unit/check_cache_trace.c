@@ -34,8 +34,8 @@
 
 #include <sys/queue.h>
 
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
+#include "cache_kit.h"
 
 #define REQUESTS     300000
 #define FILES        20000    /* that are asked for again and again */

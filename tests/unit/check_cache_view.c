@@ -5,9 +5,9 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/packet.h"
+#include "cache_kit.h"
 
 #define TTL_MS 1000u
 
@@ -52,11 +52,11 @@ START_TEST(states)
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_KNOWN);
     ck_assert_int_eq((int)state("/a/f", now + TTL_MS), FP_VIEW_EXPIRED);
     v = fp_cache_view(cache, "/a/f", 4, 0, now);
-    ck_assert_uint_eq(v.until_ms, now + TTL_MS);
+    ck_assert_uint_eq(v.expires_ms, now + TTL_MS);
     ck_assert(v.open && !v.content && !v.watched && !v.leased && !v.names);
     /* Another directory bears the name: the file was seen below the other. */
     walked("/a", "dd1");
-    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_ORPHAN);
+    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_DETACHED);
     fp_cache_forget(cache, "/a", 2, true);
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_UNKNOWN);
 }

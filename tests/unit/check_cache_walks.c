@@ -6,9 +6,9 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "cache_kit.h"
 #include "common/keyed_hash.h"
 #include "common/packet.h"
+#include "cache_kit.h"
 
 #define TTL    100
 #define PLACES 3
@@ -52,7 +52,7 @@ static void insert(const char *path, const struct fp_cache_base *b)
 static void walked(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
-    if (fp_step_leads_on(&answer.steps[answer.n_steps - 1]))
+    if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
         answer.fd = kit_file('p');
     insert(path, NULL);
 }

@@ -126,9 +126,9 @@ END_TEST
 
 /* ---- the table of leases ---- */
 
-static struct fp_slots_view *ask_with_view(void)
+static struct fp_lease_view *ask_with_view(void)
 {
-    struct fp_slots_view *view = NULL;
+    struct fp_lease_view *view = NULL;
 
     fp_close(&answer.fd);
     ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
@@ -137,25 +137,25 @@ static struct fp_slots_view *ask_with_view(void)
 
 START_TEST(answers_come_with_the_table)
 {
-    struct fp_slots_view *first, *second;
+    struct fp_lease_view *first, *second;
 
     start(answer_three);
     first = ask_with_view();
     ck_assert_ptr_nonnull(first);
-    ck_assert(fp_slots_view_is(first, fp_slots_generations_fd(d.slots)));
-    ck_assert(fp_slots_view_holds(first, 1, fp_slots_generation(d.slots, 1), 1000));
-    fp_slots_bump(d.slots, 1);
-    ck_assert(fp_slots_view_holds(first, 1, fp_slots_generation(d.slots, 1), 1000));
+    ck_assert(fp_lease_view_is_of(first, fp_lease_table_generations_fd(d.slots)));
+    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.slots, 1), 1000));
+    fp_lease_table_invalidate(d.slots, 1);
+    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.slots, 1), 1000));
     /* One mapping serves all. */
     second = ask_with_view();
     ck_assert_ptr_eq(first, second);
-    fp_slots_view_release(&second);
+    fp_lease_view_release(&second);
     /* It lasts as long as somebody has it, and marks arrive. */
     join();
     fp_client_destroy(&client);
-    fp_slots_view_mark(first, 2);
-    ck_assert(fp_slots_take_mark(d.slots, 2));
-    fp_slots_view_release(&first);
+    fp_lease_view_reference(first, 2);
+    ck_assert(fp_lease_table_take_referenced(d.slots, 2));
+    fp_lease_view_release(&first);
 }
 END_TEST
 
@@ -165,8 +165,8 @@ static void *answer_with_another_table(void *arg)
 
     for (int i = 0; i < 2 && d_greet() && d_question(&id); i++) {
         d_answer(id);
-        fp_slots_destroy(&d.slots);
-        d.slots = fp_slots_create(9);
+        fp_lease_table_destroy(&d.slots);
+        d.slots = fp_lease_table_create(9);
     }
     return arg;
 }
@@ -174,7 +174,7 @@ static void *answer_with_another_table(void *arg)
 /* Another daemon's: what was said of the first one's slots is not mixed up. */
 START_TEST(another_daemon_has_another_table)
 {
-    struct fp_slots_view *first, *second;
+    struct fp_lease_view *first, *second;
 
     fp_client_destroy(&client);
     client = fp_client_create(socket_path, TIMEOUT_MS, 0);
@@ -184,8 +184,8 @@ START_TEST(another_daemon_has_another_table)
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(second);
     ck_assert_ptr_ne(first, second);
-    fp_slots_view_release(&first);
-    fp_slots_view_release(&second);
+    fp_lease_view_release(&first);
+    fp_lease_view_release(&second);
     join();
 }
 END_TEST
@@ -213,7 +213,7 @@ END_TEST
 /* ---- control ---- */
 
 static uint8_t room[FP_MAX_FRAME];
-static struct fp_done done;
+static struct fp_reply done;
 
 static fp_status purge(const char *path)
 {
@@ -233,9 +233,9 @@ static fp_status report(uint32_t from)
 
 static void *answer_controls(void *arg)
 {
-    const struct fp_done forgotten = { FP_OK, 12, 0, NULL, 0 };
-    const struct fp_done text = { FP_OK, 0, 9, "a 1\n", 4 };
-    const struct fp_done not_done = { FP_FAILED, 0, 0, NULL, 0 };
+    const struct fp_reply forgotten = { FP_OK, 12, 0, NULL, 0 };
+    const struct fp_reply text = { FP_OK, 0, 9, "a 1\n", 4 };
+    const struct fp_reply not_done = { FP_FAILED, 0, 0, NULL, 0 };
     struct fp_control c;
     uint64_t id;
 
@@ -288,7 +288,7 @@ END_TEST
 /* What comes instead of a DONE, by number. */
 static bool send_wrong_done(int which, uint64_t id)
 {
-    struct fp_done r = { FP_OK, 0, 0, NULL, 0 };
+    struct fp_reply r = { FP_OK, 0, 0, NULL, 0 };
 
     switch (which) {
     case 0: return d_done(id + 1, &r, -1);
@@ -336,10 +336,10 @@ static void welcome(int sock)
 
     fp_writer_init(&w, frame, sizeof(frame));
     fp_welcome_encode(&w, FP_WIRE_VERSION);
-    fp_send_packet(sock, w.data, w.len, fp_slots_generations_fd(d.slots));
+    fp_send_packet(sock, w.data, w.len, fp_lease_table_generations_fd(d.slots));
     fp_writer_init(&w, frame, sizeof(frame));
-    fp_marks_encode(&w);
-    fp_send_packet(sock, w.data, w.len, fp_slots_marks_fd(d.slots));
+    fp_referenced_encode(&w);
+    fp_send_packet(sock, w.data, w.len, fp_lease_table_referenced_fd(d.slots));
 }
 
 static void *serve_connection(void *arg)

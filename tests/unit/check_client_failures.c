@@ -114,7 +114,7 @@ static void *err_in_greeting(void *arg)
     case 2: d_error(FP_BUSY); break;
     case 3: d_marks(); break;
     case 4: d_pass(encode_welcome, -1); break;
-    case 5: d_welcome(FP_WIRE_VERSION); d_pass(fp_marks_encode, -1); break;
+    case 5: d_welcome(FP_WIRE_VERSION); d_pass(fp_referenced_encode, -1); break;
     case 6: d_welcome(FP_WIRE_VERSION); d_send_answer(0, &a); break;
     case 7: d_welcome(FP_WIRE_VERSION); d_welcome(FP_WIRE_VERSION); break;
     case 8: d_welcome(FP_WIRE_VERSION); d_error(FP_FAILED); break;
@@ -307,7 +307,7 @@ static void *be_silent_and_answer(void *arg)
 
     if (!d_greet() || !d_question(&id))
         return arg;
-    fp_slots_publish(d.slots, unit_now_ms() + LONG_MS / 2);
+    fp_lease_table_heartbeat(d.slots, unit_now_ms() + LONG_MS / 2);
     unit_sleep_ms(LONG_MS);
     d_answer(id);
     return arg;

@@ -6,8 +6,8 @@
 #include <pwd.h>
 #include <sys/mman.h>
 
-#include "common/log.h"
 #include "changes/mounts.h"
+#include "common/log.h"
 #include "unit.h"
 
 static char dir[PATH_MAX], file[PATH_MAX];

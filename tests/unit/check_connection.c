@@ -7,15 +7,15 @@
 #include <sys/socket.h>
 
 #include "common/answer.h"
-#include "common/packet.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "common/wire.h"
 #include "unit.h"
 
 #define PATIENCE_MS 3000
 
 static struct ev_loop *loop;
-static struct fp_slots *slots, *other;
+static struct fp_lease_table *slots, *other;
 static struct fp_connection *conn;
 static int peer, fds_at_rest;
 static unsigned questions, ends;
@@ -38,7 +38,7 @@ static void on_closed(void *ctx, struct fp_connection *c)
     conn = NULL;
 }
 
-static void connect_peer(const struct fp_slots *table)
+static void connect_peer(const struct fp_lease_table *table)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
     int ends_of[2];
@@ -54,8 +54,8 @@ static void setup(void)
 {
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
-    slots = fp_slots_create(4);
-    other = fp_slots_create(9);
+    slots = fp_lease_table_create(4);
+    other = fp_lease_table_create(9);
     ck_assert(slots != NULL && other != NULL);
     fds_at_rest = unit_open_fds();
     questions = ends = 0;
@@ -70,8 +70,8 @@ static void teardown(void)
     fp_close(&peer);
     ck_assert_uint_eq(ends, 1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
-    fp_slots_destroy(&slots);
-    fp_slots_destroy(&other);
+    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&other);
     ev_loop_destroy(loop);
 }
 
@@ -120,14 +120,14 @@ static int hear(uint8_t type)
     return fd;
 }
 
-static void assert_welcomed_with(const struct fp_slots *table)
+static void assert_welcomed_with(const struct fp_lease_table *table)
 {
-    int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_MARKS);
-    struct fp_slots_view *view = fp_slots_view_create(generations, marks);
+    int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_REFERENCED);
+    struct fp_lease_view *view = fp_lease_view_create(generations, marks);
 
     ck_assert_ptr_nonnull(view);
-    ck_assert(fp_slots_view_is(view, fp_slots_generations_fd(table)));
-    fp_slots_view_release(&view);
+    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(table)));
+    fp_lease_view_release(&view);
     fp_close(&generations);
     fp_close(&marks);
 }

@@ -3,11 +3,11 @@
 #include "admin/control.h"
 
 #include "cache/cache.h"
-#include "lookup/dispatch.h"
 #include "changes/coherence.h"
-#include "common/log.h"
 #include "changes/mounts.h"
 #include "common/clock.h"
+#include "common/log.h"
+#include "lookup/dispatch.h"
 #include "unit.h"
 
 /* ---- the dispatch, which only notes what it was told to forget ---- */
@@ -40,15 +40,15 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     ck_assert_ptr_null(c);
     if (len == 1)
         v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN, .watched = true,
-                                    .by = FP_BY_INOTIFY, .until_ms = now_ms + 60000, .mount = 1,
+                                    .by = FP_BY_INOTIFY, .expires_ms = now_ms + 60000, .mount = 1,
                                     .leased = true, .names = names == 1 };
     else if (memcmp(path, "/a b", len) == 0)
-        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .until_ms = 1, .mount = 2,
+        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .expires_ms = 1, .mount = 2,
                                     .content = true };
     return v;
 }
 
-const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
 {
     ck_assert_ptr_null(f);
     return mount == 1 ? "/" : "/a b";
@@ -79,8 +79,8 @@ static void purge(enum fp_scope scope, const char *path)
 {
     const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope, .path = path,
                                          .path_len = path != NULL ? strlen(path) : 0 };
-    const struct fp_control_parts parts = { .purged = tell, .purged_ctx = forgotten };
-    struct fp_done done;
+    const struct fp_control_deps parts = { .purged = tell, .purged_ctx = forgotten };
+    struct fp_reply done;
 
     fp_control_purge(&parts, &question, &done);
     ck_assert_int_eq((int)done.status, FP_OK);
@@ -129,7 +129,7 @@ static size_t line(void *ctx, uint32_t n, char *room, size_t size)
 static unsigned read_all(struct lines *lines)
 {
     const struct fp_report_source source = { line, lines };
-    struct fp_done done;
+    struct fp_reply done;
     uint32_t from = 0, n = 0;
     unsigned parts = 0;
 
@@ -172,7 +172,7 @@ START_TEST(beyond_the_end)
     struct lines lines = { 3, 20 };
     const struct fp_report_source source = { line, &lines };
     static const uint32_t from[] = { 3, 4, UINT32_MAX - 1, UINT32_MAX };
-    struct fp_done done;
+    struct fp_reply done;
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
         fp_control_report(&source, from[i], &done);
@@ -185,7 +185,7 @@ END_TEST
 START_TEST(no_such_report)
 {
     const struct fp_report_source source = { NULL, NULL };
-    struct fp_done done;
+    struct fp_reply done;
 
     fp_control_report(&source, 0, &done);
     ck_assert_int_eq((int)done.status, FP_FAILED);
@@ -198,10 +198,10 @@ END_TEST
 
 START_TEST(every_component_is_explained)
 {
-    const struct fp_control_parts parts = { .dispatch = NULL };
+    const struct fp_control_deps parts = { .dispatch = NULL };
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = "/a b/c",
                                          .path_len = 6, .names = { .n = 1 } };
-    struct fp_done done;
+    struct fp_reply done;
     unsigned left;
     char text[512];
 
@@ -221,10 +221,10 @@ END_TEST
 START_TEST(a_path_of_many_components_is_cut)
 {
     static char path[FP_MAX_PATH];
-    const struct fp_control_parts parts = { .dispatch = NULL };
+    const struct fp_control_deps parts = { .dispatch = NULL };
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = path,
                                          .path_len = sizeof(path) - 1 };
-    struct fp_done done;
+    struct fp_reply done;
 
     for (size_t i = 0; i < sizeof(path); i++)
         path[i] = i % 2 == 0 ? '/' : 'x';
@@ -236,9 +236,9 @@ END_TEST
 
 START_TEST(level_of_the_log)
 {
-    const struct fp_control_parts parts = { .dispatch = NULL };
+    const struct fp_control_deps parts = { .dispatch = NULL };
     struct fp_control question = { .op = FP_CONTROL_LOG, .level = FP_LOG_WARNING };
-    struct fp_done done;
+    struct fp_reply done;
 
     fp_control_answer(&parts, &question, &done);
     ck_assert_int_eq((int)done.status, FP_OK);

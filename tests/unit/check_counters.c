@@ -70,13 +70,13 @@ static void join(pid_t pid)
 
 START_TEST(nothing_is_counted_without_memory)
 {
-    struct fp_held held;
+    struct fp_usage held;
 
     fp_count(0, FP_COUNT_HIT);
     fp_counters_begin_child();
-    fp_counters_hold(&(struct fp_held){ 1, 2, 3 });
+    fp_counters_set_usage(&(struct fp_usage){ 1, 2, 3 });
     ck_assert_uint_eq(fp_counters_sum(0, FP_COUNT_HIT), 0);
-    ck_assert_uint_eq(fp_counters_held(&held), 0);
+    ck_assert_uint_eq(fp_counters_usage(&held), 0);
     fp_counters_end_child();
 }
 END_TEST
@@ -187,24 +187,24 @@ END_TEST
 static void hold_and_wait(void)
 {
     fp_counters_begin_child();
-    fp_counters_hold(&(struct fp_held){ 9, 9, 9 });
-    fp_counters_hold(&(struct fp_held){ 10, 2, 5000000000 });
+    fp_counters_set_usage(&(struct fp_usage){ 9, 9, 9 });
+    fp_counters_set_usage(&(struct fp_usage){ 10, 2, 5000000000 });
     pause();
 }
 
 static void hold_and_end(void)
 {
     fp_counters_begin_child();
-    fp_counters_hold(&(struct fp_held){ 10, 2, 5000000000 });
+    fp_counters_set_usage(&(struct fp_usage){ 10, 2, 5000000000 });
     fp_counters_end_child();
 }
 
 static void await(unsigned children, uint64_t mapped)
 {
-    struct fp_held held = { 0, 0, 0 };
+    struct fp_usage held = { 0, 0, 0 };
 
     for (int i = 0; i < 2000; i++) {
-        if (fp_counters_held(&held) == children && held.mapped == mapped)
+        if (fp_counters_usage(&held) == children && held.mapped == mapped)
             break;
         unit_sleep_ms(5);
     }

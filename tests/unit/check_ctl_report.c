@@ -10,7 +10,7 @@
 static bool fails;
 
 fp_status fp_client_control(struct fp_client *client, const struct fp_control *question,
-                            struct fp_done *done, uint8_t *room)
+                            struct fp_reply *done, uint8_t *room)
 {
     (void)client;
     (void)room;

@@ -7,7 +7,7 @@
 
 #define MAX_NOTES 64
 
-static struct fp_watched *watched;
+static struct fp_dependencies *watched;
 static uint64_t now;
 
 /* Who was told what; forgotten keys too. */
@@ -54,15 +54,15 @@ static void setup(void)
 {
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     now = 1000;
-    watched = fp_watched_create(on_forget, &forgotten, clock_ms);
+    watched = fp_dependencies_create(on_forget, &forgotten, clock_ms);
     ck_assert_ptr_nonnull(watched);
     told.n = forgotten.n = 0;
 }
 
 static void teardown(void)
 {
-    ck_assert_uint_eq(fp_watched_count(watched), 0);
-    fp_watched_destroy(&watched);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 0);
+    fp_dependencies_destroy(&watched);
     ck_assert_ptr_null(watched);
 }
 
@@ -76,24 +76,24 @@ static struct fp_watch_key key(int number)
 
 /* An owner, with all that it depends on. */
 struct owner {
-    struct fp_stake *stakes;
+    struct fp_dependency *dependencies;
 };
 
-static struct fp_stake *add(struct owner *o, int number, const char *name)
+static struct fp_dependency *add(struct owner *o, int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
-    struct fp_stake *s = fp_watched_add(watched, &o->stakes, o, &k, name,
+    struct fp_dependency *s = fp_dependencies_add(watched, &o->dependencies, o, &k, name,
                                         name != NULL ? strlen(name) : 0);
 
     ck_assert_ptr_nonnull(s);
-    ck_assert_ptr_eq(s, o->stakes);
+    ck_assert_ptr_eq(s, o->dependencies);
     return s;
 }
 
 static void drop(struct owner *o)
 {
-    fp_watched_drop(watched, &o->stakes);
-    ck_assert_ptr_null(o->stakes);
+    fp_dependencies_drop(watched, &o->dependencies);
+    ck_assert_ptr_null(o->dependencies);
 }
 
 static void change(int number, const char *name)
@@ -101,7 +101,7 @@ static void change(int number, const char *name)
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
-    fp_watched_changed(watched, &k, name, strlen(name), on_place, on_name, &told);
+    fp_dependencies_changed(watched, &k, name, strlen(name), on_place, on_name, &told);
 }
 
 static void gone(int number)
@@ -109,7 +109,7 @@ static void gone(int number)
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
-    fp_watched_gone(watched, &k, on_place, on_name, &told);
+    fp_dependencies_gone(watched, &k, on_place, on_name, &told);
 }
 
 static unsigned times_told(char how, const struct owner *o)
@@ -136,14 +136,14 @@ static bool happened(int number, const char *name, uint64_t since)
 {
     const struct fp_watch_key k = key(number);
 
-    return fp_watched_happened(watched, &k, name, strlen(name), since);
+    return fp_dependencies_happened(watched, &k, name, strlen(name), since);
 }
 
 static bool any_happened(int number, uint64_t since)
 {
     const struct fp_watch_key k = key(number);
 
-    return fp_watched_any_happened(watched, &k, since);
+    return fp_dependencies_any_happened(watched, &k, since);
 }
 
 /* ---- who is told ---- */
@@ -156,7 +156,7 @@ START_TEST(those_whom_it_concerns)
     add(&name, 1, "index");
     add(&other_name, 1, "indexes");
     add(&elsewhere, 2, "index");
-    ck_assert_uint_eq(fp_watched_count(watched), 2);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 2);
     change(1, "index");
     ck_assert_uint_eq(told.n, 2);
     ck_assert_uint_eq(times_told('p', &place), 1);
@@ -187,7 +187,7 @@ START_TEST(several_owners_of_one)
         add(&owners[i], 1, NULL);
         add(&owners[i], 1, "x");
     }
-    ck_assert_uint_eq(fp_watched_count(watched), 1);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 1);
     change(1, "x");
     ck_assert_uint_eq(told.n, 10);
     for (int i = 0; i < 5; i++) {
@@ -213,8 +213,8 @@ START_TEST(one_owner_of_several)
 
     for (int i = 1; i <= 4; i++)
         add(&o, i, i % 2 == 0 ? "even" : NULL);
-    ck_assert_uint_gt(fp_stakes_bytes(o.stakes), 4 * sizeof(void *));
-    ck_assert_uint_eq(fp_stakes_bytes(NULL), 0);
+    ck_assert_uint_gt(fp_dependency_list_bytes(o.dependencies), 4 * sizeof(void *));
+    ck_assert_uint_eq(fp_dependency_list_bytes(NULL), 0);
     for (int i = 1; i <= 4; i++) {
         change(i, "even");
         ck_assert_uint_eq(told.n, 1);
@@ -233,16 +233,16 @@ START_TEST(keys_and_names_are_exact)
 
     memset(name, 'n', sizeof(name));
     part.len = 13;
-    ck_assert_ptr_nonnull(fp_watched_add(watched, &o.stakes, &o, &part, name, FP_MAX_NAME));
-    ck_assert_ptr_nonnull(fp_watched_add(watched, &longer.stakes, &longer, &k, name,
+    ck_assert_ptr_nonnull(fp_dependencies_add(watched, &o.dependencies, &o, &part, name, FP_MAX_NAME));
+    ck_assert_ptr_nonnull(fp_dependencies_add(watched, &longer.dependencies, &longer, &k, name,
                                          FP_MAX_NAME - 1));
-    fp_watched_changed(watched, &part, name, FP_MAX_NAME, on_place, on_name, &told);
+    fp_dependencies_changed(watched, &part, name, FP_MAX_NAME, on_place, on_name, &told);
     ck_assert_uint_eq(told.n, 1);
     ck_assert_uint_eq(times_told('n', &o), 1);
     told.n = 0;
-    fp_watched_changed(watched, &k, name, FP_MAX_NAME, on_place, on_name, &told);
+    fp_dependencies_changed(watched, &k, name, FP_MAX_NAME, on_place, on_name, &told);
     ck_assert_uint_eq(told.n, 0);
-    fp_watched_changed(watched, &k, name, FP_MAX_NAME - 1, on_place, on_name, &told);
+    fp_dependencies_changed(watched, &k, name, FP_MAX_NAME - 1, on_place, on_name, &told);
     ck_assert_uint_eq(times_told('n', &longer), 1);
     drop(&o);
     drop(&longer);
@@ -257,15 +257,15 @@ START_TEST(names_that_are_too_long)
 
     memset(name, 'n', sizeof(name));
     for (size_t len = FP_MAX_NAME + 1; len <= sizeof(name); len++) {
-        ck_assert_ptr_null(fp_watched_add(watched, &o.stakes, &o, &k, name, len));
-        ck_assert_ptr_null(o.stakes);
+        ck_assert_ptr_null(fp_dependencies_add(watched, &o.dependencies, &o, &k, name, len));
+        ck_assert_ptr_null(o.dependencies);
         forgotten.n = 0;
     }
-    ck_assert_uint_eq(fp_watched_count(watched), 0);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 0);
     add(&place, 1, NULL);
-    fp_watched_changed(watched, &k, name, sizeof(name), on_place, on_name, &told);
+    fp_dependencies_changed(watched, &k, name, sizeof(name), on_place, on_name, &told);
     ck_assert_uint_eq(told.n, 1);
-    ck_assert(fp_watched_happened(watched, &k, name, sizeof(name), now));
+    ck_assert(fp_dependencies_happened(watched, &k, name, sizeof(name), now));
     drop(&place);
 }
 END_TEST
@@ -279,11 +279,11 @@ START_TEST(stake_that_fails)
 
     memset(name, 'n', sizeof(name));
     add(&place, 1, NULL);
-    ck_assert_ptr_null(fp_watched_add(watched, &o.stakes, &o, &one, name, sizeof(name)));
+    ck_assert_ptr_null(fp_dependencies_add(watched, &o.dependencies, &o, &one, name, sizeof(name)));
     ck_assert_uint_eq(forgotten.n, 0);
-    ck_assert_ptr_null(fp_watched_add(watched, &o.stakes, &o, &two, name, sizeof(name)));
+    ck_assert_ptr_null(fp_dependencies_add(watched, &o.dependencies, &o, &two, name, sizeof(name)));
     ck_assert_uint_eq(times_forgotten(2), 1);
-    ck_assert_uint_eq(fp_watched_count(watched), 1);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 1);
     drop(&place);
 }
 END_TEST
@@ -305,12 +305,12 @@ START_TEST(forgotten_once_when_the_last_goes)
         add(&o[2], 1, "b");
         for (int k = 0; k < 3; k++) {
             ck_assert_uint_eq(forgotten.n, 0);
-            ck_assert_uint_eq(fp_watched_count(watched), 1);
+            ck_assert_uint_eq(fp_dependencies_count(watched), 1);
             drop(&o[orders[i][k]]);
         }
         ck_assert_uint_eq(forgotten.n, 1);
         ck_assert_uint_eq(times_forgotten(1), 1);
-        ck_assert_uint_eq(fp_watched_count(watched), 0);
+        ck_assert_uint_eq(fp_dependencies_count(watched), 0);
     }
 }
 END_TEST
@@ -324,18 +324,18 @@ START_TEST(nothing_to_drop)
 }
 END_TEST
 
-/* A key that is staked again before the old stakes go stays watched. */
+/* A key that is staked again before the old dependencies go stays watched. */
 START_TEST(new_stakes_before_the_old_ones_go)
 {
     struct owner o = { NULL };
 
     add(&o, 1, "x");
     for (int i = 0; i < 10; i++) {
-        struct fp_stake *old = o.stakes;
+        struct fp_dependency *old = o.dependencies;
 
-        o.stakes = NULL;
+        o.dependencies = NULL;
         add(&o, 1, "x");
-        fp_watched_drop(watched, &old);
+        fp_dependencies_drop(watched, &old);
         ck_assert_uint_eq(forgotten.n, 0);
         change(1, "x");
         ck_assert_uint_eq(times_told('n', &o), 1);
@@ -349,12 +349,12 @@ START_TEST(key_of_a_stake)
 {
     const struct fp_watch_key k = key(1);
     struct owner o = { NULL };
-    const struct fp_stake *s = add(&o, 1, NULL);
+    const struct fp_dependency *s = add(&o, 1, NULL);
 
-    ck_assert_ptr_nonnull(fp_stake_key(s));
-    ck_assert_mem_eq(fp_stake_key(s)->bytes, k.bytes, k.len);
+    ck_assert_ptr_nonnull(fp_dependency_key(s));
+    ck_assert_mem_eq(fp_dependency_key(s)->bytes, k.bytes, k.len);
     gone(1);
-    ck_assert_ptr_null(fp_stake_key(s));
+    ck_assert_ptr_null(fp_dependency_key(s));
     drop(&o);
 }
 END_TEST
@@ -374,7 +374,7 @@ START_TEST(everybody_hears_that_it_is_gone)
     ck_assert_uint_eq(times_told('p', &place), 1);
     ck_assert_uint_eq(times_told('n', &a), 1);
     ck_assert_uint_eq(times_told('n', &b), 1);
-    ck_assert_uint_eq(fp_watched_count(watched), 1);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 1);
     gone(1);
     ck_assert_uint_eq(told.n, 0);
     change(1, "a");
@@ -400,7 +400,7 @@ START_TEST(the_same_key_again)
     add(&old, 1, NULL);
     gone(1);
     add(&new, 1, "x");
-    ck_assert_uint_eq(fp_watched_count(watched), 1);
+    ck_assert_uint_eq(fp_dependencies_count(watched), 1);
     change(1, "x");
     ck_assert_uint_eq(told.n, 1);
     ck_assert_uint_eq(times_told('n', &new), 1);
@@ -476,7 +476,7 @@ END_TEST
 START_TEST(lost_events_may_have_been_anything)
 {
     now = 1200;
-    fp_watched_lost(watched);
+    fp_dependencies_lost(watched);
     for (int i = 0; i < 50; i++) {
         ck_assert(happened(i, "x", 1200));
         ck_assert(any_happened(i, 1100));

@@ -6,8 +6,8 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
-#include "dispatch_kit.h"
 #include "cache/timer_wheel.h"
+#include "dispatch_kit.h"
 
 /* "/" and "/a" are known and open: walks to what lies in them begin there. */
 static void know_a(void)
@@ -229,7 +229,7 @@ static void some_beats(void)
 {
     for (int i = 0; i < 4; i++) {
         beat(beat_ctx);
-        let_pass(FP_DUE_TICK_MS + 1);
+        let_pass(FP_TIMER_TICK_MS + 1);
     }
 }
 

@@ -2,8 +2,8 @@
 #include "config.h"
 #include "admin/hot.h"
 
-#include "common/keyed_hash.h"
 #include "common/clock.h"
+#include "common/keyed_hash.h"
 #include "unit.h"
 
 static struct fp_hot *hot;

@@ -19,24 +19,24 @@
 #define TICK  FP_SLOT_TICK_MS
 #define WORN  UINT32_MAX
 
-static struct fp_slots *slots;
-static struct fp_slots_view *view;
+static struct fp_lease_table *slots;
+static struct fp_lease_view *view;
 static int fds_at_rest;
 
 static void setup(void)
 {
     fds_at_rest = unit_open_fds();
-    slots = fp_slots_create(N);
+    slots = fp_lease_table_create(N);
     ck_assert_ptr_nonnull(slots);
-    view = fp_slots_view_create(fp_slots_generations_fd(slots), fp_slots_marks_fd(slots));
+    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
     ck_assert_ptr_nonnull(view);
 }
 
 static void teardown(void)
 {
-    fp_slots_view_release(&view);
+    fp_lease_view_release(&view);
     ck_assert_ptr_null(view);
-    fp_slots_destroy(&slots);
+    fp_lease_table_destroy(&slots);
     ck_assert_ptr_null(slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
@@ -53,7 +53,7 @@ static size_t size_of(int fd)
 
 START_TEST(the_peer_cannot_change_generations)
 {
-    const int fd = fp_slots_generations_fd(slots);
+    const int fd = fp_lease_table_generations_fd(slots);
     const size_t size = size_of(fd);
     void *p;
 
@@ -73,7 +73,7 @@ START_TEST(nor_by_opening_them_again)
     char name[32];
     int fd;
 
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fp_slots_generations_fd(slots));
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fp_lease_table_generations_fd(slots));
     fd = open(name, O_RDWR | O_CLOEXEC);
     if (fd == -1)
         return;
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST(marks_can_be_written)
 {
-    const int fd = fp_slots_marks_fd(slots);
+    const int fd = fp_lease_table_referenced_fd(slots);
     void *p = mmap(NULL, size_of(fd), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     ck_assert_ptr_ne(p, MAP_FAILED);
@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(sizes_are_fixed)
 {
-    const int fds[] = { fp_slots_generations_fd(slots), fp_slots_marks_fd(slots) };
+    const int fds[] = { fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots) };
 
     for (size_t i = 0; i < 2; i++) {
         const size_t size = size_of(fds[i]);
@@ -118,7 +118,7 @@ START_TEST(every_slot_is_given_once)
     bool seen[N + 1] = { false };
 
     for (int i = 0; i < N; i++) {
-        const uint32_t slot = fp_slots_take(slots);
+        const uint32_t slot = fp_lease_table_take(slots);
 
         ck_assert_uint_ne(slot, FP_NO_SLOT);
         ck_assert_uint_le(slot, N);
@@ -126,28 +126,28 @@ START_TEST(every_slot_is_given_once)
         seen[slot] = true;
     }
     for (int i = 0; i < 3; i++)
-        ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
-    fp_slots_release(slots, 5);
-    ck_assert_uint_eq(fp_slots_take(slots), 5);
-    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+        ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
+    fp_lease_table_release(slots, 5);
+    ck_assert_uint_eq(fp_lease_table_take(slots), 5);
+    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
 }
 END_TEST
 
 START_TEST(generations_only_grow)
 {
-    const uint32_t slot = fp_slots_take(slots);
-    uint32_t before = fp_slots_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(slots);
+    uint32_t before = fp_lease_table_generation(slots, slot);
 
-    fp_slots_bump(slots, slot);
-    ck_assert_uint_eq(fp_slots_generation(slots, slot), before + 1);
+    fp_lease_table_invalidate(slots, slot);
+    ck_assert_uint_eq(fp_lease_table_generation(slots, slot), before + 1);
     /* Also from owner to owner. */
     for (int i = 0; i < 20; i++) {
-        before = fp_slots_generation(slots, slot);
-        fp_slots_release(slots, slot);
-        ck_assert_uint_gt(fp_slots_generation(slots, slot), before);
-        before = fp_slots_generation(slots, slot);
-        ck_assert_uint_eq(fp_slots_take(slots), slot);
-        ck_assert_uint_ge(fp_slots_generation(slots, slot), before);
+        before = fp_lease_table_generation(slots, slot);
+        fp_lease_table_release(slots, slot);
+        ck_assert_uint_gt(fp_lease_table_generation(slots, slot), before);
+        before = fp_lease_table_generation(slots, slot);
+        ck_assert_uint_eq(fp_lease_table_take(slots), slot);
+        ck_assert_uint_ge(fp_lease_table_generation(slots, slot), before);
     }
 }
 END_TEST
@@ -157,46 +157,46 @@ START_TEST(slots_do_not_touch_each_other)
     uint32_t taken[N], generations[N];
 
     for (int i = 0; i < N; i++) {
-        taken[i] = fp_slots_take(slots);
-        generations[i] = fp_slots_generation(slots, taken[i]);
+        taken[i] = fp_lease_table_take(slots);
+        generations[i] = fp_lease_table_generation(slots, taken[i]);
     }
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < i; k++)
-            fp_slots_bump(slots, taken[i]);
+            fp_lease_table_invalidate(slots, taken[i]);
     }
     for (int i = 0; i < N; i++)
-        ck_assert_uint_eq(fp_slots_generation(slots, taken[i]), generations[i] + (unsigned)i);
+        ck_assert_uint_eq(fp_lease_table_generation(slots, taken[i]), generations[i] + (unsigned)i);
 }
 END_TEST
 
 START_TEST(no_slot_is_allowed)
 {
-    const uint32_t before = fp_slots_generation(slots, FP_NO_SLOT);
+    const uint32_t before = fp_lease_table_generation(slots, FP_NO_SLOT);
 
-    fp_slots_bump(slots, FP_NO_SLOT);
-    fp_slots_set_until(slots, FP_NO_SLOT, UNTIL);
-    ck_assert(!fp_slots_is_worn(slots, FP_NO_SLOT));
-    fp_slots_release(slots, FP_NO_SLOT);
-    ck_assert_uint_eq(fp_slots_generation(slots, FP_NO_SLOT), before);
+    fp_lease_table_invalidate(slots, FP_NO_SLOT);
+    fp_lease_table_set_expiry(slots, FP_NO_SLOT, UNTIL);
+    ck_assert(!fp_lease_table_is_exhausted(slots, FP_NO_SLOT));
+    fp_lease_table_release(slots, FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_generation(slots, FP_NO_SLOT), before);
     for (int i = 0; i < N; i++)
-        ck_assert_uint_ne(fp_slots_take(slots), FP_NO_SLOT);
-    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
-    fp_slots_view_mark(view, 1);
-    ck_assert(!fp_slots_take_mark(slots, FP_NO_SLOT));
-    ck_assert(fp_slots_take_use(slots));
-    ck_assert(!fp_slots_view_holds(view, FP_NO_SLOT, before, NOW));
+        ck_assert_uint_ne(fp_lease_table_take(slots), FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
+    fp_lease_view_reference(view, 1);
+    ck_assert(!fp_lease_table_take_referenced(slots, FP_NO_SLOT));
+    ck_assert(fp_lease_table_take_use(slots));
+    ck_assert(!fp_lease_view_is_valid(view, FP_NO_SLOT, before, NOW));
 }
 END_TEST
 
 START_TEST(table_of_one)
 {
-    struct fp_slots *one = fp_slots_create(1);
+    struct fp_lease_table *one = fp_lease_table_create(1);
 
     ck_assert_ptr_nonnull(one);
-    ck_assert_uint_eq(fp_slots_take(one), 1);
-    ck_assert_uint_eq(fp_slots_take(one), FP_NO_SLOT);
-    fp_slots_destroy(&one);
-    fp_slots_destroy(&one);
+    ck_assert_uint_eq(fp_lease_table_take(one), 1);
+    ck_assert_uint_eq(fp_lease_table_take(one), FP_NO_SLOT);
+    fp_lease_table_destroy(&one);
+    fp_lease_table_destroy(&one);
 }
 END_TEST
 
@@ -204,117 +204,117 @@ END_TEST
 
 START_TEST(view_sees_generations)
 {
-    const uint32_t slot = fp_slots_take(slots);
-    const uint32_t generation = fp_slots_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t generation = fp_lease_table_generation(slots, slot);
 
-    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
-    fp_slots_set_until(slots, slot, UNTIL);
-    ck_assert(fp_slots_view_holds(view, slot, generation, NOW));
-    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
-    fp_slots_bump(slots, slot);
-    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
-    ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
-    fp_slots_release(slots, slot);
-    ck_assert(!fp_slots_view_holds(view, slot, generation + 1, NOW));
+    ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
+    fp_lease_table_set_expiry(slots, slot, UNTIL);
+    ck_assert(fp_lease_view_is_valid(view, slot, generation, NOW));
+    ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, NOW));
+    fp_lease_table_invalidate(slots, slot);
+    ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
+    ck_assert(fp_lease_view_is_valid(view, slot, generation + 1, NOW));
+    fp_lease_table_release(slots, slot);
+    ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, NOW));
 }
 END_TEST
 
 /* What a daemon says is no reason to read beyond its table. */
 START_TEST(slots_out_of_range)
 {
-    ck_assert(!fp_slots_view_holds(view, N + 1, 0, NOW));
-    ck_assert(!fp_slots_view_holds(view, UINT32_MAX, 0, NOW));
-    fp_slots_view_mark(view, N + 1);
-    fp_slots_view_mark(view, UINT32_MAX);
+    ck_assert(!fp_lease_view_is_valid(view, N + 1, 0, NOW));
+    ck_assert(!fp_lease_view_is_valid(view, UINT32_MAX, 0, NOW));
+    fp_lease_view_reference(view, N + 1);
+    fp_lease_view_reference(view, UINT32_MAX);
     for (uint32_t i = 1; i <= N; i++)
-        ck_assert(!fp_slots_take_mark(slots, i));
+        ck_assert(!fp_lease_table_take_referenced(slots, i));
 }
 END_TEST
 
 START_TEST(up_to_date_for_a_while)
 {
-    ck_assert(!fp_slots_view_fresh(view, 0));
-    ck_assert(!fp_slots_view_fresh(view, 1000));
-    fp_slots_publish(slots, 1000);
-    ck_assert(fp_slots_view_fresh(view, 1000));
-    ck_assert(fp_slots_view_fresh(view, 1000 + FP_FRESH_MS - 1));
-    ck_assert(!fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
-    fp_slots_publish(slots, 1010);
-    ck_assert(fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
-    ck_assert(!fp_slots_view_fresh(view, 1010 + FP_FRESH_MS));
+    ck_assert(!fp_lease_view_is_current(view, 0));
+    ck_assert(!fp_lease_view_is_current(view, 1000));
+    fp_lease_table_heartbeat(slots, 1000);
+    ck_assert(fp_lease_view_is_current(view, 1000));
+    ck_assert(fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS - 1));
+    ck_assert(!fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
+    fp_lease_table_heartbeat(slots, 1010);
+    ck_assert(fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
+    ck_assert(!fp_lease_view_is_current(view, 1010 + FP_HEARTBEAT_MS));
 }
 END_TEST
 
 START_TEST(daemon_lives_until_it_was_silent)
 {
-    ck_assert(!fp_slots_view_lives(view, 0, 700));
-    ck_assert(!fp_slots_view_lives(view, 100, 700));
-    fp_slots_publish(slots, 1000);
-    ck_assert(fp_slots_view_lives(view, 1000, 700));
-    ck_assert(fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 699, 700));
-    ck_assert(!fp_slots_view_lives(view, 1000 + FP_FRESH_MS + 700, 700));
-    ck_assert(!fp_slots_view_lives(view, UINT64_MAX, 700));
-    fp_slots_give_up(slots);
-    ck_assert(!fp_slots_view_lives(view, 1000, 700));
+    ck_assert(!fp_lease_view_is_alive(view, 0, 700));
+    ck_assert(!fp_lease_view_is_alive(view, 100, 700));
+    fp_lease_table_heartbeat(slots, 1000);
+    ck_assert(fp_lease_view_is_alive(view, 1000, 700));
+    ck_assert(fp_lease_view_is_alive(view, 1000 + FP_HEARTBEAT_MS + 699, 700));
+    ck_assert(!fp_lease_view_is_alive(view, 1000 + FP_HEARTBEAT_MS + 700, 700));
+    ck_assert(!fp_lease_view_is_alive(view, UINT64_MAX, 700));
+    fp_lease_table_retire(slots);
+    ck_assert(!fp_lease_view_is_alive(view, 1000, 700));
 }
 END_TEST
 
 START_TEST(marks_are_told_once)
 {
-    ck_assert(!fp_slots_take_use(slots));
-    fp_slots_view_mark(view, 3);
-    fp_slots_view_mark(view, 3);
-    ck_assert(!fp_slots_take_mark(slots, 2));
-    ck_assert(fp_slots_take_mark(slots, 3));
-    ck_assert(!fp_slots_take_mark(slots, 3));
-    ck_assert(fp_slots_take_use(slots));
-    ck_assert(!fp_slots_take_use(slots));
-    fp_slots_view_mark(view, 3);
-    ck_assert(fp_slots_take_use(slots));
-    ck_assert(fp_slots_take_mark(slots, 3));
+    ck_assert(!fp_lease_table_take_use(slots));
+    fp_lease_view_reference(view, 3);
+    fp_lease_view_reference(view, 3);
+    ck_assert(!fp_lease_table_take_referenced(slots, 2));
+    ck_assert(fp_lease_table_take_referenced(slots, 3));
+    ck_assert(!fp_lease_table_take_referenced(slots, 3));
+    ck_assert(fp_lease_table_take_use(slots));
+    ck_assert(!fp_lease_table_take_use(slots));
+    fp_lease_view_reference(view, 3);
+    ck_assert(fp_lease_table_take_use(slots));
+    ck_assert(fp_lease_table_take_referenced(slots, 3));
 }
 END_TEST
 
 START_TEST(view_knows_its_table)
 {
-    struct fp_slots *other = fp_slots_create(N);
-    int copy = dup(fp_slots_generations_fd(slots));
+    struct fp_lease_table *other = fp_lease_table_create(N);
+    int copy = dup(fp_lease_table_generations_fd(slots));
 
     ck_assert_ptr_nonnull(other);
-    ck_assert(fp_slots_view_is(view, fp_slots_generations_fd(slots)));
-    ck_assert(fp_slots_view_is(view, copy));
-    ck_assert(!fp_slots_view_is(view, fp_slots_generations_fd(other)));
-    ck_assert(!fp_slots_view_is(view, fp_slots_marks_fd(slots)));
-    ck_assert(!fp_slots_view_is(view, -1));
+    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(slots)));
+    ck_assert(fp_lease_view_is_of(view, copy));
+    ck_assert(!fp_lease_view_is_of(view, fp_lease_table_generations_fd(other)));
+    ck_assert(!fp_lease_view_is_of(view, fp_lease_table_referenced_fd(slots)));
+    ck_assert(!fp_lease_view_is_of(view, -1));
     close(copy);
-    fp_slots_destroy(&other);
+    fp_lease_table_destroy(&other);
 }
 END_TEST
 
 START_TEST(last_reference_unmaps)
 {
-    struct fp_slots_view *second = view;
-    const uint32_t slot = fp_slots_take(slots);
+    struct fp_lease_view *second = view;
+    const uint32_t slot = fp_lease_table_take(slots);
 
-    fp_slots_view_retain(view);
-    fp_slots_set_until(slots, slot, UNTIL);
-    fp_slots_view_release(&second);
+    fp_lease_view_retain(view);
+    fp_lease_table_set_expiry(slots, slot, UNTIL);
+    fp_lease_view_release(&second);
     ck_assert_ptr_null(second);
-    ck_assert(fp_slots_view_holds(view, slot, fp_slots_generation(slots, slot), NOW));
-    fp_slots_view_release(&second);
+    ck_assert(fp_lease_view_is_valid(view, slot, fp_lease_table_generation(slots, slot), NOW));
+    fp_lease_view_release(&second);
 }
 END_TEST
 
 /* Mappings outlive the daemon; nobody says any more that they are up to date. */
 START_TEST(view_outlives_the_table)
 {
-    fp_slots_set_until(slots, 1, UNTIL);
-    fp_slots_publish(slots, 1000);
-    fp_slots_destroy(&slots);
-    ck_assert(fp_slots_view_fresh(view, 1000));
-    ck_assert(fp_slots_view_holds(view, 1, 0, NOW));
-    ck_assert(!fp_slots_view_fresh(view, 1000 + FP_FRESH_MS));
-    fp_slots_view_mark(view, 1);
+    fp_lease_table_set_expiry(slots, 1, UNTIL);
+    fp_lease_table_heartbeat(slots, 1000);
+    fp_lease_table_destroy(&slots);
+    ck_assert(fp_lease_view_is_current(view, 1000));
+    ck_assert(fp_lease_view_is_valid(view, 1, 0, NOW));
+    ck_assert(!fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
+    fp_lease_view_reference(view, 1);
 }
 END_TEST
 
@@ -323,13 +323,13 @@ END_TEST
 /* To the beginning of the tick: less than that, but not more. */
 START_TEST(a_slot_holds_no_longer_than_was_said)
 {
-    const uint32_t slot = fp_slots_take(slots);
-    const uint32_t generation = fp_slots_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t generation = fp_lease_table_generation(slots, slot);
 
     for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
-        fp_slots_set_until(slots, slot, until);
+        fp_lease_table_set_expiry(slots, slot, until);
         for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
-            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
                              now < until - until % TICK);
     }
 }
@@ -337,37 +337,37 @@ END_TEST
 
 START_TEST(time_moves_on)
 {
-    const uint32_t slot = fp_slots_take(slots), other = fp_slots_take(slots);
-    const uint32_t generation = fp_slots_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(slots), other = fp_lease_table_take(slots);
+    const uint32_t generation = fp_lease_table_generation(slots, slot);
 
-    fp_slots_set_until(slots, other, NOW + 100 * TICK);
+    fp_lease_table_set_expiry(slots, other, NOW + 100 * TICK);
     for (uint64_t now = NOW; now < NOW + 1000 * TICK; now += 3 * TICK) {
-        fp_slots_set_until(slots, slot, now + 4 * TICK);
-        ck_assert_uint_eq(fp_slots_generation(slots, slot), generation);
-        ck_assert(fp_slots_view_holds(view, slot, generation, now));
-        ck_assert(fp_slots_view_holds(view, slot, generation, now + 3 * TICK));
-        ck_assert(!fp_slots_view_holds(view, slot, generation, now + 5 * TICK));
+        fp_lease_table_set_expiry(slots, slot, now + 4 * TICK);
+        ck_assert_uint_eq(fp_lease_table_generation(slots, slot), generation);
+        ck_assert(fp_lease_view_is_valid(view, slot, generation, now));
+        ck_assert(fp_lease_view_is_valid(view, slot, generation, now + 3 * TICK));
+        ck_assert(!fp_lease_view_is_valid(view, slot, generation, now + 5 * TICK));
     }
     /* Back as well: it was believed for longer than it is now. */
-    fp_slots_set_until(slots, slot, NOW + TICK);
-    ck_assert(!fp_slots_view_holds(view, slot, generation, NOW + 2 * TICK));
-    ck_assert(fp_slots_view_holds(view, other, fp_slots_generation(slots, other), NOW + 98 * TICK));
+    fp_lease_table_set_expiry(slots, slot, NOW + TICK);
+    ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW + 2 * TICK));
+    ck_assert(fp_lease_view_is_valid(view, other, fp_lease_table_generation(slots, other), NOW + 98 * TICK));
 }
 END_TEST
 
 /* Until whoever owns the slot says another one. */
 START_TEST(a_bump_keeps_the_time)
 {
-    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t slot = fp_lease_table_take(slots);
 
-    fp_slots_set_until(slots, slot, UNTIL);
+    fp_lease_table_set_expiry(slots, slot, UNTIL);
     for (int i = 0; i < 5; i++) {
-        const uint32_t generation = fp_slots_generation(slots, slot);
+        const uint32_t generation = fp_lease_table_generation(slots, slot);
 
-        fp_slots_bump(slots, slot);
-        ck_assert(!fp_slots_view_holds(view, slot, generation, NOW));
-        ck_assert(fp_slots_view_holds(view, slot, generation + 1, NOW));
-        ck_assert(!fp_slots_view_holds(view, slot, generation + 1, UNTIL));
+        fp_lease_table_invalidate(slots, slot);
+        ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
+        ck_assert(fp_lease_view_is_valid(view, slot, generation + 1, NOW));
+        ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, UNTIL));
     }
 }
 END_TEST
@@ -376,17 +376,17 @@ END_TEST
 START_TEST(ticks_that_begin_again)
 {
     const uint64_t half = ((uint64_t)1 << 31) * TICK, around = half * (uint64_t)(_i + 1);
-    const uint32_t slot = fp_slots_take(slots);
-    const uint32_t generation = fp_slots_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t generation = fp_lease_table_generation(slots, slot);
 
     for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
-        fp_slots_set_until(slots, slot, until);
+        fp_lease_table_set_expiry(slots, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
-            ck_assert_int_eq(fp_slots_view_holds(view, slot, generation, now),
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
                              now / TICK < until / TICK);
         /* As long after, and as long before, as can be told. */
-        ck_assert(!fp_slots_view_holds(view, slot, generation, until + half - TICK));
-        ck_assert(fp_slots_view_holds(view, slot, generation, until - half + TICK));
+        ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + half - TICK));
+        ck_assert(fp_lease_view_is_valid(view, slot, generation, until - half + TICK));
     }
 }
 END_TEST
@@ -394,20 +394,20 @@ END_TEST
 START_TEST(given_up)
 {
     for (int i = 0; i < N; i++)
-        fp_slots_set_until(slots, fp_slots_take(slots), UNTIL);
-    fp_slots_publish(slots, NOW);
-    ck_assert(fp_slots_view_fresh(view, NOW));
-    fp_slots_give_up(slots);
-    for (uint64_t now = 0; now < NOW + FP_FRESH_MS; now += 50)
-        ck_assert(!fp_slots_view_fresh(view, now));
-    ck_assert_uint_eq(fp_slots_count(slots), N);
+        fp_lease_table_set_expiry(slots, fp_lease_table_take(slots), UNTIL);
+    fp_lease_table_heartbeat(slots, NOW);
+    ck_assert(fp_lease_view_is_current(view, NOW));
+    fp_lease_table_retire(slots);
+    for (uint64_t now = 0; now < NOW + FP_HEARTBEAT_MS; now += 50)
+        ck_assert(!fp_lease_view_is_current(view, now));
+    ck_assert_uint_eq(fp_lease_table_count(slots), N);
 }
 END_TEST
 
 /* ---- the greatest generation ---- */
 
 /* Where the words are that the table's owner writes. */
-static uint64_t *words_of(const struct fp_slots *s)
+static uint64_t *words_of(const struct fp_lease_table *s)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
     uintptr_t from = 0;
@@ -416,7 +416,7 @@ static uint64_t *words_of(const struct fp_slots *s)
     struct stat st;
 
     ck_assert_ptr_nonnull(maps);
-    ck_assert_int_eq(fstat(fp_slots_generations_fd(s), &st), 0);
+    ck_assert_int_eq(fstat(fp_lease_table_generations_fd(s), &st), 0);
     while (fgets(line, sizeof(line), maps) != NULL) {
         if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3
             && inode == st.st_ino && rights[1] == 'w')
@@ -436,47 +436,47 @@ static void set_generation(uint32_t slot, uint32_t generation)
 
 START_TEST(a_worn_slot_holds_for_nobody)
 {
-    const uint32_t slot = fp_slots_take(slots);
+    const uint32_t slot = fp_lease_table_take(slots);
 
     set_generation(slot, WORN - 2);
-    ck_assert(fp_slots_view_holds(view, slot, WORN - 2, NOW));
-    fp_slots_bump(slots, slot);
-    ck_assert(!fp_slots_is_worn(slots, slot));
-    ck_assert(fp_slots_view_holds(view, slot, WORN - 1, NOW));
-    fp_slots_bump(slots, slot);
-    ck_assert(fp_slots_is_worn(slots, slot));
-    ck_assert(!fp_slots_view_holds(view, slot, WORN - 1, NOW));
-    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
+    ck_assert(fp_lease_view_is_valid(view, slot, WORN - 2, NOW));
+    fp_lease_table_invalidate(slots, slot);
+    ck_assert(!fp_lease_table_is_exhausted(slots, slot));
+    ck_assert(fp_lease_view_is_valid(view, slot, WORN - 1, NOW));
+    fp_lease_table_invalidate(slots, slot);
+    ck_assert(fp_lease_table_is_exhausted(slots, slot));
+    ck_assert(!fp_lease_view_is_valid(view, slot, WORN - 1, NOW));
+    ck_assert(!fp_lease_view_is_valid(view, slot, WORN, NOW));
     /* It stays at that: no generation comes back. */
     for (int i = 0; i < 3; i++) {
-        fp_slots_bump(slots, slot);
-        ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
+        fp_lease_table_invalidate(slots, slot);
+        ck_assert_uint_eq(fp_lease_table_generation(slots, slot), WORN);
     }
-    fp_slots_set_until(slots, slot, UNTIL + 1000);
-    ck_assert_uint_eq(fp_slots_generation(slots, slot), WORN);
-    ck_assert(!fp_slots_view_holds(view, slot, WORN, NOW));
-    ck_assert(!fp_slots_view_holds(view, slot, 0, NOW));
+    fp_lease_table_set_expiry(slots, slot, UNTIL + 1000);
+    ck_assert_uint_eq(fp_lease_table_generation(slots, slot), WORN);
+    ck_assert(!fp_lease_view_is_valid(view, slot, WORN, NOW));
+    ck_assert(!fp_lease_view_is_valid(view, slot, 0, NOW));
 }
 END_TEST
 
 START_TEST(a_worn_slot_is_not_given_again)
 {
-    const uint32_t worn = fp_slots_take(slots);
+    const uint32_t exhausted = fp_lease_table_take(slots);
 
-    set_generation(worn, WORN - 3);
+    set_generation(exhausted, WORN - 3);
     /* One more owner, whose end wears it. */
-    fp_slots_release(slots, worn);
-    ck_assert_uint_eq(fp_slots_take(slots), worn);
-    fp_slots_bump(slots, worn);
-    fp_slots_release(slots, worn);
-    ck_assert(fp_slots_is_worn(slots, worn));
+    fp_lease_table_release(slots, exhausted);
+    ck_assert_uint_eq(fp_lease_table_take(slots), exhausted);
+    fp_lease_table_invalidate(slots, exhausted);
+    fp_lease_table_release(slots, exhausted);
+    ck_assert(fp_lease_table_is_exhausted(slots, exhausted));
     for (int i = 0; i < N - 1; i++) {
-        const uint32_t slot = fp_slots_take(slots);
+        const uint32_t slot = fp_lease_table_take(slots);
 
         ck_assert_uint_ne(slot, FP_NO_SLOT);
-        ck_assert_uint_ne(slot, worn);
+        ck_assert_uint_ne(slot, exhausted);
     }
-    ck_assert_uint_eq(fp_slots_take(slots), FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
 }
 END_TEST
 
@@ -496,7 +496,7 @@ static int area(size_t size, unsigned seals)
 static void assert_refused(int generations, int marks)
 {
     errno = 0;
-    ck_assert_ptr_null(fp_slots_view_create(generations, marks));
+    ck_assert_ptr_null(fp_lease_view_create(generations, marks));
     ck_assert_int_eq(errno, EPROTO);
 }
 
@@ -519,13 +519,13 @@ static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 
 START_TEST(areas_that_could_shrink)
 {
-    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
     int unsealed = imitate(g, 0, SIZE_MAX, 0), growing = imitate(g, F_SEAL_GROW, SIZE_MAX, 0);
     int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
-    struct fp_slots_view *v = fp_slots_view_create(sealed, m);
+    struct fp_lease_view *v = fp_lease_view_create(sealed, m);
 
     ck_assert_ptr_nonnull(v);
-    fp_slots_view_release(&v);
+    fp_lease_view_release(&v);
     assert_refused(unsealed, m);
     assert_refused(growing, m);
     assert_refused(g, marks);
@@ -538,7 +538,7 @@ END_TEST
 
 START_TEST(areas_of_another_layout)
 {
-    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
     int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
     int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
 
@@ -553,7 +553,7 @@ END_TEST
 
 START_TEST(areas_of_another_size)
 {
-    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
     const size_t sizes[] = { 0, 1, N, N + 2, 1 << 20, ((size_t)FP_MAX_SLOTS) + 2 };
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -571,7 +571,7 @@ END_TEST
 
 START_TEST(descriptors_that_are_no_areas)
 {
-    const int g = fp_slots_generations_fd(slots), m = fp_slots_marks_fd(slots);
+    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
     int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -592,7 +592,7 @@ END_TEST
 
 /*
  * The promise: whoever sees the table as up to date until t, and then a
- * generation as it was, has what was true at t - FP_FRESH_MS or later.  The
+ * generation as it was, has what was true at t - FP_HEARTBEAT_MS or later.  The
  * writer's time is a count of rounds.  In each it changes what one slot is for,
  * bumps the slot, and publishes.  A lease is what a reader took out under a
  * slot's generation; it must not pass once a later round was published and
@@ -614,8 +614,8 @@ static void *write_rounds(void *arg)
         const uint32_t slot = 1 + (uint32_t)(round % SHARED);
 
         atomic_store_explicit(&world.data[slot], round, memory_order_relaxed);
-        fp_slots_bump(slots, slot);
-        fp_slots_publish(slots, round * FP_FRESH_MS);
+        fp_lease_table_invalidate(slots, slot);
+        fp_lease_table_heartbeat(slots, round * FP_HEARTBEAT_MS);
         if (round % 64 == 0)
             sched_yield();
     }
@@ -628,8 +628,8 @@ static uint64_t published(uint64_t at_least)
 {
     uint64_t round = at_least;
 
-    /* Up to date at t: a round r with t < (r + 1) * FP_FRESH_MS was published. */
-    while (fp_slots_view_fresh(view, (round + 1) * FP_FRESH_MS))
+    /* Up to date at t: a round r with t < (r + 1) * FP_HEARTBEAT_MS was published. */
+    while (fp_lease_view_is_current(view, (round + 1) * FP_HEARTBEAT_MS))
         round++;
     return round;
 }
@@ -640,18 +640,18 @@ static void *read_leases(void *arg)
     uint32_t slot = 1 + (uint32_t)(uintptr_t)arg % SHARED;
 
     while (!atomic_load(&world.done)) {
-        const uint32_t generation = fp_slots_generation(slots, slot);
+        const uint32_t generation = fp_lease_table_generation(slots, slot);
         uint64_t data, round;
 
         /* As the daemon would answer: the generation, then what it stands for.  A
          * change between the two gives a lease that holds too short, not too long. */
-        if (!fp_slots_view_holds(view, slot, generation, NOW))
+        if (!fp_lease_view_is_valid(view, slot, generation, NOW))
             continue;
         data = atomic_load_explicit(&world.data[slot], memory_order_relaxed);
         for (int i = 0; i < 50; i++) {
             round = published(known);
             known = round;
-            if (!fp_slots_view_holds(view, slot, generation, NOW)) {
+            if (!fp_lease_view_is_valid(view, slot, generation, NOW)) {
                 atomic_fetch_add(&world.ended, 1);
                 break;
             }
@@ -659,7 +659,7 @@ static void *read_leases(void *arg)
             if (round > SHARED && data + SHARED <= round)
                 atomic_fetch_add(&world.broken, 1);
             atomic_fetch_add(&world.accepted, 1);
-            fp_slots_view_mark(view, slot);
+            fp_lease_view_reference(view, slot);
         }
         slot = slot % SHARED + 1;
     }
@@ -672,7 +672,7 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
 
     memset(&world, 0, sizeof(world));
     for (uint32_t slot = 1; slot <= SHARED; slot++)
-        fp_slots_set_until(slots, slot, UNTIL);
+        fp_lease_table_set_expiry(slots, slot, UNTIL);
     for (uintptr_t i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
@@ -682,7 +682,7 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
     ck_assert_uint_eq(world.broken, 0);
     ck_assert_uint_gt(world.accepted, 0);
     ck_assert_uint_gt(world.ended, 0);
-    ck_assert(fp_slots_take_use(slots));
+    ck_assert(fp_lease_table_take_use(slots));
 }
 END_TEST
 
@@ -693,9 +693,9 @@ END_TEST
  */
 static void *write_generations(void *arg)
 {
-    for (uint64_t g = fp_slots_generation(slots, 1); g < 8 * ROUNDS; g++) {
-        fp_slots_bump(slots, 1);
-        fp_slots_set_until(slots, 1, (g + 1) * TICK);
+    for (uint64_t g = fp_lease_table_generation(slots, 1); g < 8 * ROUNDS; g++) {
+        fp_lease_table_invalidate(slots, 1);
+        fp_lease_table_set_expiry(slots, 1, (g + 1) * TICK);
     }
     atomic_store(&world.done, true);
     return arg;
@@ -706,11 +706,11 @@ static void *read_generations(void *arg)
     unsigned broken = 0, accepted = 0;
 
     while (!atomic_load(&world.done)) {
-        const uint32_t g = fp_slots_generation(slots, 1);
+        const uint32_t g = fp_lease_table_generation(slots, 1);
 
         for (int i = 0; i < 20; i++) {
-            accepted += fp_slots_view_holds(view, 1, g, (uint64_t)(g - 2) * TICK);
-            broken += fp_slots_view_holds(view, 1, g, (uint64_t)g * TICK);
+            accepted += fp_lease_view_is_valid(view, 1, g, (uint64_t)(g - 2) * TICK);
+            broken += fp_lease_view_is_valid(view, 1, g, (uint64_t)g * TICK);
         }
     }
     atomic_fetch_add(&world.broken, broken);
@@ -724,8 +724,8 @@ START_TEST(time_of_the_next_generation_is_never_seen)
 
     memset(&world, 0, sizeof(world));
     for (int i = 0; i < 3; i++)
-        fp_slots_bump(slots, 1);
-    fp_slots_set_until(slots, 1, 3 * TICK);
+        fp_lease_table_invalidate(slots, 1);
+    fp_lease_table_set_expiry(slots, 1, 3 * TICK);
     for (int i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
@@ -767,7 +767,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_bump_keeps_the_time);
     tcase_add_loop_test(t, ticks_that_begin_again, 0, 4);
     tcase_add_test(t, given_up);
-    t = unit_add_case(s, "worn", setup, teardown, 0);
+    t = unit_add_case(s, "exhausted", setup, teardown, 0);
     tcase_add_test(t, a_worn_slot_holds_for_nobody);
     tcase_add_test(t, a_worn_slot_is_not_given_again);
     t = unit_add_case(s, "refusals", setup, teardown, 0);

@@ -6,21 +6,18 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "common/log.h"
+#include "common/packet.h"
 #include "conf/conf.h"
 #include "fleet/fleet.h"
-#include "common/log.h"
 #include "ipc/socket_path.h"
-#include "common/packet.h"
-#include "workers/resolve.h"
 #include "privsep/spawner.h"
 #include "unit.h"
-#include "changes/watch.h"
 
 static char dir[PATH_MAX], file[PATH_MAX], password[PATH_MAX], socket_path[PATH_MAX];
 static struct fp_fleet_settings fleet;
 static struct fp_conf conf;
-static struct fp_watch watch;
-static struct fp_resolver_settings resolver;
+static struct fp_worker_job job = { .inherited = -1 };
 static struct fp_monitor_settings settings;
 static struct fp_monitor monitor;
 static int fds_at_rest;
@@ -73,11 +70,11 @@ int fp_fleet_connect(const struct fp_fleet_settings *s)
     return -1;
 }
 
-int fp_spawner_start(struct fp_spawner *s, const struct fp_resolver_settings *r)
+int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *j)
 {
     int ends[2];
 
-    ck_assert_ptr_eq(r, &resolver);
+    ck_assert_ptr_eq(j, &job);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
         return -1;
     close(ends[1]);
@@ -99,9 +96,7 @@ static void setup(void)
     fleet.password_file = password;
     conf = (struct fp_conf){ .socket = socket_path, .pid_file = unit_join(dir, "no-pid"),
                              .log = file, .fleet = &fleet };
-    watch.inotify = -1;
-    resolver.watch = &watch;
-    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .resolver = &resolver };
+    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job };
     fds_at_rest = unit_open_fds();
     ck_assert_int_eq(fp_monitor_start(&monitor, &settings), 0);
 }
@@ -212,7 +207,7 @@ START_TEST(the_socket_and_its_lock_are_made_again)
     socklen_t len = sizeof(listens);
 
     ck_assert_int_ne(lock, -1);
-    ck_assert(fp_place_has_lock(socket_path, lock));
+    ck_assert(fp_socket_path_has_lock(socket_path, lock));
     ck_assert_int_eq(ask(FP_MONITOR_LOCK), -1);
     ck_assert_int_eq(errno, EWOULDBLOCK);
     ck_assert_int_eq(ask(FP_MONITOR_SOCKET), -1);

@@ -7,12 +7,12 @@
 #define HELPERS 2
 #define MAX     20
 
-static struct fp_lanes lanes;
+static struct fp_mount_queues lanes;
 static struct fp_waiting all[100];
 
 static void setup(void)
 {
-    fp_lanes_init(&lanes, HELPERS, MAX);
+    fp_mount_queues_init(&lanes, HELPERS, MAX);
 }
 
 static void teardown(void)
@@ -23,20 +23,20 @@ static void teardown(void)
 
 static void put(uint32_t mount, unsigned i)
 {
-    ck_assert_int_eq((int)fp_lanes_put(&lanes, mount, &all[i]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, mount, &all[i]), FP_OK);
 }
 
 /* Which one began; -1: none may. */
 static int take(void)
 {
-    const struct fp_waiting *w = fp_lanes_take(&lanes);
+    const struct fp_waiting *w = fp_mount_queues_take(&lanes);
 
     return w != NULL ? (int)(w - all) : -1;
 }
 
 static void left(unsigned i)
 {
-    fp_lanes_left(&lanes, &all[i]);
+    fp_mount_queues_left(&lanes, &all[i]);
 }
 
 START_TEST(first_come_first_served)
@@ -93,16 +93,16 @@ START_TEST(half_of_the_places)
 {
     unsigned n = 0;
 
-    while (n < MAX && fp_lanes_put(&lanes, 1, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&lanes, 1, &all[n]) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX / 2);
-    while (n < MAX && fp_lanes_put(&lanes, 2, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&lanes, 2, &all[n]) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX);
-    ck_assert_int_eq((int)fp_lanes_put(&lanes, 3, &all[n]), FP_BUSY);
-    ck_assert_uint_eq(fp_lanes_waiting(&lanes, 1), MAX / 2);
+    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, 3, &all[n]), FP_BUSY);
+    ck_assert_uint_eq(fp_mount_queues_waiting(&lanes, 1), MAX / 2);
     for (uint32_t mount = 1; mount <= 2; mount++) {
-        while (fp_lanes_cancel(&lanes, mount) != NULL)
+        while (fp_mount_queues_cancel(&lanes, mount) != NULL)
             n--;
     }
     ck_assert_uint_eq(n, 0);
@@ -114,7 +114,7 @@ START_TEST(put_back)
     put(1, 0);
     put(1, 1);
     ck_assert_int_eq(take(), 0);
-    fp_lanes_put_back(&lanes, &all[0]);
+    fp_mount_queues_put_back(&lanes, &all[0]);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), 1);
     left(0);
@@ -125,30 +125,30 @@ END_TEST
 /* Who hangs in the kernel counts, but for one probe. */
 START_TEST(dying)
 {
-    struct fp_lane *one, *two;
+    struct fp_mount_queue *one, *two;
 
     put(1, 0);
     put(1, 1);
     put(1, 2);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), 1);
-    one = fp_lanes_dying(&lanes, &all[0]);
+    one = fp_mount_queues_dying(&lanes, &all[0]);
     ck_assert_int_eq(take(), -1);
-    ck_assert_int_eq((int)fp_lanes_put_probe(&lanes, 1, &all[3]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put_probe(&lanes, 1, &all[3]), FP_OK);
     ck_assert_int_eq(take(), 3);
     ck_assert_int_eq(take(), -1);
-    two = fp_lanes_dying(&lanes, &all[3]);
+    two = fp_mount_queues_dying(&lanes, &all[3]);
     ck_assert_ptr_eq(one, two);
-    ck_assert_uint_eq(fp_lane_mount(one), 1);
-    ck_assert_int_eq((int)fp_lanes_put_probe(&lanes, 1, &all[4]), FP_OK);
+    ck_assert_uint_eq(fp_mount_queue_mount(one), 1);
+    ck_assert_int_eq((int)fp_mount_queues_put_probe(&lanes, 1, &all[4]), FP_OK);
     ck_assert_int_eq(take(), -1);
-    fp_lanes_dead(&lanes, one);
+    fp_mount_queues_dead(&lanes, one);
     ck_assert_int_eq(take(), 4);
     left(4);
     left(1);
     ck_assert_int_eq(take(), 2);
     left(2);
-    fp_lanes_dead(&lanes, two);
+    fp_mount_queues_dead(&lanes, two);
 }
 END_TEST
 
@@ -157,11 +157,11 @@ START_TEST(new_limits)
     put(1, 0);
     put(1, 1);
     put(1, 2);
-    fp_lanes_set(&lanes, 1, 2);
-    ck_assert_int_eq((int)fp_lanes_put(&lanes, 2, &all[3]), FP_BUSY);
+    fp_mount_queues_set(&lanes, 1, 2);
+    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, 2, &all[3]), FP_BUSY);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), -1);
-    fp_lanes_set(&lanes, 3, 2);
+    fp_mount_queues_set(&lanes, 3, 2);
     ck_assert_int_eq(take(), 1);
     ck_assert_int_eq(take(), 2);
     for (unsigned i = 0; i < 3; i++)

@@ -16,7 +16,7 @@ START_TEST(root)
     ck_assert_uint_eq(answer.n_steps, 1);
     ck_assert_uint_eq(last()->end, 1);
     assert_place_or_nothing();
-    ck_assert_int_eq((int)answer.source, FP_SOURCE_HELPER);
+    ck_assert_int_eq((int)answer.source, FP_SOURCE_WORKER);
 }
 END_TEST
 

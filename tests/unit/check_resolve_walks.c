@@ -142,7 +142,7 @@ static void assert_can_be_told(const char *path)
 {
     static uint8_t buf[FP_MAX_FRAME];
     static struct fp_answer told;
-    static struct fp_trail told_trail;
+    static struct fp_walk_result told_trail;
     const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) } };
     struct fp_writer w;
     struct fp_frame f;

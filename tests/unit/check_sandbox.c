@@ -247,7 +247,7 @@ START_TEST(a_helper_looks)
 
     unit_write_file(unit_join(dir, "file"), "text");
     ck_assert_int_eq(dup2(inotify, STDIN_FILENO), STDIN_FILENO);
-    ck_assert(holds(FP_SANDBOX_HELPER, helper_looks));
+    ck_assert(holds(FP_SANDBOX_WORKER, helper_looks));
 }
 END_TEST
 
@@ -269,7 +269,7 @@ static bool library_works(void)
 
 START_TEST(both)
 {
-    const enum fp_sandbox_kind kind = _i == 0 ? FP_SANDBOX_DAEMON : FP_SANDBOX_HELPER;
+    const enum fp_sandbox_kind kind = _i == 0 ? FP_SANDBOX_DAEMON : FP_SANDBOX_WORKER;
 
     ck_assert(holds(kind, nothing_dangerous));
     ck_assert(holds(kind, no_process));
@@ -284,8 +284,8 @@ END_TEST
 START_TEST(each)
 {
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_opens_nothing));
-    ck_assert(!holds(FP_SANDBOX_HELPER, daemon_opens_nothing));
-    ck_assert(holds(FP_SANDBOX_HELPER, helper_has_no_sockets));
+    ck_assert(!holds(FP_SANDBOX_WORKER, daemon_opens_nothing));
+    ck_assert(holds(FP_SANDBOX_WORKER, helper_has_no_sockets));
     ck_assert(!holds(FP_SANDBOX_DAEMON, helper_has_no_sockets));
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_shares_memory));
 }

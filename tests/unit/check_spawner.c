@@ -7,16 +7,18 @@
 
 #include "common/answer.h"
 #include "common/packet.h"
-#include "common/wire.h"
-#include "workers/resolve.h"
-#include "privsep/sandbox.h"
 #include "common/task.h"
 #include "common/walk_result.h"
+#include "common/wire.h"
+#include "privsep/sandbox.h"
 #include "unit.h"
+#include "workers/resolve.h"
+#include "workers/worker.h"
 
 #define PATIENCE_MS 3000
 
 static struct fp_resolver_settings everywhere;   /* and nothing is watched */
+static const struct fp_worker_job job = { fp_worker_run, &everywhere, -1 };
 static struct fp_sandbox *sandbox;
 static struct fp_spawner spawner;
 static struct fp_answer answer;
@@ -29,8 +31,8 @@ static void setup(void)
     fds_at_rest = unit_open_fds();
     /* Helpers do all that is tested here in theirs; NULL in a build without. */
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    everywhere.sandbox = sandbox = fp_sandbox_create(FP_SANDBOX_HELPER);
-    ck_assert_int_eq(fp_spawner_start(&spawner, &everywhere), 0);
+    everywhere.sandbox = sandbox = fp_sandbox_create(FP_SANDBOX_WORKER);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &job), 0);
     answer.fd = -1;
 }
 
@@ -130,7 +132,7 @@ static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_
 static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    static struct fp_trail trail;
+    static struct fp_walk_result trail;
     const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
                                .base_len = base_len };
     struct fp_frame f;
@@ -231,13 +233,14 @@ START_TEST(helper_keeps_to_the_roots)
 {
     static const char *const roots[] = { "/proc", NULL };
     static const struct fp_resolver_settings settings = { .roots = roots };
+    static const struct fp_worker_job limited = { fp_worker_run, &settings, -1 };
     const char *path = unit_join(dir, "file");
     pid_t pid;
     int sock;
 
     unit_write_file(path, "content");
     fp_spawner_stop(&spawner);
-    ck_assert_int_eq(fp_spawner_start(&spawner, &settings), 0);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &limited), 0);
     sock = spawn(&pid);
     ask(sock, 1, path);
     ck_assert_int_eq((int)answer.status, FP_REFUSED);
@@ -357,7 +360,7 @@ START_TEST(nothing_is_inherited)
     fp_spawner_stop(&spawner);
     for (int i = 0; i < 3; i++)
         held[i] = open(secret, O_RDONLY);
-    ck_assert_int_eq(fp_spawner_start(&spawner, &everywhere), 0);
+    ck_assert_int_eq(fp_spawner_start(&spawner, &job), 0);
     other = spawn(&sibling);
     sock = spawn(&pid);
     ask(sock, 1, "/");

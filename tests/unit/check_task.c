@@ -14,13 +14,13 @@
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 static struct fp_answer in, out;
-static struct fp_trail trail, trail_out;
+static struct fp_walk_result trail, trail_out;
 
 static void setup(void)
 {
     memset(&in, 0, sizeof(in));
     fp_answer_init(&in, FP_OK);
-    fp_trail_init(&trail);
+    fp_walk_result_init(&trail);
 }
 
 /* ---- tasks ---- */

@@ -5,18 +5,18 @@
 
 #include "unit.h"
 
-#define TICK  FP_DUE_TICK_MS
-#define ROUND ((uint64_t)FP_DUE_SPOKES * TICK)
+#define TICK  FP_TIMER_TICK_MS
+#define ROUND ((uint64_t)FP_TIMER_BUCKETS * TICK)
 #define START 1000003u       /* not at a tick's border */
 #define MANY  20000
 
-static struct fp_due_wheel wheel;
-static struct fp_due things[MANY];
+static struct fp_timer_wheel wheel;
+static struct fp_timer things[MANY];
 
 static void setup(void)
 {
     memset(things, 0, sizeof(things));
-    fp_due_init(&wheel, START);
+    fp_timer_wheel_init(&wheel, START);
 }
 
 static void teardown(void)
@@ -28,27 +28,27 @@ static unsigned take_all(uint64_t now_ms)
 {
     unsigned n = 0;
 
-    while (fp_due_take(&wheel, now_ms) != NULL)
+    while (fp_timer_take(&wheel, now_ms) != NULL)
         n++;
     return n;
 }
 
 static void assert_none(uint64_t now_ms)
 {
-    ck_assert_ptr_null(fp_due_take(&wheel, now_ms));
+    ck_assert_ptr_null(fp_timer_take(&wheel, now_ms));
 }
 
-static void assert_one(uint64_t now_ms, const struct fp_due *expected)
+static void assert_one(uint64_t now_ms, const struct fp_timer *expected)
 {
-    ck_assert_ptr_eq(fp_due_take(&wheel, now_ms), expected);
+    ck_assert_ptr_eq(fp_timer_take(&wheel, now_ms), expected);
     ck_assert_uint_eq(expected->tick, 0);
     assert_none(now_ms);
 }
 
 /* When it is taken by somebody who looks each millisecond. */
-static uint64_t taken_at(const struct fp_due *d, uint64_t from_ms)
+static uint64_t taken_at(const struct fp_timer *d, uint64_t from_ms)
 {
-    while (fp_due_take(&wheel, from_ms) != d)
+    while (fp_timer_take(&wheel, from_ms) != d)
         from_ms++;
     return from_ms;
 }
@@ -58,7 +58,7 @@ START_TEST(nothing_is_due)
     assert_none(0);
     assert_none(START);
     assert_none(START + 3 * ROUND);
-    fp_due_clear(&wheel, &things[0]);
+    fp_timer_clear(&wheel, &things[0]);
     assert_none(START + 4 * ROUND);
 }
 END_TEST
@@ -75,7 +75,7 @@ START_TEST(never_early_and_a_tick_late_at_most)
             const uint64_t at = now + distances[i] + phase;
 
             assert_none(now);
-            fp_due_set(&wheel, &things[0], at);
+            fp_timer_set(&wheel, &things[0], at);
             now = taken_at(&things[0], now);
             ck_assert_uint_ge(now, at);
             ck_assert_uint_le(now, at + TICK);
@@ -94,7 +94,7 @@ START_TEST(past_and_present_come_soon)
         uint64_t taken;
 
         assert_none(now);
-        fp_due_set(&wheel, &things[0], now - before[i]);
+        fp_timer_set(&wheel, &things[0], now - before[i]);
         taken = taken_at(&things[0], now);
         ck_assert_uint_ge(taken, now);
         ck_assert_uint_le(taken, now + 2 * TICK);
@@ -104,12 +104,12 @@ END_TEST
 
 START_TEST(set_again)
 {
-    fp_due_set(&wheel, &things[0], START + 100);
-    fp_due_set(&wheel, &things[0], START + 500);
+    fp_timer_set(&wheel, &things[0], START + 100);
+    fp_timer_set(&wheel, &things[0], START + 500);
     assert_none(START + 100 + TICK);
     assert_one(START + 500 + TICK, &things[0]);
-    fp_due_set(&wheel, &things[0], START + 2000);
-    fp_due_set(&wheel, &things[0], START + 1000);
+    fp_timer_set(&wheel, &things[0], START + 2000);
+    fp_timer_set(&wheel, &things[0], START + 1000);
     assert_one(START + 1000 + TICK, &things[0]);
     assert_none(START + 2000 + TICK);
 }
@@ -118,9 +118,9 @@ END_TEST
 START_TEST(cleared)
 {
     for (int i = 0; i < 3; i++)
-        fp_due_set(&wheel, &things[i], START + 100);
-    fp_due_clear(&wheel, &things[1]);
-    fp_due_clear(&wheel, &things[1]);
+        fp_timer_set(&wheel, &things[i], START + 100);
+    fp_timer_clear(&wheel, &things[1]);
+    fp_timer_clear(&wheel, &things[1]);
     ck_assert_uint_eq(things[1].tick, 0);
     ck_assert_uint_eq(take_all(START + 200), 2);
     ck_assert_uint_eq(things[0].tick, 0);
@@ -133,14 +133,14 @@ START_TEST(cleared_while_the_others_are_taken)
 {
     for (int which = 0; which < 5; which++) {
         const uint64_t at = START + 1000 * (uint64_t)(which + 1);
-        struct fp_due *first;
+        struct fp_timer *first;
         unsigned n;
 
         for (int i = 0; i < 5; i++)
-            fp_due_set(&wheel, &things[i], at);
-        first = fp_due_take(&wheel, at + TICK);
+            fp_timer_set(&wheel, &things[i], at);
+        first = fp_timer_take(&wheel, at + TICK);
         ck_assert_ptr_nonnull(first);
-        fp_due_clear(&wheel, &things[which]);
+        fp_timer_clear(&wheel, &things[which]);
         n = take_all(at + TICK);
         ck_assert_uint_eq(n, first == &things[which] ? 4 : 3);
     }
@@ -150,12 +150,12 @@ END_TEST
 START_TEST(all_cleared_while_they_are_taken)
 {
     for (int i = 0; i < 5; i++)
-        fp_due_set(&wheel, &things[i], START + 100);
-    ck_assert_ptr_nonnull(fp_due_take(&wheel, START + 200));
+        fp_timer_set(&wheel, &things[i], START + 100);
+    ck_assert_ptr_nonnull(fp_timer_take(&wheel, START + 200));
     for (int i = 0; i < 5; i++)
-        fp_due_clear(&wheel, &things[i]);
+        fp_timer_clear(&wheel, &things[i]);
     assert_none(START + 200);
-    fp_due_set(&wheel, &things[3], START + 300);
+    fp_timer_set(&wheel, &things[3], START + 300);
     assert_one(START + 300 + TICK, &things[3]);
 }
 END_TEST
@@ -164,14 +164,14 @@ END_TEST
 START_TEST(set_while_they_are_taken)
 {
     const uint64_t now = START + 200;
-    const struct fp_due *d;
+    const struct fp_timer *d;
     unsigned n = 0;
 
     for (int i = 0; i < 10; i++)
-        fp_due_set(&wheel, &things[i], START + 100);
-    while ((d = fp_due_take(&wheel, now)) != NULL) {
+        fp_timer_set(&wheel, &things[i], START + 100);
+    while ((d = fp_timer_take(&wheel, now)) != NULL) {
         ck_assert_uint_lt(++n, 100);
-        fp_due_set(&wheel, &things[d - things], n % 2 == 0 ? 0 : now);
+        fp_timer_set(&wheel, &things[d - things], n % 2 == 0 ? 0 : now);
     }
     ck_assert_uint_ge(n, 10);
     ck_assert_uint_eq(take_all(now + 3 * TICK), 10);
@@ -182,13 +182,13 @@ END_TEST
 START_TEST(set_for_the_next_round_while_they_are_taken)
 {
     const uint64_t at = START + 100;
-    const struct fp_due *d;
+    const struct fp_timer *d;
     unsigned n = 0;
 
     for (int i = 0; i < 10; i++)
-        fp_due_set(&wheel, &things[i], at);
-    for (; (d = fp_due_take(&wheel, at + TICK)) != NULL; n++)
-        fp_due_set(&wheel, &things[d - things], at + ROUND);
+        fp_timer_set(&wheel, &things[i], at);
+    for (; (d = fp_timer_take(&wheel, at + TICK)) != NULL; n++)
+        fp_timer_set(&wheel, &things[d - things], at + ROUND);
     ck_assert_uint_eq(n, 10);
     ck_assert_uint_eq(take_all(at + ROUND - 1), 0);
     ck_assert_uint_eq(take_all(at + ROUND + TICK), 10);
@@ -198,7 +198,7 @@ END_TEST
 START_TEST(later_rounds)
 {
     for (int i = 0; i < 8; i++)
-        fp_due_set(&wheel, &things[i], START + 100 + (uint64_t)i * ROUND);
+        fp_timer_set(&wheel, &things[i], START + 100 + (uint64_t)i * ROUND);
     for (int i = 0; i < 8; i++) {
         const uint64_t at = START + 100 + (uint64_t)i * ROUND;
 
@@ -219,7 +219,7 @@ START_TEST(long_rest)
     for (int i = 0; i < 5000; i++) {
         const uint64_t at = START + unit_random(&seed) % (40 * ROUND);
 
-        fp_due_set(&wheel, &things[i], at);
+        fp_timer_set(&wheel, &things[i], at);
         due += at + TICK <= end;
     }
     ck_assert_uint_ge(take_all(end), due);
@@ -229,7 +229,7 @@ START_TEST(long_rest)
     take_all(end + 1000000000000u);
     for (int i = 0; i < 5000; i++)
         ck_assert_uint_eq(things[i].tick, 0);
-    fp_due_set(&wheel, &things[0], end + 1000000000000u + 100);
+    fp_timer_set(&wheel, &things[0], end + 1000000000000u + 100);
     assert_one(end + 1000000000000u + 100 + TICK, &things[0]);
 }
 END_TEST
@@ -243,21 +243,21 @@ START_TEST(very_many)
 
     memset(at, 0, sizeof(at));
     for (int step = 0; step < 300; step++) {
-        const struct fp_due *d;
+        const struct fp_timer *d;
 
         for (int i = 0; i < 500; i++) {
             const size_t k = unit_random(&seed) % MANY;
 
             if (unit_random(&seed) % 4 == 0) {
-                fp_due_clear(&wheel, &things[k]);
+                fp_timer_clear(&wheel, &things[k]);
                 at[k] = 0;
             } else {
                 at[k] = now + unit_random(&seed) % (unit_random(&seed) % 8 == 0 ? 3 * ROUND : 2000);
-                fp_due_set(&wheel, &things[k], at[k]);
+                fp_timer_set(&wheel, &things[k], at[k]);
             }
         }
         now += unit_random(&seed) % 200;
-        for (; (d = fp_due_take(&wheel, now)) != NULL; taken++) {
+        for (; (d = fp_timer_take(&wheel, now)) != NULL; taken++) {
             early += at[d - things] == 0 || at[d - things] > now;
             at[d - things] = 0;
         }

@@ -12,13 +12,13 @@ static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 #define EFFORT 9            /* bytes */
 
-static struct fp_trail in, out;
+static struct fp_walk_result in, out;
 
 static void setup(void)
 {
     memset(&in, 0xa5, sizeof(in));
     memset(&out, 0x5a, sizeof(out));
-    fp_trail_init(&in);
+    fp_walk_result_init(&in);
 }
 
 static struct fp_watch_key key(uint8_t len, uint8_t first)
@@ -33,7 +33,7 @@ static struct fp_watch_key key(uint8_t len, uint8_t first)
 static void encode(unsigned n_steps)
 {
     fp_writer_init(&w, buf, sizeof(buf));
-    fp_put_trail(&w, &in, n_steps);
+    fp_put_walk_result(&w, &in, n_steps);
     ck_assert(!w.bad);
 }
 
@@ -48,19 +48,19 @@ static fp_status decode(size_t n, unsigned n_steps)
     memcpy(exact, buf, n);
     memset(&out, 0x5a, sizeof(out));
     fp_reader_init(&r, exact, n);
-    st = fp_get_trail(&r, &out, n_steps);
+    st = fp_get_walk_result(&r, &out, n_steps);
     free(exact);
     ck_assert(st == FP_OK || st == FP_PROTOCOL);
     /* Whatever came, it can be used without harm. */
-    ck_assert_uint_le(out.n_vias, FP_MAX_VIAS);
+    ck_assert_uint_le(out.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_le(out.names_len, sizeof(out.names));
-    for (unsigned i = 0; i < out.n_vias; i++) {
-        ck_assert_uint_lt(out.vias[i].step, n_steps);
-        ck_assert_uint_le(out.vias[i].watch.len, FP_MAX_WATCH_KEY);
-        ck_assert_uint_le((size_t)out.vias[i].at + out.vias[i].len, out.names_len);
+    for (unsigned i = 0; i < out.n_traversed; i++) {
+        ck_assert_uint_lt(out.traversed[i].step, n_steps);
+        ck_assert_uint_le(out.traversed[i].watch.len, FP_MAX_WATCH_KEY);
+        ck_assert_uint_le((size_t)out.traversed[i].at + out.traversed[i].len, out.names_len);
     }
     for (unsigned i = 0; st == FP_OK && i < n_steps; i++)
-        ck_assert_uint_le(out.origins[i].watch.len, FP_MAX_WATCH_KEY);
+        ck_assert_uint_le(out.step_watches[i].watch.len, FP_MAX_WATCH_KEY);
     return st;
 }
 
@@ -75,18 +75,18 @@ static void assert_comes_through(unsigned n_steps)
     encode(n_steps);
     ck_assert_int_eq((int)decode(w.len, n_steps), FP_OK);
     for (unsigned i = 0; i < n_steps; i++) {
-        ck_assert_uint_eq(in.origins[i].mount, out.origins[i].mount);
-        ck_assert_int_eq(in.origins[i].untold, out.origins[i].untold);
-        ck_assert_int_eq(in.origins[i].refused, out.origins[i].refused);
-        assert_same_key(&in.origins[i].watch, &out.origins[i].watch);
+        ck_assert_uint_eq(in.step_watches[i].mount, out.step_watches[i].mount);
+        ck_assert_int_eq(in.step_watches[i].untold, out.step_watches[i].untold);
+        ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
+        assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
     ck_assert_uint_eq(in.effort.us, out.effort.us);
     ck_assert_uint_eq(in.effort.longest_us, out.effort.longest_us);
     ck_assert_int_eq((int)in.effort.call, (int)out.effort.call);
-    ck_assert_uint_eq(in.n_vias, out.n_vias);
+    ck_assert_uint_eq(in.n_traversed, out.n_traversed);
     ck_assert_uint_eq(in.names_len, out.names_len);
-    for (unsigned i = 0; i < in.n_vias; i++) {
-        const struct fp_via *a = &in.vias[i], *b = &out.vias[i];
+    for (unsigned i = 0; i < in.n_traversed; i++) {
+        const struct fp_traversed_name *a = &in.traversed[i], *b = &out.traversed[i];
 
         ck_assert_uint_eq(a->step, b->step);
         ck_assert_uint_eq(a->len, b->len);
@@ -100,40 +100,40 @@ static void shape_usual(void)
 {
     const struct fp_watch_key k = key(5, 1);
 
-    in.origins[0] = (struct fp_origin){ .mount = 21, .watch = key(5, 7) };
-    in.origins[1] = (struct fp_origin){ .mount = 22, .untold = true, .watch = key(13, 9) };
-    in.origins[2] = (struct fp_origin){ .mount = UINT32_MAX, .refused = true };
+    in.step_watches[0] = (struct fp_step_watch){ .mount = 21, .watch = key(5, 7) };
+    in.step_watches[1] = (struct fp_step_watch){ .mount = 22, .untold = true, .watch = key(13, 9) };
+    in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
     in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
-    ck_assert(fp_trail_add(&in, 1, &k, "releases", 8));
-    ck_assert(fp_trail_add(&in, 1, &in.origins[1].watch, "42", 2));
+    ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
+    ck_assert(fp_walk_result_add(&in, 1, &in.step_watches[1].watch, "42", 2));
 }
 
 /* All that there is room for. */
 static void shape_full(void)
 {
-    static const char letters[FP_MAX_VIA_BYTES] = { 'n' };
+    static const char letters[FP_MAX_TRAVERSED_BYTES] = { 'n' };
     const struct fp_watch_key k = key(FP_MAX_WATCH_KEY, 100);
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
-        in.origins[i] = (struct fp_origin){ .mount = i, .untold = true, .refused = true,
+        in.step_watches[i] = (struct fp_step_watch){ .mount = i, .untold = true, .refused = true,
                                             .watch = k };
-    for (unsigned i = 0; i < FP_MAX_VIAS; i++)
-        ck_assert(fp_trail_add(&in, FP_MAX_STEPS - 1, &k, letters,
-                               FP_MAX_VIA_BYTES / FP_MAX_VIAS));
-    ck_assert_uint_eq(in.names_len, FP_MAX_VIA_BYTES);
+    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
+        ck_assert(fp_walk_result_add(&in, FP_MAX_STEPS - 1, &k, letters,
+                               FP_MAX_TRAVERSED_BYTES / FP_MAX_TRAVERSED));
+    ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 
 /* ---- filling one ---- */
 
 START_TEST(begins_empty)
 {
-    ck_assert_uint_eq(in.n_vias, 0);
+    ck_assert_uint_eq(in.n_traversed, 0);
     ck_assert_uint_eq(in.names_len, 0);
     for (unsigned i = 0; i < FP_MAX_STEPS; i++) {
-        ck_assert_uint_eq(in.origins[i].mount, 0);
-        ck_assert(!in.origins[i].untold);
-        ck_assert(!in.origins[i].refused);
-        ck_assert_uint_eq(in.origins[i].watch.len, 0);
+        ck_assert_uint_eq(in.step_watches[i].mount, 0);
+        ck_assert(!in.step_watches[i].untold);
+        ck_assert(!in.step_watches[i].refused);
+        ck_assert_uint_eq(in.step_watches[i].watch.len, 0);
     }
 }
 END_TEST
@@ -143,9 +143,9 @@ START_TEST(names_that_fit)
     static const char name[FP_MAX_NAME + 1] = { 'x' };
     const struct fp_watch_key k = key(5, 1);
 
-    ck_assert(fp_trail_add(&in, 0, &k, name, FP_MAX_NAME));
-    ck_assert(!fp_trail_add(&in, 0, &k, name, FP_MAX_NAME + 1));
-    ck_assert_uint_eq(in.n_vias, 1);
+    ck_assert(fp_walk_result_add(&in, 0, &k, name, FP_MAX_NAME));
+    ck_assert(!fp_walk_result_add(&in, 0, &k, name, FP_MAX_NAME + 1));
+    ck_assert_uint_eq(in.n_traversed, 1);
     ck_assert_uint_eq(in.names_len, FP_MAX_NAME);
 }
 END_TEST
@@ -154,12 +154,12 @@ START_TEST(only_so_many_names)
 {
     const struct fp_watch_key k = key(5, 1);
 
-    for (unsigned i = 0; i < FP_MAX_VIAS; i++)
-        ck_assert(fp_trail_add(&in, 0, &k, "x", 1));
-    ck_assert(!fp_trail_add(&in, 0, &k, "x", 1));
-    ck_assert(!fp_trail_add(&in, 0, &k, "", 0));
-    ck_assert_uint_eq(in.n_vias, FP_MAX_VIAS);
-    ck_assert_uint_eq(in.names_len, FP_MAX_VIAS);
+    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
+        ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1));
+    ck_assert(!fp_walk_result_add(&in, 0, &k, "x", 1));
+    ck_assert(!fp_walk_result_add(&in, 0, &k, "", 0));
+    ck_assert_uint_eq(in.n_traversed, FP_MAX_TRAVERSED);
+    ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED);
 }
 END_TEST
 
@@ -169,12 +169,12 @@ START_TEST(only_so_many_bytes)
     const struct fp_watch_key k = key(5, 1);
     unsigned n = 0;
 
-    while (fp_trail_add(&in, 0, &k, name, FP_MAX_NAME))
+    while (fp_walk_result_add(&in, 0, &k, name, FP_MAX_NAME))
         n++;
-    ck_assert_uint_eq(n, FP_MAX_VIA_BYTES / FP_MAX_NAME);
-    ck_assert(fp_trail_add(&in, 0, &k, name, FP_MAX_VIA_BYTES % FP_MAX_NAME));
-    ck_assert(!fp_trail_add(&in, 0, &k, name, 1));
-    ck_assert_uint_eq(in.names_len, FP_MAX_VIA_BYTES);
+    ck_assert_uint_eq(n, FP_MAX_TRAVERSED_BYTES / FP_MAX_NAME);
+    ck_assert(fp_walk_result_add(&in, 0, &k, name, FP_MAX_TRAVERSED_BYTES % FP_MAX_NAME));
+    ck_assert(!fp_walk_result_add(&in, 0, &k, name, 1));
+    ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 END_TEST
 
@@ -254,7 +254,7 @@ START_TEST(names_passed_at_no_step)
     const struct fp_watch_key k = key(5, 1);
     size_t at_step;
 
-    ck_assert(fp_trail_add(&in, 1, &k, "x", 1));
+    ck_assert(fp_walk_result_add(&in, 1, &k, "x", 1));
     encode(2);
     at_step = w.len - EFFORT - 2 - 6 - 1;
     ck_assert_uint_eq(buf[at_step], 1);
@@ -332,7 +332,7 @@ static void fill_step(struct fp_step *s, size_t end, uint32_t target)
 START_TEST(largest_result_fits_a_frame)
 {
     static struct fp_answer a, got;
-    static struct fp_trail trail;
+    static struct fp_walk_result trail;
     struct fp_task t = { .lookup = { .path_len = FP_MAX_PATH, .names = { .n = FP_MAX_NAMES } } };
     struct fp_frame f;
 
@@ -349,8 +349,8 @@ START_TEST(largest_result_fits_a_frame)
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     ck_assert_int_eq((int)fp_result_decode(&f.body, &t, 77, &got, &trail), FP_OK);
     ck_assert_uint_eq(got.n_steps, FP_MAX_STEPS);
-    ck_assert_uint_eq(trail.n_vias, FP_MAX_VIAS);
-    ck_assert_uint_eq(trail.names_len, FP_MAX_VIA_BYTES);
+    ck_assert_uint_eq(trail.n_traversed, FP_MAX_TRAVERSED);
+    ck_assert_uint_eq(trail.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 END_TEST
 

@@ -132,9 +132,9 @@ static fp_status decode_error(struct fp_frame *f)
 
 static fp_status decode_done(struct fp_frame *f)
 {
-    struct fp_done d;
+    struct fp_reply d;
     const uint8_t *begin = f->body.pos, *end = f->body.end;
-    fp_status st = fp_done_decode(&f->body, &d);
+    fp_status st = fp_reply_decode(&f->body, &d);
 
     if (st != FP_OK)
         return st;
@@ -157,7 +157,7 @@ static void encode(int kind)
                                              .path = "/srv/www", .path_len = 8 };
     static const struct fp_control report = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS,
                                               .from = 7 };
-    static const struct fp_done done = { FP_OK, 258, 3, "a 1\nb 2\n", 8 };
+    static const struct fp_reply done = { FP_OK, 258, 3, "a 1\nb 2\n", 8 };
     fp_status st = FP_PROTOCOL;
 
     fp_writer_init(&w, buf, FP_MAX_FRAME);
@@ -168,7 +168,7 @@ static void encode(int kind)
     case 3: st = fp_error_encode(&w, 0, FP_VERSION, "no common version"); break;
     case 4: st = fp_control_encode(&w, 42, &purge); break;
     case 5: st = fp_control_encode(&w, 42, &report); break;
-    case 6: st = fp_done_encode(&w, 42, &done); break;
+    case 6: st = fp_reply_encode(&w, 42, &done); break;
     }
     ck_assert_int_eq((int)st, FP_OK);
 }

@@ -151,23 +151,23 @@ START_TEST(report_round_trip)
 }
 END_TEST
 
-static fp_status done_round_trip(const struct fp_done *in, struct fp_done *out)
+static fp_status done_round_trip(const struct fp_reply *in, struct fp_reply *out)
 {
     struct fp_frame f;
 
     fp_writer_init(&w, buf, FP_MAX_FRAME);
-    ck_assert_int_eq((int)fp_done_encode(&w, 3, in), FP_OK);
+    ck_assert_int_eq((int)fp_reply_encode(&w, 3, in), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
-    ck_assert_uint_eq(f.type, FP_FRAME_DONE);
+    ck_assert_uint_eq(f.type, FP_FRAME_REPLY);
     ck_assert_uint_eq(f.id, 3);
-    return fp_done_decode(&f.body, out);
+    return fp_reply_decode(&f.body, out);
 }
 
 START_TEST(done_round_trips)
 {
     static char text[FP_MAX_REPORT + 1];
     static const size_t lengths[] = { 0, 1, 2, FP_MAX_REPORT };
-    struct fp_done in = { FP_OK, UINT64_MAX, UINT32_MAX, text, 0 }, out;
+    struct fp_reply in = { FP_OK, UINT64_MAX, UINT32_MAX, text, 0 }, out;
 
     memset(text, 'x', sizeof(text));
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -185,7 +185,7 @@ START_TEST(done_round_trips)
     ck_assert_uint_eq(w.len, FP_MAX_FRAME);
     in.text_len++;
     fp_writer_init(&w, buf, sizeof(buf));
-    ck_assert_int_eq((int)fp_done_encode(&w, 3, &in), FP_PROTOCOL);
+    ck_assert_int_eq((int)fp_reply_encode(&w, 3, &in), FP_PROTOCOL);
 }
 END_TEST
 
@@ -198,8 +198,8 @@ START_TEST(done_has_whole_lines)
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const struct fp_done in = { FP_OK, 0, 0, texts[i].text, texts[i].len };
-        struct fp_done out;
+        const struct fp_reply in = { FP_OK, 0, 0, texts[i].text, texts[i].len };
+        struct fp_reply out;
 
         ck_assert_int_eq((int)done_round_trip(&in, &out),
                          texts[i].good ? FP_OK : FP_PROTOCOL);
@@ -212,7 +212,7 @@ START_TEST(done_status)
 {
     for (int st = 0; st < 256; st++) {
         const bool reason = (st >= 16 && st <= 20) || st == 23;
-        struct fp_done in = { (fp_status)st, 0, 0, NULL, 0 }, out;
+        struct fp_reply in = { (fp_status)st, 0, 0, NULL, 0 }, out;
 
         ck_assert_int_eq((int)done_round_trip(&in, &out),
                          st == 0 || reason ? FP_OK : FP_PROTOCOL);

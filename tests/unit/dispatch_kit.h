@@ -10,20 +10,20 @@
 
 #include <ev.h>
 
-#include "cache/cache.h"
-#include "cache_kit.h"
-#include "ipc/connection.h"
 #include "admin/control.h"
-#include "lookup/dispatch.h"
+#include "cache/cache.h"
 #include "changes/coherence.h"
-#include "workers/worker_pool.h"
-#include "common/keyed_hash.h"
-#include "lookup/observe.h"
 #include "common/clock.h"
-#include "common/packet.h"
+#include "common/keyed_hash.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "common/task.h"
 #include "common/walk_result.h"
+#include "ipc/connection.h"
+#include "lookup/dispatch.h"
+#include "lookup/observe.h"
+#include "workers/worker_pool.h"
+#include "cache_kit.h"
 
 #define TTL_MS   60000
 #define MAX_JOBS 16
@@ -82,15 +82,15 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
 }
 
-void fp_connection_done(struct fp_connection *conn, uint64_t id, const struct fp_done *done)
+void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *done)
 {
     ck_assert_uint_eq(id, 1);
     ck_assert_int_eq((int)done->status, FP_OK);
     conn->answered = true;
 }
 
-void fp_control_answer(const struct fp_control_parts *parts, const struct fp_control *asked,
-                       struct fp_done *done)
+void fp_control_answer(const struct fp_control_deps *parts, const struct fp_control *asked,
+                       struct fp_reply *done)
 {
     ck_assert_ptr_null(parts);
     memset(done, 0, sizeof(*done));
@@ -104,7 +104,7 @@ void fp_control_answer(const struct fp_control_parts *parts, const struct fp_con
 
 static unsigned observed, last_waited;
 
-void fp_observe_use(struct fp_observer *o, const char *path, size_t len)
+void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
 {
     (void)o;
     (void)path;
@@ -126,20 +126,20 @@ enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
 static bool from_root;      /* the walk that ends */
 
-void fp_fresh_ask(struct fp_fresh *f)
+void fp_coherence_catch_up(struct fp_coherence *f)
 {
     (void)f;
 }
 
-void fp_fresh_trust(struct fp_fresh *f, const struct fp_trail *trail, size_t n,
-                    struct fp_trust *trust)
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
+                    struct fp_validity *trust)
 {
     (void)f;
     (void)trail;
     for (size_t i = 0; i < n; i++)
         trust[i] = from_root && i == 0
-            ? (struct fp_trust){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
-            : (struct fp_trust){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+            ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
+            : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
 }
 
 static inline bool is_below_m(const char *path, size_t len)
@@ -147,7 +147,7 @@ static inline bool is_below_m(const char *path, size_t len)
     return len >= 2 && memcmp(path, "/m", 2) == 0 && (len == 2 || path[2] == '/');
 }
 
-uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t len,
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
                            size_t *known_r)
 {
     (void)f;
@@ -155,13 +155,13 @@ uint32_t fp_fresh_mount_of(const struct fp_fresh *f, const char *path, size_t le
     return is_below_m(path, len) ? OTHER_MOUNT : ROOT_MOUNT;
 }
 
-const char *fp_fresh_mount_point(const struct fp_fresh *f, uint32_t mount)
+const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
 {
     (void)f;
     return mount == OTHER_MOUNT ? "/m" : "/";
 }
 
-void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t mount),
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
                           void *ctx)
 {
     (void)f;
@@ -173,17 +173,17 @@ void fp_fresh_set_service(struct fp_fresh *f, bool (*is_out)(void *ctx, uint32_t
 static bool (*beat)(void *ctx);
 static void *beat_ctx;
 
-void fp_fresh_set_beat(struct fp_fresh *f, bool (*on_beat)(void *ctx), void *ctx)
+void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat)(void *ctx), void *ctx)
 {
     (void)f;
     beat = on_beat;
     beat_ctx = ctx;
 }
 
-struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
+struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
 {
     (void)f;
-    return (struct fp_fresh_counts){ .events = 0 };
+    return (struct fp_coherence_counts){ .events = 0 };
 }
 
 /* ---- helpers ---- */
@@ -191,7 +191,7 @@ struct fp_fresh_counts fp_fresh_counts(const struct fp_fresh *f)
 static struct job {
     uint32_t mount;
     const struct fp_task *task;
-    fp_helper_done *done;
+    fp_worker_done *done;
     void *ctx;
     uint64_t began_ms;
 } jobs[MAX_JOBS];
@@ -200,8 +200,8 @@ static unsigned n_running;     /* the first of them are with a helper, others wa
 static unsigned n_probes;
 static bool have_spare = true;
 
-fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                            int base, fp_helper_done *done, void *ctx)
+fp_status fp_worker_pool_submit(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                            int base, fp_worker_done *done, void *ctx)
 {
     (void)h;
     (void)base;
@@ -210,11 +210,11 @@ fp_status fp_helpers_submit(struct fp_helpers *h, uint32_t mount, const struct f
     return FP_OK;
 }
 
-fp_status fp_helpers_probe(struct fp_helpers *h, uint32_t mount, const struct fp_task *t,
-                           fp_helper_done *done, void *ctx)
+fp_status fp_worker_pool_probe(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+                           fp_worker_done *done, void *ctx)
 {
     n_probes++;
-    return fp_helpers_submit(h, mount, t, -1, done, ctx);
+    return fp_worker_pool_submit(h, mount, t, -1, done, ctx);
 }
 
 static inline struct job take_job(unsigned i)
@@ -233,7 +233,7 @@ static inline void end_without(const struct job *job, fp_status why)
     job->done(job->ctx, &a, NULL, job->began_ms);
 }
 
-void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
+void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status why)
 {
     unsigned i = n_running;
 
@@ -251,9 +251,9 @@ void fp_helpers_cancel(struct fp_helpers *h, uint32_t mount, fp_status why)
     }
 }
 
-struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
+struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mount)
 {
-    struct fp_helpers_at at = { .oldest_ms = 0 };
+    struct fp_mount_usage at = { .oldest_ms = 0 };
 
     (void)h;
     for (unsigned i = 0; i < n_running && i < n_jobs; i++) {
@@ -263,19 +263,19 @@ struct fp_helpers_at fp_helpers_at(const struct fp_helpers *h, uint32_t mount)
     return at;
 }
 
-void fp_helpers_absolve(struct fp_helpers *h, uint32_t mount)
+void fp_worker_pool_absolve(struct fp_worker_pool *h, uint32_t mount)
 {
     (void)h;
     (void)mount;
 }
 
 /* A walk ends when the test says so. */
-void fp_helpers_hear(struct fp_helpers *h)
+void fp_worker_pool_hear(struct fp_worker_pool *h)
 {
     (void)h;
 }
 
-bool fp_helpers_spare(const struct fp_helpers *h)
+bool fp_worker_pool_spare(const struct fp_worker_pool *h)
 {
     (void)h;
     return have_spare;
@@ -308,21 +308,21 @@ static inline void give_up(const char *path)
 /* It ends, having found what (cache_kit.h; the whole path, whatever it began at). */
 static inline void finish(const char *path, const char *what)
 {
-    static struct fp_trail trail;
+    static struct fp_walk_result trail;
     struct fp_answer a;
     unsigned skip = 0;
     struct job job = take_walk(path);
 
     from_root = job.task->base_len == 0;
-    fp_trail_init(&trail);
+    fp_walk_result_init(&trail);
     kit_answer(&a, path, what);
-    a.source = FP_SOURCE_HELPER;
+    a.source = FP_SOURCE_WORKER;
     /* From a base: its own steps are not told. */
     while (skip < a.n_steps && a.steps[skip].end <= job.task->base_len)
         skip++;
     a.n_steps -= skip;
     memmove(a.steps, a.steps + skip, a.n_steps * sizeof(a.steps[0]));
-    if (a.fd == -1 && fp_step_leads_on(&a.steps[a.n_steps - 1]))
+    if (a.fd == -1 && fp_step_is_dir(&a.steps[a.n_steps - 1]))
         a.fd = kit_file('p');
     job.done(job.ctx, &a, &trail, job.began_ms);
     fp_close(&a.fd);
@@ -332,7 +332,7 @@ static inline void finish(const char *path, const char *what)
 
 static struct ev_loop *loop;
 static struct fp_cache *cache;
-static struct fp_slots *slots;
+static struct fp_lease_table *slots;
 static struct fp_connection early, other, late;
 static int fds_at_rest;
 
@@ -347,9 +347,9 @@ static inline void setup(void)
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     fds_at_rest = unit_open_fds();
-    slots = fp_slots_create(100);
+    slots = fp_lease_table_create(100);
     ck_assert_ptr_nonnull(slots);
-    cache = fp_cache_create(&limits, &(struct fp_cache_means){ .slots = slots,
+    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .slots = slots,
                                                                .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
@@ -359,7 +359,7 @@ static inline void teardown(void)
 {
     fp_dispatch_destroy(&dispatch);
     fp_cache_destroy(&cache);
-    fp_slots_destroy(&slots);
+    fp_lease_table_destroy(&slots);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     ev_loop_destroy(loop);
 }

@@ -11,10 +11,10 @@
 #include <sys/un.h>
 
 #include "common/answer.h"
-#include "common/packet.h"
 #include "common/lease_table.h"
-#include "unit.h"
+#include "common/packet.h"
 #include "common/wire.h"
+#include "unit.h"
 
 #define PATIENCE_MS 3000u     /* of a script, so that no test hangs */
 #define PATH        "/srv/file"
@@ -25,7 +25,7 @@ static struct daemon {
     pthread_t thread;
     bool running;
     int file;                 /* what it passes */
-    struct fp_slots *slots;   /* its table of leases; NULL: it passes none */
+    struct fp_lease_table *slots;   /* its table of leases; NULL: it passes none */
     unsigned connections, questions;
     uint64_t ids[8];
     uint32_t deadline_ms;
@@ -111,7 +111,7 @@ static inline bool d_welcome(uint16_t version)
 
     fp_writer_init(&w, buf, sizeof(buf));
     return fp_welcome_encode(&w, version) == FP_OK
-        && d_send(&w, d.slots != NULL ? fp_slots_generations_fd(d.slots) : -1);
+        && d_send(&w, d.slots != NULL ? fp_lease_table_generations_fd(d.slots) : -1);
 }
 
 static inline bool d_marks(void)
@@ -120,8 +120,8 @@ static inline bool d_marks(void)
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_marks_encode(&w) == FP_OK
-        && d_send(&w, d.slots != NULL ? fp_slots_marks_fd(d.slots) : -1);
+    return fp_referenced_encode(&w) == FP_OK
+        && d_send(&w, d.slots != NULL ? fp_lease_table_referenced_fd(d.slots) : -1);
 }
 
 static inline bool d_greet(void)
@@ -203,13 +203,13 @@ static inline bool d_control(uint64_t *id_r, struct fp_control *c)
     return true;
 }
 
-static inline bool d_done(uint64_t id, const struct fp_done *done, int fd)
+static inline bool d_done(uint64_t id, const struct fp_reply *done, int fd)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_done_encode(&w, id, done) == FP_OK && d_send(&w, fd);
+    return fp_reply_encode(&w, id, done) == FP_OK && d_send(&w, fd);
 }
 
 static inline bool d_error(fp_status st)

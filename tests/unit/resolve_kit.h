@@ -7,15 +7,15 @@
 
 #include "common/answer.h"
 #include "common/packet.h"
-#include "common/wire.h"
-#include "workers/resolve.h"
 #include "common/task.h"
 #include "common/walk_result.h"
+#include "common/wire.h"
 #include "unit.h"
+#include "workers/resolve.h"
 
 static struct fp_resolver resolver;
 static struct fp_resolver_settings settings;
-static struct fp_trail trail;
+static struct fp_walk_result trail;
 static struct fp_answer answer;
 static char dir[PATH_MAX];
 static int fds_at_rest;

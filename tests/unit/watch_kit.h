@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "unit.h"
 #include "changes/watch.h"
+#include "unit.h"
 
 #define MAX_EVENTS 4096
 #define KINDS      2    /* most tests are run for inotify and for fanotify */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the configuration says of a mounted file system: how its changes are noticed, and for how
+ * long an answer is valid there.
+ */
+#ifndef FP_MOUNT_RULE_H
+#define FP_MOUNT_RULE_H
+
+#include <stdbool.h>
+
+/* How a change on a file system is noticed. */
+enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
+#define FP_BY_AUTO (-1)         /* in settings: by the file system's type */
+
+/* "ttl", "inotify", "fanotify". */
+const char *fp_watch_by_text(enum fp_watch_by by);
+/* Also takes "auto" (FP_BY_AUTO).  False for a name that is none of these. */
+bool fp_watch_by_parse(const char *name, int *by_r);
+
+/* One `mount "POINT" { ... }` section of the configuration. */
+struct fp_mount_rule {
+    const char *point;          /* the mount point, in normal form */
+    int by;                     /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
+    long ttl_ms, stale_if_error_ms;   /* -1: the general setting */
+};
+
+#endif
