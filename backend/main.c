@@ -649,7 +649,7 @@ static bool start_cache(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps means = { NULL, fp_now_ms, forget_watch, &d->watch };
-    struct fp_coherence_deps parts = { NULL, d->mounts, &d->watch, NULL };
+    struct fp_coherence_deps parts = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     struct fp_cache_limits limits;
 
     derive_limits(d, c, &limits);
@@ -660,7 +660,7 @@ static bool start_cache(struct daemon *d)
         return false;
     }
     parts.slots = means.slots = d->slots;
-    parts.cache = d->cache = fp_cache_create(&limits, &means);
+    parts.ctx = d->cache = fp_cache_create(&limits, &means);
     if (d->cache == NULL)
         return false;
     set_content(d, c);

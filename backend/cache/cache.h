@@ -30,10 +30,12 @@
 
 struct fp_answer;
 struct fp_cache;
+struct fp_change_ops;
 struct fp_meta;
 struct fp_names;
 struct fp_lease_table;
 struct fp_walk_result;
+struct fp_validity;
 struct fp_watch_key;
 
 /* Each at least 1. */
@@ -153,14 +155,6 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
                               bool known);
 
-/* How long what lies on a mount may be believed. */
-struct fp_validity {
-    uint32_t mount;
-    bool watchable;      /* if changes are told, for as long as they are */
-    uint32_t ttl_ms;     /* else */
-    uint32_t stale_ms;   /* so much longer if the file system does not answer */
-};
-
 /* What a walk tells beside its answer. */
 struct fp_walk_meta {
     const struct fp_walk_result *trail;
@@ -180,13 +174,9 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                      const struct fp_cache_base *base, uint64_t now_ms,
                      const struct fp_walk_meta *evidence, struct fp_answer *a);
 
-/* As struct fp_watch_ops says: what is concerned is not believed any more.  Both return how
- * many entries that are. */
-size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                        size_t len, bool replaced);
-size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
-/* Events were lost: nothing that is watched is believed.  The same. */
-size_t fp_cache_lost(struct fp_cache *c);
+/* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
+ * concerned, when events were lost all that are watched. */
+extern const struct fp_change_ops fp_cache_change_ops;
 /*
  * Who is told of changes too: of each path that one was told of, or with tree of it
  * and all below.  NULL: nobody.

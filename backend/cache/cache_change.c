@@ -91,9 +91,10 @@ static void on_name(void *ctx, void *owner)
     fp_entry_invalidate(ev->c, e);
 }
 
-size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                        size_t len, bool replaced)
+static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                         bool replaced)
 {
+    struct fp_cache *c = ctx;
     struct event ev = { c, name, len, replaced };
     const uint64_t before = c->counts.changes;
 
@@ -112,8 +113,9 @@ static void on_place_gone(void *ctx, void *owner)
     fp_entry_invalidate(ev->c, e);
 }
 
-size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
+static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
 {
+    struct fp_cache *c = ctx;
     struct event ev = { .c = c };
     const uint64_t before = c->counts.changes;
 
@@ -139,11 +141,19 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 }
 FP_HASH_DIAGNOSTICS_ON
 
-size_t fp_cache_lost(struct fp_cache *c)
+static size_t on_lost(void *ctx)
 {
-    tell(c, "/", 1, true);
-    return fp_cache_invalidate(c, NULL);
+    tell(ctx, "/", 1, true);
+    return fp_cache_invalidate(ctx, NULL);
 }
+
+static size_t on_remounted(void *ctx, const char *point)
+{
+    return fp_cache_invalidate(ctx, point);
+}
+
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost,
+                                                   on_remounted };
 
 void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell_changed, void *ctx)
 {

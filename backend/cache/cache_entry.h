@@ -11,6 +11,7 @@
 
 #include "cache/cache.h"
 #include "cache/timer_wheel.h"
+#include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/keyed_hash.h"
 #include "common/wire.h"

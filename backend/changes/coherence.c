@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "changes/mounts.h"
 #include "changes/watch.h"
 #include "common/clock.h"
@@ -45,7 +44,7 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
                        bool replaced)
 {
     struct fp_coherence *f = ctx;
-    const size_t n = fp_cache_changed(f->parts.cache, key, name, len, replaced);
+    const size_t n = f->parts.ops->changed(f->parts.ctx, key, name, len, replaced);
 
     f->counts.events++;
     if (key->bytes[0] == FP_BY_FANOTIFY)
@@ -58,7 +57,7 @@ static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_coherence *f = ctx;
 
-    f->counts.by_end += fp_cache_unwatched(f->parts.cache, key);
+    f->counts.by_end += f->parts.ops->unwatched(f->parts.ctx, key);
 }
 
 static void on_lost(void *ctx)
@@ -66,7 +65,7 @@ static void on_lost(void *ctx)
     struct fp_coherence *f = ctx;
 
     f->counts.losses++;
-    f->counts.by_loss += fp_cache_lost(f->parts.cache);
+    f->counts.by_loss += f->parts.ops->lost(f->parts.ctx);
     fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
@@ -86,7 +85,7 @@ static void tell_marks(struct fp_coherence *f)
 static void on_mount(void *ctx, const char *point)
 {
     struct fp_coherence *f = ctx;
-    size_t n = fp_cache_invalidate(f->parts.cache, point);
+    size_t n = f->parts.ops->remounted(f->parts.ctx, point);
 
     f->counts.by_mounts += n;
     if (n > 0)
@@ -104,7 +103,7 @@ static void on_mounts_changed(struct fp_coherence *f)
         fp_mounts_changes(f->parts.mounts, on_mount, f);
         return;
     }
-    f->counts.by_mounts += fp_cache_invalidate(f->parts.cache, NULL);
+    f->counts.by_mounts += f->parts.ops->remounted(f->parts.ctx, NULL);
     fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
            "again");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the cache up to date with what watches and the table of mounts tell,
- * and says in the shared table that it is (lease_table.h).  All functions run on the
- * loop.
+ * Passes on what watches and the table of mounts report, and says in the shared
+ * table that it has (lease_table.h).  Knows no cache: struct fp_change_ops stands for
+ * it.  All functions run on the loop.
  */
 #ifndef FP_COHERENCE_H
 #define FP_COHERENCE_H
@@ -12,17 +12,36 @@
 #include <stdint.h>
 
 struct ev_loop;
-struct fp_cache;
 struct fp_coherence;
 struct fp_mounts;
 struct fp_lease_table;
 struct fp_walk_result;
-struct fp_validity;
 struct fp_watch;
+struct fp_watch_key;
+
+/* What a change does.  Each returns how many entries it invalidated. */
+struct fp_change_ops {
+    /* As struct fp_watch_ops says (watch.h). */
+    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                      bool replaced);
+    size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
+    size_t (*lost)(void *ctx);
+    /* Something was mounted or unmounted at that point; NULL: it cannot be told where. */
+    size_t (*remounted)(void *ctx, const char *point);
+};
+
+/* How long what lies on a mount is valid. */
+struct fp_validity {
+    uint32_t mount;
+    bool watchable;      /* if changes are reported, for as long as they are */
+    uint32_t ttl_ms;     /* else */
+    uint32_t stale_ms;   /* so much longer if the file system does not answer */
+};
 
 /* All of them the caller's, and outlive it. */
 struct fp_coherence_deps {
-    struct fp_cache *cache;
+    const struct fp_change_ops *ops;
+    void *ctx;           /* of the ops */
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
     struct fp_lease_table *slots;

@@ -7,6 +7,7 @@
 #define FP_CACHE_WATCH_KIT_H
 
 #include "cache/cache.h"
+#include "changes/coherence.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/walk_result.h"
@@ -169,7 +170,7 @@ static inline size_t change(const char *place, const char *name, bool replaced)
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_changed(cache, &k, name, strlen(name), replaced);
+    n = fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced);
     kit_now_ms++;
     return n;
 }
@@ -180,7 +181,7 @@ static inline size_t lose_watch(const char *place)
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_unwatched(cache, &k);
+    n = fp_cache_change_ops.unwatched(cache, &k);
     kit_now_ms++;
     return n;
 }

@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 
 #include "cache/timer_wheel.h"
+#include "changes/coherence.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/packet.h"

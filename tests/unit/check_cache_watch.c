@@ -387,7 +387,7 @@ START_TEST(what_changed_at_that_moment_is_not_believed)
 {
     const struct fp_watch_key k = key_of("/a", 2);
 
-    fp_cache_changed(cache, &k, "f", 1, false);
+    fp_cache_change_ops.changed(cache, &k, "f", 1, false);
     walked("/a/f", "ddf");
     ck_assert(!known("/a/f"));
 }
