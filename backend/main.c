@@ -27,6 +27,7 @@
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "changes/watch.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
