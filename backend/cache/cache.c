@@ -9,6 +9,7 @@
 #include "cache/dependency.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "common/walk_result.h"
 
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
 {
@@ -241,6 +242,17 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
     return true;
 }
 
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r)
+{
+    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms), *dir;
+
+    if (e == NULL)
+        return false;
+    dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
+    *refresh_r = (struct fp_cache_refresh){ e->path, e->len, dir->names };
+    return true;
+}
+
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
 {
     for (size_t n = len;; n = fp_path_parent_len(path, n)) {
@@ -303,6 +315,49 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
         done++;
     return done;
+}
+
+/* ---- what an operator may know ---- */
+
+static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
+{
+    if (e->generation == 0)
+        return FP_VIEW_UNKNOWN;
+    if (e->parent != NULL && e->parent_generation != e->parent->generation)
+        return FP_VIEW_DETACHED;
+    if (e->expires_ms == 0)
+        return FP_VIEW_CHANGED;
+    return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
+}
+
+/* What is told by the directory that it lies in has no watch of its own. */
+static int told_by(const struct fp_entry *e)
+{
+    const struct fp_watch_key *key = fp_entry_own_key(e);
+
+    if (key == NULL && e->parent != NULL)
+        key = fp_entry_own_key(e->parent);
+    return key != NULL ? key->bytes[0] : 0;
+}
+
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
+                                   unsigned names, uint64_t now_ms)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
+
+    if (e == NULL || e->generation == 0)
+        return v;
+    v.state = state_of(e, now_ms);
+    v.watched = e->watched;
+    v.by = told_by(e);
+    v.expires_ms = e->expires_ms;
+    v.mount = e->trust.mount;
+    v.content = e->content_bytes > 0;
+    v.open = e->fd != -1 && !v.content;
+    v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
+    v.names = names != 0 && e->names == names;
+    return v;
 }
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)

@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/cache_types.h"
+
 struct fp_answer;
 struct fp_cache;
 struct fp_change_ops;
@@ -47,22 +49,6 @@ struct fp_cache_limits {
     size_t bytes;        /* of memory for entries, about */
     uint32_t ttl_ms;     /* how long an entry is believed where nothing else is said, */
     uint32_t watched_ttl_ms;   /* and where all changes are told */
-};
-
-/* Files whose content is kept in the place of their descriptors. */
-struct fp_cache_content {
-    uint32_t file_max;   /* bytes of one; 0: of none */
-    size_t bytes;        /* of all, in whole pages; what is over it is kept open */
-};
-
-struct fp_cache_counts {
-    uint64_t hits, misses, inserts, evictions;
-    uint64_t changes;    /* entries invalidated because a change was told */
-    uint64_t expired;    /* questions whose entry had outlived its time, */
-    uint64_t differing;  /* and entries that were another thing when looked at again */
-    size_t files, directories, absent;   /* entries now */
-    size_t places, bytes, watches;
-    size_t content_files, content_bytes;   /* of the files */
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */
@@ -89,7 +75,6 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
 
 /* Whoever numbers lists of names says what they are: for a number from 1 to
  * FP_MAX_LISTS, once; the list stays the caller's. */
-#define FP_MAX_LISTS 16
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
 /*
@@ -127,7 +112,6 @@ struct fp_cache_refresh {
  * eighth of its life if nobody has looked by then.  False: there is none, or so
  * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
  */
-#define FP_CACHE_LOOKS 4096u
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r);
 
 /* Another table of leases, in place of the one that was given up. */
@@ -177,11 +161,6 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 /* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
  * concerned, when events were lost all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;
-/*
- * Who is told of changes too: of each path that one was told of, or with tree of it
- * and all below.  NULL: nobody.
- */
-typedef void fp_cache_tell_changed(void *ctx, const char *path, size_t len, bool tree);
 void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell, void *ctx);
 /*
  * Nothing that was seen before and is watched is believed any more: at that

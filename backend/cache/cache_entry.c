@@ -275,24 +275,21 @@ static struct fp_entry *entry_of(struct fp_timer *d)
     return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, due));
 }
 
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r)
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
 {
     for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
         struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
         struct fp_entry *e;
 
         if (d == NULL)
-            return false;
+            return NULL;
         e = entry_of(d);
         set_due(c, e, now_ms + e->ttl_ms / 8 + 1);
-        if (e->generation == 0 || e->expires_ms <= now_ms
-            || (!is_used(c, e, now_ms) && !is_needed(e, now_ms)))
-            continue;
-        *due_r = (struct fp_cache_refresh){ e->path, e->len, fp_entry_is_dir(e) || e->parent == NULL
-                                            ? e->names : e->parent->names };
-        return true;
+        if (e->generation != 0 && e->expires_ms > now_ms
+            && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
+            return e;
     }
-    return false;
+    return NULL;
 }
 
 /* ---- entries ---- */

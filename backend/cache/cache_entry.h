@@ -9,7 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "cache/cache.h"
+#include "cache/cache_types.h"
 #include "cache/timer_wheel.h"
 #include "changes/coherence.h"
 #include "common/answer.h"
@@ -139,6 +139,8 @@ void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also of the entry as one that a path passes. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
+/* As fp_cache_take_refresh(); NULL: there is none. */
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms);
 /* Something changed: what is told of the entry is not believed. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
