@@ -43,9 +43,9 @@ struct fp_watch_key;
 /* Each at least 1. */
 struct fp_cache_limits {
     size_t files;        /* open files */
-    size_t places;       /* directories kept open, to begin walks at */
+    size_t open_dirs;       /* directories kept open, to begin walks at */
     size_t directories;  /* directories, links and what cannot be opened */
-    size_t absent;       /* names known to be absent or unreadable */
+    size_t negatives;       /* names known to be absent or unreadable */
     size_t bytes;        /* of memory for entries, about */
     uint32_t ttl_ms;     /* how long an entry is believed where nothing else is said, */
     uint32_t watched_ttl_ms;   /* and where all changes are told */
@@ -53,7 +53,7 @@ struct fp_cache_limits {
 
 /* What a cache uses; all of it the caller's and outlives it. */
 struct fp_cache_deps {
-    struct fp_lease_table *slots;        /* NULL: there are no leases */
+    struct fp_lease_table *lease_table;        /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
     /* Nobody wants to know of changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
@@ -62,7 +62,7 @@ struct fp_cache_deps {
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *means);
+                                 const struct fp_cache_deps *deps);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
@@ -112,10 +112,10 @@ struct fp_cache_refresh {
  * eighth of its life if nobody has looked by then.  False: there is none, or so
  * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
  */
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r);
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_cache_set_slots(struct fp_cache *c, struct fp_lease_table *slots);
+void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {
@@ -141,8 +141,8 @@ uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t
 
 /* What a walk tells beside its answer. */
 struct fp_walk_meta {
-    const struct fp_walk_result *trail;
-    const struct fp_validity *trust;   /* of what each step leads to; mount 0: unknown, or nothing */
+    const struct fp_walk_result *result;
+    const struct fp_validity *validity;   /* of what each step leads to; mount 0: unknown, or nothing */
 };
 
 /*
@@ -151,17 +151,17 @@ struct fp_walk_meta {
  * the list of names that the walk looked for; now_ms is when it began.  An
  * entry knows one list's access files: those of the last walk.  base: where
  * the walk began, NULL for "/"; if that directory has become another one
- * meanwhile, nothing is kept.  evidence NULL: nothing is watched.  What changed
+ * meanwhile, nothing is kept.  meta NULL: nothing is watched.  What changed
  * since the walk began is not believed.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_walk_meta *evidence, struct fp_answer *a);
+                     const struct fp_walk_meta *meta, struct fp_answer *a);
 
 /* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
  * concerned, when events were lost all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;
-void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell, void *ctx);
+void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *tell, void *ctx);
 /*
  * Nothing that was seen before and is watched is believed any more: at that
  * path (terminated, in normal form) and below it, and what was reached through

@@ -21,8 +21,8 @@ struct fp_cache_counts {
     uint64_t changes;    /* entries invalidated because a change was told */
     uint64_t expired;    /* questions whose entry had outlived its time, */
     uint64_t differing;  /* and entries that were another thing when looked at again */
-    size_t files, directories, absent;   /* entries now */
-    size_t places, bytes, watches;
+    size_t files, directories, negatives;   /* entries now */
+    size_t open_dirs, bytes, watches;
     size_t content_files, content_bytes;   /* of the files */
 };
 
@@ -30,6 +30,6 @@ struct fp_cache_counts {
  * Who is told of changes too: of each path that one was told of, or with tree of it
  * and all below.  NULL: nobody.
  */
-typedef void fp_cache_tell_changed(void *ctx, const char *path, size_t len, bool tree);
+typedef void fp_cache_report_changed(void *ctx, const char *path, size_t len, bool tree);
 
 #endif

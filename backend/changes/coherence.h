@@ -44,7 +44,7 @@ struct fp_coherence_deps {
     void *ctx;           /* of the ops */
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
-    struct fp_lease_table *slots;
+    struct fp_lease_table *lease_table;
 };
 
 struct fp_coherence_counts {
@@ -55,7 +55,7 @@ struct fp_coherence_counts {
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *parts,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                  uint32_t ttl_ms, uint32_t stale_ms);
 void fp_coherence_destroy(struct fp_coherence **f);
 
@@ -69,8 +69,8 @@ void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms
 void fp_coherence_catch_up(struct fp_coherence *f);
 
 /* How long what each of n steps leads to may be believed. */
-void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
-                    struct fp_validity *trust);
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
+                    struct fp_validity *validity);
 
 /*
  * The mount that the path lies on, taken literally, and the length of its mount
@@ -86,7 +86,7 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
                           void *ctx);
 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
-size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size);
+size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 /* What is done at each beat, after all that was told has been taken in; while answers
  * are in use, some 60 times a second.  It says whether somebody waits for an answer:
@@ -94,7 +94,7 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size);
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_coherence_set_slots(struct fp_coherence *f, struct fp_lease_table *slots);
+void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t);
 
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f);
 
