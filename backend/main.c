@@ -27,6 +27,7 @@
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "changes/watch.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
@@ -183,10 +184,10 @@ static void derive_limits(const struct daemon *d, const struct fp_conf *c,
         l->files = room;
     }
     /* Most of the room is for what requests ask for. */
-    l->places = l->files / PLACES_SHARE + 1;
+    l->open_dirs = l->files / PLACES_SHARE + 1;
     l->files -= l->files / PLACES_SHARE;
     l->directories = c->max_entries;
-    l->absent = c->max_absent;
+    l->negatives = c->max_absent;
     l->bytes = c->max_bytes;
     l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
@@ -277,7 +278,7 @@ static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
  * directory that is the end of one. */
 static uint32_t slots_for(const struct fp_cache_limits *l)
 {
-    size_t n = l->files + l->absent + 2 * l->directories;
+    size_t n = l->files + l->negatives + 2 * l->directories;
 
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
@@ -295,8 +296,8 @@ static void resize_leases(struct daemon *d, uint32_t n)
         return;
     }
     fp_lease_table_retire(d->slots);
-    fp_cache_set_slots(d->cache, slots);
-    fp_coherence_set_slots(d->fresh, slots);
+    fp_cache_set_lease_table(d->cache, slots);
+    fp_coherence_set_lease_table(d->fresh, slots);
     fp_listener_set_slots(d->listener, slots);
     fp_lease_table_destroy(&d->slots);
     d->slots = slots;
@@ -325,7 +326,7 @@ static void tell_fleet(void *ctx, const char *path, size_t len, bool tree)
 
 static void leave_fleet(struct daemon *d)
 {
-    fp_cache_set_tell_changed(d->cache, NULL, NULL);
+    fp_cache_set_report_changed(d->cache, NULL, NULL);
     fp_fleet_destroy(&d->fleet);
     if (d->fleet_conf != d->conf)
         fp_conf_destroy(&d->fleet_conf);
@@ -344,7 +345,7 @@ static void join_fleet(struct daemon *d, struct fp_conf *c)
     }
     d->fleet_conf = c;
     if (c->fleet->publish_changes)
-        fp_cache_set_tell_changed(d->cache, tell_fleet, d);
+        fp_cache_set_report_changed(d->cache, tell_fleet, d);
 }
 
 static bool is_same_fleet(const struct daemon *d, const struct fp_conf *c)
@@ -649,7 +650,7 @@ static bool start_cache(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps means = { NULL, fp_now_ms, forget_watch, &d->watch };
-    struct fp_coherence_deps parts = { NULL, d->mounts, &d->watch, NULL };
+    struct fp_coherence_deps parts = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     struct fp_cache_limits limits;
 
     derive_limits(d, c, &limits);
@@ -659,8 +660,8 @@ static bool start_cache(struct daemon *d)
                "and max_absent");
         return false;
     }
-    parts.slots = means.slots = d->slots;
-    parts.cache = d->cache = fp_cache_create(&limits, &means);
+    parts.lease_table = means.lease_table = d->slots;
+    parts.ctx = d->cache = fp_cache_create(&limits, &means);
     if (d->cache == NULL)
         return false;
     set_content(d, c);

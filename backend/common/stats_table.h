@@ -21,8 +21,8 @@
     ROW(inflight, dispatch.inflight, gauge, "Walks under way or waiting") \
     ROW(files, cache.files, gauge, "Entries of files") \
     ROW(directories, cache.directories, gauge, "Entries of directories and links") \
-    ROW(places, cache.places, gauge, "Directories kept open") \
-    ROW(absent, cache.absent, gauge, "Entries of names known to be absent") \
+    ROW(places, cache.open_dirs, gauge, "Directories kept open") \
+    ROW(absent, cache.negatives, gauge, "Entries of names known to be absent") \
     ROW(bytes, cache.bytes, gauge, "Memory for entries, about") \
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
     ROW(content_bytes, cache.content_bytes, gauge, "Memory for the content of files") \

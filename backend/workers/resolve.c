@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "changes/watch.h"
 #include "common/answer.h"
 #include "common/clock.h"

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "common/answer.h"
 #include "common/packet.h"
 #include "common/task.h"
