@@ -39,6 +39,7 @@
 #include "fleet/fleet.h"
 #include "ipc/listener.h"
 #include "ipc/service.h"
+#include "ipc/socket_path.h"
 #include "ipc/supervisor.h"
 #include "lookup/dispatch.h"
 #include "lookup/observe.h"
@@ -255,16 +256,7 @@ static void reopen_log(const struct daemon *d, const struct fp_conf *c)
 /* What cannot change without a restart is said, not silently ignored. */
 static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
 {
-    bool same_roots = true;
-
-    for (size_t i = 0; same_roots; i++) {
-        if (old->roots[i] == NULL || new->roots[i] == NULL) {
-            same_roots = old->roots[i] == new->roots[i];
-            break;
-        }
-        same_roots = strcmp(old->roots[i], new->roots[i]) == 0;
-    }
-    if (!same_roots || strcmp(old->socket, new->socket) != 0 || strcmp(old->user, new->user) != 0
+    if (!fp_conf_roots_equal(old->roots, new->roots) || strcmp(old->socket, new->socket) != 0 || strcmp(old->user, new->user) != 0
         || strcmp(old->group, new->group) != 0 || strcmp(old->pid_file, new->pid_file) != 0
         || old->helpers != new->helpers
         || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead
@@ -582,7 +574,8 @@ static bool start_monitor(struct daemon *d)
 {
     const struct fp_monitor_settings settings = {
         .file = d->args.file, .overrides = d->args.overrides, .n_overrides = d->args.n_overrides,
-        .conf = d->conf, .job = &d->job };
+        .conf = d->conf, .job = &d->job, .connect_fleet = fp_fleet_connect,
+        .open_lock = fp_socket_path_open_lock, .listen = fp_socket_path_listen };
     const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
     int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1, rc;
 

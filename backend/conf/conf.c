@@ -18,7 +18,6 @@
 #include "common/wire.h"
 #include "conf/conf_fleet.h"
 #include "conf/mount_rule.h"
-#include "fleet/fleet.h"
 
 /* The public part first, so that one pointer serves for both. */
 struct loaded {
@@ -167,6 +166,15 @@ static int check_group(cfg_t *cfg, cfg_opt_t *opt)
     const char *v = cfg_opt_getnstr(opt, 0);
 
     return check_exists(cfg, "group", v, getgrnam(v) != NULL);
+}
+
+bool fp_conf_roots_equal(const char *const *a, const char *const *b)
+{
+    while (*a != NULL && *b != NULL && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return *a == NULL && *b == NULL;
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list ap)

@@ -18,27 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_FLEET_HOST  64
-#define FP_MAX_FLEET_ROOTS 64
-
 struct ev_loop;
 struct fp_fleet;
+struct fp_fleet_settings;   /* conf/conf_fleet.h */
 struct fp_monitor;
-
-/* The strings are the caller's. */
-struct fp_fleet_settings {
-    const char *url;
-    const char *path;             /* of a Unix-domain socket; "": host and port */
-    char host[FP_MAX_FLEET_HOST]; /* a numeric address */
-    int port;
-    unsigned db;
-    const char *user;             /* "": Redis' default one */
-    const char *password_file;    /* "": none */
-    const char *name;
-    const char *roots[FP_MAX_FLEET_ROOTS + 1];   /* NULL-terminated, normal form */
-    bool publish_changes;
-    long stream_max;
-};
 
 struct fp_fleet_counts {
     uint32_t connected;      /* 1: it reads the stream */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "conf/conf_fleet.h"
 #include "fleet/fleet.h"
 #include "privsep/monitor.h"
 

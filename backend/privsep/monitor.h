@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 struct fp_conf;
+struct fp_fleet_settings;
 struct fp_worker_job;
 
 enum fp_monitor_task {
@@ -35,6 +36,9 @@ struct fp_monitor_settings {
     size_t n_overrides;
     const struct fp_conf *conf; /* as the daemon was started */
     const struct fp_worker_job *job;   /* of workers */
+    int (*connect_fleet)(const struct fp_fleet_settings *settings);   /* to its Redis */
+    int (*open_lock)(const char *socket_path);
+    int (*listen)(const char *socket_path);
 };
 
 struct fp_monitor {

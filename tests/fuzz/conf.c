@@ -4,7 +4,7 @@
 #include "conf/conf.h"
 
 #include "changes/mounts.h"
-#include "fleet/fleet.h"
+#include "conf/conf_fleet.h"
 #include "fuzz.h"
 
 static void check_roots(const char *const *roots)
