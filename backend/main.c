@@ -37,6 +37,7 @@
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet.h"
+#include "fleet/fleet_link.h"
 #include "ipc/listener.h"
 #include "ipc/service.h"
 #include "ipc/socket_path.h"

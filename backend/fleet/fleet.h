@@ -45,9 +45,6 @@ void fp_fleet_destroy(struct fp_fleet **f);
  * in the roots is not told.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
 
-/* In the monitor: a non-blocking socket, perhaps still connecting.  -1 with errno. */
-int fp_fleet_connect(const struct fp_fleet_settings *settings);
-
 /* All zero for NULL. */
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f);
 

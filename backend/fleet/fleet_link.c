@@ -16,7 +16,6 @@
 
 #include "common/packet.h"
 #include "conf/conf_fleet.h"
-#include "fleet/fleet.h"
 #include "privsep/monitor.h"
 
 #define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */
