@@ -21,7 +21,6 @@
 #include "common/client.h"
 #include "common/log.h"
 #include "conf/conf.h"
-#include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
@@ -122,7 +121,7 @@ bool ctl_absolute(const char *path, char *room)
         }
         strcpy(dir, "/");
     }
-    if (ctl_path_normalise(dir, path, room))
+    if (fp_path_normalise(dir, path, room))
         return true;
     ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
