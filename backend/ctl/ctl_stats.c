@@ -211,23 +211,6 @@ static enum ctl_exit print_latency(const struct ctl *ctl)
     return rc;
 }
 
-void ctl_print_latency(char *report)
-{
-    char *line, a[32], b[32], c[32], d[32];
-    struct ctl_latency l;
-
-    printf("%10s %9s %9s %9s %9s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "mount");
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_latency(line, &l) || l.count == 0)
-            continue;
-        printf("%10" PRIu64 " %9s %9s %9s %9s  %s\n", l.count,
-               ctl_time_text(l.sum_us / l.count, a, sizeof(a)),
-               ctl_time_text(ctl_percentile_us(&l, 50), b, sizeof(b)),
-               ctl_time_text(ctl_percentile_us(&l, 99), c, sizeof(c)),
-               ctl_time_text(l.longest_us, d, sizeof(d)), l.point);
-    }
-}
-
 /* ---- the command ---- */
 
 static enum ctl_exit print_all(const struct ctl *ctl, int format)
