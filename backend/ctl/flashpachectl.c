@@ -39,7 +39,7 @@ static void usage(FILE *out)
           "  check                    is everything in place?\n"
           "  top [-n TIMES] [-d SECONDS]\n"
           "                           hot paths, slow lookups and mounts, again and again\n"
-          "  stats [--json | --prometheus | --latency]\n"
+          "  stats [--json | --latency]\n"
           "                           counters; or how long lookups take, for each mount\n"
           "  mounts                   file systems, and how changes on them are noticed\n"
           "  lookup [--access-file NAME]... PATH\n"
