@@ -174,7 +174,7 @@ static size_t most_connections(const struct daemon *d, const struct fp_conf *c)
 static void derive_limits(const struct daemon *d, const struct fp_conf *c,
                           struct fp_cache_limits *l)
 {
-    size_t reserve = most_connections(d, c) + 2 * c->helpers + OWN_DESCRIPTORS;
+    size_t reserve = most_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
     size_t room = d->descriptors > reserve ? d->descriptors - reserve : 16;
 
     l->files = c->max_descriptors != 0 ? c->max_descriptors : room;
@@ -188,7 +188,7 @@ static void derive_limits(const struct daemon *d, const struct fp_conf *c,
     l->places = l->files / PLACES_SHARE + 1;
     l->files -= l->files / PLACES_SHARE;
     l->directories = c->max_entries;
-    l->absent = c->max_absent;
+    l->absent = c->max_negative;
     l->bytes = c->max_bytes;
     l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
@@ -204,11 +204,11 @@ static struct fp_mounts_settings mounts_settings(const struct fp_conf *c)
 static struct fp_worker_pool_settings helpers_settings(const struct daemon *d,
                                                    const struct fp_conf *c)
 {
-    const unsigned n = d->conf->helpers, most = n > 1 ? n * 3 / 4 : 1;
+    const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
 
     return (struct fp_worker_pool_settings){
         .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
-        .mount_helpers = c->mount_helpers != 0 ? c->mount_helpers : most,
+        .mount_helpers = c->mount_workers != 0 ? c->mount_workers : most,
         .monitor = &d->monitor };
 }
 
@@ -254,16 +254,13 @@ static void reopen_log(const struct daemon *d, const struct fp_conf *c)
         fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", target);
 }
 
-/* What cannot change without a restart is said, not silently ignored. */
 static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
 {
-    if (!fp_conf_roots_equal(old->roots, new->roots) || strcmp(old->socket, new->socket) != 0 || strcmp(old->user, new->user) != 0
-        || strcmp(old->group, new->group) != 0 || strcmp(old->pid_file, new->pid_file) != 0
-        || old->helpers != new->helpers
-        || old->max_connections != new->max_connections || old->read_ahead != new->read_ahead
-        || old->seccomp != new->seccomp)
-        fp_log(FP_LOG_WARNING, 9, "socket, user, group, pid_file, helpers, roots, read_ahead, "
-               "seccomp and max_connections take effect after a restart only");
+    char keys[256];
+
+    if (fp_conf_needs_restart(old, new, keys, sizeof(keys)))
+        fp_log(FP_LOG_WARNING, 9, "changed settings that take effect after a restart only: %s",
+               keys);
 }
 
 /* One for everything that can be told of a path, and another one for each
@@ -517,7 +514,7 @@ static void say_ready(struct daemon *d)
     write_pid_file(d);
     fp_log_echo(false);
     fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
-           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->helpers);
+           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->workers);
     fp_service_say_ready();
     if (d->ready_pipe == -1)
         return;

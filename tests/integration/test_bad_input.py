@@ -48,8 +48,8 @@ def test_unknown_key(daemon):
 
 
 @pytest.mark.parametrize("key,value", [
-    ("helpers", 0), ("helpers", -1), ("helpers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
-    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("helpers", 2**70),
+    ("workers", 0), ("workers", -1), ("workers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
+    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("workers", 2**70),
     ("log_level", "loud"), ("user", "nobody-of-that-name"), ("socket", "relative.sock")])
 def test_value_out_of_range(daemon, key, value):
     daemon.settings[key] = value
@@ -58,14 +58,14 @@ def test_value_out_of_range(daemon, key, value):
 
 
 def test_wrong_type_and_syntax(daemon):
-    daemon.write_config('helpers = "many"\n')
-    refused(daemon, daemon.config, "helpers")
-    daemon.write_config("helpers = \n{")
+    daemon.write_config('workers = "many"\n')
+    refused(daemon, daemon.config, "workers")
+    daemon.write_config("workers = \n{")
     refused(daemon, daemon.config)
 
 
-@pytest.mark.parametrize("arguments", [["-o", "no_such_key=1"], ["-o", "helpers=0"], ["-o", "helpers"],
-                                       ["-o", "helpers=3x"]])
+@pytest.mark.parametrize("arguments", [["-o", "no_such_key=1"], ["-o", "workers=0"], ["-o", "workers"],
+                                       ["-o", "workers=3x"]])
 def test_wrong_override_on_the_command_line(daemon, arguments):
     done = daemon.run("-f", *arguments)
     assert done.returncode == 1, done

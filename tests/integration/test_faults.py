@@ -69,7 +69,7 @@ def test_settings_reread(under_load, server, daemon):
     usual = dict(daemon.settings)
     with under_load(server, "daemon's settings changed and reread, to and fro") as fault:
         for most in (1000, 200000) * ROUNDS:
-            daemon.settings.update(max_entries=most, max_absent=most, content_file_max=most % 999)
+            daemon.settings.update(max_entries=most, max_negative=most, content_file_max=most % 999)
             daemon.write_config()
             daemon.signal(signal.SIGHUP)
             fault.goes_on()
@@ -155,11 +155,11 @@ def test_own_daemon_killed(under_load, httpds_own):
 def are_replaced(daemon, victims):
     def replaced():
         now = daemon.helper_pids()
-        return len(now) == SETTINGS["helpers"] and not set(now) & set(victims)
+        return len(now) == SETTINGS["workers"] and not set(now) & set(victims)
     wait_for(replaced, "other helpers")
 
 
-NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["helpers"], "all helpers")))
+NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["workers"], "all helpers")))
 
 
 @NUMBERS
