@@ -64,7 +64,7 @@ struct arguments {
     const char *file;
     char *overrides[MAX_OVERRIDES];
     size_t n_overrides;
-    bool check, foreground, supervised;
+    bool check, supervised;
 };
 
 struct daemon {
@@ -94,9 +94,6 @@ struct daemon {
     struct fp_about about;
     struct fp_control_deps control;
     int passed_socket;          /* from a service manager; -1 */
-    int ready_pipe;             /* to the process that was called; -1 */
-    int pid_file;               /* -1: none is wanted */
-    bool pid_written;
     bool failed;                /* the loop ended for a reason that a restart mends */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
@@ -110,11 +107,12 @@ static void usage(FILE *out)
           "  -c, --config FILE     configuration (" FP_DEFAULT_CONF ")\n"
           "  -o, --set KEY=VALUE   override one setting; repeatable\n"
           "  -t, --check           check the configuration and exit\n"
-          "  -f, --foreground      stay in the foreground, log to standard error\n"
-          "      --supervised      as httpd starts it: in the foreground, standard input\n"
-          "                        is a socket of the process that it ends with\n"
+          "  -f, --foreground      accepted, has no effect; goes with the next release\n"
+          "      --supervised      as httpd starts it: standard input is a socket of the\n"
+          "                        process that it ends with\n"
           "  -V, --version         print the version and exit\n"
           "  -h, --help            print this and exit\n\n"
+          "It stays in the foreground, and logs to standard error unless log is set.\n"
           "Signals: TERM ends, HUP rereads the configuration and reopens the log,\n"
           "USR1 logs counters.\n", out);
 }
@@ -149,7 +147,7 @@ static void parse_arguments(struct arguments *a, int argc, char **argv)
         case 'c': a->file = optarg; break;
         case 'o': add_override(a, optarg); break;
         case 't': a->check = true; break;
-        case 'f': a->foreground = true; break;
+        case 'f': break;
         case 'S': a->supervised = true; break;
         case 'V': puts("flashpached " PACKAGE_VERSION); exit(0);
         case 'h': usage(stdout); exit(0);
@@ -220,38 +218,32 @@ static struct fp_dispatch_settings dispatch_settings(const struct daemon *d,
                                           .roots = d->conf->roots };
 }
 
-static const char *log_target(const struct daemon *d, const struct fp_conf *c)
+static bool open_log(const struct fp_conf *c)
 {
-    return d->args.foreground ? "stderr" : c->log;
-}
-
-static bool open_log(const struct daemon *d, const struct fp_conf *c)
-{
-    if (fp_log_open(log_target(d, c), (enum fp_log_level)c->log_level) == 0) {
+    if (fp_log_open(c->log, (enum fp_log_level)c->log_level) == 0) {
         if (geteuid() == 0 && fp_log_chown(c->uid, c->gid) == -1)
             fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log,
                    (unsigned)c->uid);
         return true;
     }
-    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", log_target(d, c));
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
     return false;
 }
 
-/* As the file says that was reread. */
+/* As the reread configuration says. */
 static void reopen_log(const struct daemon *d, const struct fp_conf *c)
 {
-    const char *target = log_target(d, c);
     int fd;
 
-    if (target[0] != '/') {
-        open_log(d, c);
+    if (c->log[0] != '/') {
+        open_log(c);
         return;
     }
     fd = fp_monitor_ask(&d->monitor, FP_MONITOR_LOG);
     if (fd != -1)
         fp_log_take_file(fd, (enum fp_log_level)c->log_level);
     else
-        fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", target);
+        fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
 }
 
 static void warn_of_fixed(const struct fp_conf *old, const struct fp_conf *new)
@@ -438,94 +430,6 @@ static void watch_signals(struct daemon *d)
     watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
 }
 
-/* ---- into the background ---- */
-
-/* Waits in the process that was called until the daemon is ready or failed. */
-static void wait_ready(int pipe_end, pid_t child)
-{
-    char c;
-    ssize_t n;
-    int status = 0;
-
-    do {
-        n = read(pipe_end, &c, 1);
-    } while (n == -1 && errno == EINTR);
-    if (n == 1)
-        _exit(0);
-    waitpid(child, &status, 0);
-    _exit(1);
-}
-
-static bool detach(struct daemon *d)
-{
-    int ends[2];
-    pid_t pid;
-
-    if (pipe2(ends, O_CLOEXEC) == -1)
-        return false;
-    pid = fork();
-    if (pid == -1)
-        return false;
-    if (pid > 0) {
-        close(ends[1]);
-        wait_ready(ends[0], pid);
-    }
-    close(ends[0]);
-    d->ready_pipe = ends[1];
-    if (setsid() == -1 || chdir("/") == -1)
-        return false;
-    return fp_lead_to_null(STDIN_FILENO) && fp_lead_to_null(STDOUT_FILENO);
-}
-
-/* Opened while we may, written when the socket is ours: until then it may be
- * that of another daemon. */
-static bool open_pid_file(struct daemon *d)
-{
-    const char *path = d->conf->pid_file;
-
-    if (path[0] == '\0')
-        return true;
-    d->pid_file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (d->pid_file == -1)
-        fp_log(FP_LOG_ERROR, 8, "cannot open the pid file %s: %m", path);
-    return d->pid_file != -1;
-}
-
-static void write_pid_file(struct daemon *d)
-{
-    if (d->pid_file == -1)
-        return;
-    if (ftruncate(d->pid_file, 0) == -1 || dprintf(d->pid_file, "%d\n", (int)getpid()) < 0)
-        fp_log(FP_LOG_ERROR, 8, "cannot write the pid file %s: %m", d->conf->pid_file);
-    d->pid_written = true;
-}
-
-/* In a directory that is not ours it cannot be removed, only emptied. */
-static void remove_pid_file(struct daemon *d)
-{
-    if (d->pid_written && fp_monitor_ask(&d->monitor, FP_MONITOR_END_PID_FILE) == -1
-        && ftruncate(d->pid_file, 0) == -1)
-        fp_log(FP_LOG_WARNING, 8, "cannot remove the pid file %s: %m", d->conf->pid_file);
-    fp_close(&d->pid_file);
-}
-
-static void say_ready(struct daemon *d)
-{
-    write_pid_file(d);
-    fp_log_echo(false);
-    fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u helpers",
-           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->workers);
-    fp_service_say_ready();
-    if (d->ready_pipe == -1)
-        return;
-    if (write(d->ready_pipe, "", 1) != 1)
-        fp_log(FP_LOG_WARNING, 1, "the process that started this daemon is gone");
-    fp_close(&d->ready_pipe);
-    /* Standard input leads to /dev/null (detach()); what opens that is refused by now. */
-    if (strcmp(d->conf->log, "stderr") != 0)
-        dup2(STDIN_FILENO, STDERR_FILENO);
-}
-
 /* ---- other processes, and the filters ---- */
 
 /* Without filters all goes on as well. */
@@ -566,26 +470,17 @@ static void on_monitor_gone(struct ev_loop *loop, ev_io *w, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* Whoever waits for the end of what a detached daemon says at its start must not wait for
- * its processes, which would keep standard error open. */
 static bool start_monitor(struct daemon *d)
 {
     const struct fp_monitor_settings settings = {
         .file = d->args.file, .overrides = d->args.overrides, .n_overrides = d->args.n_overrides,
         .conf = d->conf, .job = &d->job, .connect_fleet = fp_fleet_connect,
         .open_lock = fp_socket_path_open_lock, .listen = fp_socket_path_listen };
-    const bool hide = d->ready_pipe != -1 && strcmp(d->conf->log, "stderr") != 0;
-    int kept = hide ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1, rc;
 
-    if (kept != -1)
-        fp_lead_to_null(STDERR_FILENO);
-    rc = fp_monitor_start(&d->monitor, &settings);
-    if (kept != -1)
-        dup2(kept, STDERR_FILENO);
-    fp_close(&kept);
-    if (rc == -1)
-        fp_log(FP_LOG_ERROR, 71, "cannot start the process that opens files: %m");
-    return rc == 0;
+    if (fp_monitor_start(&d->monitor, &settings) == 0)
+        return true;
+    fp_log(FP_LOG_ERROR, 71, "cannot start the process that opens files: %m");
+    return false;
 }
 
 static void watch_monitor(struct daemon *d)
@@ -615,10 +510,7 @@ static bool prepare_watching(struct daemon *d)
 /* As root if we are, and before anything is shared. */
 static bool prepare(struct daemon *d)
 {
-    const bool stays = d->args.foreground || d->args.supervised;
-
-    if (!open_log(d, d->conf) || (d->args.supervised && !fp_supervisor_take())
-        || (!stays && !detach(d)) || !open_pid_file(d) || !prepare_watching(d))
+    if (!open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
         return false;
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
@@ -716,6 +608,14 @@ static bool start(struct daemon *d)
     return enter_sandbox(d);
 }
 
+static void report_ready(const struct daemon *d)
+{
+    fp_log_echo(false);
+    fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u workers",
+           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->workers);
+    fp_service_say_ready();
+}
+
 static void stop(struct daemon *d)
 {
     fp_service_say_stopping();
@@ -730,7 +630,6 @@ static void stop(struct daemon *d)
     fp_lease_table_destroy(&d->slots);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
-    remove_pid_file(d);
     fp_monitor_stop(&d->monitor);
     fp_close(&d->stats.statm);
     fp_sandbox_destroy(&d->own_sandbox);
@@ -740,8 +639,7 @@ static void stop(struct daemon *d)
 
 int main(int argc, char **argv)
 {
-    static struct daemon d = { .passed_socket = -1, .ready_pipe = -1, .pid_file = -1,
-                               .watch = { -1, -1, NULL }, .monitor = { -1 }, .stats = { .statm = -1 } };
+    static struct daemon d = { .passed_socket = -1, .watch = { -1, -1, NULL }, .monitor = { -1 }, .stats = { .statm = -1 } };
     bool ok;
 
     parse_arguments(&d.args, argc, argv);
@@ -760,7 +658,7 @@ int main(int argc, char **argv)
     fp_log_echo(true);
     ok = prepare(&d) && start(&d);
     if (ok) {
-        say_ready(&d);
+        report_ready(&d);
         ev_run(d.loop, 0);
         ok = !d.failed;
     }

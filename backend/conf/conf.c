@@ -74,8 +74,7 @@ static const struct setting settings[] = {
     TEXT_OF(socket, RESTART, FP_DEFAULT_SOCKET, check_socket),
     TEXT_OF(user, RESTART, "", NULL),
     TEXT_OF(group, RESTART, "", NULL),
-    TEXT_OF(pid_file, RESTART, "", fp_conf_check_path),
-    TEXT_OF(log, RELOAD, "syslog", check_log),
+    TEXT_OF(log, RELOAD, "stderr", check_log),
     WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level,
             "error, warning, info or debug"),
     WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
@@ -260,6 +259,14 @@ static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
     return check_setting(cfg, opt);
 }
 
+/* It works for one release, and nothing reads it. */
+static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_error(cfg, "%s has no effect: flashpached stays in the foreground, and the process that "
+              "started it knows its number; the setting goes with the next release", opt->name);
+    return 0;
+}
+
 /* Defaults are in our own tables, so that it is known of each option whether it was given. */
 static cfg_opt_t make_option(const char *key, enum kind kind)
 {
@@ -272,8 +279,9 @@ static cfg_opt_t make_option(const char *key, enum kind kind)
 
 static cfg_t *make_table(void)
 {
-    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + RENAMED + 4] = { 0 };
+    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + RENAMED + 5] = { 0 };
     const cfg_opt_t others[] = {
+        CFG_STR("pid_file", NULL, CFGF_NODEFAULT),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
         fp_conf_fleet_section(), CFG_END(),
@@ -283,7 +291,7 @@ static cfg_t *make_table(void)
 
     for (size_t i = 0; i < MOUNT_SETTINGS; i++)
         mount_opts[i] = make_option(mount_settings[i].key, mount_settings[i].kind);
-    mount_opts[MOUNT_SETTINGS] = others[3];
+    mount_opts[MOUNT_SETTINGS] = others[4];
     for (size_t i = 0; i < SETTINGS; i++)
         opts[n++] = make_option(settings[i].key, settings[i].kind);
     for (size_t i = 0; i < RENAMED; i++)
@@ -371,6 +379,7 @@ static int parse_file(cfg_t *cfg, const char *file)
     cfg_set_validate_func(cfg, "group", check_group);
     for (size_t i = 0; i < RENAMED; i++)
         cfg_set_validate_func(cfg, renamed[i].old, check_renamed);
+    cfg_set_validate_func(cfg, "pid_file", check_pid_file);
     if (file != NULL && (check_readable(file) == -1 || cfg_parse(cfg, file) != CFG_SUCCESS))
         return -1;
     return take_renamed(cfg, false);

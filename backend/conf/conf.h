@@ -20,7 +20,6 @@ struct fp_conf {
     const char *group;        /* likewise */
     uid_t uid;                /* whom we are and whom we answer */
     gid_t gid;
-    const char *pid_file;     /* "" for none */
     const char *log;
     int log_level;            /* enum fp_log_level */
     unsigned workers;

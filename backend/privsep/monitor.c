@@ -86,11 +86,6 @@ static int end_socket(struct state *s)
     return unlink(s->settings->conf->socket) == 0 ? DONE : -1;
 }
 
-static int end_pid_file(struct state *s)
-{
-    return unlink(s->settings->conf->pid_file) == 0 ? DONE : -1;
-}
-
 static int (*const tasks[])(struct state *s) = {
     [FP_MONITOR_CONFIGURATION] = reread,
     [FP_MONITOR_LOG] = open_log,
@@ -100,7 +95,6 @@ static int (*const tasks[])(struct state *s) = {
     [FP_MONITOR_LOCK] = open_lock,
     [FP_MONITOR_SOCKET] = listen_again,
     [FP_MONITOR_END_SOCKET] = end_socket,
-    [FP_MONITOR_END_PID_FILE] = end_pid_file,
 };
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 

@@ -26,8 +26,7 @@ enum fp_monitor_task {
     FP_MONITOR_SPAWNER,         /* starts one; the daemon's end of its socket */
     FP_MONITOR_LOCK,            /* the one beside the daemon's socket, if that was removed */
     FP_MONITOR_SOCKET,          /* the same, listening */
-    FP_MONITOR_END_SOCKET,      /* removes the daemon's socket */
-    FP_MONITOR_END_PID_FILE
+    FP_MONITOR_END_SOCKET       /* removes the daemon's socket */
 };
 
 struct fp_monitor_settings {

@@ -147,32 +147,23 @@ def test_httpd_starts_a_daemon_without_monitor_again(lab, root, module_path, fla
 
 # What the daemon has to have opened by the monitor
 
-def test_log_and_pid_file(lab, base):
+def test_log_that_is_rotated_and_another_one(lab, base):
     logs = base / "sandbox-logs"
     logs.mkdir()
     os.chown(logs, *user_ids())
-    daemon = lab.daemon("files", workers=WORKERS, log=logs / "first.log", pid_file=logs / "pid")
-    # In the background: that log is a file.
-    assert daemon.run().returncode == 0
-    pid = int((logs / "pid").read_text())
-    try:
+    with lab.daemon("files", workers=WORKERS, log=logs / "first.log") as daemon:
         os.rename(logs / "first.log", logs / "rotated.log")
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: (logs / "first.log").exists() and "reread" in (logs / "first.log").read_text(),
-                 "the rotated log's successor")
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "reread" in daemon.log_text(), "the rotated log's successor")
         daemon.settings["log"] = logs / "second.log"
         daemon.write_config()
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: (logs / "second.log").exists() and "reread" in (logs / "second.log").read_text(),
-                 "the other log")
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "reread" in daemon.log_text(), "the other log")
         daemon.write_config("nonsense = 1\n")
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: "has mistakes" in (logs / "second.log").read_text(), "word of mistakes")
-        confinement.assert_confined(pid)
-    finally:
-        os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: procs.state(pid) in (None, "Z"), "the daemon's end")
-    assert not (logs / "pid").exists() and not daemon.socket.exists()
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "has mistakes" in daemon.log_text(), "word of mistakes")
+        confinement.assert_confined(daemon.pid)
+    assert not daemon.socket.exists()
 
 
 def test_mistakes_are_told_where_the_daemon_was_started(lab):

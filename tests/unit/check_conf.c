@@ -91,8 +91,7 @@ START_TEST(nothing_set)
 {
     assert_loaded(NULL, NULL);
     ck_assert_str_eq(conf->socket, FP_DEFAULT_SOCKET);
-    ck_assert_str_eq(conf->pid_file, "");
-    ck_assert_str_eq(conf->log, "syslog");
+    ck_assert_str_eq(conf->log, "stderr");
     ck_assert_int_eq(conf->log_level, FP_LOG_INFO);
     ck_assert_ptr_nonnull(conf->roots);
     ck_assert_ptr_null(conf->roots[0]);
@@ -164,7 +163,6 @@ END_TEST
 START_TEST(every_setting_from_a_file)
 {
     assert_loaded("socket = \"/run/x/s.sock\" # here\n"
-                  "pid_file = \"/run/x.pid\"\n"
                   "log = \"/var/log/x.log\"\n"
                   "log_level = \"debug\"\n"
                   "workers = 2\n"
@@ -185,7 +183,6 @@ START_TEST(every_setting_from_a_file)
                   "max_inflight = 90\n"
                   "roots = {\"/var/www\", \"/srv\"}\n", NULL);
     ck_assert_str_eq(conf->socket, "/run/x/s.sock");
-    ck_assert_str_eq(conf->pid_file, "/run/x.pid");
     ck_assert_str_eq(conf->log, "/var/log/x.log");
     ck_assert_int_eq(conf->log_level, FP_LOG_DEBUG);
     ck_assert_uint_eq(conf->workers, 2);
@@ -262,8 +259,8 @@ START_TEST(every_setting_by_override)
     ck_assert_uint_eq(conf->ttl_ms, 123);
     assert_loaded(NULL, "log=stderr");
     ck_assert_str_eq(conf->log, "stderr");
-    assert_loaded(NULL, "pid_file=/a=b");
-    ck_assert_str_eq(conf->pid_file, "/a=b");
+    assert_loaded(NULL, "log=/a=b");
+    ck_assert_str_eq(conf->log, "/a=b");
     assert_loaded(NULL, "roots=/var/www");
     ck_assert_str_eq(conf->roots[0], "/var/www");
     ck_assert_ptr_null(conf->roots[1]);
@@ -326,13 +323,20 @@ START_TEST(old_names_have_the_bounds_of_the_new)
 }
 END_TEST
 
+START_TEST(the_pid_file_has_no_effect)
+{
+    assert_warned("pid_file = \"/run/x.pid\"\n", NULL, "conf:1: pid_file", "no effect");
+    assert_warned(NULL, "pid_file=/run/x.pid", "pid_file", "no effect");
+}
+END_TEST
+
 START_TEST(old_names_in_a_file_that_is_reread)
 {
     const struct fp_conf now = { .uid = 12, .gid = 34 };
     char *overrides[] = { strdup("mount_helpers=3") };
     struct fp_conf *c;
 
-    unit_write_file(file, "helpers = 5\n");
+    unit_write_file(file, "helpers = 5\npid_file = \"/run/x\"\n");
     c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_eq(c->workers, 5);
@@ -649,6 +653,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, old_names_go_on_working);
     tcase_add_test(t, old_and_new_names_on_the_command_line);
     tcase_add_test(t, old_names_have_the_bounds_of_the_new);
+    tcase_add_test(t, the_pid_file_has_no_effect);
     tcase_add_test(t, old_names_in_a_file_that_is_reread);
     tcase_add_test(t, settings_that_need_a_restart);
     suite_add_tcase(s, t);

@@ -94,8 +94,7 @@ static void setup(void)
     unit_write_file(password, "secret");
     unit_write_file(socket_path, "");
     fleet.password_file = password;
-    conf = (struct fp_conf){ .socket = socket_path, .pid_file = unit_join(dir, "no-pid"),
-                             .log = file, .fleet = &fleet };
+    conf = (struct fp_conf){ .socket = socket_path, .log = file, .fleet = &fleet };
     settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job,
                                              .connect_fleet = connect_fleet,
                                              .open_lock = fp_socket_path_open_lock,
@@ -188,7 +187,8 @@ START_TEST(errors_are_told)
 {
     ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
     ck_assert_int_eq(errno, ECONNREFUSED);
-    ck_assert_int_eq(ask(FP_MONITOR_END_PID_FILE), -1);
+    ck_assert_int_eq(unlink(socket_path), 0);
+    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
     ck_assert_int_eq(errno, ENOENT);
 }
 END_TEST
