@@ -39,7 +39,7 @@ size_t fp_about_line(void *ctx, uint32_t n, char *room, size_t size)
     case 5: return word("config", a->file, room, size);
     case 6: return word("log", a->conf->log, room, size);
     case 7: return word("log_level", fp_log_level_text(fp_log_level()), room, size);
-    case 8: return number("helpers_wanted", a->conf->helpers, room, size);
+    case 8: return number("helpers_wanted", a->conf->workers, room, size);
     case 9: return number("descriptors", a->descriptors, room, size);
     case 10: return number("max_connections", a->max_connections, room, size);
     case 11: return number("connections_wanted", a->conf->max_connections, room, size);

@@ -15,7 +15,6 @@
 
 #include "common/client.h"
 #include "common/packet.h"
-#include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
 

@@ -122,20 +122,6 @@ static void print_out_of_service(char *mounts)
     }
 }
 
-void ctl_print_slow(FILE *to, char *report, unsigned most)
-{
-    char *line, *words[7], room[32], call[32];
-
-    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (ctl_words(line, words, 7) != 7)
-            continue;
-        fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
-                ctl_time_text(strtoull(words[1], NULL, 10), room, sizeof(room)), words[2],
-                ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
-                (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
-    }
-}
-
 static void print_state(const struct state *s)
 {
     print_about(s->about);

@@ -79,7 +79,7 @@ class World:
         self.mount = Breakable(built("tests/lab/slowfs/slowfs"), base / f"{name}-source",
                                self.root / "slow")
         self.mount.mount()
-        self.daemon = lab.daemon(f"{name}-daemon", **{"ttl_ms": TTL_MS, "helpers": 4, "watch": "ttl",
+        self.daemon = lab.daemon(f"{name}-daemon", **{"ttl_ms": TTL_MS, "workers": 4, "watch": "ttl",
                                  "mount_timeout_ms": MOUNT_TIMEOUT_MS, **settings}).start()
 
     def serve(self):
@@ -329,7 +329,7 @@ def test_errors_are_covered_by_what_was_known(world):
 
 
 def test_a_hung_mount_has_its_share_of_helpers_only(world):
-    w = world("share", mount_helpers=2, mount_timeout_ms=60000, lookup_timeout_ms=60000)
+    w = world("share", mount_workers=2, mount_timeout_ms=60000, lookup_timeout_ms=60000)
     w.ask("local/file0.txt")
     w.ask("slow/file0.txt")
     with w.hanging(10) as waiting:
@@ -345,7 +345,7 @@ def test_a_hung_mount_has_its_share_of_helpers_only(world):
 
 
 def test_settings_hold_on_reload(world):
-    w = world("reload", mount_helpers=1, mount_timeout_ms=60000, lookup_timeout_ms=60000)
+    w = world("reload", mount_workers=1, mount_timeout_ms=60000, lookup_timeout_ms=60000)
 
     def reload(**settings):
         w.daemon.settings.update(settings)
@@ -354,7 +354,7 @@ def test_settings_hold_on_reload(world):
     w.ask("slow/file0.txt")
     with w.hanging(4) as waiting:
         wait_for(lambda: w.stats()["running"] == 1, "one helper to be busy")
-        reload(mount_helpers=3)
+        reload(mount_workers=3)
         wait_for(lambda: w.stats()["running"] == 3, "three helpers to be busy")
         reload(mount_timeout_ms=100)
         for conn in waiting:
@@ -363,7 +363,7 @@ def test_settings_hold_on_reload(world):
 
 def test_helpers_that_cannot_be_killed(world):
     """slowfs has taken their questions and does nothing more: they hang in the kernel."""
-    w = world("stopped", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_helpers=2)
+    w = world("stopped", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_workers=2)
     for i in range(FILES):
         for where in ("local", "slow"):
             assert w.ask(f"{where}/file{i}.txt")[0] == OK
@@ -393,7 +393,7 @@ def test_helpers_that_cannot_be_killed(world):
 
 def test_a_pool_of_hung_helpers_recovers(world):
     """One helper, and it hangs: it is killed, and its successor serves the other tree."""
-    w = world("pool", helpers=1, lookup_timeout_ms=1500)
+    w = world("pool", workers=1, lookup_timeout_ms=1500)
     w.ask("local/file0.txt")
     before = w.daemon.helper_pids()
     w.mount.behave("hang")

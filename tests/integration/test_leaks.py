@@ -24,7 +24,7 @@ SLICE = REQUESTS // RESTARTS // SAMPLES // 2
 STOP_EVERY = 5              # rounds: in one of so many the daemon is stopped for some requests
 STOPPED = 20
 # Less is held than the requests ask for, so that entries and leases come and go all the time.
-SETTINGS = {"ttl_ms": 60000, "helpers": 4, "max_descriptors": 100, "max_entries": 60, "max_absent": 50}
+SETTINGS = {"ttl_ms": 60000, "workers": 4, "max_descriptors": 100, "max_entries": 60, "max_negative": 50}
 LEASES = 50
 # Always two children, whatever they do.
 CHILDREN = 2

@@ -165,7 +165,7 @@ def assert_leases(server, file):
 
 
 def test_another_size_of_the_table(lab, root, mpm):
-    server = start(lab, root, mpm, max_entries=1000, max_absent=1000)
+    server = start(lab, root, mpm, max_entries=1000, max_negative=1000)
     file = File(root)
     before = tables(server.daemon)
     assert len(before) == 1

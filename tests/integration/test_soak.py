@@ -202,7 +202,7 @@ def test_every_response_was_true(lab, base):
 
 
 def has_its_helpers(daemon):
-    return daemon.counters()["helpers"] == daemon.settings["helpers"]
+    return daemon.counters()["helpers"] == daemon.settings["workers"]
 
 
 @pytest.mark.needs_flashpache
@@ -213,7 +213,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     directory = lab.base / "fault-records"
     directory.mkdir()
     server = lab.under_test("faults", root, config=config(root) + SAYS_WHO_SERVED,
-                            daemon_settings={**settings(local=True), "helpers": 8, "lookup_timeout_ms": 1000,
+                            daemon_settings={**settings(local=True), "workers": 8, "lookup_timeout_ms": 1000,
                                              "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
     faults = Faults(server, flashpachectl, root, seed)
     print(f"\nFLASHPACHE_SEED={seed}")

@@ -45,7 +45,7 @@ CONNECTIONS = 16
 WARM_UP = 2000
 SEED = 20240229
 # What is known stays so for the whole run.
-DAEMON = {"max_entries": 2_000_000, "max_absent": 10_000_000, "max_bytes": 1 << 34,
+DAEMON = {"max_entries": 2_000_000, "max_negative": 10_000_000, "max_bytes": 1 << 34,
           "watched_ttl_ms": 3_600_000, "read_ahead": 0}
 LEASES_ALLOWED = "FlashpacheLeases 5000\n"
 PREFORK = ("StartServers {0}\nMinSpareServers 1\nMaxSpareServers {0}\nServerLimit {0}\n"
