@@ -17,13 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "admin/about.h"
 #include "admin/control.h"
 #include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
 #include "admin/stats.h"
-#include "admin/wakeups.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
@@ -42,6 +40,7 @@
 #include "ipc/supervisor.h"
 #include "lookup/dispatch.h"
 #include "lookup/observe.h"
+#include "lookup/router.h"
 #include "privsep/monitor.h"
 #include "privsep/sandbox.h"
 #include "privsep/spawner.h"
@@ -89,8 +88,10 @@ struct daemon {
     struct fp_conf *fleet_conf; /* that its settings lie in; may be conf */
     struct fp_wakeups wakeups;
     struct fp_stats stats;
+    int statm;                  /* /proc/self/statm; -1: unknown */
     struct fp_about about;
     struct fp_control_deps control;
+    struct fp_router router;
     int passed_socket;          /* from a service manager; -1 */
     int ready_pipe;             /* to the process that was called; -1 */
     int pid_file;               /* -1: none is wanted */
@@ -205,8 +206,8 @@ static struct fp_worker_pool_settings helpers_settings(const struct daemon *d,
     const unsigned n = d->conf->helpers, most = n > 1 ? n * 3 / 4 : 1;
 
     return (struct fp_worker_pool_settings){
-        .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
-        .mount_helpers = c->mount_helpers != 0 ? c->mount_helpers : most,
+        .workers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
+        .mount_workers = c->mount_helpers != 0 ? c->mount_helpers : most,
         .monitor = &d->monitor };
 }
 
@@ -309,11 +310,16 @@ static void set_content(struct daemon *d, const struct fp_conf *c)
     fp_cache_set_content(d->cache, &content);
 }
 
-static void forget_as_told(void *ctx, const char *path, size_t len, bool tree)
+static size_t forget(void *ctx, const char *path, size_t len, bool tree)
 {
     const struct daemon *d = ctx;
 
-    fp_dispatch_forget(d->dispatch, path, len, tree);
+    return fp_dispatch_forget(d->dispatch, path, len, tree);
+}
+
+static void forget_as_told(void *ctx, const char *path, size_t len, bool tree)
+{
+    forget(ctx, path, len, tree);
 }
 
 static void tell_fleet(void *ctx, const char *path, size_t len, bool tree)
@@ -425,7 +431,7 @@ static void on_stop(struct ev_loop *loop, ev_signal *w, int events)
 
 static void on_stats(struct ev_loop *loop, ev_signal *w, int events)
 {
-    const struct daemon *d = w->data;
+    struct daemon *d = w->data;
 
     (void)loop;
     (void)events;
@@ -668,24 +674,41 @@ static bool start_cache(struct daemon *d)
     return d->fresh != NULL;
 }
 
+#define STATS_VALUE(name, field, type, help) field,
+
+static void collect_stats(void *ctx, uint64_t values[FP_STATS])
+{
+    const struct daemon *d = ctx;
+    const struct fp_cache_counts cache = fp_cache_counts(d->cache);
+    const struct fp_dispatch_counts dispatch = fp_dispatch_counts(d->dispatch);
+    const struct fp_coherence_counts coherence = fp_coherence_counts(d->fresh);
+    const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->helpers);
+    const struct fp_listener_counts listener = fp_listener_counts(d->listener);
+    const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
+    const struct fp_wakeups loop = d->wakeups;
+    const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
+    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(STATS_VALUE) };
+
+    memcpy(values, now, sizeof(now));
+}
+
 static void set_reports(struct daemon *d)
 {
-    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->fresh, d->helpers, d->listener,
-                                   &d->fleet, &d->wakeups,
-                                   open("/proc/self/statm", O_RDONLY | O_CLOEXEC) };
+    d->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    d->stats = (struct fp_stats){ .collect = collect_stats, .ctx = d };
     d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors,
                                   most_connections(d, d->conf), fp_now_ms(),
                                   d->own_sandbox != NULL };
     d->control = (struct fp_control_deps){
-        .dispatch = d->dispatch, .cache = d->cache, .fresh = d->fresh,
-        .purged = tell_fleet, .purged_ctx = d,
+        .cache = d->cache, .coherence = d->fresh, .names = fp_dispatch_names(d->dispatch),
+        .forget = forget, .purged = tell_fleet, .ctx = d,
         .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
                      [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->fresh },
                      [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                      [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
                      [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
                      [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
-    fp_dispatch_set_operator(d->dispatch, &d->control, &d->observer);
+    fp_dispatch_set_observer(d->dispatch, &d->observer);
 }
 
 static bool start(struct daemon *d)
@@ -696,7 +719,7 @@ static bool start(struct daemon *d)
     struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
                                              .uid = c->uid, .gid = c->gid,
                                              .max_connections = most_connections(d, c),
-                                             .ops = &fp_dispatch_ops,
+                                             .ops = &fp_router_ops, .ctx = &d->router,
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
@@ -710,7 +733,7 @@ static bool start(struct daemon *d)
     if (d->helpers == NULL || !start_cache(d))
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);
-    listener.ctx = d->dispatch;
+    d->router = (struct fp_router){ d->dispatch, &d->control };
     listener.slots = d->slots;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->fresh, c->slow_log_ms) == -1)
@@ -741,7 +764,7 @@ static void stop(struct daemon *d)
     fp_mounts_destroy(&d->mounts);
     remove_pid_file(d);
     fp_monitor_stop(&d->monitor);
-    fp_close(&d->stats.statm);
+    fp_close(&d->statm);
     fp_sandbox_destroy(&d->own_sandbox);
     fp_sandbox_destroy(&d->helpers_sandbox);
     fp_conf_destroy(&d->conf);
@@ -750,7 +773,7 @@ static void stop(struct daemon *d)
 int main(int argc, char **argv)
 {
     static struct daemon d = { .passed_socket = -1, .ready_pipe = -1, .pid_file = -1,
-                               .watch = { -1, -1, NULL }, .monitor = { -1 }, .stats = { .statm = -1 } };
+                               .watch = { -1, -1, NULL }, .monitor = { -1 }, .statm = -1 };
     bool ok;
 
     parse_arguments(&d.args, argc, argv);

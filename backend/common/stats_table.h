@@ -27,28 +27,28 @@
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
     ROW(content_bytes, cache.content_bytes, gauge, "Memory for the content of files") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
-    ROW(events, fresh.events, counter, "Changes that were told") \
+    ROW(events, coherence.events, counter, "Changes that were told") \
     ROW(changes, cache.changes, counter, "Entries not believed any more after a change") \
-    ROW(losses, fresh.losses, counter, "Events lost, and changes of the table of mounts") \
+    ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \
     ROW(evictions, cache.evictions, counter, "Entries that went for lack of room") \
-    ROW(walks, helpers.walks, counter, "Walks that helpers began") \
-    ROW(timeouts, helpers.timeouts, counter, "Walks that took too long") \
-    ROW(deaths, helpers.deaths, counter, "Helpers that died") \
-    ROW(helpers, helpers.alive, gauge, "Helpers") \
-    ROW(running, helpers.running, gauge, "Helpers at work") \
-    ROW(queued, helpers.queued, gauge, "Walks that wait for a helper") \
+    ROW(walks, workers.walks, counter, "Walks that helpers began") \
+    ROW(timeouts, workers.timeouts, counter, "Walks that took too long") \
+    ROW(deaths, workers.deaths, counter, "Helpers that died") \
+    ROW(helpers, workers.alive, gauge, "Helpers") \
+    ROW(running, workers.running, gauge, "Helpers at work") \
+    ROW(queued, workers.queued, gauge, "Walks that wait for a helper") \
     ROW(connections, listener.open, gauge, "Connections") \
     ROW(accepted, listener.accepted, counter, "Connections accepted") \
     ROW(refused, listener.refused, counter, "Connections refused") \
     ROW(displaced, listener.displaced, counter, "Idle connections closed for new ones") \
-    ROW(absent_hits, dispatch.absent_hits, counter, \
+    ROW(absent_hits, dispatch.negative_hits, counter, \
         "Hits that said that there is nothing, or nothing to be reached") \
-    ROW(invalidated_inotify, fresh.by_inotify, counter, "Entries invalidated by inotify") \
-    ROW(invalidated_fanotify, fresh.by_fanotify, counter, "Entries invalidated by fanotify") \
-    ROW(invalidated_unwatched, fresh.by_end, counter, \
+    ROW(invalidated_inotify, coherence.by_inotify, counter, "Entries invalidated by inotify") \
+    ROW(invalidated_fanotify, coherence.by_fanotify, counter, "Entries invalidated by fanotify") \
+    ROW(invalidated_unwatched, coherence.by_end, counter, \
         "Entries invalidated by the end of a watch") \
-    ROW(invalidated_lost, fresh.by_loss, counter, "Entries invalidated by the loss of events") \
-    ROW(invalidated_mounts, fresh.by_mounts, counter, \
+    ROW(invalidated_lost, coherence.by_loss, counter, "Entries invalidated by the loss of events") \
+    ROW(invalidated_mounts, coherence.by_mounts, counter, \
         "Entries invalidated by a change of the table of mounts") \
     ROW(invalidated_purge, dispatch.purged, counter, "Entries forgotten as an operator asked") \
     ROW(invalidated_ttl, cache.expired, counter, \
