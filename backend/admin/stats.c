@@ -104,7 +104,7 @@ size_t fp_about_line(void *ctx, uint32_t n, char *buf, size_t size)
     case 5: return word("config", a->file, buf, size);
     case 6: return word("log", a->conf->log, buf, size);
     case 7: return word("log_level", fp_log_level_text(fp_log_level()), buf, size);
-    case 8: return number("helpers_wanted", a->conf->helpers, buf, size);
+    case 8: return number("workers_wanted", a->conf->helpers, buf, size);
     case 9: return number("descriptors", a->descriptors, buf, size);
     case 10: return number("max_connections", a->max_connections, buf, size);
     case 11: return number("connections_wanted", a->conf->max_connections, buf, size);

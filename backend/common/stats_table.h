@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All counters, in the order in which they are reported: name, where the daemon finds
- * it (stats.c), counter (it only grows) or gauge (as it is now), and what it says.
+ * it (main.c), counter (it only grows) or gauge (as it is now), and its meaning.
  * flashpachectl makes its own of them, so it knows what it prints.
  */
 #ifndef FP_STATS_TABLE_H
 #define FP_STATS_TABLE_H
 
+/* Earlier names, reported beside the present ones for one release. */
+#define FP_STATS_DEPRECATED(ROW) \
+    ROW(absent, cache.absent, gauge, "Deprecated: negative") \
+    ROW(absent_hits, dispatch.negative_hits, counter, "Deprecated: negative_hits") \
+    ROW(places, cache.places, gauge, "Deprecated: open_dirs") \
+    ROW(helpers, workers.alive, gauge, "Deprecated: workers")
+
 #define FP_STATS_TABLE(ROW) \
     ROW(hits, dispatch.hits, counter, "Questions answered from the cache") \
     ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \
     ROW(joined, dispatch.joined, counter, "Questions that joined a walk under way") \
-    ROW(refreshed, dispatch.refreshed, counter, "Walks for what was in use and getting old") \
-    ROW(stale, dispatch.stale, counter, "Questions answered by what was known before") \
+    ROW(refreshed, dispatch.refreshed, counter, "Walks for what was in use and about to expire") \
+    ROW(stale, dispatch.stale, counter, "Questions answered by stale entries") \
     ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
     ROW(unavailable, dispatch.unavailable, counter, \
         "Unanswered questions whose file system was out of service") \
@@ -21,27 +28,27 @@
     ROW(inflight, dispatch.inflight, gauge, "Walks under way or waiting") \
     ROW(files, cache.files, gauge, "Entries of files") \
     ROW(directories, cache.directories, gauge, "Entries of directories and links") \
-    ROW(places, cache.places, gauge, "Directories kept open") \
-    ROW(absent, cache.absent, gauge, "Entries of names known to be absent") \
+    ROW(open_dirs, cache.places, gauge, "Directories kept open") \
+    ROW(negative, cache.absent, gauge, "Negative entries: names known to be absent") \
     ROW(bytes, cache.bytes, gauge, "Memory for entries, about") \
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
     ROW(content_bytes, cache.content_bytes, gauge, "Memory for the content of files") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
-    ROW(events, coherence.events, counter, "Changes that were told") \
-    ROW(changes, cache.changes, counter, "Entries not believed any more after a change") \
+    ROW(events, coherence.events, counter, "Changes that were reported") \
+    ROW(changes, cache.changes, counter, "Entries invalidated after a change") \
     ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \
-    ROW(evictions, cache.evictions, counter, "Entries that went for lack of room") \
-    ROW(walks, workers.walks, counter, "Walks that helpers began") \
+    ROW(evictions, cache.evictions, counter, "Entries evicted for lack of memory or descriptors") \
+    ROW(walks, workers.walks, counter, "Walks that workers began") \
     ROW(timeouts, workers.timeouts, counter, "Walks that took too long") \
-    ROW(deaths, workers.deaths, counter, "Helpers that died") \
-    ROW(helpers, workers.alive, gauge, "Helpers") \
-    ROW(running, workers.running, gauge, "Helpers at work") \
-    ROW(queued, workers.queued, gauge, "Walks that wait for a helper") \
+    ROW(deaths, workers.deaths, counter, "Workers that died") \
+    ROW(workers, workers.alive, gauge, "Workers") \
+    ROW(running, workers.running, gauge, "Workers at work") \
+    ROW(queued, workers.queued, gauge, "Walks that wait for a worker") \
     ROW(connections, listener.open, gauge, "Connections") \
     ROW(accepted, listener.accepted, counter, "Connections accepted") \
     ROW(refused, listener.refused, counter, "Connections refused") \
     ROW(displaced, listener.displaced, counter, "Idle connections closed for new ones") \
-    ROW(absent_hits, dispatch.negative_hits, counter, \
+    ROW(negative_hits, dispatch.negative_hits, counter, \
         "Hits that said that there is nothing, or nothing to be reached") \
     ROW(invalidated_inotify, coherence.by_inotify, counter, "Entries invalidated by inotify") \
     ROW(invalidated_fanotify, coherence.by_fanotify, counter, "Entries invalidated by fanotify") \
@@ -50,7 +57,7 @@
     ROW(invalidated_lost, coherence.by_loss, counter, "Entries invalidated by the loss of events") \
     ROW(invalidated_mounts, coherence.by_mounts, counter, \
         "Entries invalidated by a change of the table of mounts") \
-    ROW(invalidated_purge, dispatch.purged, counter, "Entries forgotten as an operator asked") \
+    ROW(invalidated_purge, dispatch.purged, counter, "Entries that an operator purged") \
     ROW(invalidated_ttl, cache.expired, counter, \
         "Questions whose entry had outlived its time to live") \
     ROW(found_changed, cache.differing, counter, \
@@ -59,10 +66,11 @@
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
     ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
-    ROW(fleet_dropped, fleet.dropped, counter, "Messages from the fleet that were not believed") \
+    ROW(fleet_dropped, fleet.dropped, counter, "Messages from the fleet that were not authentic") \
     ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \
     ROW(ready, loop.ready, counter, "Events that were ready when it did") \
-    ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its helpers")
+    ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its workers") \
+    FP_STATS_DEPRECATED(ROW)
 
 #endif

@@ -23,6 +23,10 @@ struct reports {
 static const struct { const char *name, *type, *help; } rows[] = { FP_STATS_TABLE(ROW) };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+/* Earlier names, beside the present ones. */
+#define OLD(name, field, type, help) #name,
+static const char *const deprecated[] = { FP_STATS_DEPRECATED(OLD) };
+
 static void free_reports(struct reports *r)
 {
     free(r->stats);
@@ -92,7 +96,10 @@ static void print_json(const struct reports *r)
     for (size_t i = 0; i < ROWS; i++)
         printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", rows[i].name,
                ctl_value(r->stats, rows[i].name));
-    fputs("},\n \"mounts\": [", stdout);
+    fputs("},\n \"deprecated\": [", stdout);
+    for (size_t i = 0; i < sizeof(deprecated) / sizeof(deprecated[0]); i++)
+        printf("%s\"%s\"", i > 0 ? ", " : "", deprecated[i]);
+    fputs("],\n \"mounts\": [", stdout);
     for (; (line = ctl_next_line(&next)) != NULL; between = ",\n  ") {
         fputs(between, stdout);
         if (ctl_parse_mount(line, &m))
@@ -191,7 +198,7 @@ static void print_prometheus(const struct reports *r)
 
     print_counters(r->stats);
     print_service(r->mounts);
-    print_family(name, "histogram", "How long helpers' walks took, by where they ended");
+    print_family(name, "histogram", "How long workers' walks took, by where they ended");
     while ((line = ctl_next_line(&next)) != NULL) {
         if (ctl_parse_latency(line, &l))
             print_histogram(name, &l);
