@@ -57,8 +57,8 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d,
     const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
 
     return (struct fp_worker_pool_settings){
-        .helpers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
-        .mount_helpers = c->mount_workers != 0 ? c->mount_workers : most,
+        .workers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
+        .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
         .monitor = &d->monitor };
 }
 

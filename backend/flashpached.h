@@ -9,13 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "admin/about.h"
 #include "admin/control.h"
 #include "admin/stats.h"
-#include "admin/wakeups.h"
 #include "arguments.h"
 #include "changes/watch.h"
 #include "lookup/observe.h"
+#include "lookup/router.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/resolve.h"
@@ -44,8 +43,10 @@ struct flashpached {
     struct fp_conf *fleet_conf; /* owns the fleet's settings; may be conf */
     struct fp_wakeups wakeups;
     struct fp_stats stats;
+    int statm;                  /* /proc/self/statm; -1: unknown */
     struct fp_about about;
     struct fp_control_deps control;
+    struct fp_router router;
     int passed_socket;          /* from a service manager; -1 */
     bool failed;                /* the loop ended for a reason that a restart removes */
     ev_signal sigterm, sigint, sighup, sigusr1;

@@ -9,11 +9,14 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
+#include "admin/control.h"
 #include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
+#include "admin/stats.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
@@ -26,6 +29,7 @@
 #include "common/priv.h"
 #include "conf/conf.h"
 #include "derive.h"
+#include "fleet/fleet.h"
 #include "fleet/fleet_link.h"
 #include "flashpached.h"
 #include "ipc/listener.h"
@@ -33,6 +37,8 @@
 #include "ipc/socket_path.h"
 #include "ipc/supervisor.h"
 #include "lookup/dispatch.h"
+#include "lookup/observe.h"
+#include "lookup/router.h"
 #include "privsep/sandbox.h"
 #include "reload.h"
 #include "workers/worker.h"
@@ -59,7 +65,7 @@ static void on_stop(struct ev_loop *loop, ev_signal *w, int events)
 
 static void on_stats(struct ev_loop *loop, ev_signal *w, int events)
 {
-    const struct flashpached *d = w->data;
+    struct flashpached *d = w->data;
 
     (void)loop;
     (void)events;
@@ -185,7 +191,7 @@ static bool start_cache(struct flashpached *d)
 {
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps cache = { NULL, fp_now_ms, forget_watch, &d->watch };
-    struct fp_coherence_deps coherence = { NULL, d->mounts, &d->watch, NULL };
+    struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;
 
@@ -196,8 +202,8 @@ static bool start_cache(struct flashpached *d)
                "and max_negative");
         return false;
     }
-    coherence.slots = cache.slots = d->leases;
-    coherence.cache = d->cache = fp_cache_create(&limits, &cache);
+    coherence.lease_table = cache.lease_table = d->leases;
+    coherence.ctx = d->cache = fp_cache_create(&limits, &cache);
     if (d->cache == NULL)
         return false;
     fp_cache_set_content(d->cache, &content);
@@ -205,24 +211,48 @@ static bool start_cache(struct flashpached *d)
     return d->coherence != NULL;
 }
 
+#define STATS_VALUE(name, field, type, help) field,
+
+static void collect_stats(void *ctx, uint64_t values[FP_STATS])
+{
+    const struct flashpached *d = ctx;
+    const struct fp_cache_counts cache = fp_cache_counts(d->cache);
+    const struct fp_dispatch_counts dispatch = fp_dispatch_counts(d->dispatch);
+    const struct fp_coherence_counts coherence = fp_coherence_counts(d->coherence);
+    const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
+    const struct fp_listener_counts listener = fp_listener_counts(d->listener);
+    const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
+    const struct fp_wakeups loop = d->wakeups;
+    const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
+    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(STATS_VALUE) };
+
+    memcpy(values, now, sizeof(now));
+}
+
+static size_t forget(void *ctx, const char *path, size_t len, bool tree)
+{
+    const struct flashpached *d = ctx;
+
+    return fp_dispatch_forget(d->dispatch, path, len, tree);
+}
+
 static void set_reports(struct flashpached *d)
 {
-    d->stats = (struct fp_stats){ d->cache, d->dispatch, d->coherence, d->workers, d->listener,
-                                   &d->fleet, &d->wakeups,
-                                   open("/proc/self/statm", O_RDONLY | O_CLOEXEC) };
+    d->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    d->stats = (struct fp_stats){ .collect = collect_stats, .ctx = d };
     d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors,
                                   fp_derive_connections(d, d->conf), fp_now_ms(),
                                   d->own_sandbox != NULL };
     d->control = (struct fp_control_deps){
-        .dispatch = d->dispatch, .cache = d->cache, .fresh = d->coherence,
-        .purged = fp_publish_change, .purged_ctx = d,
+        .cache = d->cache, .coherence = d->coherence, .names = fp_dispatch_names(d->dispatch),
+        .forget = forget, .purged = fp_publish_change, .ctx = d,
         .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
                      [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->coherence },
                      [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                      [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
                      [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
                      [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
-    fp_dispatch_set_operator(d->dispatch, &d->control, &d->observer);
+    fp_dispatch_set_observer(d->dispatch, &d->observer);
 }
 
 static bool start(struct flashpached *d)
@@ -233,7 +263,7 @@ static bool start(struct flashpached *d)
     struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
                                              .uid = c->uid, .gid = c->gid,
                                              .max_connections = fp_derive_connections(d, c),
-                                             .ops = &fp_dispatch_ops,
+                                             .ops = &fp_router_ops, .ctx = &d->router,
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
@@ -247,7 +277,7 @@ static bool start(struct flashpached *d)
     if (d->workers == NULL || !start_cache(d))
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &dispatch);
-    listener.ctx = d->dispatch;
+    d->router = (struct fp_router){ d->dispatch, &d->control };
     listener.slots = d->leases;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->coherence, c->slow_log_ms) == -1)
@@ -285,7 +315,7 @@ static void stop(struct flashpached *d)
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
     fp_monitor_stop(&d->monitor);
-    fp_close(&d->stats.statm);
+    fp_close(&d->statm);
     fp_sandbox_destroy(&d->own_sandbox);
     fp_sandbox_destroy(&d->workers_sandbox);
     fp_conf_destroy(&d->conf);
@@ -294,7 +324,7 @@ static void stop(struct flashpached *d)
 int main(int argc, char **argv)
 {
     static struct flashpached d = { .passed_socket = -1, .watch = { -1, -1, NULL },
-                                    .monitor = { -1 }, .stats = { .statm = -1 } };
+                                    .monitor = { -1 }, .statm = -1 };
     bool ok;
 
     fp_arguments_parse(&d.args, argc, argv);

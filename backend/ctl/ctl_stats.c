@@ -21,6 +21,10 @@ struct reports {
 static const char *const names[] = { FP_STATS_TABLE(NAME) };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
+/* Earlier names, beside the present ones. */
+#define OLD(name, field, type, help) #name,
+static const char *const deprecated[] = { FP_STATS_DEPRECATED(OLD) };
+
 static void free_reports(struct reports *r)
 {
     free(r->stats);
@@ -89,7 +93,10 @@ static void print_json(const struct reports *r)
     for (size_t i = 0; i < NAMES; i++)
         printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i],
                ctl_value(r->stats, names[i]));
-    fputs("},\n \"mounts\": [", stdout);
+    fputs("},\n \"deprecated\": [", stdout);
+    for (size_t i = 0; i < sizeof(deprecated) / sizeof(deprecated[0]); i++)
+        printf("%s\"%s\"", i > 0 ? ", " : "", deprecated[i]);
+    fputs("],\n \"mounts\": [", stdout);
     for (; (line = ctl_next_line(&next)) != NULL; between = ",\n  ") {
         fputs(between, stdout);
         if (ctl_parse_mount(line, &m))

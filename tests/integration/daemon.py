@@ -12,7 +12,7 @@ from httpd import USER, user_ids
 from waiting import wait_for
 
 READY = "FP0001"
-HELPER = "fp-helper"
+HELPER = "fp-worker"
 
 
 def setting(key, value):

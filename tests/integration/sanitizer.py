@@ -55,7 +55,7 @@ def look_for_leaks(pid):
     if KIND != "address":
         return
     asked = {p: reports / f"looked.{p}" for p, comm in procs.descendants(pid).items()
-             if comm in ("fp-helper", "fp-spawner") and procs.state(p) == "S"}
+             if comm in ("fp-worker", "fp-spawner") and procs.state(p) == "S"}
     for one, sign in asked.items():
         sign.unlink(missing_ok=True)
         os.kill(one, signal.SIGRTMAX)

@@ -105,7 +105,7 @@ class World:
 
     def fds(self):
         """The daemon's descriptors, without the directories that are kept open to begin walks at."""
-        return self.daemon.fd_count() - self.stats()["places"]
+        return self.daemon.fd_count() - self.stats()["open_dirs"]
 
     @contextlib.contextmanager
     def hanging(self, number):
@@ -241,7 +241,7 @@ def test_the_other_tree_does_not_notice(world):
     stats = w.stats()
     assert (stats["out_of_service"], stats["trips"]) == (0, 1)
     assert stats["unavailable"] >= 1
-    wait_for(lambda: w.stats()["helpers"] == 4 and w.stats()["running"] == 0, "all helpers to be alive")
+    wait_for(lambda: w.stats()["workers"] == 4 and w.stats()["running"] == 0, "all helpers to be alive")
     wait_for(lambda: w.fds() <= fds + 4, "the descriptors to be as many as before")
     log = w.daemon.log_text()
     assert (log.count("FP0044"), log.count("FP0045")) == (1, 1)
@@ -407,7 +407,7 @@ def test_a_pool_of_hung_helpers_recovers(world):
     w.mount.behave("normal")
     w.until_back()
     assert w.ask("slow/file1.txt")[0] == OK
-    assert w.stats()["helpers"] == 1
+    assert w.stats()["workers"] == 1
 
 
 def test_an_unmounted_file_system_is_not_out_of_service(world):

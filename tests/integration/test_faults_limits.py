@@ -105,7 +105,7 @@ def address_space(pid):
 def knows_all(ctl):
     """Has the daemon room for every name that it was asked for? It may have none even to say so."""
     done = ctl("stats")
-    return done.returncode == 0 and int(dict(map(str.split, done.stdout.splitlines()))["absent"]) >= NAMES
+    return done.returncode == 0 and int(dict(map(str.split, done.stdout.splitlines()))["negative"]) >= NAMES
 
 
 def test_out_of_memory(under_load, lab, fault_root, flashpachectl):

@@ -119,7 +119,7 @@ def test_tricks_with_paths(lab, root, outcome):
 # ---- floods ----
 
 def assert_bounded(counters):
-    assert counters["absent"] <= LIMITS["max_negative"]
+    assert counters["negative"] <= LIMITS["max_negative"]
     assert counters["directories"] <= LIMITS["max_entries"]
     assert counters["bytes"] <= LIMITS["max_bytes"]
 

@@ -57,6 +57,10 @@ def test_json(server, root, ctl):
     get(server.port, "/one.txt")
     told = json.loads(ctl("stats", "--json"))
     assert set(told["stats"]) == set(counters(ctl))
+    for old, new in (("absent", "negative"), ("absent_hits", "negative_hits"), ("places", "open_dirs"),
+                     ("helpers", "workers")):
+        assert told["stats"][old] == told["stats"][new] and old in told["deprecated"]
+        assert new not in told["deprecated"]
     assert told["stats"]["files"] >= 1 and all(isinstance(v, int) for v in told["stats"].values())
     with open("/proc/self/mountinfo") as mounts:
         assert len(told["mounts"]) == len(list(mounts))
@@ -100,11 +104,11 @@ def test_invalidations_by_source(lab, base, flashpachectl):
 
 
 def test_absent_names_are_counted(server, ctl):
-    before = counters(ctl)["absent_hits"]
+    before = counters(ctl)["negative_hits"]
     for _ in range(30):
         get(server.port, "/no-such-file")
     ctl("lookup", server.docroot / "no-such-file")
-    assert counters(ctl)["absent_hits"] > before
+    assert counters(ctl)["negative_hits"] > before
 
 
 # slow lookups
@@ -181,7 +185,7 @@ def test_path_that_is_too_deep_behind_a_link(lab, base, flashpachectl):
 def test_lookup(server, root, ctl):
     ctl("purge", "--all")
     out = ctl("lookup", root / "dir/three.txt")
-    assert "a helper had to look" in out and f"  {root}/dir/three.txt: file 0644 0:0 14 bytes" in out
+    assert "a worker had to look" in out and f"  {root}/dir/three.txt: file 0644 0:0 14 bytes" in out
     assert "known to the daemon" in ctl("lookup", root / "dir/three.txt")
     assert f"  {root}/none: no such file or directory" in ctl("lookup", root / "none")
 
@@ -189,7 +193,7 @@ def test_lookup(server, root, ctl):
 def test_status(server, ctl):
     out = ctl("status")
     assert f"process {server.daemon.pid} of user " in out
-    for word in ("questions", "cache", "memory", "invalidated", "helpers", "connections"):
+    for word in ("questions", "cache", "memory", "invalidated", "workers", "connections"):
         assert f"\n{word} " in out
 
 

@@ -202,7 +202,7 @@ def test_every_response_was_true(lab, base):
 
 
 def has_its_helpers(daemon):
-    return daemon.counters()["helpers"] == daemon.settings["workers"]
+    return daemon.counters()["workers"] == daemon.settings["workers"]
 
 
 @pytest.mark.needs_flashpache

@@ -146,7 +146,7 @@ def measure_paths(base, root, kind, count, arguments):
         empty = memory_of(ours.daemon.pid)
         pace = make_known(ours.daemon, root, kind, count, base)
         stats = ours.daemon.counters()
-        entries = sum(stats[key] for key in ("files", "directories", "absent"))
+        entries = sum(stats[key] for key in ("files", "directories", "negative"))
         grown = (memory_of(ours.daemon.pid) - empty) / entries
         for law in ("even", "zipf"):
             urls = sample(kind, count, law, base / "out" / "urls")
