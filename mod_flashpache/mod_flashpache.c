@@ -27,7 +27,7 @@
 #include "shadow.h"
 #include "srpt/schedule.h"
 #include "status/counters.h"
-#include "status/figures.h"
+#include "status/snapshot.h"
 #include "status/status.h"
 #include "table.h"
 #include "timing.h"

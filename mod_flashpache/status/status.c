@@ -8,7 +8,7 @@
 #include <mod_status.h>
 #include <stdlib.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define HANDLER       "flashpache-status"
 #define USUAL_REFRESH 10         /* seconds */

@@ -9,7 +9,7 @@
 #include <http_core.h>
 #include <http_protocol.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define PER_CENT 1000u     /* in tenths of one */
 

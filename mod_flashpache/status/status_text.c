@@ -9,7 +9,7 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define U64 "%" APR_UINT64_T_FMT
 

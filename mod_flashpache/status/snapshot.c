@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #include <ap_mpm.h>
 #include <apr_strings.h>

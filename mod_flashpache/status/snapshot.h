@@ -3,8 +3,8 @@
  * All that the status page tells, gathered at once: the module's counters and
  * the daemon's own.
  */
-#ifndef FP_FIGURES_H
-#define FP_FIGURES_H
+#ifndef FP_SNAPSHOT_H
+#define FP_SNAPSHOT_H
 
 #include <httpd.h>
 
