@@ -9,7 +9,6 @@
 #include <apr_optional_hooks.h>
 #include <http_core.h>
 #include <http_config.h>
-#include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
@@ -25,7 +24,6 @@
 #include "respond.h"
 #include "settings.h"
 #include "shadow.h"
-#include "srpt/schedule.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
 #include "status/status.h"
@@ -95,7 +93,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     see_to_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
         fp_snapshot_init(pconf, s);
-    fp_schedule_init(s);
     return OK;
 }
 
@@ -168,11 +165,7 @@ static int after_walk(request_rec *r)
 
 static void register_hooks(apr_pool_t *p)
 {
-    /* httpd loses filters that are added in front of the first ones, which are its own. */
-    static const char *const http[] = { "http_core.c", NULL };
-
     (void)p;
-    fp_schedule_register();
     ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
@@ -182,9 +175,6 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);
-    ap_hook_post_read_request(fp_schedule_body, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);

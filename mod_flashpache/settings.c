@@ -26,7 +26,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
 
     (void)s;
     n->engine = FP_ENGINE_UNSET;
-    n->external = n->parsed = n->leases = n->scheduled = n->server_timing = -1;
+    n->external = n->parsed = n->leases = n->server_timing = -1;
     return n;
 }
 
@@ -40,12 +40,6 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
         n->engine = a->engine;
     if (a->server_timing != -1)
         n->server_timing = a->server_timing;
-    if (a->scheduled != -1)
-        n->scheduled = a->scheduled;
-    if (a->bounds != NULL)
-        n->bounds = a->bounds;
-    if (a->priorities != NULL)
-        n->priorities = a->priorities;
     if (a->excluded != NULL)
         n->excluded = b->excluded == NULL
             ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
@@ -82,48 +76,9 @@ int fp_settings_leases(const struct fp_settings *settings)
     return settings->leases != -1 ? settings->leases : USUAL_LEASES;
 }
 
-/* ---- size classes ---- */
-
-const struct fp_classes *fp_settings_classes(const struct fp_settings *settings)
-{
-    return settings->scheduled == 1 ? &settings->classes : NULL;
-}
-
-static const struct fp_classes *bounds_of(const struct fp_settings *settings)
-{
-    return settings->bounds != NULL ? settings->bounds : &fp_usual_classes;
-}
-
-static void take_classes(struct fp_settings *n)
-{
-    n->classes = *bounds_of(n);
-    for (int i = 0; n->priorities != NULL && i < n->priorities->nelts; i++)
-        n->classes.priorities[i] = APR_ARRAY_IDX(n->priorities, i, int);
-}
-
-/* They may come from the main server and from a virtual host, so this is known
- * only in the end. */
-static int check_classes(server_rec *s)
-{
-    for (; s != NULL; s = s->next) {
-        const struct fp_settings *n = fp_settings_of(s);
-        unsigned needed = bounds_of(n)->n_bounds + 1;
-
-        if (n->priorities == NULL || (unsigned)n->priorities->nelts == needed)
-            continue;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0109: "
-                     "FlashpachePriorityValues has %d values for %s: FlashpachePriorities makes "
-                     "%u classes (one more than its bounds); give one value for each",
-                     n->priorities->nelts, s->server_hostname != NULL ? s->server_hostname
-                     : "the main server", needed);
-        return HTTP_INTERNAL_SERVER_ERROR;
-    }
-    return OK;
-}
-
 /* ---- whose daemon ---- */
 
-static int check_daemon(server_rec *s)
+int fp_settings_check(server_rec *s)
 {
     const struct fp_settings *n = fp_settings_of(s);
 
@@ -133,11 +88,6 @@ static int check_daemon(server_rec *s)
                  "FlashpacheSocket %s: httpd's own flashpached has a socket of its own; leave out "
                  "FlashpacheSocket, or say FlashpacheDaemon external", n->socket);
     return HTTP_INTERNAL_SERVER_ERROR;
-}
-
-int fp_settings_check(server_rec *s)
-{
-    return check_daemon(s) == OK ? check_classes(s) : HTTP_INTERNAL_SERVER_ERROR;
 }
 
 /* Whoever names a socket has a daemon there, and says when it is to be used. */
@@ -200,7 +150,6 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
     take_daemon(p, n);
-    take_classes(n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
     /* Where no section speaks of the top core looks for .htaccess files until
@@ -367,53 +316,19 @@ static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
     return set_number(cmd, arg, &fp_settings_of(cmd->server)->leases);
 }
 
-static const char *set_schedule(cmd_parms *cmd, void *dir, const char *arg)
+/*
+ * The directives of mod_flashpache_srpt, which was part of this module once.  httpd calls
+ * every module that has a directive, when all modules are loaded.
+ */
+static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
 {
     (void)dir;
-    if (strcasecmp(arg, "Off") != 0 && strcasecmp(arg, "SRPT") != 0)
-        return apr_psprintf(cmd->pool, "FlashpacheSchedule %s: give Off or SRPT", arg);
-    fp_settings_of(cmd->server)->scheduled = strcasecmp(arg, "SRPT") == 0;
-    return NULL;
-}
-
-static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const argv[])
-{
-    struct fp_classes *classes = apr_pcalloc(cmd->pool, sizeof(*classes));
-
-    (void)dir;
-    if (argc < 1 || argc > FP_MAX_BOUNDS)
-        return apr_psprintf(cmd->pool, "FlashpachePriorities: give 1 to %d sizes, not %d",
-                            FP_MAX_BOUNDS, argc);
-    for (int i = 0; i < argc; i++) {
-        if (!fp_bytes_parse(argv[i], &classes->bounds[i]))
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s: give a number of bytes, "
-                                "such as 500, 20K or 1M", argv[i]);
-        if (i > 0 && classes->bounds[i] <= classes->bounds[i - 1])
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s %s: give the smaller "
-                                "size first", argv[i - 1], argv[i]);
-    }
-    classes->n_bounds = (unsigned)argc;
-    fp_classes_number(classes);
-    fp_settings_of(cmd->server)->bounds = classes;
-    return NULL;
-}
-
-static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *const argv[])
-{
-    apr_array_header_t *list = apr_array_make(cmd->pool, FP_MAX_CLASSES, sizeof(int));
-
-    (void)dir;
-    if (argc < 1 || argc > FP_MAX_CLASSES)
-        return apr_psprintf(cmd->pool, "FlashpachePriorityValues: give one value for each "
-                            "class, 2 to %d of them, not %d", FP_MAX_CLASSES, argc);
-    for (int i = 0; i < argc; i++) {
-        if (!fp_priority_parse(argv[i], &APR_ARRAY_PUSH(list, int)))
-            return apr_psprintf(cmd->pool, "FlashpachePriorityValues %s: give 0 to %d; more "
-                                "would need a privilege (CAP_NET_ADMIN) that httpd's children "
-                                "do not have", argv[i], FP_MAX_PRIORITY);
-    }
-    fp_settings_of(cmd->server)->priorities = list;
-    return NULL;
+    (void)args;
+    if (ap_find_linked_module("mod_flashpache_srpt.c") != NULL)
+        return NULL;
+    return apr_psprintf(cmd->pool, "%s: mod_flashpache_srpt is not loaded; add \"LoadModule "
+                        "flashpache_srpt_module " FP_MODULE_DIR "/mod_flashpache_srpt.so\"",
+                        cmd->cmd->name);
 }
 
 /* httpd's macros call every kind of handler through one function type. */
@@ -442,12 +357,10 @@ const command_rec fp_directives[] = {
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
-    AP_INIT_TAKE1("FlashpacheSchedule", set_schedule, NULL, RSRC_CONF,
-                  "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
-    AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,
-                      "ascending sizes at which priorities change (1K 2K 5K 20K 50K)"),
-    AP_INIT_TAKE_ARGV("FlashpachePriorityValues", set_priorities, NULL, RSRC_CONF,
-                      "the priority (SO_PRIORITY, 0 to 6) of each class (1 2 3 4 5 6)"),
+    AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
+    AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
+    AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF,
+                     "see mod_flashpache_srpt"),
     { NULL }
 };
 #pragma GCC diagnostic pop

@@ -9,7 +9,6 @@
 #include <http_config.h>
 
 #include "common/wire.h"
-#include "srpt/schedule_class.h"
 
 enum fp_engine {
     FP_ENGINE_UNSET = -1,
@@ -29,16 +28,12 @@ struct fp_settings {
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
     int leases;                      /* main server only: FlashpacheLeases; -1: not set */
-    int scheduled;                   /* 0, 1 or -1: not set */
-    const struct fp_classes *bounds; /* FlashpachePriorities; NULL: not set */
-    const apr_array_header_t *priorities;   /* of int: FlashpachePriorityValues; NULL: not set */
     int server_timing;               /* 0, 1 or -1: not set */
 
     /* Found out by fp_settings_finish(). */
     struct fp_names names;           /* AccessFileName, none where AllowOverride
                                         is None everywhere */
     int keep_parsed;                 /* is a parsed .htaccess good for all requests? */
-    struct fp_classes classes;       /* bounds with their priorities */
     unsigned host;                   /* its number for the counters */
 };
 
@@ -47,15 +42,12 @@ extern const command_rec fp_directives[];
 void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 
-/* Once the configuration is complete: what it says about .htaccess files and
- * size classes; and what engine, external and socket are where they were not set. */
+/* Once the configuration is complete: what it says about .htaccess files; and
+ * what engine, external and socket are where they were not set. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
 /* check_config: do directives fit together?  OK, or what was wrong is logged. */
 int fp_settings_check(server_rec *s);
-
-/* The size classes of a server's responses; NULL: they are not scheduled. */
-const struct fp_classes *fp_settings_classes(const struct fp_settings *settings);
 
 /* How many parsed .htaccess files, and how many answers, a child keeps. */
 int fp_settings_parsed(const struct fp_settings *settings);

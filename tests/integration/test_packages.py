@@ -145,6 +145,7 @@ def test_installed_used_and_purged(packages, clean):
     clean.apt("install /packages/*.deb")
     assert "flashpache" not in clean.run("apachectl -M"), "not before the administrator wants it"
     clean.run(f"install -d -o www-data -g www-data -m 0750 /run/flashpache; {DAEMON} 2>/run/daemon.log")
+    assert "flashpache_srpt_module" in clean.run("a2enmod -q flashpache_srpt && apachectl configtest && apachectl -M")
     clean.run("a2enmod flashpache && apachectl configtest && apachectl restart")
     for _ in range(3):
         assert clean.get("/page.txt") == "a page\n"
