@@ -3,7 +3,7 @@
  * The module record and its hooks.
  */
 #include "config.h"
-#include "mod_flashpache.h"
+#include "settings.h"
 
 #include <ap_mpm.h>
 #include <apr_optional_hooks.h>
@@ -20,23 +20,20 @@
 #include "daemon.h"
 #include "htaccess.h"
 #include "lease.h"
+#include "lookup.h"
 #include "request.h"
 #include "respond.h"
-#include "settings.h"
 #include "shadow.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
 #include "status/status.h"
 #include "table.h"
-#include "timing.h"
 #include "walk.h"
 
 /* A step before what core does last, with whatever is left. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
 #define IDLE_SHARE 8            /* one in so many descriptors may be an idle connection's */
-
-struct fp_client *fp_child_client;
 
 static int engine_is_on(server_rec *s)
 {
@@ -78,9 +75,17 @@ static void see_to_daemon(apr_pool_t *pconf, server_rec *s)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
                      "children have other paths or rights than flashpached", obstacle());
     if (on && obstacle() == NULL && !settings->external)
-        fp_daemon_keep(pconf, s, settings);
+        fp_daemon_keep(pconf, s, fp_settings_program(settings), settings->configuration,
+                       fp_settings_socket(settings));
     else
         fp_daemon_end(s);
+}
+
+static unsigned *counted_as(const server_rec *s)
+{
+    struct fp_settings *settings = fp_settings_of(s);
+
+    return settings->engine > FP_ENGINE_OFF ? &settings->host : NULL;
 }
 
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
@@ -92,7 +97,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         fp_settings_finish(pconf, each);
     see_to_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        fp_snapshot_init(pconf, s);
+        fp_snapshot_init(pconf, s, fp_settings_socket(fp_settings_of(s)), counted_as);
     return OK;
 }
 
@@ -151,7 +156,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
 
 static int map_to_storage(request_rec *r)
 {
-    fp_request_begin(r);
+    fp_lookup_begin(r);
     fp_htaccess_inject(r);
     /* Core's own walk comes now: <Directory>, .htaccess and Require. */
     return DECLINED;
@@ -177,8 +182,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_insert_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_insert_error_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }

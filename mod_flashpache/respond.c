@@ -15,6 +15,7 @@
 #include "common/packet.h"
 #include "file.h"
 #include "lease.h"
+#include "lookup.h"
 #include "request.h"
 #include "walk.h"
 
@@ -438,7 +439,7 @@ static int deny_unreadable(request_rec *r)
 /* OK: *q_r is what is known of the file with path-info behind it. */
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
-    const struct fp_request *q = fp_request_of_file(r);
+    const struct fp_request *q = fp_lookup_file(r);
     const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
 
     if (q == NULL)

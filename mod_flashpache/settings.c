@@ -8,8 +8,7 @@
 #include <http_log.h>
 #include <sys/un.h>
 
-#include "daemon_place.h"
-#include "mod_flashpache.h"
+#include "daemon.h"
 
 APLOG_USE_MODULE(flashpache);
 

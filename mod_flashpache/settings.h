@@ -10,6 +10,8 @@
 
 #include "common/wire.h"
 
+extern module AP_MODULE_DECLARE_DATA flashpache_module;
+
 enum fp_engine {
     FP_ENGINE_UNSET = -1,
     FP_ENGINE_OFF = 0,

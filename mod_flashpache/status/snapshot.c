@@ -11,8 +11,6 @@
 
 #include "common/client.h"
 #include "common/wire.h"
-#include "mod_flashpache.h"
-#include "settings.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -21,6 +19,7 @@ APLOG_USE_MODULE(flashpache);
 #define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 static apr_array_header_t *names;     /* of the hosts that are counted */
+static const char *daemon_socket;
 
 static const char *name_of(apr_pool_t *p, const server_rec *s)
 {
@@ -52,15 +51,19 @@ static struct fp_counters *kept_counters(apr_pool_t *p)
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
 }
 
-void fp_snapshot_init(apr_pool_t *pconf, server_rec *s)
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+                      unsigned *(*counted_as)(const server_rec *s))
 {
     int children = 1;
     apr_status_t rv;
 
+    daemon_socket = socket;
     names = apr_array_make(pconf, 8, sizeof(const char *));
-    for (server_rec *each = s; each != NULL; each = each->next) {
-        if (fp_settings_of(each)->engine > FP_ENGINE_OFF)
-            fp_settings_of(each)->host = number_of(name_of(pconf, each));
+    for (const server_rec *each = s; each != NULL; each = each->next) {
+        unsigned *number = counted_as(each);
+
+        if (number != NULL)
+            *number = number_of(name_of(pconf, each));
     }
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &children);
     rv = fp_counters_init(kept_counters(pconf), s->process->pool, names, children);
@@ -148,9 +151,19 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f)
 {
     struct fp_client *client;
 
-    f->socket = fp_settings_socket(fp_settings_of(ap_server_conf));
+    f->socket = daemon_socket;
     f->from_daemon = apr_array_make(r->pool, 40, sizeof(struct fp_figure));
     client = fp_client_create(f->socket, PATIENCE_MS, 1);
     f->daemon = client != NULL ? ask(client, r->pool, f->from_daemon) : FP_NOMEM;
     fp_client_destroy(&client);
+}
+
+const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
+{
+    switch (f->daemon) {
+    case FP_CLOSED: return "nobody listens at its socket";
+    case FP_TIMEOUT: return "it hangs or is stopped";
+    case FP_DENIED: return "the process at its socket runs as another user";
+    default: return fp_status_text(f->daemon);
+    }
 }

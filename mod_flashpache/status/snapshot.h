@@ -32,9 +32,13 @@ struct fp_snapshot {
     apr_array_header_t *from_daemon; /* of struct fp_figure */
 };
 
-/* post_config, once settings are finished: gives each server that has something to count its
- * place among the counters, and makes these. */
-void fp_snapshot_init(apr_pool_t *pconf, server_rec *s);
+/*
+ * post_config, once settings are finished: makes the counters.  socket: the daemon's.
+ * counted_as returns where a server's number among the counters is stored; NULL: it is not
+ * counted.
+ */
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+                      unsigned *(*counted_as)(const server_rec *s));
 
 /* The module's; the daemon is not asked. */
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
@@ -45,5 +49,8 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f);
 /* From one outcome to another, both counted. */
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
                             enum fp_count to);
+
+/* Why the daemon did not answer, for people. */
+const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f);
 
 #endif

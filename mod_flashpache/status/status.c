@@ -14,16 +14,6 @@
 #define USUAL_REFRESH 10         /* seconds */
 #define MOST_REFRESH  86400
 
-const char *fp_status_daemon_problem(const struct fp_snapshot *f)
-{
-    switch (f->daemon) {
-    case FP_CLOSED: return "nobody listens at its socket";
-    case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_DENIED: return "whoever listens at its socket is another user";
-    default: return fp_status_text(f->daemon);
-    }
-}
-
 /* ---- the request ---- */
 
 /* The value of a word in the query, "" if it has none; NULL: it is not there. */

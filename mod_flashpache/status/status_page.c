@@ -93,7 +93,7 @@ static void write_head(request_rec *r, const struct fp_snapshot *f)
               ", ", now, "</p>\n", NULL);
     if (f->daemon != FP_OK)
         ap_rvputs(r, "<p class=\"bad\">The daemon at ", ap_escape_html(r->pool, f->socket),
-                  " does not answer: ", fp_status_daemon_problem(f), ".</p>\n", NULL);
+                  " does not answer: ", fp_snapshot_daemon_problem(f), ".</p>\n", NULL);
     ap_rputs("<dl>\n", r);
     number_card(r, "requests", all);
     card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),

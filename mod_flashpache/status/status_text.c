@@ -72,7 +72,7 @@ void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
     }
     ap_rprintf(r, "FlashpachedUp: %d\n", f->daemon == FP_OK);
     if (f->daemon != FP_OK)
-        ap_rprintf(r, "FlashpachedProblem: %s\n", fp_status_daemon_problem(f));
+        ap_rprintf(r, "FlashpachedProblem: %s\n", fp_snapshot_daemon_problem(f));
     for (int i = 0; i < f->from_daemon->nelts; i++) {
         const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
 
