@@ -14,6 +14,7 @@
 
 #include "common/packet.h"
 #include "file.h"
+#include "file_bucket.h"
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
@@ -189,7 +190,7 @@ static apr_bucket *body_of(request_rec *r, struct fp_file *file)
     apr_bucket *e = NULL;
 
     if (!r->header_only)
-        e = fp_file_content_create(file, r->finfo.size, map, list);
+        e = fp_file_bucket_of_content(file, r->finfo.size, map, list);
     if (e != NULL)
         return e;
     if (r->header_only || !look_again(r, file))
