@@ -156,7 +156,7 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
     fp_request_note(r, failure(st));
     level = st == FP_REFUSED || st == FP_TOODEEP || !is_news() ? APLOG_DEBUG : APLOG_WARNING;   /* a macro takes it twice */
     ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
-                  "%s): serving it as without Flashpache", fp_settings_socket(settings), path,
+                  "%s): serving it as without Flashpache", settings->socket, path,
                   fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 

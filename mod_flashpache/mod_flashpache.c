@@ -75,8 +75,7 @@ static void see_to_daemon(apr_pool_t *pconf, server_rec *s)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
                      "children have other paths or rights than flashpached", obstacle());
     if (on && obstacle() == NULL && !settings->external)
-        fp_daemon_keep(pconf, s, fp_settings_program(settings), settings->configuration,
-                       fp_settings_socket(settings));
+        fp_daemon_keep(pconf, s, settings->program, settings->configuration, settings->socket);
     else
         fp_daemon_end(s);
 }
@@ -97,7 +96,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         fp_settings_finish(pconf, each);
     see_to_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        fp_snapshot_init(pconf, s, fp_settings_socket(fp_settings_of(s)), counted_as);
+        fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, counted_as);
     return OK;
 }
 
@@ -141,16 +140,15 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "serves without Flashpache");
         return;
     }
-    fp_child_client = fp_client_create(fp_settings_socket(settings),
-                                       (uint32_t)(fp_settings_timeout(settings) / 1000),
+    fp_child_client = fp_client_create(settings->socket, (uint32_t)(settings->timeout / 1000),
                                        idle_connections(threads));
     if (fp_child_client == NULL)
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory, or the path of "
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    fp_lease_init(p, fp_settings_leases(settings), threads <= 1);
-    fp_htaccess_init(p, fp_settings_parsed(settings));
+    fp_lease_init(p, settings->leases, threads <= 1);
+    fp_htaccess_init(p, settings->parsed);
     fp_counters_begin_child();
 }
 

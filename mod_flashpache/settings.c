@@ -6,6 +6,7 @@
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_log.h>
+#include <stddef.h>
 #include <sys/un.h>
 
 #include "daemon.h"
@@ -50,31 +51,6 @@ struct fp_settings *fp_settings_of(const server_rec *s)
     return ap_get_module_config(s->module_config, &flashpache_module);
 }
 
-const char *fp_settings_socket(const struct fp_settings *settings)
-{
-    return settings->socket != NULL ? settings->socket : FP_DEFAULT_SOCKET;
-}
-
-const char *fp_settings_program(const struct fp_settings *settings)
-{
-    return settings->program != NULL ? settings->program : FP_DAEMON_PROGRAM;
-}
-
-apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings)
-{
-    return settings->timeout != 0 ? settings->timeout : USUAL_TIMEOUT;
-}
-
-int fp_settings_parsed(const struct fp_settings *settings)
-{
-    return settings->parsed != -1 ? settings->parsed : USUAL_PARSED;
-}
-
-int fp_settings_leases(const struct fp_settings *settings)
-{
-    return settings->leases != -1 ? settings->leases : USUAL_LEASES;
-}
-
 /* ---- whose daemon ---- */
 
 int fp_settings_check(server_rec *s)
@@ -89,8 +65,8 @@ int fp_settings_check(server_rec *s)
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* Whoever names a socket has a daemon there, and says when it is to be used. */
-static void take_daemon(apr_pool_t *p, struct fp_settings *n)
+/* A named socket is another daemon's, and FlashpacheEngine says when it is used. */
+static void set_defaults(apr_pool_t *p, struct fp_settings *n)
 {
     if (n->external == -1)
         n->external = n->socket != NULL;
@@ -98,6 +74,16 @@ static void take_daemon(apr_pool_t *p, struct fp_settings *n)
         n->engine = n->external ? FP_ENGINE_OFF : FP_ENGINE_ON;
     if (!n->external)
         n->socket = fp_daemon_socket(p);
+    else if (n->socket == NULL)
+        n->socket = FP_DEFAULT_SOCKET;
+    if (n->program == NULL)
+        n->program = FP_DAEMON_PROGRAM;
+    if (n->timeout == 0)
+        n->timeout = USUAL_TIMEOUT;
+    if (n->parsed == -1)
+        n->parsed = USUAL_PARSED;
+    if (n->leases == -1)
+        n->leases = USUAL_LEASES;
 }
 
 /* ---- what the configuration says about .htaccess files ---- */
@@ -148,7 +134,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         add_section(&o, ap_get_core_module_config(
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
-    take_daemon(p, n);
+    set_defaults(p, n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
     /* Where no section speaks of the top core looks for .htaccess files until
@@ -169,26 +155,83 @@ int fp_settings_excludes(const struct fp_settings *settings, const char *path,
     return 0;
 }
 
-static const char *set_engine(cmd_parms *cmd, void *dir, const char *arg)
-{
-    struct fp_settings *n = fp_settings_of(cmd->server);
+/* ---- directives ---- */
 
-    (void)dir;
-    if (strcasecmp(arg, "On") == 0)
-        n->engine = FP_ENGINE_ON;
-    else if (strcasecmp(arg, "Off") == 0)
-        n->engine = FP_ENGINE_OFF;
-    else if (strcasecmp(arg, "Shadow") == 0)
-        n->engine = FP_ENGINE_SHADOW;
-    else
-        return apr_psprintf(cmd->pool, "FlashpacheEngine %s: give On, Off or Shadow", arg);
-    return NULL;
+/* A directive of one word, as cmd->info; the member that it sets is an int. */
+struct words {
+    size_t offset;           /* in struct fp_settings */
+    unsigned forbidden;      /* contexts, for ap_check_cmd_context() */
+    const char *advice;
+    struct {
+        const char *word;
+        int value;
+    } list[3];
+};
+
+static const struct words engine_words = {
+    offsetof(struct fp_settings, engine), 0, "give On, Off or Shadow",
+    { { "On", FP_ENGINE_ON }, { "Off", FP_ENGINE_OFF }, { "Shadow", FP_ENGINE_SHADOW } }
+};
+static const struct words server_timing_words = {
+    offsetof(struct fp_settings, server_timing), 0, "give On or Off",
+    { { "On", 1 }, { "Off", 0 } }
+};
+static const struct words daemon_words = {
+    offsetof(struct fp_settings, external), GLOBAL_ONLY,
+    "give auto (httpd starts flashpached) or external (something else does)",
+    { { "auto", 0 }, { "external", 1 } }
+};
+
+static void *member_of(const cmd_parms *cmd, size_t offset)
+{
+    return (char *)fp_settings_of(cmd->server) + offset;
 }
 
-static const char *set_server_timing(cmd_parms *cmd, void *dir, int flag)
+static const char *set_word(cmd_parms *cmd, void *dir, const char *arg)
 {
+    const struct words *words = cmd->info;
+    const char *wrong = ap_check_cmd_context(cmd, words->forbidden);
+
     (void)dir;
-    fp_settings_of(cmd->server)->server_timing = flag;
+    if (wrong != NULL)
+        return wrong;
+    for (size_t i = 0; i < 3 && words->list[i].word != NULL; i++) {
+        if (strcasecmp(arg, words->list[i].word) != 0)
+            continue;
+        *(int *)member_of(cmd, words->offset) = words->list[i].value;
+        return NULL;
+    }
+    return apr_psprintf(cmd->pool, "%s %s: %s", cmd->cmd->name, arg, words->advice);
+}
+
+/* cmd->info: the offset of a path; relative to ServerRoot, as httpd's own files are. */
+static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char **file = member_of(cmd, (size_t)cmd->info);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    *file = ap_server_root_relative(cmd->pool, arg);
+    return *file != NULL ? NULL
+        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+}
+
+/* cmd->info: the offset of an int. */
+static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    long n = strtol(arg, &end, 10);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
+        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
+                            cmd->cmd->name, arg, MOST_KEPT);
+    *(int *)member_of(cmd, (size_t)cmd->info) = (int)n;
     return NULL;
 }
 
@@ -214,44 +257,6 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
                             "socket; name the socket of flashpached", path);
     fp_settings_of(cmd->server)->socket = path;
     return NULL;
-}
-
-static const char *set_daemon(cmd_parms *cmd, void *dir, const char *arg)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-
-    (void)dir;
-    if (wrong != NULL)
-        return wrong;
-    if (strcasecmp(arg, "auto") != 0 && strcasecmp(arg, "external") != 0)
-        return apr_psprintf(cmd->pool, "FlashpacheDaemon %s: give auto (httpd starts flashpached) "
-                            "or external (something else does)", arg);
-    fp_settings_of(cmd->server)->external = strcasecmp(arg, "external") == 0;
-    return NULL;
-}
-
-/* Relative to ServerRoot, as httpd's own files are. */
-static const char *set_file(cmd_parms *cmd, const char *arg, const char **file)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-
-    if (wrong != NULL)
-        return wrong;
-    *file = ap_server_root_relative(cmd->pool, arg);
-    return *file != NULL ? NULL
-        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
-}
-
-static const char *set_program(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_file(cmd, arg, &fp_settings_of(cmd->server)->program);
-}
-
-static const char *set_configuration(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_file(cmd, arg, &fp_settings_of(cmd->server)->configuration);
 }
 
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
@@ -288,33 +293,6 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
-static const char *set_number(cmd_parms *cmd, const char *arg, int *number)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-    char *end;
-    long n = strtol(arg, &end, 10);
-
-    if (wrong != NULL)
-        return wrong;
-    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
-        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
-                            cmd->cmd->name, arg, MOST_KEPT);
-    *number = (int)n;
-    return NULL;
-}
-
-static const char *set_parsed(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_number(cmd, arg, &fp_settings_of(cmd->server)->parsed);
-}
-
-static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_number(cmd, arg, &fp_settings_of(cmd->server)->leases);
-}
-
 /*
  * The directives of mod_flashpache_srpt, which was part of this module once.  httpd calls
  * every module that has a directive, when all modules are loaded.
@@ -334,17 +312,19 @@ static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
 const command_rec fp_directives[] = {
-    AP_INIT_TAKE1("FlashpacheEngine", set_engine, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheEngine", set_word, (void *)&engine_words, RSRC_CONF,
                   "On: paths are asked of flashpached; Off: never; Shadow: asked and compared "
                   "with what httpd finds, which is what is served"),
-    AP_INIT_TAKE1("FlashpacheDaemon", set_daemon, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemon", set_word, (void *)&daemon_words, RSRC_CONF,
                   "auto: httpd starts flashpached and ends it; external: something else does"),
-    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_program, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file,
+                  (void *)offsetof(struct fp_settings, program), RSRC_CONF,
                   "the flashpached that httpd starts"),
-    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_configuration, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file,
+                  (void *)offsetof(struct fp_settings, configuration), RSRC_CONF,
                   "the configuration file of the flashpached that httpd starts (none)"),
-    AP_INIT_FLAG("FlashpacheServerTiming", set_server_timing, NULL, RSRC_CONF,
-                 "On: responses say in Server-Timing how their path was found"),
+    AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
+                  "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,
@@ -352,9 +332,11 @@ const command_rec fp_directives[] = {
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
                     "directories of the file system that are never asked about"),
-    AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheHtaccess", set_number,
+                  (void *)offsetof(struct fp_settings, parsed), RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
-    AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheLeases", set_number,
+                  (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
