@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/stats_table.h"
 #include "common/text.h"
 #include "common/wire.h"
 

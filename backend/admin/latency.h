@@ -10,9 +10,6 @@
 #include <stdint.h>
 
 #define FP_LATENCY_MOUNTS  64
-/* Bucket i holds what took at most 64 << i microseconds, the last one the rest. */
-#define FP_LATENCY_BUCKETS 22
-#define FP_LATENCY_FIRST_US 64u
 
 struct fp_latency;
 

@@ -7,6 +7,11 @@
 #ifndef FP_STATS_TABLE_H
 #define FP_STATS_TABLE_H
 
+/* Histograms of latency: bucket i counts walks of at most 64 << i microseconds, which is up to
+ * 67 s; the last bucket counts the rest. */
+#define FP_LATENCY_BUCKETS  22
+#define FP_LATENCY_FIRST_US 64u
+
 #define FP_STATS_TABLE(ROW) \
     ROW(hits, dispatch.hits, counter, "Questions answered from the cache") \
     ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \

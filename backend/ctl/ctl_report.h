@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "admin/latency.h"
+#include "common/stats_table.h"
 #include "ctl/ctl.h"
 
 /* The whole report, terminated, the caller's to free; NULL after saying why not, *rc_r

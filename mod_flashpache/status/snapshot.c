@@ -14,8 +14,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define PATIENCE_MS 500u    /* to connect, and once more for the answer */
-#define MOST_PARTS  4       /* of the daemon's report */
+#define PATIENCE_MS 500u    /* to connect, and once more for each answer */
+#define MOST_PARTS  64      /* of a report; each has up to FP_MAX_REPORT bytes */
 #define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 static apr_array_header_t *names;     /* of the hosts that are counted */
@@ -89,7 +89,7 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
     }
     f->hosts = hosts;
     f->total.name = "all";
-    f->children = fp_counters_usage(&f->held);
+    f->children = fp_counters_usage(&f->usage);
 }
 
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
@@ -104,57 +104,112 @@ apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count fro
 
 /* ---- the daemon's ---- */
 
-/* A line "name value"; what has another form is of a later release. */
-static void take_line(apr_pool_t *p, const char *line, apr_array_header_t *figures)
+/* Appends what a report's line says to rows.  A line of another form is of a later release. */
+typedef void read_line(char *line, apr_array_header_t *rows);
+
+/* "NAME VALUE" */
+static void read_counter(char *line, apr_array_header_t *rows)
 {
     apr_size_t len = strspn(line, NAME_CHARS);
     const char *value = line + len + 1;
-    struct fp_figure *f;
+    struct fp_snapshot_counter *c;
 
     if (len == 0 || line[len] != ' ' || value[0] == '\0'
         || strspn(value, "0123456789") != strlen(value))
         return;
-    f = apr_array_push(figures);
-    f->name = apr_pstrmemdup(p, line, len);
-    f->value = strtoull(value, NULL, 10);
+    line[len] = '\0';
+    c = apr_array_push(rows);
+    c->name = line;
+    c->value = strtoull(value, NULL, 10);
 }
 
-static void take_text(apr_pool_t *p, const struct fp_reply *done, apr_array_header_t *figures)
+/* How many words there are, up to most. */
+static unsigned split(char *line, char **words, unsigned most)
 {
-    char *rest = apr_pstrmemdup(p, done->text, done->text_len), *line;
+    unsigned n = 0;
 
-    while ((line = apr_strtok(rest, "\n", &rest)) != NULL)
-        take_line(p, line, figures);
+    while (n < most && (words[n] = apr_strtok(line, " ", &line)) != NULL)
+        n++;
+    return n;
 }
 
-static fp_status ask(struct fp_client *client, apr_pool_t *p, apr_array_header_t *figures)
+/* "POINT TYPE WATCH ttl_ms=N stale_if_error_ms=N", and a sixth word if it is out of service */
+static void read_mount(char *line, apr_array_header_t *rows)
 {
-    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS };
-    uint8_t *room = apr_palloc(p, FP_MAX_FRAME);
-    struct fp_reply done;
-    fp_status st;
+    char *words[6];
+    unsigned n = split(line, words, 6);
+    int i = 0;
+
+    if (n < 5)
+        return;
+    /* More than one may be mounted at a point: the last one covers the others. */
+    while (i < rows->nelts
+           && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
+        i++;
+    if (i == rows->nelts)
+        apr_array_push(rows);
+    APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount)
+        = (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
+}
+
+/* "POINT COUNT SUM_US LONGEST_US N,N,..." */
+static void read_latency(char *line, apr_array_header_t *rows)
+{
+    struct fp_snapshot_latency l = { .point = line };
+    char *words[5], *next;
+
+    if (split(line, words, 5) != 5)
+        return;
+    l.count = strtoull(words[1], NULL, 10);
+    l.sum_us = strtoull(words[2], NULL, 10);
+    next = words[4];
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
+        l.buckets[i] = strtoull(next, &next, 10);
+        if (*next != (i + 1 < FP_LATENCY_BUCKETS ? ',' : '\0'))
+            return;
+        next++;
+    }
+    APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
+}
+
+static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read,
+                     apr_array_header_t *rows)
+{
+    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
+    uint8_t *buf = apr_palloc(rows->pool, FP_MAX_FRAME);
+    struct fp_reply reply;
 
     for (int i = 0; i < MOST_PARTS && (i == 0 || question.from != 0); i++) {
-        st = fp_client_control(client, &question, &done, room);
+        fp_status st = fp_client_control(client, &question, &reply, buf);
+        char *rest, *line;
+
         if (st == FP_OK)
-            st = done.status;
+            st = reply.status;
         if (st != FP_OK)
             return st;
-        take_text(p, &done, figures);
-        question.from = done.next;
+        rest = apr_pstrmemdup(rows->pool, reply.text, reply.text_len);
+        while ((line = apr_strtok(rest, "\n", &rest)) != NULL)
+            read(line, rows);
+        question.from = reply.next;
     }
     return FP_OK;
 }
 
-/* With a connection of its own: requests wait longer, and their pauses are not ours. */
-void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f)
+/* With a connection of its own: requests wait longer, and their back-off is not the page's. */
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
 {
-    struct fp_client *client;
+    struct fp_client *client = fp_client_create(daemon_socket, PATIENCE_MS, 1);
 
     f->socket = daemon_socket;
-    f->from_daemon = apr_array_make(r->pool, 40, sizeof(struct fp_figure));
-    client = fp_client_create(f->socket, PATIENCE_MS, 1);
-    f->daemon = client != NULL ? ask(client, r->pool, f->from_daemon) : FP_NOMEM;
+    f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
+    f->mounts = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_mount));
+    f->latencies = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_latency));
+    f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon)
+        : FP_NOMEM;
+    if (mounts && f->daemon == FP_OK)
+        f->daemon = ask(client, FP_REPORT_MOUNTS, read_mount, f->mounts);
+    if (mounts && f->daemon == FP_OK)
+        f->daemon = ask(client, FP_REPORT_LATENCY, read_latency, f->latencies);
     fp_client_destroy(&client);
 }
 

@@ -98,9 +98,9 @@ static void write_head(request_rec *r, const struct fp_snapshot *f)
     number_card(r, "requests", all);
     card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),
                                  all));
-    number_card(r, "leases held", f->held.leases);
-    number_card(r, "descriptors held", f->held.descriptors);
-    number_card(r, "bytes mapped", f->held.mapped);
+    number_card(r, "leases held", f->usage.leases);
+    number_card(r, "descriptors held", f->usage.descriptors);
+    number_card(r, "bytes mapped", f->usage.mapped);
     number_card(r, "children", f->children);
     ap_rputs("</dl>\n", r);
 }
@@ -168,7 +168,7 @@ static void write_daemon(request_rec *r, const struct fp_snapshot *f)
     ap_rvputs(r, "<h2>flashpached</h2>\n<p>", ap_escape_html(r->pool, f->socket),
               "</p>\n<dl>\n", NULL);
     for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+        const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
         char *name = apr_pstrdup(r->pool, g->name);
 
         for (char *c = strchr(name, '_'); c != NULL; c = strchr(c, '_'))

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "admin/latency.h"
 
+#include "common/stats_table.h"
 #include "unit.h"
 
 static struct fp_latency *latency;
