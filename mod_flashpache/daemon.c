@@ -14,17 +14,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unixd.h>
 
 #include "common/packet.h"
 #include "common/priv.h"
-#include "daemon_place.h"
-#include "mod_flashpache.h"
-#include "settings.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -33,6 +33,10 @@ APLOG_USE_MODULE(flashpache);
 #define FIRST_PAUSE  1u                      /* seconds; doubled at each early death */
 #define MOST_PAUSE   64u
 #define MOST_GROUPS  256
+
+#define DIRECTORY   "flashpache"
+#define SOCKET_NAME "flashpached.sock"
+#define LOCK_NAME   SOCKET_NAME ".lock"
 
 /*
  * The parent's, beyond restarts, while this module is unloaded and loaded
@@ -57,6 +61,69 @@ struct daemon {
 
 static void maintain(int reason, void *data, apr_wait_t status);
 
+/* ---- where its socket lies ---- */
+
+const char *fp_daemon_socket(apr_pool_t *p)
+{
+    return ap_runtime_dir_relative(p, DIRECTORY "/" SOCKET_NAME);
+}
+
+/* What another User's daemon left behind.  False: one still serves there. */
+static int clear(int dir)
+{
+    int lock = openat(dir, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int idle = lock == -1 ? errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
+
+    if (idle) {
+        unlinkat(dir, LOCK_NAME, 0);
+        unlinkat(dir, SOCKET_NAME, 0);
+    }
+    fp_close(&lock);
+    return idle;
+}
+
+/* Root gives it to the user. */
+static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid, gid_t gid)
+{
+    struct stat st;
+
+    if (fstat(dir, &st) == -1)
+        return apr_psprintf(p, "cannot look at the directory %s: %pm", path, &errno);
+    if (st.st_uid != uid && (geteuid() != 0 || (st.st_uid != 0 && !clear(dir))))
+        return apr_psprintf(p, "the directory %s belongs to uid %u, whose flashpached may be "
+                            "running; give each httpd a DefaultRuntimeDir of its own", path,
+                            (unsigned)st.st_uid);
+    if ((st.st_uid != uid || st.st_gid != gid) && fchown(dir, uid, gid) == -1)
+        return apr_psprintf(p, "cannot give the directory %s to uid %u gid %u: %pm", path,
+                            (unsigned)uid, (unsigned)gid, &errno);
+    if ((st.st_mode & 07777) != 0700 && fchmod(dir, 0700) == -1)
+        return apr_psprintf(p, "cannot close the directory %s to others: %pm", path, &errno);
+    return NULL;
+}
+
+static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
+{
+    const apr_size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    const char *path = ap_runtime_dir_relative(p, DIRECTORY);
+    const char *socket = fp_daemon_socket(p), *wrong;
+    int dir;
+
+    if (path == NULL || strlen(socket) > room)
+        return apr_psprintf(p, "the socket's path would have more than %" APR_SIZE_T_FMT
+                            " bytes; choose a shorter DefaultRuntimeDir", room);
+    if (mkdir(path, 0700) == -1 && errno != EEXIST)
+        return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir",
+                            path, &errno);
+    /* Not through a link: what it led to would be given away. */
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir == -1)
+        return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path,
+                            &errno);
+    wrong = hand_over(p, path, dir, uid, gid);
+    fp_close(&dir);
+    return wrong;
+}
+
 static struct daemon *daemon_of(server_rec *s)
 {
     void *found = NULL;
@@ -77,17 +144,17 @@ static gid_t group(void)
     return geteuid() == 0 ? ap_unixd_config.group_id : getegid();
 }
 
-static const char *const *command_of(apr_pool_t *p, server_rec *s,
-                                     const struct fp_settings *settings)
+static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *program,
+                                     const char *configuration, const char *socket)
 {
     const char **command = apr_pcalloc(p, 9 * sizeof(*command));
 
-    command[0] = fp_settings_program(settings);
+    command[0] = program;
     command[1] = "--supervised";
     command[2] = "-c";
-    command[3] = settings->configuration != NULL ? settings->configuration : "/dev/null";
+    command[3] = configuration != NULL ? configuration : "/dev/null";
     command[4] = "-o";
-    command[5] = apr_pstrcat(p, "socket=", fp_settings_socket(settings), NULL);
+    command[5] = apr_pstrcat(p, "socket=", socket, NULL);
     command[6] = "-o";
     /* Where ErrorLog is no file, standard error leads nowhere. */
     command[7] = s->error_log != NULL ? "log=stderr" : "log=syslog";
@@ -121,12 +188,12 @@ static const char *groups_of(apr_pool_t *p)
     return text;
 }
 
-static const char *origin_of(apr_pool_t *p, const struct fp_settings *settings,
+static const char *origin_of(apr_pool_t *p, const char *configuration,
                              const char *const *command)
 {
     const char *text = apr_psprintf(p, "%u:%u%s %s %s", (unsigned)user(), (unsigned)group(),
                                     groups_of(p), version_of(p, command[0]),
-                                    version_of(p, settings->configuration));
+                                    version_of(p, configuration));
 
     for (int i = 0; command[i] != NULL; i++)
         text = apr_pstrcat(p, text, " ", command[i], NULL);
@@ -259,10 +326,11 @@ static const char *obstacle(apr_pool_t *p, const char *program)
     if (access(program, X_OK) == -1)
         return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with "
                             "FlashpacheDaemonProgram", program, &errno);
-    return fp_daemon_place_make(p, user(), group());
+    return make_directory(p, user(), group());
 }
 
-void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const struct fp_settings *settings)
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
+                    const char *configuration, const char *socket)
 {
     struct daemon *d = daemon_of(s);
     const char *wrong;
@@ -271,8 +339,8 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const struct fp_settings *
         d = make(s);
     d->pconf = pconf;
     d->server = s;
-    d->command = command_of(pconf, s, settings);
-    d->wanted = origin_of(pconf, settings, d->command);
+    d->command = command_of(pconf, s, program, configuration, socket);
+    d->wanted = origin_of(pconf, configuration, d->command);
     if (goes_on(d)) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;

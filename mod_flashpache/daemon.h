@@ -10,13 +10,15 @@
 
 #include <httpd.h>
 
-struct fp_settings;
+/* The path of its socket: in a directory of its own below DefaultRuntimeDir. */
+const char *fp_daemon_socket(apr_pool_t *p);
 
 /*
- * post_config, in the parent: from now on one runs as the main server's
- * settings say.  One that cannot be started is logged (FP0112).
+ * post_config, in the parent: from now on one runs with that configuration file (NULL:
+ * none) and socket.  A failed start is logged (FP0112).
  */
-void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const struct fp_settings *settings);
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
+                    const char *configuration, const char *socket);
 
 /* post_config, in the parent: none is wanted; one that runs is ended. */
 void fp_daemon_end(server_rec *s);

@@ -11,11 +11,8 @@
 
 #include "common/packet.h"
 
-#define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
-#define MAP_LEAST  ((apr_size_t)16 * 1024)       /* below this copying is cheaper */
 #define KEEP_LEAST ((apr_size_t)256 * 1024)      /* stays mapped from its first response */
-#define MAP_SIZE   ((apr_size_t)4 * 1024 * 1024) /* most bytes of one mapping */
-#define WHOLES_MOST 32768u                       /* half of what vm.max_map_count usually allows */
+#define MAPPINGS_MOST 32768u                     /* half of what vm.max_map_count usually allows */
 
 struct fp_file {
     atomic_uint references;
@@ -23,33 +20,12 @@ struct fp_file {
     bool local;
     bool sealed;                    /* fd is, or was, of a content, not of a file */
     atomic_bool served;             /* in a response before */
-    _Atomic(struct whole *) whole;  /* NULL: nobody wanted it mapped yet */
-};
-
-/* All of a file or content, mapped once for all its responses. */
-struct whole {
-    void *base;
-    size_t size;
-};
-
-/* The data of a bucket and its splits and copies. */
-struct shared {
-    apr_bucket_refcount refcount;   /* must be the first */
-    struct fp_file *file;
-    bool map;
-};
-
-/* A mapping, shared by the splits and copies of its bucket. */
-struct mapping {
-    apr_bucket_refcount refcount;   /* must be the first */
-    void *base;
-    size_t size;
-    size_t skip;                    /* where the bucket's bytes begin in it */
+    _Atomic(struct fp_mapping *) mapping;   /* of all of it; NULL: not mapped yet */
 };
 
 static atomic_uint descriptors;
-static atomic_uint wholes;
-static atomic_ullong mapped;        /* bytes of all wholes */
+static atomic_uint mappings;
+static atomic_ullong mapped;        /* bytes of all mappings */
 
 int fp_file_descriptor(const struct fp_file *file)
 {
@@ -74,6 +50,16 @@ static void close_descriptor(struct fp_file *file)
     atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
 }
 
+bool fp_file_is_local(const struct fp_file *file)
+{
+    return file->local;
+}
+
+bool fp_file_is_sealed(const struct fp_file *file)
+{
+    return file->sealed;
+}
+
 struct fp_file *fp_file_create(int fd, bool local)
 {
     struct fp_file *file = malloc(sizeof(*file));
@@ -88,46 +74,51 @@ struct fp_file *fp_file_create(int fd, bool local)
     file->local = local;
     file->sealed = false;
     atomic_init(&file->served, false);
-    atomic_init(&file->whole, NULL);
+    atomic_init(&file->mapping, NULL);
     return file;
 }
 
-static struct whole *map_whole(int fd, size_t size, int flags)
+static struct fp_mapping *map_all(int fd, size_t size, int flags)
 {
-    struct whole *whole = malloc(sizeof(*whole));
+    struct fp_mapping *m = malloc(sizeof(*m));
 
-    if (whole == NULL)
+    if (m == NULL)
         return NULL;
-    whole->size = size;
-    whole->base = MAP_FAILED;
-    if (atomic_fetch_add_explicit(&wholes, 1, memory_order_relaxed) < WHOLES_MOST)
-        whole->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
-    if (whole->base == MAP_FAILED) {
-        atomic_fetch_sub_explicit(&wholes, 1, memory_order_relaxed);
-        free(whole);
+    m->size = size;
+    m->base = MAP_FAILED;
+    if (atomic_fetch_add_explicit(&mappings, 1, memory_order_relaxed) < MAPPINGS_MOST)
+        m->base = mmap(NULL, size, PROT_READ, flags, fd, 0);
+    if (m->base == MAP_FAILED) {
+        atomic_fetch_sub_explicit(&mappings, 1, memory_order_relaxed);
+        free(m);
         return NULL;
     }
     atomic_fetch_add_explicit(&mapped, size, memory_order_relaxed);
-    return whole;
+    return m;
 }
 
-static void unmap(struct whole *whole)
+static void unmap(struct fp_mapping *m)
 {
-    if (whole == NULL)
+    if (m == NULL)
         return;
-    munmap(whole->base, whole->size);
-    atomic_fetch_sub_explicit(&wholes, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&mapped, whole->size, memory_order_relaxed);
-    free(whole);
+    munmap(m->base, m->size);
+    atomic_fetch_sub_explicit(&mappings, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&mapped, m->size, memory_order_relaxed);
+    free(m);
 }
 
-static struct whole *whole_of(const struct fp_file *file)
+/* Acquire: another thread may have filled it in. */
+static struct fp_mapping *mapping_of(const struct fp_file *file)
 {
-    /* Acquire: another thread may have filled it in. */
-    return atomic_load_explicit(&file->whole, memory_order_acquire);
+    return atomic_load_explicit(&file->mapping, memory_order_acquire);
 }
 
-struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool again)
+const struct fp_mapping *fp_file_mapping(const struct fp_file *file)
+{
+    return mapping_of(file);
+}
+
+struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
 {
     struct fp_file *file = fp_file_create(fd, true);
 
@@ -135,16 +126,16 @@ struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool again)
         return NULL;
     file->sealed = true;
     /* Private: Linux before 6.7 maps what is sealed in no other way. */
-    if (again)
-        atomic_init(&file->whole, map_whole(fd, size, MAP_PRIVATE | MAP_POPULATE));
-    if (whole_of(file) != NULL)
+    if (keep)
+        atomic_init(&file->mapping, map_all(fd, size, MAP_PRIVATE | MAP_POPULATE));
+    if (mapping_of(file) != NULL)
         close_descriptor(file);
     return file;
 }
 
 void fp_file_retain(struct fp_file *file)
 {
-    /* Whoever retains has a reference already: no ordering is needed. */
+    /* The caller has a reference already: no ordering is needed. */
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
 }
 
@@ -157,27 +148,20 @@ void fp_file_release(struct fp_file **fp)
     if (file == NULL
         || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    unmap(whole_of(file));
+    unmap(mapping_of(file));
     close_descriptor(file);
     free(file);
 }
 
-static void bucket_destroy(void *data)
-{
-    struct shared *s = data;
+/* ---- bytes ---- */
 
-    if (apr_bucket_shared_destroy(s)) {
-        fp_file_release(&s->file);
-        apr_bucket_free(s);
-    }
-}
-
-static apr_status_t read_at(int fd, char *buf, apr_size_t *len, apr_off_t offset)
+apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len,
+                          apr_off_t offset)
 {
     ssize_t n;
 
     do {
-        n = pread(fd, buf, *len, offset);
+        n = pread(file->fd, buf, *len, offset);
     } while (n == -1 && errno == EINTR);
     *len = n > 0 ? (apr_size_t)n : 0;
     if (n == -1)
@@ -185,83 +169,27 @@ static apr_status_t read_at(int fd, char *buf, apr_size_t *len, apr_off_t offset
     return n == 0 ? APR_EOF : APR_SUCCESS;
 }
 
-extern const apr_bucket_type_t fp_bucket_type_file;
-
-/* The rest of the bucket e, behind its first len bytes, as a bucket after it. */
-static void insert_rest(apr_bucket *e, apr_size_t len)
-{
-    apr_bucket *rest = apr_bucket_alloc(sizeof(*rest), e->list);
-
-    *rest = *e;
-    rest->start += (apr_off_t)len;
-    rest->length -= len;
-    APR_BUCKET_INSERT_AFTER(e, rest);
-}
-
-/* ---- a mapped piece ---- */
-
-static void mapping_destroy(void *data)
-{
-    struct mapping *m = data;
-
-    if (apr_bucket_shared_destroy(m)) {
-        munmap(m->base, m->size);
-        apr_bucket_free(m);
-    }
-}
-
-static apr_status_t mapping_read(apr_bucket *e, const char **str, apr_size_t *len,
-                                 apr_read_type_e block)
-{
-    const struct mapping *m = e->data;
-
-    (void)block;
-    *str = (const char *)m->base + m->skip + e->start;
-    *len = e->length;
-    return APR_SUCCESS;
-}
-
-static const apr_bucket_type_t bucket_type_mapping = {
-    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
-    mapping_destroy,
-    mapping_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
-
-/* ---- what stays mapped ---- */
-
-static struct whole *map_file(int fd)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) == -1 || st.st_size <= 0 || (apr_size_t)st.st_size > MAP_SIZE)
-        return NULL;
-    return map_whole(fd, (size_t)st.st_size, MAP_SHARED);
-}
-
-/* Also says that it is served now. */
+/* Also marks it as served. */
 static bool was_served(struct fp_file *file)
 {
     return atomic_exchange_explicit(&file->served, true, memory_order_relaxed);
 }
 
-/* The mapping to send length bytes from; NULL: read them, or map them alone. */
-static const struct whole *keep(struct fp_file *file, apr_size_t length, bool map)
+const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length)
 {
-    struct whole *there = whole_of(file), *mine;
+    struct fp_mapping *there = mapping_of(file), *mine;
+    struct stat st;
 
-    if (file->sealed)
-        return there;
-    if (!map || !file->local || (length < KEEP_LEAST && !was_served(file)))
+    if (!file->local || (length < KEEP_LEAST && !was_served(file)))
         return NULL;
     if (there != NULL)
         return there;
-    mine = map_file(file->fd);
+    if (fstat(file->fd, &st) == -1 || st.st_size <= 0 || (apr_size_t)st.st_size > FP_FILE_MAP_MOST)
+        return NULL;
+    mine = map_all(file->fd, (size_t)st.st_size, MAP_SHARED);
     if (mine == NULL)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(&file->whole, &there, mine,
+    if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine,
                                                 memory_order_acq_rel, memory_order_acquire))
         return mine;
     /* Another thread was faster: one mapping is enough. */
@@ -269,153 +197,15 @@ static const struct whole *keep(struct fp_file *file, apr_size_t length, bool ma
     return there;
 }
 
-static apr_status_t whole_read(apr_bucket *e, const char **str, apr_size_t *len,
-                               apr_read_type_e block)
-{
-    const struct shared *s = e->data;
-
-    (void)block;
-    *str = (const char *)whole_of(s->file)->base + e->start;
-    *len = e->length;
-    return APR_SUCCESS;
-}
-
-static const apr_bucket_type_t bucket_type_whole = {
-    "FLASHPACHE_WHOLE", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    whole_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
-
-static bool has_bytes(int fd, apr_off_t end)
+void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t length)
 {
     struct stat st;
+    void *base;
 
-    return fstat(fd, &st) == 0 && st.st_size >= end;
-}
-
-/*
- * Makes the bucket a mapping of its first bytes and puts the rest behind it.
- * False, and nothing is changed, where reading is the better way.
- */
-static bool become_mapping(apr_bucket *e)
-{
-    struct shared *s = e->data;
-    apr_size_t n = e->length < MAP_SIZE ? e->length : MAP_SIZE;
-    apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
-    struct mapping *m;
-
-    if (!s->map || !s->file->local || n < MAP_LEAST
-        || !has_bytes(s->file->fd, e->start + (apr_off_t)n))
-        return false;
-    m = apr_bucket_alloc(sizeof(*m), e->list);
-    m->skip = (size_t)(e->start - from);
-    m->size = m->skip + n;
-    m->base = mmap(NULL, m->size, PROT_READ, MAP_SHARED, s->file->fd, from);
-    if (m->base == MAP_FAILED) {
-        apr_bucket_free(m);
-        return false;
-    }
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
-    e->type = &bucket_type_mapping;
-    apr_bucket_shared_make(e, m, 0, n);
-    return true;
-}
-
-/* ---- reading ---- */
-
-static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
-                                apr_read_type_e block)
-{
-    struct shared *s = e->data;
-    apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
-    apr_status_t rv;
-    char *buf;
-
-    if (become_mapping(e))
-        return mapping_read(e, str, len, block);
-    *str = NULL;
-    *len = 0;
-    buf = apr_bucket_alloc(n, e->list);
-    rv = n > 0 ? read_at(s->file->fd, buf, &n, e->start) : APR_SUCCESS;
-    if (rv != APR_SUCCESS) {
-        apr_bucket_free(buf);
-        return rv;
-    }
-    /* This bucket becomes what was read; the file goes on in the next. */
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
-    apr_bucket_heap_make(e, buf, n, apr_bucket_free);
-    *str = buf;
-    *len = n;
-    return APR_SUCCESS;
-}
-
-const apr_bucket_type_t fp_bucket_type_file = {
-    "FLASHPACHE", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    bucket_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
-
-apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, bool map,
-                                  apr_bucket_alloc_t *list)
-{
-    apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
-    struct shared *s = apr_bucket_alloc(sizeof(*s), list);
-    const struct whole *whole = keep(file, length, map);
-
-    APR_BUCKET_INIT(e);
-    e->free = apr_bucket_free;
-    e->list = list;
-    e->type = whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size
-        ? &bucket_type_whole : &fp_bucket_type_file;
-    s->file = file;
-    s->map = map;
-    fp_file_retain(file);
-    return apr_bucket_shared_make(e, s, offset, length);
-}
-
-bool fp_file_bucket_reads(const apr_bucket *e)
-{
-    return e->type == &fp_bucket_type_file;
-}
-
-apr_bucket *fp_file_content_create(struct fp_file *file, apr_off_t length, bool map,
-                                   apr_bucket_alloc_t *list)
-{
-    /* One byte more would show that it has grown. */
-    apr_size_t n = (apr_size_t)length + 1;
-    apr_bucket *e;
-    char *buf;
-
-    if (file->fd == -1)
-        return (apr_off_t)whole_of(file)->size == length
-            ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
-    if (!file->local || length > FP_FILE_SMALL
-        || (map && length >= (apr_off_t)MAP_LEAST && !file->sealed))
+    if (!file->local || fstat(file->fd, &st) == -1 || st.st_size < offset + (apr_off_t)length)
         return NULL;
-    buf = apr_bucket_alloc(n, list);
-    read_at(file->fd, buf, &n, 0);
-    if ((apr_off_t)n != length) {
-        apr_bucket_free(buf);
-        return NULL;
-    }
-    e = apr_bucket_alloc(sizeof(*e), list);
-    APR_BUCKET_INIT(e);
-    e->free = apr_bucket_free;
-    e->list = list;
-    return apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+    base = mmap(NULL, length, PROT_READ, MAP_SHARED, file->fd, offset);
+    return base != MAP_FAILED ? base : NULL;
 }
 
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r)

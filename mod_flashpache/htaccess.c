@@ -13,7 +13,7 @@
 
 #include "common/client.h"
 #include "common/packet.h"
-#include "mod_flashpache.h"
+#include "lookup.h"
 #include "request.h"
 #include "settings.h"
 #include "table.h"

@@ -3,13 +3,12 @@
  * The module record and its hooks.
  */
 #include "config.h"
-#include "mod_flashpache.h"
+#include "settings.h"
 
 #include <ap_mpm.h>
 #include <apr_optional_hooks.h>
 #include <http_core.h>
 #include <http_config.h>
-#include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
@@ -21,24 +20,20 @@
 #include "daemon.h"
 #include "htaccess.h"
 #include "lease.h"
+#include "lookup.h"
 #include "request.h"
 #include "respond.h"
-#include "settings.h"
 #include "shadow.h"
-#include "srpt/schedule.h"
 #include "status/counters.h"
-#include "status/figures.h"
+#include "status/snapshot.h"
 #include "status/status.h"
 #include "table.h"
-#include "timing.h"
 #include "walk.h"
 
 /* A step before what core does last, with whatever is left. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
 #define IDLE_SHARE 8            /* one in so many descriptors may be an idle connection's */
-
-struct fp_client *fp_child_client;
 
 static int engine_is_on(server_rec *s)
 {
@@ -80,9 +75,16 @@ static void see_to_daemon(apr_pool_t *pconf, server_rec *s)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
                      "children have other paths or rights than flashpached", obstacle());
     if (on && obstacle() == NULL && !settings->external)
-        fp_daemon_keep(pconf, s, settings);
+        fp_daemon_keep(pconf, s, settings->program, settings->configuration, settings->socket);
     else
         fp_daemon_end(s);
+}
+
+static unsigned *counted_as(const server_rec *s)
+{
+    struct fp_settings *settings = fp_settings_of(s);
+
+    return settings->engine > FP_ENGINE_OFF ? &settings->host : NULL;
 }
 
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
@@ -94,8 +96,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
         fp_settings_finish(pconf, each);
     see_to_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        fp_snapshot_init(pconf, s);
-    fp_schedule_init(s);
+        fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, counted_as);
     return OK;
 }
 
@@ -139,22 +140,21 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "serves without Flashpache");
         return;
     }
-    fp_child_client = fp_client_create(fp_settings_socket(settings),
-                                       (uint32_t)(fp_settings_timeout(settings) / 1000),
+    fp_child_client = fp_client_create(settings->socket, (uint32_t)(settings->timeout / 1000),
                                        idle_connections(threads));
     if (fp_child_client == NULL)
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory, or the path of "
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    fp_lease_init(p, fp_settings_leases(settings), threads <= 1);
-    fp_htaccess_init(p, fp_settings_parsed(settings));
+    fp_lease_init(p, settings->leases, threads <= 1);
+    fp_htaccess_init(p, settings->parsed);
     fp_counters_begin_child();
 }
 
 static int map_to_storage(request_rec *r)
 {
-    fp_request_begin(r);
+    fp_lookup_begin(r);
     fp_htaccess_inject(r);
     /* Core's own walk comes now: <Directory>, .htaccess and Require. */
     return DECLINED;
@@ -168,11 +168,7 @@ static int after_walk(request_rec *r)
 
 static void register_hooks(apr_pool_t *p)
 {
-    /* httpd loses filters that are added in front of the first ones, which are its own. */
-    static const char *const http[] = { "http_core.c", NULL };
-
     (void)p;
-    fp_schedule_register();
     ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
@@ -182,13 +178,10 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);
-    ap_hook_post_read_request(fp_schedule_body, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_insert_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_insert_error_filter(fp_timing_add, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }

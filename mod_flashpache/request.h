@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this module knows about the path of one request: whether it is ours to
- * ask about, the question, and the answer for as long as the request lives.
+ * The answer about a request's path, kept as long as the request, and its notes.  A main
+ * request holds the list of all answers of its family: core uses for one what it found
+ * in the walk of another.
  */
 #ifndef FP_REQUEST_H
 #define FP_REQUEST_H
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 
 #include "common/answer.h"
+#include "status/counters.h"
 
 struct fp_file;
 struct fp_lease;
@@ -32,15 +34,28 @@ struct fp_request {
     struct fp_request *next;      /* another one of the same main request */
 };
 
-/*
- * map_to_storage: asks about r->filename if it is ours.  The notes
- * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and
- * "flashpache-us" (microseconds) tell what happened.
- */
-void fp_request_begin(request_rec *r);
+/* ---- for lookup.c ---- */
 
-/* log_transaction: the first two in the environment as well, which programs do not see any more. */
+/* Gives q the lease's answer; the reference to the lease is still the caller's. */
+void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease);
+
+/* The request holds the reference to the lease until its pool is destroyed. */
+void fp_request_remember(request_rec *r, struct fp_lease *lease);
+
+/* Counts the outcome, and notes it for the log. */
+void fp_request_note(request_rec *r, enum fp_count outcome);
+
+/* ---- hooks ---- */
+
+/* log_transaction: copies outcome and reason to the environment, which CGI programs do not see
+ * any more. */
 int fp_request_log(request_rec *r);
+
+/* insert_filter and insert_error_filter: FlashpacheServerTiming, the header Server-Timing (W3C
+ * Server Timing), for browsers' developer tools and monitoring. */
+void fp_request_add_timing(request_rec *r);
+
+/* ---- what is known ---- */
 
 /* Serves the request once more from the beginning, without asking.  OK. */
 int fp_request_again(request_rec *r);
@@ -50,16 +65,8 @@ int fp_request_is_again(const request_rec *r);
 /* What is known for the walk of this very request; NULL: nothing. */
 struct fp_request *fp_request_of(const request_rec *r);
 
-/* For a request with path-info, which was asked about as a whole: what is known of
- * r->filename.  NULL: nothing. */
-struct fp_request *fp_request_of_file(const request_rec *r);
-
 /* With FlashpacheEngine Shadow: what would have been used; NULL: nothing. */
 struct fp_request *fp_request_shadow(const request_rec *r);
-
-/* Asks the daemon once more, whatever lease there is, and q knows that instead; 0: there
- * was no answer.  Only for what no walk has used. */
-int fp_request_renew(const request_rec *r, struct fp_request *q);
 
 /* Step i of n_steps, "/" first; see answer.h. */
 const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);

@@ -14,7 +14,9 @@
 
 #include "common/packet.h"
 #include "file.h"
+#include "file_bucket.h"
 #include "lease.h"
+#include "lookup.h"
 #include "request.h"
 #include "walk.h"
 
@@ -188,7 +190,7 @@ static apr_bucket *body_of(request_rec *r, struct fp_file *file)
     apr_bucket *e = NULL;
 
     if (!r->header_only)
-        e = fp_file_content_create(file, r->finfo.size, map, list);
+        e = fp_file_bucket_of_content(file, r->finfo.size, map, list);
     if (e != NULL)
         return e;
     if (r->header_only || !look_again(r, file))
@@ -438,7 +440,7 @@ static int deny_unreadable(request_rec *r)
 /* OK: *q_r is what is known of the file with path-info behind it. */
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
-    const struct fp_request *q = fp_request_of_file(r);
+    const struct fp_request *q = fp_lookup_file(r);
     const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
 
     if (q == NULL)

@@ -6,10 +6,10 @@
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_log.h>
+#include <stddef.h>
 #include <sys/un.h>
 
-#include "daemon_place.h"
-#include "mod_flashpache.h"
+#include "daemon.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -26,7 +26,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
 
     (void)s;
     n->engine = FP_ENGINE_UNSET;
-    n->external = n->parsed = n->leases = n->scheduled = n->server_timing = -1;
+    n->external = n->parsed = n->leases = n->server_timing = -1;
     return n;
 }
 
@@ -40,12 +40,6 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
         n->engine = a->engine;
     if (a->server_timing != -1)
         n->server_timing = a->server_timing;
-    if (a->scheduled != -1)
-        n->scheduled = a->scheduled;
-    if (a->bounds != NULL)
-        n->bounds = a->bounds;
-    if (a->priorities != NULL)
-        n->priorities = a->priorities;
     if (a->excluded != NULL)
         n->excluded = b->excluded == NULL
             ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
@@ -57,73 +51,9 @@ struct fp_settings *fp_settings_of(const server_rec *s)
     return ap_get_module_config(s->module_config, &flashpache_module);
 }
 
-const char *fp_settings_socket(const struct fp_settings *settings)
-{
-    return settings->socket != NULL ? settings->socket : FP_DEFAULT_SOCKET;
-}
-
-const char *fp_settings_program(const struct fp_settings *settings)
-{
-    return settings->program != NULL ? settings->program : FP_DAEMON_PROGRAM;
-}
-
-apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings)
-{
-    return settings->timeout != 0 ? settings->timeout : USUAL_TIMEOUT;
-}
-
-int fp_settings_parsed(const struct fp_settings *settings)
-{
-    return settings->parsed != -1 ? settings->parsed : USUAL_PARSED;
-}
-
-int fp_settings_leases(const struct fp_settings *settings)
-{
-    return settings->leases != -1 ? settings->leases : USUAL_LEASES;
-}
-
-/* ---- size classes ---- */
-
-const struct fp_classes *fp_settings_classes(const struct fp_settings *settings)
-{
-    return settings->scheduled == 1 ? &settings->classes : NULL;
-}
-
-static const struct fp_classes *bounds_of(const struct fp_settings *settings)
-{
-    return settings->bounds != NULL ? settings->bounds : &fp_usual_classes;
-}
-
-static void take_classes(struct fp_settings *n)
-{
-    n->classes = *bounds_of(n);
-    for (int i = 0; n->priorities != NULL && i < n->priorities->nelts; i++)
-        n->classes.priorities[i] = APR_ARRAY_IDX(n->priorities, i, int);
-}
-
-/* They may come from the main server and from a virtual host, so this is known
- * only in the end. */
-static int check_classes(server_rec *s)
-{
-    for (; s != NULL; s = s->next) {
-        const struct fp_settings *n = fp_settings_of(s);
-        unsigned needed = bounds_of(n)->n_bounds + 1;
-
-        if (n->priorities == NULL || (unsigned)n->priorities->nelts == needed)
-            continue;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0109: "
-                     "FlashpachePriorityValues has %d values for %s: FlashpachePriorities makes "
-                     "%u classes (one more than its bounds); give one value for each",
-                     n->priorities->nelts, s->server_hostname != NULL ? s->server_hostname
-                     : "the main server", needed);
-        return HTTP_INTERNAL_SERVER_ERROR;
-    }
-    return OK;
-}
-
 /* ---- whose daemon ---- */
 
-static int check_daemon(server_rec *s)
+int fp_settings_check(server_rec *s)
 {
     const struct fp_settings *n = fp_settings_of(s);
 
@@ -135,13 +65,8 @@ static int check_daemon(server_rec *s)
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
-int fp_settings_check(server_rec *s)
-{
-    return check_daemon(s) == OK ? check_classes(s) : HTTP_INTERNAL_SERVER_ERROR;
-}
-
-/* Whoever names a socket has a daemon there, and says when it is to be used. */
-static void take_daemon(apr_pool_t *p, struct fp_settings *n)
+/* A named socket is another daemon's, and FlashpacheEngine says when it is used. */
+static void set_defaults(apr_pool_t *p, struct fp_settings *n)
 {
     if (n->external == -1)
         n->external = n->socket != NULL;
@@ -149,6 +74,16 @@ static void take_daemon(apr_pool_t *p, struct fp_settings *n)
         n->engine = n->external ? FP_ENGINE_OFF : FP_ENGINE_ON;
     if (!n->external)
         n->socket = fp_daemon_socket(p);
+    else if (n->socket == NULL)
+        n->socket = FP_DEFAULT_SOCKET;
+    if (n->program == NULL)
+        n->program = FP_DAEMON_PROGRAM;
+    if (n->timeout == 0)
+        n->timeout = USUAL_TIMEOUT;
+    if (n->parsed == -1)
+        n->parsed = USUAL_PARSED;
+    if (n->leases == -1)
+        n->leases = USUAL_LEASES;
 }
 
 /* ---- what the configuration says about .htaccess files ---- */
@@ -199,8 +134,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         add_section(&o, ap_get_core_module_config(
                         APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
-    take_daemon(p, n);
-    take_classes(n);
+    set_defaults(p, n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
     /* Where no section speaks of the top core looks for .htaccess files until
@@ -221,26 +155,83 @@ int fp_settings_excludes(const struct fp_settings *settings, const char *path,
     return 0;
 }
 
-static const char *set_engine(cmd_parms *cmd, void *dir, const char *arg)
-{
-    struct fp_settings *n = fp_settings_of(cmd->server);
+/* ---- directives ---- */
 
-    (void)dir;
-    if (strcasecmp(arg, "On") == 0)
-        n->engine = FP_ENGINE_ON;
-    else if (strcasecmp(arg, "Off") == 0)
-        n->engine = FP_ENGINE_OFF;
-    else if (strcasecmp(arg, "Shadow") == 0)
-        n->engine = FP_ENGINE_SHADOW;
-    else
-        return apr_psprintf(cmd->pool, "FlashpacheEngine %s: give On, Off or Shadow", arg);
-    return NULL;
+/* A directive of one word, as cmd->info; the member that it sets is an int. */
+struct words {
+    size_t offset;           /* in struct fp_settings */
+    unsigned forbidden;      /* contexts, for ap_check_cmd_context() */
+    const char *advice;
+    struct {
+        const char *word;
+        int value;
+    } list[3];
+};
+
+static const struct words engine_words = {
+    offsetof(struct fp_settings, engine), 0, "give On, Off or Shadow",
+    { { "On", FP_ENGINE_ON }, { "Off", FP_ENGINE_OFF }, { "Shadow", FP_ENGINE_SHADOW } }
+};
+static const struct words server_timing_words = {
+    offsetof(struct fp_settings, server_timing), 0, "give On or Off",
+    { { "On", 1 }, { "Off", 0 } }
+};
+static const struct words daemon_words = {
+    offsetof(struct fp_settings, external), GLOBAL_ONLY,
+    "give auto (httpd starts flashpached) or external (something else does)",
+    { { "auto", 0 }, { "external", 1 } }
+};
+
+static void *member_of(const cmd_parms *cmd, size_t offset)
+{
+    return (char *)fp_settings_of(cmd->server) + offset;
 }
 
-static const char *set_server_timing(cmd_parms *cmd, void *dir, int flag)
+static const char *set_word(cmd_parms *cmd, void *dir, const char *arg)
 {
+    const struct words *words = cmd->info;
+    const char *wrong = ap_check_cmd_context(cmd, words->forbidden);
+
     (void)dir;
-    fp_settings_of(cmd->server)->server_timing = flag;
+    if (wrong != NULL)
+        return wrong;
+    for (size_t i = 0; i < 3 && words->list[i].word != NULL; i++) {
+        if (strcasecmp(arg, words->list[i].word) != 0)
+            continue;
+        *(int *)member_of(cmd, words->offset) = words->list[i].value;
+        return NULL;
+    }
+    return apr_psprintf(cmd->pool, "%s %s: %s", cmd->cmd->name, arg, words->advice);
+}
+
+/* cmd->info: the offset of a path; relative to ServerRoot, as httpd's own files are. */
+static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const char **file = member_of(cmd, (size_t)cmd->info);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    *file = ap_server_root_relative(cmd->pool, arg);
+    return *file != NULL ? NULL
+        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+}
+
+/* cmd->info: the offset of an int. */
+static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    long n = strtol(arg, &end, 10);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
+        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
+                            cmd->cmd->name, arg, MOST_KEPT);
+    *(int *)member_of(cmd, (size_t)cmd->info) = (int)n;
     return NULL;
 }
 
@@ -266,44 +257,6 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
                             "socket; name the socket of flashpached", path);
     fp_settings_of(cmd->server)->socket = path;
     return NULL;
-}
-
-static const char *set_daemon(cmd_parms *cmd, void *dir, const char *arg)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-
-    (void)dir;
-    if (wrong != NULL)
-        return wrong;
-    if (strcasecmp(arg, "auto") != 0 && strcasecmp(arg, "external") != 0)
-        return apr_psprintf(cmd->pool, "FlashpacheDaemon %s: give auto (httpd starts flashpached) "
-                            "or external (something else does)", arg);
-    fp_settings_of(cmd->server)->external = strcasecmp(arg, "external") == 0;
-    return NULL;
-}
-
-/* Relative to ServerRoot, as httpd's own files are. */
-static const char *set_file(cmd_parms *cmd, const char *arg, const char **file)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-
-    if (wrong != NULL)
-        return wrong;
-    *file = ap_server_root_relative(cmd->pool, arg);
-    return *file != NULL ? NULL
-        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
-}
-
-static const char *set_program(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_file(cmd, arg, &fp_settings_of(cmd->server)->program);
-}
-
-static const char *set_configuration(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_file(cmd, arg, &fp_settings_of(cmd->server)->configuration);
 }
 
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
@@ -340,97 +293,38 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
-static const char *set_number(cmd_parms *cmd, const char *arg, int *number)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-    char *end;
-    long n = strtol(arg, &end, 10);
-
-    if (wrong != NULL)
-        return wrong;
-    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
-        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
-                            cmd->cmd->name, arg, MOST_KEPT);
-    *number = (int)n;
-    return NULL;
-}
-
-static const char *set_parsed(cmd_parms *cmd, void *dir, const char *arg)
+/*
+ * The directives of mod_flashpache_srpt, which was part of this module once.  httpd calls
+ * every module that has a directive, when all modules are loaded.
+ */
+static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
 {
     (void)dir;
-    return set_number(cmd, arg, &fp_settings_of(cmd->server)->parsed);
-}
-
-static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    return set_number(cmd, arg, &fp_settings_of(cmd->server)->leases);
-}
-
-static const char *set_schedule(cmd_parms *cmd, void *dir, const char *arg)
-{
-    (void)dir;
-    if (strcasecmp(arg, "Off") != 0 && strcasecmp(arg, "SRPT") != 0)
-        return apr_psprintf(cmd->pool, "FlashpacheSchedule %s: give Off or SRPT", arg);
-    fp_settings_of(cmd->server)->scheduled = strcasecmp(arg, "SRPT") == 0;
-    return NULL;
-}
-
-static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const argv[])
-{
-    struct fp_classes *classes = apr_pcalloc(cmd->pool, sizeof(*classes));
-
-    (void)dir;
-    if (argc < 1 || argc > FP_MAX_BOUNDS)
-        return apr_psprintf(cmd->pool, "FlashpachePriorities: give 1 to %d sizes, not %d",
-                            FP_MAX_BOUNDS, argc);
-    for (int i = 0; i < argc; i++) {
-        if (!fp_bytes_parse(argv[i], &classes->bounds[i]))
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s: give a number of bytes, "
-                                "such as 500, 20K or 1M", argv[i]);
-        if (i > 0 && classes->bounds[i] <= classes->bounds[i - 1])
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s %s: give the smaller "
-                                "size first", argv[i - 1], argv[i]);
-    }
-    classes->n_bounds = (unsigned)argc;
-    fp_classes_number(classes);
-    fp_settings_of(cmd->server)->bounds = classes;
-    return NULL;
-}
-
-static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *const argv[])
-{
-    apr_array_header_t *list = apr_array_make(cmd->pool, FP_MAX_CLASSES, sizeof(int));
-
-    (void)dir;
-    if (argc < 1 || argc > FP_MAX_CLASSES)
-        return apr_psprintf(cmd->pool, "FlashpachePriorityValues: give one value for each "
-                            "class, 2 to %d of them, not %d", FP_MAX_CLASSES, argc);
-    for (int i = 0; i < argc; i++) {
-        if (!fp_priority_parse(argv[i], &APR_ARRAY_PUSH(list, int)))
-            return apr_psprintf(cmd->pool, "FlashpachePriorityValues %s: give 0 to %d; more "
-                                "would need a privilege (CAP_NET_ADMIN) that httpd's children "
-                                "do not have", argv[i], FP_MAX_PRIORITY);
-    }
-    fp_settings_of(cmd->server)->priorities = list;
-    return NULL;
+    (void)args;
+    if (ap_find_linked_module("mod_flashpache_srpt.c") != NULL)
+        return NULL;
+    return apr_psprintf(cmd->pool, "%s: mod_flashpache_srpt is not loaded; add \"LoadModule "
+                        "flashpache_srpt_module " FP_MODULE_DIR "/mod_flashpache_srpt.so\"",
+                        cmd->cmd->name);
 }
 
 /* httpd's macros call every kind of handler through one function type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
 const command_rec fp_directives[] = {
-    AP_INIT_TAKE1("FlashpacheEngine", set_engine, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheEngine", set_word, (void *)&engine_words, RSRC_CONF,
                   "On: paths are asked of flashpached; Off: never; Shadow: asked and compared "
                   "with what httpd finds, which is what is served"),
-    AP_INIT_TAKE1("FlashpacheDaemon", set_daemon, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemon", set_word, (void *)&daemon_words, RSRC_CONF,
                   "auto: httpd starts flashpached and ends it; external: something else does"),
-    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_program, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file,
+                  (void *)offsetof(struct fp_settings, program), RSRC_CONF,
                   "the flashpached that httpd starts"),
-    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_configuration, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file,
+                  (void *)offsetof(struct fp_settings, configuration), RSRC_CONF,
                   "the configuration file of the flashpached that httpd starts (none)"),
-    AP_INIT_FLAG("FlashpacheServerTiming", set_server_timing, NULL, RSRC_CONF,
-                 "On: responses say in Server-Timing how their path was found"),
+    AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
+                  "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,
@@ -438,16 +332,16 @@ const command_rec fp_directives[] = {
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
                     "directories of the file system that are never asked about"),
-    AP_INIT_TAKE1("FlashpacheHtaccess", set_parsed, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheHtaccess", set_number,
+                  (void *)offsetof(struct fp_settings, parsed), RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
-    AP_INIT_TAKE1("FlashpacheLeases", set_leases, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheLeases", set_number,
+                  (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
-    AP_INIT_TAKE1("FlashpacheSchedule", set_schedule, NULL, RSRC_CONF,
-                  "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
-    AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,
-                      "ascending sizes at which priorities change (1K 2K 5K 20K 50K)"),
-    AP_INIT_TAKE_ARGV("FlashpachePriorityValues", set_priorities, NULL, RSRC_CONF,
-                      "the priority (SO_PRIORITY, 0 to 6) of each class (1 2 3 4 5 6)"),
+    AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
+    AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
+    AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF,
+                     "see mod_flashpache_srpt"),
     { NULL }
 };
 #pragma GCC diagnostic pop

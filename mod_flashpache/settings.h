@@ -9,7 +9,8 @@
 #include <http_config.h>
 
 #include "common/wire.h"
-#include "srpt/schedule_class.h"
+
+extern module AP_MODULE_DECLARE_DATA flashpache_module;
 
 enum fp_engine {
     FP_ENGINE_UNSET = -1,
@@ -18,9 +19,10 @@ enum fp_engine {
     FP_ENGINE_SHADOW = 2             /* asks and compares; httpd serves */
 };
 
-/* A virtual host's settings, merged with the main server's. */
+/* A virtual host's settings, merged with the main server's.  The values that mean "not set"
+ * are gone after fp_settings_finish(). */
 struct fp_settings {
-    enum fp_engine engine;
+    int engine;                      /* enum fp_engine */
     const char *socket;              /* main server only */
     int external;                    /* main server only: FlashpacheDaemon; -1: not set */
     const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
@@ -29,17 +31,13 @@ struct fp_settings {
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
     int leases;                      /* main server only: FlashpacheLeases; -1: not set */
-    int scheduled;                   /* 0, 1 or -1: not set */
-    const struct fp_classes *bounds; /* FlashpachePriorities; NULL: not set */
-    const apr_array_header_t *priorities;   /* of int: FlashpachePriorityValues; NULL: not set */
     int server_timing;               /* 0, 1 or -1: not set */
 
-    /* Found out by fp_settings_finish(). */
+    /* Computed by fp_settings_finish(). */
     struct fp_names names;           /* AccessFileName, none where AllowOverride
                                         is None everywhere */
-    int keep_parsed;                 /* is a parsed .htaccess good for all requests? */
-    struct fp_classes classes;       /* bounds with their priorities */
-    unsigned host;                   /* its number for the counters */
+    int keep_parsed;                 /* 1: a parsed .htaccess serves all requests */
+    unsigned host;                   /* the server's number among the counters */
 };
 
 extern const command_rec fp_directives[];
@@ -47,29 +45,16 @@ extern const command_rec fp_directives[];
 void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 
-/* Once the configuration is complete: what it says about .htaccess files and
- * size classes; and what engine, external and socket are where they were not set. */
+/* Once the configuration is complete: fills in what it says about .htaccess files, and the
+ * defaults of what was not set. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
-/* check_config: do directives fit together?  OK, or what was wrong is logged. */
+/* check_config: OK if directives fit together; an error is logged. */
 int fp_settings_check(server_rec *s);
-
-/* The size classes of a server's responses; NULL: they are not scheduled. */
-const struct fp_classes *fp_settings_classes(const struct fp_settings *settings);
-
-/* How many parsed .htaccess files, and how many answers, a child keeps. */
-int fp_settings_parsed(const struct fp_settings *settings);
-int fp_settings_leases(const struct fp_settings *settings);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 
-const char *fp_settings_socket(const struct fp_settings *settings);
-
-/* The program of httpd's own daemon. */
-const char *fp_settings_program(const struct fp_settings *settings);
-apr_interval_time_t fp_settings_timeout(const struct fp_settings *settings);
-
-/* Is the path (normal form) one that FlashpacheExclude names, or below it? */
+/* True if FlashpacheExclude names the path (normal form) or a directory above it. */
 int fp_settings_excludes(const struct fp_settings *settings, const char *path,
                          apr_size_t len);
 

@@ -12,7 +12,7 @@
 #include "file.h"
 #include "htaccess.h"
 #include "lease.h"
-#include "mod_flashpache.h"
+#include "lookup.h"
 #include "request.h"
 #include "settings.h"
 #include "status/counters.h"
@@ -140,7 +140,7 @@ static bool was_a_change(const struct point *p, struct sight *stock, struct sigh
         const struct sight before = *stock;
 
         apr_sleep(PAUSE);
-        if (!fp_request_renew(p->r, p->q))
+        if (!fp_lookup_renew(p->r, p->q))
             return true;      /* without an answer nothing else would be served */
         our_sight(p, ours);
         stock_sight(p, stock);

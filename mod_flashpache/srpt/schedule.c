@@ -15,11 +15,10 @@
 #include <sys/socket.h>
 #include <util_filter.h>
 
-#include "mod_flashpache.h"
-#include "settings.h"
 #include "srpt/schedule_class.h"
+#include "srpt/srpt_settings.h"
 
-APLOG_USE_MODULE(flashpache);
+APLOG_USE_MODULE(flashpache_srpt);
 
 /*
  * A response up to this size is taken by the socket at once (it is the usual
@@ -171,7 +170,7 @@ static apr_bucket *marker_create(const struct response *response, apr_off_t rema
 /* NULL: not the client's, or nothing is scheduled. */
 static struct connection *connection_of(const conn_rec *c)
 {
-    return ap_get_module_config(c->conn_config, &flashpache_module);
+    return ap_get_module_config(c->conn_config, &flashpache_srpt_module);
 }
 
 /* HTTP/2 gives each stream a connection of its own, below the client's. */
@@ -340,7 +339,7 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
 
     /* Which virtual host answers is known only now. */
     if (response->classes == NULL) {
-        response->classes = fp_settings_classes(fp_settings_of(f->r->server));
+        response->classes = fp_srpt_settings_classes(f->r->server);
         if (response->classes == NULL) {
             ap_remove_output_filter(f);
             return ap_pass_brigade(f->next, bb);
@@ -373,7 +372,7 @@ void fp_schedule_init(server_rec *s)
 {
     some_scheduled = 0;
     for (; s != NULL; s = s->next) {
-        if (fp_settings_classes(fp_settings_of(s)) != NULL)
+        if (fp_srpt_settings_classes(s) != NULL)
             some_scheduled = 1;
     }
     has_streams = ap_find_linked_module("mod_http2.c") != NULL;
@@ -389,7 +388,7 @@ int fp_schedule_connection(conn_rec *c, void *socket)
     connection = apr_pcalloc(c->pool, sizeof(*connection));
     connection->c = c;
     connection->priority = FP_FIRST_PRIORITY;
-    ap_set_module_config(c->conn_config, &flashpache_module, connection);
+    ap_set_module_config(c->conn_config, &flashpache_srpt_module, connection);
     if (has_streams)
         ap_add_output_filter_handle(connection_filter, connection, NULL, c);
     return OK;

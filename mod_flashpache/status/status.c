@@ -8,21 +8,11 @@
 #include <mod_status.h>
 #include <stdlib.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define HANDLER       "flashpache-status"
 #define USUAL_REFRESH 10         /* seconds */
 #define MOST_REFRESH  86400
-
-const char *fp_status_daemon_problem(const struct fp_snapshot *f)
-{
-    switch (f->daemon) {
-    case FP_CLOSED: return "nobody listens at its socket";
-    case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_DENIED: return "whoever listens at its socket is another user";
-    default: return fp_status_text(f->daemon);
-    }
-}
 
 /* ---- the request ---- */
 
@@ -76,7 +66,7 @@ int fp_status_respond(request_rec *r)
     if (r->header_only)
         return OK;
     fp_snapshot_count(r, &f);
-    fp_snapshot_ask(r, &f);
+    fp_snapshot_ask(r, &f, write == fp_status_metrics);
     write(r, &f);
     return OK;
 }
@@ -102,7 +92,7 @@ int fp_status_section(request_rec *r, int flags)
                t->counts[FP_COUNT_STALE], fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
                fp_snapshot_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
     ap_rprintf(r, "<dt>Held: %u leases, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
-               "%u children</dt>\n</dl>\n", f.held.leases, f.held.descriptors, f.held.mapped,
+               "%u children</dt>\n</dl>\n", f.usage.leases, f.usage.descriptors, f.usage.mapped,
                f.children);
     return OK;
 }

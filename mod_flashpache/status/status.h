@@ -25,7 +25,4 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f);
 /* Part of fp_status_lines(): what the module has counted in all. */
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f);
 
-/* Why the daemon told nothing, for people. */
-const char *fp_status_daemon_problem(const struct fp_snapshot *f);
-
 #endif

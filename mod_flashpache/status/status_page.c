@@ -9,7 +9,7 @@
 #include <http_core.h>
 #include <http_protocol.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define PER_CENT 1000u     /* in tenths of one */
 
@@ -93,14 +93,14 @@ static void write_head(request_rec *r, const struct fp_snapshot *f)
               ", ", now, "</p>\n", NULL);
     if (f->daemon != FP_OK)
         ap_rvputs(r, "<p class=\"bad\">The daemon at ", ap_escape_html(r->pool, f->socket),
-                  " does not answer: ", fp_status_daemon_problem(f), ".</p>\n", NULL);
+                  " does not answer: ", fp_snapshot_daemon_problem(f), ".</p>\n", NULL);
     ap_rputs("<dl>\n", r);
     number_card(r, "requests", all);
     card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),
                                  all));
-    number_card(r, "leases held", f->held.leases);
-    number_card(r, "descriptors held", f->held.descriptors);
-    number_card(r, "bytes mapped", f->held.mapped);
+    number_card(r, "leases held", f->usage.leases);
+    number_card(r, "descriptors held", f->usage.descriptors);
+    number_card(r, "bytes mapped", f->usage.mapped);
     number_card(r, "children", f->children);
     ap_rputs("</dl>\n", r);
 }
@@ -168,7 +168,7 @@ static void write_daemon(request_rec *r, const struct fp_snapshot *f)
     ap_rvputs(r, "<h2>flashpached</h2>\n<p>", ap_escape_html(r->pool, f->socket),
               "</p>\n<dl>\n", NULL);
     for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+        const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
         char *name = apr_pstrdup(r->pool, g->name);
 
         for (char *c = strchr(name, '_'); c != NULL; c = strchr(c, '_'))

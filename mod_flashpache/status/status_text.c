@@ -9,7 +9,7 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
-#include "status/figures.h"
+#include "status/snapshot.h"
 
 #define U64 "%" APR_UINT64_T_FMT
 
@@ -58,8 +58,8 @@ void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
 {
     write_counts(r, &f->total, "");
     ap_rprintf(r, "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
-               "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n", f->held.leases,
-               f->held.descriptors, f->held.mapped, f->children);
+               "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n", f->usage.leases,
+               f->usage.descriptors, f->usage.mapped, f->children);
 }
 
 void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
@@ -72,9 +72,9 @@ void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
     }
     ap_rprintf(r, "FlashpachedUp: %d\n", f->daemon == FP_OK);
     if (f->daemon != FP_OK)
-        ap_rprintf(r, "FlashpachedProblem: %s\n", fp_status_daemon_problem(f));
+        ap_rprintf(r, "FlashpachedProblem: %s\n", fp_snapshot_daemon_problem(f));
     for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+        const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
 
         ap_rprintf(r, "Flashpached%s: " U64 "\n", camel(r->pool, g->name), g->value);
     }
@@ -133,16 +133,65 @@ static void write_gauge(request_rec *r, const char *name, apr_uint64_t value, co
     ap_rprintf(r, "%s " U64 "\n", name, value);
 }
 
-/* The daemon does not say which of its numbers only grow. */
-static void write_daemon(request_rec *r, const struct fp_snapshot *f)
-{
-    write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
-    for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_figure *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_figure);
+/* Those that this release knows. */
+static const struct known {
+    const char *name, *type, *help;
+} known[] = {
+#define ROW(name, where, type, help) { #name, #type, help },
+    FP_STATS_TABLE(ROW)
+#undef ROW
+};
 
-        ap_rprintf(r, "# TYPE flashpached_%s untyped\nflashpached_%s " U64 "\n", g->name, g->name,
-                   g->value);
+static void write_daemon_number(request_rec *r, const struct fp_snapshot_counter *c)
+{
+    const char *name = apr_pstrcat(r->pool, "flashpached_", c->name, NULL);
+    const struct known *k = known, *end = known + sizeof(known) / sizeof(known[0]);
+
+    while (k < end && strcmp(k->name, c->name) != 0)
+        k++;
+    if (k < end && strcmp(k->type, "gauge") == 0) {
+        write_gauge(r, name, c->value, k->help);
+        return;
     }
+    /* The counters' names of before, too, for one release: 0.2 leaves them out. */
+    ap_rprintf(r, "# TYPE %s untyped\n%s " U64 "\n", name, name, c->value);
+    if (k < end) {
+        name = apr_pstrcat(r->pool, name, "_total", NULL);
+        begin(r, name, "counter", k->help);
+        ap_rprintf(r, "%s " U64 "\n", name, c->value);
+    }
+}
+
+static void write_histogram(request_rec *r, const char *name, const struct fp_snapshot_latency *l)
+{
+    const char *mount = label(r->pool, l->point);
+    apr_uint64_t n = 0;
+
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++) {
+        n += l->buckets[i];
+        ap_rprintf(r, "%s_bucket{mount=\"%s\",le=\"%.6f\"} " U64 "\n", name, mount,
+                   (double)((apr_uint64_t)FP_LATENCY_FIRST_US << i) / 1e6, n);
+    }
+    ap_rprintf(r, "%s_bucket{mount=\"%s\",le=\"+Inf\"} " U64 "\n%s_sum{mount=\"%s\"} %.6f\n"
+               "%s_count{mount=\"%s\"} " U64 "\n", name, mount, l->count, name, mount,
+               (double)l->sum_us / 1e6, name, mount, l->count);
+}
+
+static void write_mounts(request_rec *r, const struct fp_snapshot *f)
+{
+    static const char service[] = "flashpache_mount_in_service";
+    static const char duration[] = "flashpache_lookup_duration_seconds";
+
+    begin(r, service, "gauge", "1: the file system answers, 0: it is out of service");
+    for (int i = 0; i < f->mounts->nelts; i++) {
+        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
+
+        ap_rprintf(r, "%s{mount=\"%s\",watch=\"%s\"} %d\n", service, label(r->pool, m->point),
+                   label(r->pool, m->watch), m->in_service);
+    }
+    begin(r, duration, "histogram", "How long walks took, by where they ended");
+    for (int i = 0; i < f->latencies->nelts; i++)
+        write_histogram(r, duration, &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency));
 }
 
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
@@ -154,10 +203,13 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
                 "Requests compared with what httpd found.");
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
-    write_gauge(r, "flashpache_children", f->children, "Children of httpd that tell.");
-    write_gauge(r, "flashpache_leases", f->held.leases, "Answers that children keep.");
-    write_gauge(r, "flashpache_lease_descriptors", f->held.descriptors,
+    write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
+    write_gauge(r, "flashpache_leases", f->usage.leases, "Answers that children keep.");
+    write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors,
                 "Descriptors that they hold open.");
-    write_gauge(r, "flashpache_mapped_bytes", f->held.mapped, "Bytes that they keep mapped.");
-    write_daemon(r, f);
+    write_gauge(r, "flashpache_mapped_bytes", f->usage.mapped, "Bytes that they keep mapped.");
+    write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
+    for (int i = 0; i < f->from_daemon->nelts; i++)
+        write_daemon_number(r, &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter));
+    write_mounts(r, f);
 }

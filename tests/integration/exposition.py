@@ -47,16 +47,17 @@ class _Reader:
     def sample(self, line):
         found = SAMPLE.fullmatch(line)
         assert found, f"no sample: {line!r}"
-        name = found[1]
-        assert name == self.family and self.types.get(name) in TYPES, f"outside of its group: {line!r}"
-        assert self.types[name] != "counter" or name.endswith("_total"), line
+        name, kind = found[1], self.types.get(self.family)
+        assert kind in TYPES, f"outside of its group: {line!r}"
+        of_family = [self.family + part for part in ("_bucket", "_sum", "_count")] if kind == "histogram" else [self.family]
+        assert name in of_family, f"outside of its group: {line!r}"
+        assert kind != "counter" or name.endswith("_total"), line
         key = (name, frozenset(labels(found[2], line).items()))
         assert key not in self.samples, f"twice: {line!r}"
         self.samples[key] = float(found[3])
 
 
-def parse(text):
-    """{(name, frozenset of (label, value)): number}"""
+def read(text):
     assert text.endswith("\n"), "the last line has no end"
     reader = _Reader()
     for line in text[:-1].split("\n"):
@@ -64,4 +65,9 @@ def parse(text):
             reader.comment(line)
         else:
             reader.sample(line)
-    return reader.samples
+    return reader
+
+
+def parse(text):
+    """{(name, frozenset of (label, value)): number}"""
+    return read(text).samples

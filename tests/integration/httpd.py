@@ -95,6 +95,8 @@ class Httpd:
         lines = [f"LoadModule {n}_module {MODULES_DIR}/mod_{n}.so" for n in names]
         if self.module:
             lines.append(f"LoadModule flashpache_module {self.module}")
+        if self.module and any(word in f"{self.config}{self.vhosts}" for word in ("FlashpacheSchedule", "FlashpachePrio")):
+            lines.append(f"LoadModule flashpache_srpt_module {Path(self.module).with_name('mod_flashpache_srpt.so')}")
         return "\n".join(lines)
 
     def _vhost(self, port, names, text, extra=""):

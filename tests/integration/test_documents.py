@@ -69,7 +69,7 @@ def here(text, site):
 
 
 def check_httpd(block, base, module_path):
-    own = re.sub(r"^LoadModule flashpache_module .*\n", "", block, flags=re.M)
+    own = re.sub(r"^LoadModule flashpache_module .*\n|^LoadModule flashpache_srpt_module .*\n", "", block, flags=re.M)
     own = own.replace(" logs/", f" {base}/")
     server = Httpd(base, f"e{next(NUMBERS)}", base, module=module_path, config=own)
     done = server.check()

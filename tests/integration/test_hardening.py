@@ -9,9 +9,12 @@ import pytest
 
 from conftest import BUILD
 
-FILES = {"module": "mod_flashpache/.libs/mod_flashpache.so", "daemon": "backend/flashpached",
+MODULES = {"flashpache_module": "mod_flashpache/.libs/mod_flashpache.so",
+           "flashpache_srpt_module": "mod_flashpache/.libs/mod_flashpache_srpt.so"}
+FILES = {**MODULES, "daemon": "backend/flashpached",
          "flashpachectl": "backend/flashpachectl", "flashpache-bench": "tests/lab/flashpache-bench"}
 ENDBR = {"x86_64": b"\xf3\x0f\x1e\xfa"}      # begins what may be called by pointer: -fcf-protection
+COPIES = {"memcpy", "memmove", "memset", "snprintf", "sprintf", "strcat", "strcpy", "strncpy", "vsnprintf"}
 SOME = 10                                   # more than the C library's own start has
 
 
@@ -67,8 +70,8 @@ def test_stacks_are_guarded(path):
 
 
 def test_copies_are_checked(path):
-    """_FORTIFY_SOURCE: where the compiler knows the room."""
-    assert {name for name in symbols(path) if name.endswith("_chk")}
+    """_FORTIFY_SOURCE: where the compiler knows the room, in what copies at all."""
+    assert {name for name in symbols(path) if name.endswith("_chk")} or not symbols(path) & COPIES
 
 
 def test_libraries_come_from_the_system(path):
@@ -80,3 +83,11 @@ def test_branches_have_marks(path):
     if mark is None:
         pytest.skip("not on this processor")
     assert path.read_bytes().count(mark) > SOME
+
+
+@pytest.mark.parametrize("record", MODULES)
+def test_a_module_exports_its_record_alone(record):
+    """Another module's function of the same name would be called instead of ours."""
+    defined = subprocess.run(["nm", "-D", "--defined-only", BUILD / MODULES[record]], check=True,
+                             capture_output=True, text=True).stdout
+    assert [line.split()[-1] for line in defined.splitlines()] == [record]

@@ -15,6 +15,7 @@ from httpd import HITS
 pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not shutil.which("make"), reason="needs make")]
 PROGRAMS = {"flashpached", "flashpachectl"}
+MODULES = {"mod_flashpache.so", "mod_flashpache_srpt.so"}
 MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
 
 
@@ -38,7 +39,7 @@ def test_installed_used_and_removed(lab, base, stage):
     for path in stage("install"):
         (completion if path.parent.name == "completions" else found)[path.name] = path
     assert set(completion) == {"flashpachectl"}
-    assert set(found) == PROGRAMS | {"mod_flashpache.so"} | MANUALS
+    assert set(found) == PROGRAMS | MODULES | MANUALS
     for name in PROGRAMS:
         assert os.access(found[name], os.X_OK)
         version = subprocess.run([found[name], "--version"], capture_output=True, text=True, check=True).stdout
@@ -46,7 +47,7 @@ def test_installed_used_and_removed(lab, base, stage):
     docroot = base / "install-tree"
     tree.put(docroot / "file.txt", "served by what was installed\n")
     server = lab.stock("inst", docroot, module=found["mod_flashpache.so"],
-                       config=f"FlashpacheDaemonProgram {found['flashpached']}\n").start()
+                       config=f"FlashpacheDaemonProgram {found['flashpached']}\nFlashpacheSchedule SRPT\n").start()
     notes = []
     while not notes or notes[-1] not in HITS:
         assert get(server.port, "/file.txt") == (200, b"served by what was installed\n")

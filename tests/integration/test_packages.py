@@ -146,6 +146,7 @@ def test_installed_used_and_purged(packages, clean):
     clean.run("install -d -o www-data -g www-data -m 0750 /run/flashpache; touch /run/daemon.log; "
               "flashpached </dev/null >/run/daemon.log 2>&1 &")
     wait_for(lambda: "FP0001" in (clean.root / "run/daemon.log").read_text(), "flashpached")
+    assert "flashpache_srpt_module" in clean.run("a2enmod -q flashpache_srpt && apachectl configtest && apachectl -M")
     clean.run("a2enmod flashpache && apachectl configtest && apachectl restart")
     for _ in range(3):
         assert clean.get("/page.txt") == "a page\n"

@@ -324,6 +324,32 @@ def test_mistakes_are_told(lab, root, module_path, text, complaint):
     assert complaint in done.stderr + server.error_text()
 
 
+# The module
+
+def load(lab, name, root, names, module_path):
+    """A stock server with `FlashpacheSchedule SRPT` and these modules of ours, in this order."""
+    lines = [f"LoadModule {n}_module {module_path.with_name(f'mod_{n}.so')}\n" for n in names]
+    return lab.stock(name, root, mpm="prefork", limits=FIXED, config="".join(lines) + SRPT)
+
+
+@pytest.mark.parametrize("names", [("flashpache_srpt",), ("flashpache", "flashpache_srpt"),
+                                   ("flashpache_srpt", "flashpache")], ids="-".join)
+def test_loaded_alone_and_in_both_orders(lab, base, root, module_path, names):
+    server = load(lab, "-".join(names), root, names, module_path)
+    server.config += "FlashpacheEngine Off\n" * ("flashpache" in names)
+    server.start()
+    found = priorities(server, base / "trace", lambda: exchange(server.port, request("GET", "/5000.bin")))
+    server.stop()
+    assert found == [3]
+
+
+def test_what_is_missing_is_named(lab, root, module_path):
+    done = load(lab, "alone", root, ["flashpache"], module_path).check()
+    assert done.returncode != 0
+    assert re.search(r'FlashpacheSchedule: mod_flashpache_srpt is not loaded; add "LoadModule flashpache_srpt_module '
+                     r'/\S+/mod_flashpache_srpt.so"', done.stderr)
+
+
 def test_other_classes(scheduled, base):
     server = scheduled.server("prefork", "flashpache", SRPT + "FlashpachePriorities 2K 1M\n"
                               "FlashpachePriorityValues 5 3 0\n")

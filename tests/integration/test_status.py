@@ -263,6 +263,40 @@ def test_daemon_s_numbers_are_all_there(server, flashpachectl):
         assert f"<dt>{name.replace('_', ' ')}</dt>" in text
 
 
+def test_daemon_s_numbers_have_their_type(server):
+    reader = exposition.read(page(server, "?prometheus"))
+    assert reader.types["flashpached_hits_total"] == "counter" and reader.types["flashpached_files"] == "gauge"
+    for name, kind in reader.types.items():
+        if kind == "untyped":       # the counters' names of before
+            total = reader.samples[f"{name}_total", frozenset()]
+            assert reader.types[f"{name}_total"] == "counter" and reader.samples[name, frozenset()] == total
+
+
+def test_metrics_by_mount(server):
+    get(server.port, "/file1.txt")
+    reader = exposition.read(page(server, "?prometheus"))
+    assert reader.samples["flashpache_mount_in_service", frozenset({("mount", "/proc"), ("watch", "ttl")})] == 1
+    name = "flashpache_lookup_duration_seconds"
+    assert reader.types[name] == "histogram"
+    points = {dict(labels)["mount"] for metric, labels in reader.samples if metric == f"{name}_count"}
+    assert points
+    for point in points:
+        labels = frozenset({("mount", point)})
+        buckets = sorted((float(dict(of)["le"]), value) for (metric, of), value in reader.samples.items()
+                         if metric == f"{name}_bucket" and labels <= of)
+        assert len(buckets) == 22 and [n for _, n in buckets] == sorted(n for _, n in buckets)
+        assert buckets[-1] == (float("inf"), reader.samples[f"{name}_count", labels])
+        assert 0 < reader.samples[f"{name}_sum", labels] < buckets[-1][1] * 10
+
+
+def test_prometheus_s_own_parser(server):
+    parser = pytest.importorskip("prometheus_client.parser", reason="needs python3-prometheus-client")
+    text = page(server, "?prometheus")
+    names = {family.name for family in parser.text_string_to_metric_families(text)}
+    assert {"flashpache_requests", "flashpached_hits", "flashpached_files",
+            "flashpache_lookup_duration_seconds"} <= names
+
+
 def test_section_of_mod_status(server):
     traffic(server)
     text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "file.h"
+#include "file_bucket.h"
 
 #include <apr_general.h>
 #include <apr_pools.h>
@@ -382,7 +383,7 @@ START_TEST(content_needs_no_descriptor)
 
         make_content(lengths[i]);
         ck_assert(!unit_is_open(fd));
-        e = fp_file_content_create(file, (apr_off_t)lengths[i], false, list);
+        e = fp_file_bucket_of_content(file, (apr_off_t)lengths[i], false, list);
         ck_assert_ptr_nonnull(e);
         APR_BRIGADE_INSERT_TAIL(bb, e);
         assert_reads(0, lengths[i]);
@@ -455,8 +456,8 @@ START_TEST(content_of_another_length)
     apr_status_t rv;
 
     make_content(5000);
-    ck_assert_ptr_null(fp_file_content_create(file, 4999, false, list));
-    ck_assert_ptr_null(fp_file_content_create(file, 5001, false, list));
+    ck_assert_ptr_null(fp_file_bucket_of_content(file, 4999, false, list));
+    ck_assert_ptr_null(fp_file_bucket_of_content(file, 5001, false, list));
     append(0, 6000, true);
     ck_assert_uint_eq(read_all(0, &rv), 0);
     ck_assert_int_ne(rv, APR_SUCCESS);
@@ -494,7 +495,7 @@ START_TEST(content_that_cannot_be_mapped)
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert(unit_is_open(fd));
     ck_assert(!fp_file_look(file, &size, &mtime));
-    e = fp_file_content_create(file, 5000, false, list);
+    e = fp_file_bucket_of_content(file, 5000, false, list);
     ck_assert_ptr_nonnull(e);
     APR_BRIGADE_INSERT_TAIL(bb, e);
     assert_reads(0, 5000);
@@ -533,7 +534,7 @@ START_TEST(file_that_is_sent_again_stays_mapped)
     apr_size_t n;
 
     make_file(50 * KIB, true);
-    ck_assert_ptr_null(fp_file_content_create(file, 50 * KIB, true, list));
+    ck_assert_ptr_null(fp_file_bucket_of_content(file, 50 * KIB, true, list));
     ck_assert_int_eq(read_one(append(0, 50 * KIB, true), &p, &n), APR_SUCCESS);
     ck_assert(is_mapped());
     assert_reads(0, 50 * KIB);
@@ -543,7 +544,7 @@ START_TEST(file_that_is_sent_again_stays_mapped)
     append(0, 50 * KIB, true);
     assert_reads_twice(50 * KIB);
     ck_assert(is_mapped());
-    ck_assert_ptr_nonnull(first = fp_file_content_create(file, 50 * KIB, false, list));
+    ck_assert_ptr_nonnull(first = fp_file_bucket_of_content(file, 50 * KIB, false, list));
     apr_bucket_destroy(first);
     append(1000, 2000, true);
     fp_file_release(&file);

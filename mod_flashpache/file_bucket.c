@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "file_bucket.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "file.h"
+
+#define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
+#define MAP_LEAST  ((apr_size_t)16 * 1024)       /* bytes: below this copying is cheaper */
+
+/* The data of a bucket and its splits and copies. */
+struct shared {
+    apr_bucket_refcount refcount;   /* must be the first */
+    struct fp_file *file;
+    bool map;
+};
+
+/* A mapped piece, shared by the splits and copies of its bucket. */
+struct piece {
+    apr_bucket_refcount refcount;   /* must be the first */
+    void *base;
+    size_t size;
+    size_t skip;                    /* where the bucket's bytes begin in it */
+};
+
+static void bucket_destroy(void *data)
+{
+    struct shared *s = data;
+
+    if (apr_bucket_shared_destroy(s)) {
+        fp_file_release(&s->file);
+        apr_bucket_free(s);
+    }
+}
+
+/* The rest of the bucket e, behind its first len bytes, as a bucket after it. */
+static void insert_rest(apr_bucket *e, apr_size_t len)
+{
+    apr_bucket *rest = apr_bucket_alloc(sizeof(*rest), e->list);
+
+    *rest = *e;
+    rest->start += (apr_off_t)len;
+    rest->length -= len;
+    APR_BUCKET_INSERT_AFTER(e, rest);
+}
+
+/* ---- a mapped piece ---- */
+
+static void piece_destroy(void *data)
+{
+    struct piece *piece = data;
+
+    if (apr_bucket_shared_destroy(piece)) {
+        munmap(piece->base, piece->size);
+        apr_bucket_free(piece);
+    }
+}
+
+static apr_status_t piece_read(apr_bucket *e, const char **str, apr_size_t *len,
+                               apr_read_type_e block)
+{
+    const struct piece *piece = e->data;
+
+    (void)block;
+    *str = (const char *)piece->base + piece->skip + e->start;
+    *len = e->length;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t bucket_type_piece = {
+    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
+    piece_destroy,
+    piece_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
+/* ---- all of it mapped ---- */
+
+static apr_status_t whole_read(apr_bucket *e, const char **str, apr_size_t *len,
+                               apr_read_type_e block)
+{
+    const struct shared *s = e->data;
+
+    (void)block;
+    *str = (const char *)fp_file_mapping(s->file)->base + e->start;
+    *len = e->length;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t bucket_type_whole = {
+    "FLASHPACHE_WHOLE", 5, APR_BUCKET_DATA,
+    bucket_destroy,
+    whole_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
+/* ---- reading ---- */
+
+/*
+ * Makes the bucket a mapped piece of its first bytes and puts the rest behind it.
+ * False, and nothing is changed, where reading is the better way.
+ */
+static bool become_piece(apr_bucket *e)
+{
+    struct shared *s = e->data;
+    apr_size_t n = e->length < FP_FILE_MAP_MOST ? e->length : FP_FILE_MAP_MOST;
+    apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
+    size_t skip = (size_t)(e->start - from);
+    void *base = s->map && n >= MAP_LEAST ? fp_file_map(s->file, from, skip + n) : NULL;
+    struct piece *piece;
+
+    if (base == NULL)
+        return false;
+    piece = apr_bucket_alloc(sizeof(*piece), e->list);
+    piece->base = base;
+    piece->size = skip + n;
+    piece->skip = skip;
+    if (n < e->length)
+        insert_rest(e, n);
+    else
+        bucket_destroy(s);
+    e->type = &bucket_type_piece;
+    apr_bucket_shared_make(e, piece, 0, n);
+    return true;
+}
+
+static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
+                                apr_read_type_e block)
+{
+    struct shared *s = e->data;
+    apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
+    apr_status_t rv;
+    char *buf;
+
+    if (become_piece(e))
+        return piece_read(e, str, len, block);
+    *str = NULL;
+    *len = 0;
+    buf = apr_bucket_alloc(n, e->list);
+    rv = n > 0 ? fp_file_read(s->file, buf, &n, e->start) : APR_SUCCESS;
+    if (rv != APR_SUCCESS) {
+        apr_bucket_free(buf);
+        return rv;
+    }
+    /* This bucket becomes what was read; the file goes on in the next. */
+    if (n < e->length)
+        insert_rest(e, n);
+    else
+        bucket_destroy(s);
+    apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+    *str = buf;
+    *len = n;
+    return APR_SUCCESS;
+}
+
+static const apr_bucket_type_t bucket_type_file = {
+    "FLASHPACHE", 5, APR_BUCKET_DATA,
+    bucket_destroy,
+    bucket_read,
+    apr_bucket_setaside_noop,
+    apr_bucket_shared_split,
+    apr_bucket_shared_copy
+};
+
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
+                                  apr_size_t length, bool map,
+                                  apr_bucket_alloc_t *list)
+{
+    apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
+    struct shared *s = apr_bucket_alloc(sizeof(*s), list);
+    const struct fp_mapping *whole = NULL;
+
+    if (fp_file_is_sealed(file))
+        whole = fp_file_mapping(file);
+    else if (map)
+        whole = fp_file_keep_mapped(file, length);
+    APR_BUCKET_INIT(e);
+    e->free = apr_bucket_free;
+    e->list = list;
+    e->type = whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size
+        ? &bucket_type_whole : &bucket_type_file;
+    s->file = file;
+    s->map = map;
+    fp_file_retain(file);
+    return apr_bucket_shared_make(e, s, offset, length);
+}
+
+bool fp_file_bucket_reads(const apr_bucket *e)
+{
+    return e->type == &bucket_type_file;
+}
+
+apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
+                                      apr_bucket_alloc_t *list)
+{
+    /* One byte more would show that it has grown. */
+    apr_size_t n = (apr_size_t)length + 1;
+    bool sealed = fp_file_is_sealed(file);
+    apr_bucket *e;
+    char *buf;
+
+    if (sealed && fp_file_mapping(file) != NULL)
+        return (apr_off_t)fp_file_mapping(file)->size == length
+            ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
+    if (!fp_file_is_local(file) || length > FP_FILE_SMALL
+        || (map && length >= (apr_off_t)MAP_LEAST && !sealed))
+        return NULL;
+    buf = apr_bucket_alloc(n, list);
+    fp_file_read(file, buf, &n, 0);
+    if ((apr_off_t)n != length) {
+        apr_bucket_free(buf);
+        return NULL;
+    }
+    e = apr_bucket_alloc(sizeof(*e), list);
+    APR_BUCKET_INIT(e);
+    e->free = apr_bucket_free;
+    e->list = list;
+    return apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+}
+

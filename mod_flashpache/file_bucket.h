@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buckets that send a file from the daemon.  They read with pread() or from a mapping;
+ * APR's own file bucket seeks and reads, so two requests would get each other's bytes.
+ *
+ * A bucket keeps the file open by a reference of its own, which depends on no
+ * pool: it may be set aside, passed to another thread or outlive its request.
+ */
+#ifndef FP_FILE_BUCKET_H
+#define FP_FILE_BUCKET_H
+
+#include <apr_buckets.h>
+#include <stdbool.h>
+
+struct fp_file;
+
+/* A file of at most this size is read at once. */
+#define FP_FILE_SMALL ((apr_off_t)64 * 1024)
+
+/*
+ * A bucket for length bytes of the file from offset on.  map: a local file that is not
+ * small may be mapped instead of read, and stays mapped as long as it is open if it was
+ * sent before or is large; the caller has just seen that it has these bytes.  If the file is
+ * read and turns out to be shorter, reading fails with APR_EOF where it ends: the response
+ * is then cut off, never continued with something else.
+ */
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
+                                  apr_size_t length, bool map,
+                                  apr_bucket_alloc_t *list);
+
+/*
+ * A bucket with the content of a file that came as its content, or of one of at most
+ * FP_FILE_SMALL bytes on a local file system, if it has this very length now; else NULL,
+ * and also where mapping it is better, if map allows that.
+ */
+apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
+                                      apr_bucket_alloc_t *list);
+
+/* True if the bucket's first piece will be read from its file. */
+bool fp_file_bucket_reads(const apr_bucket *e);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup.h"
+
+#include <apr_atomic.h>
+#include <apr_strings.h>
+#include <http_log.h>
+#include <sys/stat.h>
+
+#include "common/client.h"
+#include "common/clock.h"
+#include "common/lease_table.h"
+#include "common/packet.h"
+#include "common/wire.h"
+#include "file.h"
+#include "lease.h"
+#include "request.h"
+#include "settings.h"
+#include "status/counters.h"
+
+APLOG_USE_MODULE(flashpache);
+
+#define MAX_LINKS 40         /* in one path; the kernel follows no more */
+#define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
+
+struct fp_client *fp_child_client;
+
+/* ---- is it ours? ---- */
+
+/* FP_OUTCOMES, or why this request is served without asking. */
+static enum fp_count why_not(const request_rec *r)
+{
+    if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
+        return FP_COUNT_NOFILE;
+    if (fp_request_is_again(r))
+        return FP_COUNT_CHANGED;
+    /* A directory listing's entries, say: httpd does not stat them. */
+    if (r->finfo.filetype != APR_NOFILE)
+        return FP_COUNT_KNOWN;
+    /* Methods that change things (WebDAV) want to know how it is now. */
+    if (r->method_number != M_GET && r->method_number != M_POST
+        && r->method_number != M_OPTIONS)
+        return FP_COUNT_METHOD;
+    return FP_OUTCOMES;
+}
+
+/*
+ * The path as core's walk will see it, without a slash at its end.  NULL
+ * where it has no normal form.
+ */
+static const char *question_of(const request_rec *r, apr_size_t *len_r)
+{
+    char *path;
+    apr_size_t len;
+
+    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool)
+        != APR_SUCCESS)
+        return NULL;
+    len = fp_path_len(path);
+    path[len] = '\0';
+    *len_r = len;
+    return fp_path_is_normal(path, len) ? path : NULL;
+}
+
+/* ---- asking ---- */
+
+/* A word for the log; the daemon's log has more. */
+static enum fp_count failure(fp_status st)
+{
+    switch (st) {
+    case FP_TIMEOUT: return FP_COUNT_TIMEOUT;
+    case FP_BUSY: return FP_COUNT_BUSY;
+    case FP_REFUSED: return FP_COUNT_ROOTS;
+    case FP_TOODEEP: return FP_COUNT_DEEP;
+    case FP_AGAIN: return FP_COUNT_PAUSED;
+    case FP_CLOSED: return FP_COUNT_NOBODY;
+    case FP_VERSION: return FP_COUNT_VERSION;
+    case FP_DENIED: return FP_COUNT_FOREIGN;
+    case FP_LOSTFD: return FP_COUNT_DESCRIPTORS;
+    case FP_FAILED: return FP_COUNT_FAILED;
+    case FP_UNAVAILABLE: return FP_COUNT_UNAVAILABLE;
+    default: return FP_COUNT_ERROR;
+    }
+}
+
+static enum fp_count success(enum fp_source source)
+{
+    switch (source) {
+    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
+    case FP_SOURCE_STALE: return FP_COUNT_STALE;
+    default: return FP_COUNT_MISS;
+    }
+}
+
+/* A daemon that is away is worth a line now and then, not one a request. */
+static int is_news(void)
+{
+    static apr_uint32_t last;
+    apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
+    apr_uint32_t before = apr_atomic_read32(&last);
+
+    return now - before >= SILENCE_SECONDS
+        && apr_atomic_cas32(&last, now, before) == before;
+}
+
+/* The daemon follows each by itself and has no number of all. */
+static int has_too_many_links(const struct fp_answer *a)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < a->n_steps; i++)
+        n += a->steps[i].status == FP_OK && S_ISLNK(a->steps[i].self.mode);
+    return n > MAX_LINKS;
+}
+
+/* *lease_r, retained for the caller, only with FP_OK. */
+static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
+                       struct fp_lease **lease_r, enum fp_source *source_r)
+{
+    struct fp_lease_view *view;
+    struct fp_answer a;
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
+
+    if (st == FP_OK)
+        st = a.status;
+    if (st == FP_OK && has_too_many_links(&a)) {
+        fp_close(&a.fd);
+        st = FP_TOODEEP;
+    }
+    if (st == FP_OK) {
+        *source_r = a.source;
+        *lease_r = fp_lease_create(settings, path, len, &a, view);
+        view = NULL;
+        st = *lease_r != NULL ? FP_OK : FP_NOMEM;
+    }
+    fp_lease_view_release(&view);
+    return st;
+}
+
+static void ask(request_rec *r, const char *path, apr_size_t len)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    uint64_t began_us = fp_now_us();
+    struct fp_lease *lease;
+    enum fp_source source;
+    fp_status st = fetch(settings, path, len, &lease, &source);
+    int level;
+
+    apr_table_setn(r->notes, "flashpache-us",
+                   apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
+    if (st == FP_OK) {
+        fp_request_remember(r, lease);
+        fp_request_note(r, success(source));
+        return;
+    }
+    fp_request_note(r, failure(st));
+    level = st == FP_REFUSED || st == FP_TOODEEP || !is_news() ? APLOG_DEBUG : APLOG_WARNING;   /* a macro takes it twice */
+    ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
+                  "%s): serving it as without Flashpache", settings->socket, path,
+                  fp_outcomes[failure(st)].reason, fp_status_text(st));
+}
+
+static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
+                             const char *path, apr_size_t len)
+{
+    struct fp_lease *lease = fp_lease_find(settings, path, len);
+
+    if (lease == NULL) {
+        ask(r, path, len);
+        return;
+    }
+    fp_request_remember(r, lease);
+    fp_request_note(r, FP_COUNT_LEASE);
+}
+
+struct fp_request *fp_lookup_file(const request_rec *r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_request *whole = fp_request_of(r);
+    struct fp_request *q;
+    struct fp_lease *lease;
+    enum fp_source source;
+    apr_size_t len = strlen(r->filename);
+
+    if (whole == NULL || whole->len <= len || memcmp(whole->path, r->filename, len) != 0
+        || !fp_path_is_normal(r->filename, len))
+        return NULL;
+    lease = fp_lease_find(settings, r->filename, len);
+    if (lease == NULL && fetch(settings, r->filename, len, &lease, &source) != FP_OK)
+        return NULL;
+    q = apr_pcalloc(r->pool, sizeof(*q));
+    fp_request_set_lease(q, lease);
+    fp_item_release_with(r->pool, &lease->item);
+    return q;
+}
+
+int fp_lookup_renew(const request_rec *r, struct fp_request *q)
+{
+    struct fp_lease *lease, *old = q->lease;
+    enum fp_source source;
+
+    if (fetch(fp_settings_of(r->server), q->path, q->len, &lease, &source) != FP_OK)
+        return 0;
+    fp_request_set_lease(q, lease);
+    fp_item_release(&old->item);
+    return 1;
+}
+
+static void tell_held(void)
+{
+    const struct fp_usage now = { fp_lease_count(), fp_file_descriptors(), fp_file_mapped() };
+
+    fp_counters_set_usage(&now);
+}
+
+void fp_lookup_begin(request_rec *r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    enum fp_count reason;
+    const char *path;
+    apr_size_t len = 0;
+
+    if (settings->engine <= FP_ENGINE_OFF)
+        return;
+    reason = fp_child_client == NULL ? FP_COUNT_DISABLED : why_not(r);
+    if (reason != FP_OUTCOMES) {
+        fp_request_note(r, reason);
+        return;
+    }
+    path = question_of(r, &len);
+    if (path == NULL) {
+        fp_request_note(r, FP_COUNT_PATH);
+    } else if (fp_settings_excludes(settings, path, len)) {
+        fp_request_note(r, FP_COUNT_EXCLUDED);
+    } else {
+        use_lease_or_ask(r, settings, path, len);
+        tell_held();
+    }
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks a lease or the daemon about the path of a request.
+ */
+#ifndef FP_LOOKUP_H
+#define FP_LOOKUP_H
+
+#include <httpd.h>
+
+struct fp_client;
+struct fp_request;
+
+/* This child's connections to the daemon; NULL: it has none. */
+extern struct fp_client *fp_child_client;
+
+/*
+ * map_to_storage: asks about r->filename if the module handles it.  The notes
+ * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and
+ * "flashpache-us" (microseconds) say what happened.
+ */
+void fp_lookup_begin(request_rec *r);
+
+/* Asks about r->filename of a request with path-info, which was asked about as a whole.
+ * NULL: there is no answer. */
+struct fp_request *fp_lookup_file(const request_rec *r);
+
+/* Asks the daemon once more, whatever lease there is, and gives q that answer; 0: there
+ * was none.  Only for a q that no walk has used. */
+int fp_lookup_renew(const request_rec *r, struct fp_request *q);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "status/snapshot.h"
+
+#include <ap_mpm.h>
+#include <apr_strings.h>
+#include <http_log.h>
+#include <http_main.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/client.h"
+#include "common/wire.h"
+
+APLOG_USE_MODULE(flashpache);
+
+#define PATIENCE_MS 500u    /* to connect, and once more for each answer */
+#define MOST_PARTS  64      /* of a report; each has up to FP_MAX_REPORT bytes */
+#define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+static apr_array_header_t *names;     /* of the hosts that are counted */
+static const char *daemon_socket;
+
+static const char *name_of(apr_pool_t *p, const server_rec *s)
+{
+    const char *name = s->server_hostname != NULL ? s->server_hostname : "main";
+    apr_port_t port = s->is_virtual && s->addrs != NULL ? s->addrs->host_port : s->port;
+
+    return port != 0 ? apr_psprintf(p, "%s:%u", name, port) : name;
+}
+
+/* Hosts of one name are one to whoever reads the counters. */
+static unsigned number_of(const char *name)
+{
+    int i = 0;
+
+    while (i < names->nelts && strcmp(APR_ARRAY_IDX(names, i, const char *), name) != 0)
+        i++;
+    if (i == names->nelts)
+        APR_ARRAY_PUSH(names, const char *) = name;
+    return (unsigned)i;
+}
+
+/* What httpd keeps over restarts.  A module of another release has no use for it. */
+static struct fp_counters *kept_counters(apr_pool_t *p)
+{
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION,
+                                   FP_COUNTS);
+    struct fp_counters *kept = ap_retained_data_get(key);
+
+    return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
+}
+
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+                      unsigned *(*counted_as)(const server_rec *s))
+{
+    int children = 1;
+    apr_status_t rv;
+
+    daemon_socket = socket;
+    names = apr_array_make(pconf, 8, sizeof(const char *));
+    for (const server_rec *each = s; each != NULL; each = each->next) {
+        unsigned *number = counted_as(each);
+
+        if (number != NULL)
+            *number = number_of(name_of(pconf, each));
+    }
+    ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &children);
+    rv = fp_counters_init(kept_counters(pconf), s->process->pool, names, children);
+    if (rv != APR_SUCCESS)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s, "FP0121: no shared memory: nothing is "
+                     "counted for the status page");
+}
+
+void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
+{
+    apr_array_header_t *hosts = apr_array_make(r->pool, names->nelts,
+                                               sizeof(struct fp_snapshot_host));
+
+    memset(f, 0, sizeof(*f));
+    for (int i = 0; i < names->nelts; i++) {
+        struct fp_snapshot_host *h = apr_array_push(hosts);
+
+        h->name = APR_ARRAY_IDX(names, i, const char *);
+        for (unsigned what = 0; what < FP_COUNTS; what++) {
+            h->counts[what] = fp_counters_sum((unsigned)i, (enum fp_count)what);
+            f->total.counts[what] += h->counts[what];
+        }
+    }
+    f->hosts = hosts;
+    f->total.name = "all";
+    f->children = fp_counters_usage(&f->usage);
+}
+
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
+                            enum fp_count to)
+{
+    apr_uint64_t sum = 0;
+
+    for (unsigned what = from; what <= (unsigned)to; what++)
+        sum += h->counts[what];
+    return sum;
+}
+
+/* ---- the daemon's ---- */
+
+/* Appends what a report's line says to rows.  A line of another form is of a later release. */
+typedef void read_line(char *line, apr_array_header_t *rows);
+
+/* "NAME VALUE" */
+static void read_counter(char *line, apr_array_header_t *rows)
+{
+    apr_size_t len = strspn(line, NAME_CHARS);
+    const char *value = line + len + 1;
+    struct fp_snapshot_counter *c;
+
+    if (len == 0 || line[len] != ' ' || value[0] == '\0'
+        || strspn(value, "0123456789") != strlen(value))
+        return;
+    line[len] = '\0';
+    c = apr_array_push(rows);
+    c->name = line;
+    c->value = strtoull(value, NULL, 10);
+}
+
+/* How many words there are, up to most. */
+static unsigned split(char *line, char **words, unsigned most)
+{
+    unsigned n = 0;
+
+    while (n < most && (words[n] = apr_strtok(line, " ", &line)) != NULL)
+        n++;
+    return n;
+}
+
+/* "POINT TYPE WATCH ttl_ms=N stale_if_error_ms=N", and a sixth word if it is out of service */
+static void read_mount(char *line, apr_array_header_t *rows)
+{
+    char *words[6];
+    unsigned n = split(line, words, 6);
+    int i = 0;
+
+    if (n < 5)
+        return;
+    /* More than one may be mounted at a point: the last one covers the others. */
+    while (i < rows->nelts
+           && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
+        i++;
+    if (i == rows->nelts)
+        apr_array_push(rows);
+    APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount)
+        = (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
+}
+
+/* "POINT COUNT SUM_US LONGEST_US N,N,..." */
+static void read_latency(char *line, apr_array_header_t *rows)
+{
+    struct fp_snapshot_latency l = { .point = line };
+    char *words[5], *next;
+
+    if (split(line, words, 5) != 5)
+        return;
+    l.count = strtoull(words[1], NULL, 10);
+    l.sum_us = strtoull(words[2], NULL, 10);
+    next = words[4];
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
+        l.buckets[i] = strtoull(next, &next, 10);
+        if (*next != (i + 1 < FP_LATENCY_BUCKETS ? ',' : '\0'))
+            return;
+        next++;
+    }
+    APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
+}
+
+static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read,
+                     apr_array_header_t *rows)
+{
+    struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
+    uint8_t *buf = apr_palloc(rows->pool, FP_MAX_FRAME);
+    struct fp_reply reply;
+
+    for (int i = 0; i < MOST_PARTS && (i == 0 || question.from != 0); i++) {
+        fp_status st = fp_client_control(client, &question, &reply, buf);
+        char *rest, *line;
+
+        if (st == FP_OK)
+            st = reply.status;
+        if (st != FP_OK)
+            return st;
+        rest = apr_pstrmemdup(rows->pool, reply.text, reply.text_len);
+        while ((line = apr_strtok(rest, "\n", &rest)) != NULL)
+            read(line, rows);
+        question.from = reply.next;
+    }
+    return FP_OK;
+}
+
+/* With a connection of its own: requests wait longer, and their back-off is not the page's. */
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
+{
+    struct fp_client *client = fp_client_create(daemon_socket, PATIENCE_MS, 1);
+
+    f->socket = daemon_socket;
+    f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
+    f->mounts = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_mount));
+    f->latencies = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_latency));
+    f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon)
+        : FP_NOMEM;
+    if (mounts && f->daemon == FP_OK)
+        f->daemon = ask(client, FP_REPORT_MOUNTS, read_mount, f->mounts);
+    if (mounts && f->daemon == FP_OK)
+        f->daemon = ask(client, FP_REPORT_LATENCY, read_latency, f->latencies);
+    fp_client_destroy(&client);
+}
+
+const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
+{
+    switch (f->daemon) {
+    case FP_CLOSED: return "nobody listens at its socket";
+    case FP_TIMEOUT: return "it hangs or is stopped";
+    case FP_DENIED: return "the process at its socket runs as another user";
+    default: return fp_status_text(f->daemon);
+    }
+}

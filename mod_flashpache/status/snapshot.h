@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The numbers of the status page at one moment: the module's counters and the daemon's own.
+ */
+#ifndef FP_SNAPSHOT_H
+#define FP_SNAPSHOT_H
+
+#include <httpd.h>
+#include <stdbool.h>
+
+#include "common/errors.h"
+#include "common/stats_table.h"
+#include "status/counters.h"
+
+struct fp_snapshot_host {
+    const char *name;
+    apr_uint64_t counts[FP_COUNTS];
+};
+
+/* One of the daemon's counters or gauges. */
+struct fp_snapshot_counter {
+    const char *name;                /* [a-z0-9_]+ */
+    apr_uint64_t value;
+};
+
+/* Mount points are escaped as by fp_text_escape(). */
+struct fp_snapshot_mount {
+    const char *point, *watch;
+    bool in_service;
+};
+
+/* The walks that ended on a file system. */
+struct fp_snapshot_latency {
+    const char *point;
+    apr_uint64_t count, sum_us;
+    apr_uint64_t buckets[FP_LATENCY_BUCKETS];
+};
+
+struct fp_snapshot {
+    const apr_array_header_t *hosts; /* of struct fp_snapshot_host */
+    struct fp_snapshot_host total;
+    struct fp_usage usage;
+    unsigned children;
+    const char *socket;
+    fp_status daemon;                /* FP_OK, or why it did not answer */
+    apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
+    apr_array_header_t *mounts;      /* of struct fp_snapshot_mount */
+    apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
+};
+
+/*
+ * post_config, once settings are finished: makes the counters.  socket: the daemon's.
+ * counted_as returns where a server's number among the counters is stored; NULL: it is not
+ * counted.
+ */
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+                      unsigned *(*counted_as)(const server_rec *s));
+
+/* The module's numbers; the daemon is not asked. */
+void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
+
+/* The daemon's numbers, with mounts also those of each mount.  Waits at most half a second to
+ * connect and for each answer. */
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts);
+
+/* The sum of the counts from one outcome to another, both included. */
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
+                            enum fp_count to);
+
+/* Why the daemon did not answer, for people. */
+const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f);
+
+#endif
