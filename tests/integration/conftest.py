@@ -5,6 +5,7 @@ FLASHPACHE_BUILD      build directory (default: the repository's build/)
 FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
                       the tests
 FLASHPACHE_KEEP       1: keep the base directory
+FLASHPACHE_FULL       1: the full form, with the tests that are marked `full` (forms)
 FLASHPACHE_LONG       1: the long forms of soak and leaks (test_soak, test_leaks; more: for so many
                       seconds) and of the flood (test_hostile_clients)
 FLASHPACHE_SEED       of the soak's random faults
@@ -25,6 +26,7 @@ import pytest
 sys.dont_write_bytecode = True
 
 import fault_kit  # noqa: E402
+import forms  # noqa: E402
 import reliability  # noqa: E402
 import sanitizer  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
@@ -41,10 +43,21 @@ MPMS = ("prefork", "worker", "event")
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
+    config.addinivalue_line("markers", "full: runs in the full form alone")
+    config.addinivalue_line("markers", "full_where(is_full): so where is_full({parameter: value}) is true")
+    config.addinivalue_line("markers", "alone: must not run beside other tests")
     config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_itemcollected(item):
+    forms.mark(item)
+
+
+def pytest_collection_modifyitems(config, items):
+    if not forms.FULL:
+        deselected = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     for item in items:
         if "outcome" in item.fixturenames:
             item.add_marker("reliability")
