@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 
 import fault_kit  # noqa: E402
 import forms  # noqa: E402
+import mount_namespace  # noqa: E402
 import reliability  # noqa: E402
 import sanitizer  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
@@ -41,6 +42,7 @@ MPMS = ("prefork", "worker", "event")
 
 
 def pytest_configure(config):
+    mount_namespace.enter()
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
     config.addinivalue_line("markers", "full: runs in the full form alone")
