@@ -46,7 +46,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
     config.addinivalue_line("markers", "full: runs in the full form alone")
-    config.addinivalue_line("markers", "full_where(is_full): so where is_full({parameter: value}) is true")
+    config.addinivalue_line("markers", "never: no test, by parameters that do not go together")
+    config.addinivalue_line("markers", "full_where, never_where(judge): so where judge({parameter: value}) is true")
     config.addinivalue_line("markers", "alone: must not run beside other tests")
     config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
 
@@ -56,10 +57,8 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not forms.FULL:
-        deselected = [item for item in items if item.get_closest_marker("full")]
-        config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=[item for item in items if not forms.is_wanted(item)])
+    items[:] = [item for item in items if forms.is_wanted(item)]
     for item in items:
         if "outcome" in item.fixturenames:
             item.add_marker("reliability")

@@ -27,8 +27,19 @@ def full_where(is_full):
     return pytest.mark.full_where(is_full)
 
 
+def never_where(is_senseless):
+    """Combinations of parameters of which is_senseless({name: value}) is true are no test at all."""
+    return pytest.mark.never_where(is_senseless)
+
+
 def mark(item):
-    """Mark a collected test `full` where its parameters say so."""
-    for marker in item.iter_markers("full_where"):
-        if hasattr(item, "callspec") and marker.args[0](item.callspec.params):
-            item.add_marker("full")
+    """Mark a collected test `full` or `never` where its parameters say so."""
+    for name in ("full", "never"):
+        for marker in item.iter_markers(f"{name}_where"):
+            if marker.args[0](item.callspec.params):
+                item.add_marker(name)
+
+
+def is_wanted(item):
+    """True if the test belongs to the form that runs."""
+    return not item.get_closest_marker("never") and (FULL or not item.get_closest_marker("full"))

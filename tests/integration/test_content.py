@@ -8,6 +8,7 @@ import pytest
 
 import tree
 from content_kit import SETTLED_S, clock, content_files, forget_all, get_lease, settled  # noqa: F401 (fixtures)
+from forms import never_where
 from freshness import settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
@@ -104,10 +105,9 @@ def test_as_stock(servers, tls):
 
 @pytest.mark.skipif(not shutil.which("nghttp"), reason="needs nghttp (nghttp2-client)")
 @pytest.mark.usefixtures("settled")
+@never_where(lambda values: values["servers"] == "prefork")      # it has no HTTP/2
 def test_over_http2(servers, served):
     _, flash = servers
-    if not flash.http2:
-        pytest.skip("prefork has no HTTP/2")
     for _ in range(2):
         for path in paths():
             done = subprocess.run(["nghttp", f"https://localhost:{flash.tls_port}{path}"], capture_output=True)

@@ -16,7 +16,7 @@ import parity_cases
 import parity_config
 import rawhttp
 import tree
-from forms import full_where
+from forms import full_where, never_where
 from httpd import HITS
 
 WARM_PASSES = 2
@@ -137,12 +137,11 @@ def run_curl(server, path, *arguments, tls):
                            "-", "-H", f"Host: {rawhttp.HOST}", *arguments, url], capture_output=True)
 
 
+@never_where(lambda values: values["mpm"] not in HTTP2_MPMS)
 @full_where(lambda values: values["mpm"] != "event" and values["name"] not in SOME)
 @pytest.mark.parametrize("tls", (True, False), ids=("h2", "h2c"))
 @pytest.mark.parametrize("name,path,arguments", parity_cases.HTTP2, ids=[c[0] for c in parity_cases.HTTP2])
-def test_http2_same_as_stock(servers, mpm, name, path, arguments, tls):
-    if mpm not in HTTP2_MPMS:
-        pytest.skip("mod_http2 does not serve under prefork")
+def test_http2_same_as_stock(servers, name, path, arguments, tls):
     stock, flash = servers
     expected = curl(stock, path, *arguments, tls=tls)
     for number in range(1 + WARM_PASSES):
