@@ -9,6 +9,9 @@ import json
 import os
 
 
+order = 0               # the running test's place among all: tests run side by side, and rows are told in any order
+
+
 @dataclasses.dataclass
 class Row:
     group: str                  # "fault", "hostile peer", "hostile content", ...
@@ -20,10 +23,11 @@ class Row:
     note: str = ""              # what a reader must know beside, such as what stock does
 
 
-def tell(row):
-    """Print the row, and add it to the table's file if one was asked for."""
+def tell(row, order):
+    """Print the row, and add it to the table's file if one was asked for. Tests run side by side: order is
+    the test's place among all, which the table goes by."""
     print(row)
     path = os.environ.get("FLASHPACHE_RELIABILITY")
     if path:
         with open(path, "a") as out:
-            out.write(json.dumps(dataclasses.asdict(row)) + "\n")
+            out.write(json.dumps({**dataclasses.asdict(row), "order": order}) + "\n")

@@ -72,6 +72,7 @@ def pair(slow_root, lab, override):
                                  daemon_settings={"ttl_ms": 60000}, **options)
 
 
+@pytest.mark.alone
 @pytest.mark.not_sanitized("it compares speeds")
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("override", ("None", "All"))
