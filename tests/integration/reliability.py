@@ -23,9 +23,8 @@ class Row:
     note: str = ""              # what a reader must know beside, such as what stock does
 
 
-def tell(row, order):
-    """Print the row, and add it to the table's file if one was asked for. Tests run side by side: order is
-    the test's place among all, which the table goes by."""
+def tell(row):
+    """Print the row, and add it to the table's file if one was asked for."""
     print(row)
     path = os.environ.get("FLASHPACHE_RELIABILITY")
     if path:
