@@ -77,6 +77,11 @@ def pytest_runtest_protocol(item):
         yield
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    selection.plain(report)
+
+
 def passable(path):
     """True if everybody may go through a directory and all above it."""
     return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))

@@ -60,3 +60,9 @@ def select(config, items):
     for item in wanted:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
     items[:] = wanted
+
+
+def plain(report):
+    """Takes the group from the name of a test that is told of: pytest is not to be asked for that name."""
+    if "PYTEST_XDIST_WORKER" not in os.environ and report.nodeid.rfind("@") > report.nodeid.rfind("]"):
+        report.nodeid = report.nodeid.rpartition("@")[0]
