@@ -91,6 +91,16 @@ fp_apt_install() (
         -o DPkg::Lock::Timeout=300 install "$@"
 )
 
+# Servers among packages that were just installed are for the tests alone: they do not start at boot either.
+fp_keep_down() {
+    local package
+    for package in "$@"; do
+        case $package in
+        nginx|lighttpd|redis-server) fp_as_root systemctl disable "$package" || return 1 ;;
+        esac
+    done
+}
+
 # Installs those of the given packages that are missing (default: fp_packages). One run at a time on a
 # machine: the lock is on dpkg's own directory, which every user can open.
 fp_install_packages() {
@@ -111,8 +121,16 @@ fp_install_packages() {
     [ "$(id -u)" -eq 0 ] || sudo -v
     exec {lock}</var/lib/dpkg
     flock "$lock"
+    # Another run may have installed them meanwhile; what is there is left as it is.
+    mapfile -t missing < <(fp_missing_packages "$@")
+    if [ ${#missing[@]} -eq 0 ]; then
+        exec {lock}<&-
+        rm -f "$log"
+        return 0
+    fi
     fp_quietly "$log" fp_as_root apt-get -q update || fp_fail "apt-get update failed"
     fp_quietly "$log" fp_apt_install "${missing[@]}" || fp_fail "apt-get install failed"
+    fp_quietly "$log" fp_keep_down "${missing[@]}" || fp_fail "cannot keep a server from starting at boot"
     exec {lock}<&-
     rm -f "$log"
 }
