@@ -39,7 +39,7 @@ def root(base):
 
 def start(lab, name, root, mpm="event", **options):
     vhosts = options.pop("vhosts", [([host], "") for host in HOSTS])
-    config = f"FlashpacheExclude {root}/excluded\nFlashpacheTimeout 200ms\n" + options.pop("config", "")
+    config = f"FlashpacheExclude {root}/excluded\nFlashpacheTimeout 1\n" + options.pop("config", "")
     return lab.under_test(name, root, mpm=mpm, config=config, vhosts=[*vhosts, status_kit.VHOST],
                           extra_modules=status_kit.MODULES, **options)
 
