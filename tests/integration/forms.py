@@ -2,14 +2,15 @@
 """Which form of the tests runs.
 
 FLASHPACHE_FULL=1: the full form. It repeats what the normal form shows once: on every kind of file
-system, with every MPM, with large numbers. Tests of it alone are marked `full`.
+system, with every MPM, with large numbers. Tests of it alone are marked `full`. The long forms of soak,
+leaks and flood (FLASHPACHE_LONG, conftest) are of it as well.
 """
 
 import os
 
 import pytest
 
-FULL = os.environ.get("FLASHPACHE_FULL") == "1"
+FULL = os.environ.get("FLASHPACHE_FULL") == "1" or os.environ.get("FLASHPACHE_LONG", "0") != "0"
 
 
 def full(*values, **named):
