@@ -46,7 +46,8 @@ def environment():
         return None
     found = [subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
                             text=True).stdout.strip() for name in RUNTIMES]
-    return {**os.environ, "LD_PRELOAD": ":".join([*found, str(reports / "leakcheck.so")])}
+    others = os.environ.get("LD_PRELOAD", "").split()
+    return {**os.environ, "LD_PRELOAD": ":".join([*found, str(reports / "leakcheck.so"), *others])}
 
 
 def look_for_leaks(pid):

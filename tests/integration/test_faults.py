@@ -4,7 +4,6 @@
 import os
 import shutil
 import signal
-import struct
 import subprocess
 
 import pytest
@@ -16,6 +15,7 @@ from conftest import HERE
 from fault_kit import HOT, PAUSE, ROUNDS, SETTINGS, daemon, server, until_well  # noqa: F401 (fixtures)
 from fetch import get
 from httpd import HITS
+from shifted_clock import shifted
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -235,21 +235,10 @@ def test_socket_directory_emptied(under_load, server, daemon):
 # Clocks and logs
 
 @pytest.fixture
-def clock(lab, monkeypatch):
+def clock(lab):
     """set(seconds): the wall clock of all that is started from now on is as far ahead."""
-    library, file = lab.base / "shifted_clock.so", lab.base / "shift"
-    done = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "shifted_clock.c"],
-                          capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"needs a C compiler: {done.stderr[-300:]}")
-
-    def set_clock(seconds):
-        with open(file, "r+b" if file.exists() else "wb") as out:
-            out.write(struct.pack("q", seconds))
-    set_clock(0)
-    monkeypatch.setenv("LD_PRELOAD", f"{os.environ.get('LD_PRELOAD', '')} {library}".strip())
-    monkeypatch.setenv("SHIFTED_CLOCK", str(file))
-    return set_clock
+    with shifted(lab.base) as made:
+        yield made.set
 
 
 def test_clock_jumps(under_load, lab, fault_root, clock):

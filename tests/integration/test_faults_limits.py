@@ -139,6 +139,7 @@ def test_least_settings(under_load, lab, fault_root):
     assert "fallback" in notes and notes & HITS
 
 
+@pytest.mark.alone
 def test_tiny_system(under_load, lab, fault_root, monkeypatch):
     case = (f"{FEW_DESCRIPTORS} descriptors for daemon and helpers, {HTTPD_DESCRIPTORS} for httpd, "
             f"{FEW_WATCHES} watches")

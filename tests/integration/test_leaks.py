@@ -11,13 +11,14 @@ import pytest
 
 import leak_kit
 import sanitizer
+from forms import chosen
 from leak_kit import Asks, Clients, Level
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
 LONG = int(os.environ.get("FLASHPACHE_LONG", "0"))
-REQUESTS, RESTARTS = (100_000, 100) if LONG else (5_000, 10)
+REQUESTS, RESTARTS = (100_000, 100) if LONG else chosen((2_500, 5), (5_000, 10))
 WARM_UP = 500               # requests until all that is limited is full
 SAMPLES = 4                 # after each restart
 SLICE = REQUESTS // RESTARTS // SAMPLES // 2
