@@ -298,7 +298,7 @@ static void resize_leases(struct daemon *d, uint32_t n)
     fp_lease_table_retire(d->slots);
     fp_cache_set_slots(d->cache, slots);
     fp_coherence_set_slots(d->fresh, slots);
-    fp_listener_set_slots(d->listener, slots);
+    fp_listener_set_leases(d->listener, slots);
     fp_lease_table_destroy(&d->slots);
     d->slots = slots;
 }
@@ -734,7 +734,7 @@ static bool start(struct daemon *d)
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->helpers, d->fresh, &dispatch);
     d->router = (struct fp_router){ d->dispatch, &d->control };
-    listener.slots = d->slots;
+    listener.leases = d->slots;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->fresh, c->slow_log_ms) == -1)
         return false;

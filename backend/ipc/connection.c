@@ -27,7 +27,7 @@ struct fp_connection {
     struct ev_loop *loop;
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
-    const struct fp_lease_table *slots;
+    const struct fp_lease_table *leases;
     bool outdated;               /* the peer got another table than that */
     int sock;
     enum state state;
@@ -173,12 +173,12 @@ static fp_status welcome(struct fp_connection *conn)
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_welcome_encode(&w, FP_WIRE_VERSION);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->leases));
     fp_writer_init(&w, buf, sizeof(buf));
     if (st == FP_OK)
         st = fp_referenced_encode(&w);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->leases));
     conn->state = READY;
     return st;
 }
@@ -263,15 +263,15 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_connection_destroy(&conn);
 }
 
-void fp_connection_set_slots(struct fp_connection *conn, const struct fp_lease_table *slots)
+void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_table *leases)
 {
-    conn->slots = slots;
+    conn->leases = leases;
     conn->outdated = conn->state != EXPECT_HELLO;
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_lease_table *slots)
+                                           void *ctx, const struct fp_lease_table *leases)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 
@@ -282,7 +282,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->loop = loop;
     conn->ops = ops;
     conn->ctx = ctx;
-    conn->slots = slots;
+    conn->leases = leases;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

@@ -78,7 +78,8 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
 
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
 {
-    if (q->waiting >= q->max_waiting || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2)
+    if (q->waiting >= q->max_waiting
+        || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2)
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = false;
@@ -88,7 +89,8 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
     return FP_OK;
 }
 
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount,
+                                    struct fp_waiting *w)
 {
     w->queue = find_or_make(q, mount);
     w->probe = true;

@@ -28,7 +28,7 @@ START_TEST(walk_from_the_root)
     /* It waits for the walk to "/", and looks after the purge. */
     finish("/", "d");
     finish("/a", "dd");
-    ck_assert(early.again);
+    ck_assert(early.leasable);
     forget("/", true);
     ask(&early, "/");
     forget("/", true);
@@ -36,11 +36,11 @@ START_TEST(walk_from_the_root)
     ck_assert_uint_eq(n_jobs, 2);
     finish("/", "d");
     ck_assert(early.answered);
-    ck_assert(!early.again);
+    ck_assert(!early.leasable);
     ck_assert(!late.answered);
     finish("/", "d1");
     ck_assert_uint_eq(late.last_ino, ino_of("/", '1'));
-    ck_assert(late.again);
+    ck_assert(late.leasable);
     ask(&other, "/");
     ck_assert_int_eq((int)other.source, FP_SOURCE_CACHE);
     ck_assert_uint_eq(other.last_ino, ino_of("/", '1'));
@@ -183,8 +183,8 @@ START_TEST(forgotten_twice)
     forget("/", true);
     finish("/", "d");
     finish("/", "d1");
-    ck_assert(!early.again);
-    ck_assert(!late.again);
+    ck_assert(!early.leasable);
+    ck_assert(!late.leasable);
     ask(&other, "/");
     ck_assert(!other.answered);
 }
@@ -264,7 +264,7 @@ START_TEST(what_is_in_use_is_looked_at_again)
     /* It would be over by now. */
     ask(&late, "/a/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
-    ck_assert(late.again);
+    ck_assert(late.leasable);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).hits, 2);
 }
 END_TEST

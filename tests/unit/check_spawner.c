@@ -29,7 +29,7 @@ static void setup(void)
 {
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();
-    /* Helpers do all that is tested here in theirs; NULL in a build without. */
+    /* Workers do all that is tested here in theirs; NULL in a build without. */
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     everywhere.sandbox = sandbox = fp_sandbox_create(FP_SANDBOX_WORKER);
     ck_assert_int_eq(fp_spawner_start(&spawner, &job), 0);
@@ -96,7 +96,7 @@ static bool wait_for(bool (*happened)(pid_t), pid_t pid)
     return happened(pid);
 }
 
-/* ---- helpers ---- */
+/* ---- workers ---- */
 
 static fp_status read_helper(pid_t *pid_r, int *sock_r)
 {
@@ -132,7 +132,7 @@ static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_
 static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
                                .base_len = base_len };
     struct fp_frame f;
@@ -145,7 +145,7 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
     ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
     ck_assert_uint_eq(f.id, id);
-    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &trail), FP_OK);
+    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &result), FP_OK);
 }
 
 static void ask(int sock, uint64_t id, const char *path)
@@ -172,7 +172,7 @@ static bool has_ended(int sock)
     return unit_wait_readable(sock, PATIENCE_MS) && recv(sock, &c, 1, 0) <= 0;
 }
 
-/* ---- what helpers do ---- */
+/* ---- what workers do ---- */
 
 START_TEST(helper_answers)
 {
@@ -270,7 +270,7 @@ START_TEST(helper_leaks_nothing)
 }
 END_TEST
 
-/* Each ends the helper, and nothing else. */
+/* Each ends the worker, and nothing else. */
 static void send_nonsense(int sock, int which)
 {
     uint8_t buf[64] = { 0 };
@@ -568,7 +568,7 @@ END_TEST
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("spawner");
-    TCase *t = unit_add_case(s, "helpers", setup, teardown, 20);
+    TCase *t = unit_add_case(s, "workers", setup, teardown, 20);
 
     tcase_add_test(t, helper_answers);
     tcase_add_test(t, helper_begins_at_a_base);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes between the daemon and its helpers: tasks, and the answers that
- * only helpers give.
+ * What goes between the daemon and its workers: tasks, and the answers that
+ * only workers give.
  */
 #include "config.h"
 #include "common/task.h"
@@ -14,13 +14,13 @@
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 static struct fp_answer in, out;
-static struct fp_walk_result trail, trail_out;
+static struct fp_walk_result result, trail_out;
 
 static void setup(void)
 {
     memset(&in, 0, sizeof(in));
     fp_answer_init(&in, FP_OK);
-    fp_walk_result_init(&trail);
+    fp_walk_result_init(&result);
 }
 
 /* ---- tasks ---- */
@@ -167,7 +167,7 @@ static fp_status answer(size_t base_len, int fd, bool to_task)
 
     fp_writer_init(&w, buf, sizeof(buf));
     in.fd = fd;
-    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &trail)
+    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &result)
                                    : fp_answer_encode(&w, 9, &in)), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     if (to_task)
@@ -245,7 +245,7 @@ START_TEST(helper_that_grants_a_lease)
 {
     add(9, FP_OK, S_IFREG);
     ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
-    in.again = true;
+    in.leasable = true;
     ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
 }
 END_TEST

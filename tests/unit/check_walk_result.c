@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk leaves beside its answer, on its way from a helper to the daemon.
+ * What a walk leaves beside its answer, on its way from a worker to the daemon.
  */
 #include "config.h"
 #include "common/walk_result.h"
@@ -332,7 +332,7 @@ static void fill_step(struct fp_step *s, size_t end, uint32_t target)
 START_TEST(largest_result_fits_a_frame)
 {
     static struct fp_answer a, got;
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     struct fp_task t = { .lookup = { .path_len = FP_MAX_PATH, .names = { .n = FP_MAX_NAMES } } };
     struct fp_frame f;
 
@@ -347,10 +347,10 @@ START_TEST(largest_result_fits_a_frame)
     ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);
     ck_assert_uint_le(w.len, FP_MAX_FRAME);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
-    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, 77, &got, &trail), FP_OK);
+    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, 77, &got, &result), FP_OK);
     ck_assert_uint_eq(got.n_steps, FP_MAX_STEPS);
-    ck_assert_uint_eq(trail.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert_uint_eq(trail.names_len, FP_MAX_TRAVERSED_BYTES);
+    ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
+    ck_assert_uint_eq(result.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 END_TEST
 
@@ -392,7 +392,7 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("trail");
+    Suite *s = suite_create("result");
     TCase *t = unit_add_case(s, "filling", setup, NULL, 0);
 
     tcase_add_test(t, begins_empty);

@@ -60,7 +60,7 @@ struct fp_connection {
     bool answered;
     fp_status status;            /* of the answer */
     enum fp_source source;
-    bool again;
+    bool leasable;
     unsigned n_steps;
     uint64_t last_ino;           /* of the answer's last step; 0: it was not there */
 };
@@ -79,7 +79,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->answered = true;
     conn->status = a->status;
     conn->source = a->source;
-    conn->again = a->again;
+    conn->leasable = a->leasable;
     conn->n_steps = a->n_steps;
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
 }
