@@ -674,8 +674,6 @@ static bool start_cache(struct daemon *d)
     return d->fresh != NULL;
 }
 
-#define STATS_VALUE(name, field, type, help) field,
-
 static void collect_stats(void *ctx, uint64_t values[FP_STATS])
 {
     const struct daemon *d = ctx;
@@ -687,7 +685,7 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
     const struct fp_wakeups loop = d->wakeups;
     const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
-    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(STATS_VALUE) };
+    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(FP_STATS_FIELD) };
 
     memcpy(values, now, sizeof(now));
 }

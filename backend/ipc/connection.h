@@ -59,7 +59,8 @@ void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why
 
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
-void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d);
+void fp_connection_reply(struct fp_connection *conn, uint64_t id,
+                         const struct fp_reply *reply);
 
 /* True before the first question, and between two. */
 bool fp_connection_is_idle(const struct fp_connection *conn);

@@ -53,11 +53,9 @@ void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observe
 /* After the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 
-/* Answers the connection's question, at once or later. */
+/* Answers the connection's question, at once or later, unless fp_walks_leave() comes first. */
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l);
-/* The connection is about to go: it gets no answer. */
-void fp_dispatch_leave(struct fp_connection *conn);
 
 /*
  * Forgets the path, or with tree the path and everything below it: afterwards no

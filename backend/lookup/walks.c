@@ -348,7 +348,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
     if (names_id != 0)
-        w->task.lookup.names = *fp_names_registry_get(ws->deps.names, names_id);
+        w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);

@@ -38,12 +38,13 @@ struct fp_mount_queues {
 void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 
-/* Puts it at the end of the mount's queue.  FP_OK, FP_BUSY or FP_NOMEM. */
-fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w);
-/* Puts it first in its queue, whatever waits already; it may begin while one more
- * hangs.  FP_OK or FP_NOMEM. */
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount,
-                                    struct fp_waiting *w);
+/*
+ * Puts it at the end of the mount's queue; FP_BUSY where too many wait.  A probe goes before
+ * all that wait, however many, and may begin while one more worker hangs.  FP_OK, FP_BUSY or
+ * FP_NOMEM.
+ */
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w,
+                              bool probe);
 
 /* A walk that may begin now, NULL: none.  A worker is at its mount from now on. */
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);

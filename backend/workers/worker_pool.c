@@ -447,28 +447,20 @@ void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool
     run_queue(pool);
 }
 
-static struct job *create_job(const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
+static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct job *job, bool probe)
 {
-    struct job *j = calloc(1, sizeof(*j));
+    struct job *j = malloc(sizeof(*j));
+    fp_status st;
 
     if (j == NULL)
-        return NULL;
-    j->done = done;
-    j->ctx = ctx;
-    j->task = t;
-    j->base = base;
-    return j;
-}
-
-/* The job is in its queue, or could not be put there. */
-static fp_status run_or_refuse(struct fp_worker_pool *pool, struct job *j, fp_status st)
-{
+        return FP_NOMEM;
+    *j = *job;
+    st = fp_mount_queues_put(&pool->queues, mount, &j->waiting, probe);
     if (st == FP_OK) {
         run_queue(pool);
         return FP_OK;
     }
-    if (st == FP_BUSY)
-        pool->counts.refused++;
+    pool->counts.refused += st == FP_BUSY;
     free(j);
     return st;
 }
@@ -476,21 +468,14 @@ static fp_status run_or_refuse(struct fp_worker_pool *pool, struct job *j, fp_st
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount,
                                 const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
 {
-    struct job *j = create_job(t, base, done, ctx);
-
-    if (j == NULL)
-        return FP_NOMEM;
-    return run_or_refuse(pool, j, fp_mount_queues_put(&pool->queues, mount, &j->waiting));
+    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = base },
+               false);
 }
 
 fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount,
                                const struct fp_task *t, fp_worker_done *done, void *ctx)
 {
-    struct job *j = create_job(t, -1, done, ctx);
-
-    if (j == NULL)
-        return FP_NOMEM;
-    return run_or_refuse(pool, j, fp_mount_queues_put_probe(&pool->queues, mount, &j->waiting));
+    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = -1 }, true);
 }
 
 void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why)
