@@ -55,7 +55,7 @@ void fp_control_report(const struct fp_report_source *source, uint32_t from,
 
 static const char *state_text(const struct fp_cache_view *v)
 {
-    static const char *const names[] = { "unknown", "orphan", "changed", "expired", "known" };
+    static const char *const names[] = { "unknown", "detached", "changed", "expired", "known" };
 
     return names[v->state];
 }

@@ -170,8 +170,8 @@ static bool has_room(struct fp_listener *l)
 
     if (l->counts.open < most)
         return true;
-    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: a new one replaces the longest-idle "
-           "one, or is refused; raise max_connections, of which the limit on descriptors allows "
+    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: a new one replaces the "
+           "longest-idle one, or is refused; raise max_connections, of which the limit on descriptors allows "
            "a quarter of itself", most);
     return displace(l);
 }
@@ -350,7 +350,8 @@ void fp_listener_destroy(struct fp_listener **lp)
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     /* It is another daemon's by now where the directory was emptied. */
-    if (l->sock != -1 && l->settings.passed == -1 && fp_socket_path_has_lock(l->settings.path, l->lock))
+    if (l->sock != -1 && l->settings.passed == -1
+        && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -61,8 +61,8 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
 }
 
 /*
- * What is above the mount point is on living mounts: it is kept known, for the path has no
- * answer otherwise.  NULL: it is known; or the walk that looks.
+ * The directories above the mount point are on living mounts.  They stay in the cache, for the
+ * path has no answer otherwise.  NULL: it is known; or the walk that looks.
  */
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l,
                                   unsigned names_id)

@@ -43,7 +43,7 @@ static int make_memfd(void)
     return memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Moves nobody's file offset: descriptors are shared. */
+/* Moves no file offset: descriptors are shared. */
 static bool copy(int from, int to, uint64_t size)
 {
     static char buf[PIECE];

@@ -44,7 +44,7 @@ struct worker {
 struct dying {
     LIST_ENTRY(dying) link;
     struct fp_worker_pool *pool;
-    struct fp_mount_queue *queue;     /* whose limit it counts against; NULL: no more */
+    struct fp_mount_queue *queue;     /* its limit counts this worker; NULL: no more */
     int sock;                 /* its other end closes when it dies */
     ev_io closed;
 };
@@ -60,7 +60,7 @@ struct fp_worker_pool {
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
     uint64_t last_id;
-    struct fp_answer answer;  /* what a worker sent last, until it is passed out */
+    struct fp_answer answer;  /* the last one of a worker, until it is passed on */
     struct fp_walk_result result;
     struct worker workers[];
 };
@@ -212,7 +212,8 @@ static void run_queue(struct fp_worker_pool *pool)
     struct fp_waiting *next;
     struct worker *p;
 
-    while ((p = find_idle(pool, true)) != NULL && (next = fp_mount_queues_take(&pool->queues)) != NULL)
+    while ((p = find_idle(pool, true)) != NULL
+           && (next = fp_mount_queues_take(&pool->queues)) != NULL)
         start(p, (struct job *)next);
 }
 
@@ -440,7 +441,8 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     *pp = NULL;
 }
 
-void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
+void fp_worker_pool_set(struct fp_worker_pool *pool,
+                        const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
