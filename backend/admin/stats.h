@@ -24,7 +24,7 @@ struct fp_stats {
     /* Writes all counters, in the order of the table. */
     void (*collect)(void *ctx, uint64_t values[FP_STATS]);
     void *ctx;
-    uint64_t snapshot[FP_STATS];       /* of the report that is being read */
+    uint64_t snapshot[FP_STATS];       /* taken with the first line of a report */
 };
 
 /* Logs one line of counters, "name=value" each. */

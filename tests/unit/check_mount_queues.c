@@ -72,7 +72,7 @@ START_TEST(mounts_in_turn)
 }
 END_TEST
 
-START_TEST(no_more_helpers_than_allowed)
+START_TEST(no_more_workers_than_allowed)
 {
     for (unsigned i = 0; i < 3; i++)
         put(1, i);
@@ -176,7 +176,7 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, first_come_first_served);
     tcase_add_test(t, mounts_in_turn);
-    tcase_add_test(t, no_more_helpers_than_allowed);
+    tcase_add_test(t, no_more_workers_than_allowed);
     tcase_add_test(t, half_of_the_places);
     tcase_add_test(t, put_back);
     tcase_add_test(t, dying);

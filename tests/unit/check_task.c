@@ -14,7 +14,7 @@
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 static struct fp_answer in, out;
-static struct fp_walk_result result, trail_out;
+static struct fp_walk_result result, result_out;
 
 static void setup(void)
 {
@@ -171,7 +171,7 @@ static fp_status answer(size_t base_len, int fd, bool to_task)
                                    : fp_answer_encode(&w, 9, &in)), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     if (to_task)
-        return fp_result_decode(&f.body, &t, fd, &out, &trail_out);
+        return fp_result_decode(&f.body, &t, fd, &out, &result_out);
     return fp_answer_decode(&f.body, 9, fd, &out);
 }
 
@@ -241,7 +241,7 @@ START_TEST(unchanged_file)
 END_TEST
 
 /* Only the daemon can say that. */
-START_TEST(helper_that_grants_a_lease)
+START_TEST(worker_that_grants_a_lease)
 {
     add(9, FP_OK, S_IFREG);
     ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
@@ -310,7 +310,7 @@ static Suite *make_suite(void)
     tcase_add_test(answers, absent_below_the_base);
     tcase_add_test(answers, descriptor_of_a_directory);
     tcase_add_test(answers, unchanged_file);
-    tcase_add_test(answers, helper_that_grants_a_lease);
+    tcase_add_test(answers, worker_that_grants_a_lease);
     tcase_add_test(answers, content_of_a_directory);
     tcase_add_test(answers, metadata_that_is_equal_or_not);
     suite_add_tcase(s, answers);

@@ -202,7 +202,7 @@ START_TEST(full_trail_comes_through)
 }
 END_TEST
 
-START_TEST(trail_of_any_other_length_is_refused)
+START_TEST(result_of_any_other_length_is_refused)
 {
     shape_usual();
     encode(3);
@@ -214,7 +214,7 @@ START_TEST(trail_of_any_other_length_is_refused)
 }
 END_TEST
 
-START_TEST(full_trail_of_any_other_length_is_refused)
+START_TEST(full_result_of_any_other_length_is_refused)
 {
     shape_full();
     encode(FP_MAX_STEPS);
@@ -403,8 +403,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, usual_trail_comes_through);
     tcase_add_test(t, empty_trail_comes_through);
     tcase_add_test(t, full_trail_comes_through);
-    tcase_add_test(t, trail_of_any_other_length_is_refused);
-    tcase_add_test(t, full_trail_of_any_other_length_is_refused);
+    tcase_add_test(t, result_of_any_other_length_is_refused);
+    tcase_add_test(t, full_result_of_any_other_length_is_refused);
     tcase_add_test(t, keys_longer_than_there_are);
     tcase_add_test(t, calls_that_are_not_known);
     tcase_add_test(t, names_passed_at_no_step);

@@ -339,7 +339,7 @@ static inline void finish(const char *path, const char *what)
 
 static struct ev_loop *loop;
 static struct fp_cache *cache;
-static struct fp_lease_table *slots;
+static struct fp_lease_table *leases;
 static struct fp_connection early, other, late;
 static int fds_at_rest;
 
@@ -354,9 +354,9 @@ static inline void setup(void)
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     fds_at_rest = unit_open_fds();
-    slots = fp_lease_table_create(100);
-    ck_assert_ptr_nonnull(slots);
-    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .slots = slots,
+    leases = fp_lease_table_create(100);
+    ck_assert_ptr_nonnull(leases);
+    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .slots = leases,
                                                                .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
@@ -367,7 +367,7 @@ static inline void teardown(void)
 {
     fp_dispatch_destroy(&dispatch);
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&leases);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     ev_loop_destroy(loop);
 }
