@@ -211,8 +211,6 @@ static bool start_cache(struct flashpached *d)
     return d->coherence != NULL;
 }
 
-#define STATS_VALUE(name, field, type, help) field,
-
 static void collect_stats(void *ctx, uint64_t values[FP_STATS])
 {
     const struct flashpached *d = ctx;
@@ -224,7 +222,7 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
     const struct fp_wakeups loop = d->wakeups;
     const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
-    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(STATS_VALUE) };
+    const uint64_t now[FP_STATS] = { FP_STATS_TABLE(FP_STATS_FIELD) };
 
     memcpy(values, now, sizeof(now));
 }
@@ -278,7 +276,7 @@ static bool start(struct flashpached *d)
         return false;
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &dispatch);
     d->router = (struct fp_router){ d->dispatch, &d->control };
-    listener.slots = d->leases;
+    listener.leases = d->leases;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->coherence, c->slow_log_ms) == -1)
         return false;

@@ -61,7 +61,7 @@ static void resize_leases(struct flashpached *d, uint32_t n)
     fp_lease_table_retire(d->leases);
     fp_cache_set_lease_table(d->cache, table);
     fp_coherence_set_lease_table(d->coherence, table);
-    fp_listener_set_slots(d->listener, table);
+    fp_listener_set_leases(d->listener, table);
     fp_lease_table_destroy(&d->leases);
     d->leases = table;
 }

@@ -358,7 +358,7 @@ static bool is_worth_keeping(const char *path, apr_size_t len)
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_lease_view *view)
 {
-    const bool again = a->again && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
+    const bool again = a->leasable && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
     struct fp_lease *lease = create(owner, path, len, a, view);
 
     if (lease == NULL) {

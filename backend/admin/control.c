@@ -51,11 +51,11 @@ void fp_control_report(const struct fp_report_source *source, uint32_t from,
     reply->next = n > 0 && reply->text_len > 0 ? from : 0;
 }
 
-/* ---- what is known of a path ---- */
+/* ---- the state of a path ---- */
 
 static const char *state_text(const struct fp_cache_view *v)
 {
-    static const char *const names[] = { "unknown", "orphan", "changed", "expired", "known" };
+    static const char *const names[] = { "unknown", "detached", "changed", "expired", "known" };
 
     return names[v->state];
 }
@@ -111,7 +111,7 @@ static void set_level(const struct fp_control *question, struct fp_reply *reply)
     const enum fp_log_level level = (enum fp_log_level)question->level;
 
     memset(reply, 0, sizeof(*reply));
-    /* Said while it can be heard. */
+    /* Logged while the level allows. */
     if (level > fp_log_level())
         fp_log_set_level(level);
     fp_log(FP_LOG_INFO, 51, "log_level is %s as asked, until the configuration is reread",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operator's requests (CONTROL frames): to forget a path, to report on the daemon and on
- * what it knows of a path, to log more.  All functions run on the loop.
+ * the state of a path, to log more.  All functions run on the loop.
  */
 #ifndef FP_CONTROL_H
 #define FP_CONTROL_H
@@ -53,7 +53,7 @@ void fp_control_purge(const struct fp_control_deps *deps, const struct fp_contro
 /*
  * As many lines from that number on as one answer can hold, at least one if there
  * is one.  reply->text is good until the next call.  A report that changes while
- * it is read in deps may miss a line or tell it twice.
+ * it is read in parts may miss a line or repeat it.
  */
 void fp_control_report(const struct fp_report_source *source, uint32_t from,
                        struct fp_reply *reply);

@@ -3,7 +3,7 @@
  * Which paths are asked for most: a sample of the questions, and of what is looked at
  * again because leases on it are in use, counted in a table of FP_HOT_PATHS (Metwally
  * et al., "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005:
- * who finds no room takes the place, and the count, of the rarest).  Counts are halved
+ * a new path takes the place, and the count, of the rarest).  Counts are halved
  * every FP_HOT_HALF_MS, so what was hot is forgotten.
  */
 #ifndef FP_HOT_H

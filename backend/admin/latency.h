@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long helpers' walks take, a histogram for each mount point.  Bounded: what
+ * How long workers' walks take, a histogram for each mount point.  Bounded: what
  * lies on more than FP_LATENCY_MOUNTS mounts is counted as one, "(others)".
  */
 #ifndef FP_LATENCY_H

@@ -55,19 +55,11 @@ static bool is_over(const struct kept *k, uint64_t now_ms)
     return k->at_ms == 0 || now_ms >= k->at_ms + MINUTE_MS;
 }
 
-static void write_kept(struct kept *k, const struct fp_slow_lookup *l)
-{
-    k->at_ms = l->now_ms;
-    k->effort = l->effort;
-    k->waited = l->waited;
-    fp_text_escape(k->point, sizeof(k->point), l->point, strlen(l->point));
-    fp_text_escape(k->path, sizeof(k->path), l->path, l->path_len);
-}
-
 /* In the order of their length; those whose minute is over are the first to go. */
 static void keep(struct fp_slow *s, const struct fp_slow_lookup *l)
 {
     size_t n = 0, at = 0;
+    struct kept *k;
 
     for (size_t i = 0; i < KEPT; i++) {
         if (!is_over(&s->kept[i], l->now_ms))
@@ -81,7 +73,12 @@ static void keep(struct fp_slow *s, const struct fp_slow_lookup *l)
         return;
     n = n < KEPT ? n : KEPT - 1;
     memmove(&s->kept[at + 1], &s->kept[at], (n - at) * sizeof(s->kept[0]));
-    write_kept(&s->kept[at], l);
+    k = &s->kept[at];
+    k->at_ms = l->now_ms;
+    k->effort = l->effort;
+    k->waited = l->waited;
+    fp_text_escape(k->point, sizeof(k->point), l->point, strlen(l->point));
+    fp_text_escape(k->path, sizeof(k->path), l->path, l->path_len);
 }
 
 /* The path comes last: if the line is too long, it is the path that is cut. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lookups that took long: a line in the log for each that took slow_log_ms, and the
- * longest of the last minute for whoever asks.
+ * longest of the last minute for a report.
  */
 #ifndef FP_SLOW_H
 #define FP_SLOW_H
@@ -17,7 +17,7 @@ struct fp_slow_lookup {
     const char *path;           /* path_len bytes */
     size_t path_len;
     const char *point;          /* where its file system is mounted */
-    struct fp_effort effort;    /* call FP_CALL_NONE: its helper was killed, or died */
+    struct fp_effort effort;    /* call FP_CALL_NONE: its worker was killed, or died */
     unsigned waited;            /* questions that waited for it */
     uint64_t now_ms;
 };

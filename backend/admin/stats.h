@@ -18,11 +18,13 @@ struct fp_conf;
 #define FP_STATS_ONE(name, field, type, help) + 1
 enum { FP_STATS = 0 FP_STATS_TABLE(FP_STATS_ONE) };   /* how many counters there are */
 
+#define FP_STATS_FIELD(name, field, type, help) field,   /* for collect() */
+
 struct fp_stats {
     /* Writes all counters, in the order of the table. */
     void (*collect)(void *ctx, uint64_t values[FP_STATS]);
     void *ctx;
-    uint64_t snapshot[FP_STATS];       /* of the report that is being read */
+    uint64_t snapshot[FP_STATS];       /* taken with the first line of a report */
 };
 
 /* Logs one line of counters, "name=value" each. */

@@ -167,7 +167,7 @@ static const struct fp_entry *root_of(const struct fp_entry *e)
 /* The answer that ends in that entry, n steps below "/". */
 static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
 {
-    a->again = true;
+    a->leasable = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
@@ -175,7 +175,7 @@ static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struc
         tell(s, e);
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
-        a->again = a->again && s->slot != FP_NO_SLOT;
+        a->leasable = a->leasable && s->slot != FP_NO_SLOT;
     }
 }
 
@@ -238,7 +238,7 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
     if (!lookup(c, path, len, names, &at, a))
         return false;
     a->source = FP_SOURCE_STALE;
-    a->again = false;
+    a->leasable = false;
     return true;
 }
 

@@ -7,13 +7,16 @@
 #define FP_NAMES_REGISTRY_H
 
 #include "cache/cache.h"
-
-struct fp_name_list;
+#include "common/wire.h"
 
 /* Set cache, leave the rest zero. */
 struct fp_names_registry {
-    struct fp_cache *cache;                     /* learns each new list; the caller's */
-    struct fp_name_list *lists[FP_MAX_LISTS];   /* names_id n is lists[n - 1] */
+    struct fp_cache *cache;     /* learns each new list; the caller's */
+    unsigned n;
+    struct {
+        struct fp_names names;  /* point into text */
+        char text[FP_MAX_NAMES * FP_MAX_NAME];
+    } lists[FP_MAX_LISTS];      /* names_id n is lists[n - 1] */
 };
 
 /* The list's names_id; 0: no client asked about it. */
@@ -22,11 +25,5 @@ unsigned fp_names_registry_find(const struct fp_names_registry *r, const struct 
 /* As above, after adding a new list.  0 for an empty list, and where there are too many: the
  * client then looks for those files itself. */
 unsigned fp_names_registry_add(struct fp_names_registry *r, const struct fp_names *names);
-
-/* The list of a names_id other than 0. */
-const struct fp_names *fp_names_registry_get(const struct fp_names_registry *r, unsigned names_id);
-
-/* After the cache's last use. */
-void fp_names_registry_clear(struct fp_names_registry *r);
 
 #endif

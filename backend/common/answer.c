@@ -7,7 +7,7 @@
 #include "common/packet.h"
 
 /* flags of an ANSWER */
-enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, AGAIN = 8, CONTENT = 16 };
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16 };
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
@@ -24,7 +24,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->again = a->local = a->content = a->unchanged = false;
+    a->leasable = a->local = a->content = a->unchanged = false;
 }
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
@@ -133,7 +133,7 @@ static void put_head(struct fp_writer *w, fp_status status, enum fp_source sourc
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
     put_head(w, a->status, a->source, (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
-             | (a->unchanged ? UNCHANGED : 0) | (a->again ? AGAIN : 0)
+             | (a->unchanged ? UNCHANGED : 0) | (a->leasable ? LEASABLE : 0)
              | (a->content ? CONTENT : 0), a->n_names, a->n_steps);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i], a->n_names);
@@ -225,10 +225,10 @@ static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
     s->generation = fp_get_u32(r);
 }
 
-/* What an answer must fit to. */
+/* The question that an answer must fit. */
 struct frame_of {
     size_t path_len, base_len;
-    bool from_helper;
+    bool from_worker;
 };
 
 static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
@@ -252,14 +252,14 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
     if (a->content && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0))
         return false;
     return m != NULL && last->end == x->path_len
-        && (S_ISREG(m->mode) || (x->from_helper && S_ISDIR(m->mode)));
+        && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));
 }
 
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
                         struct fp_answer *a)
 {
     const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT
-        | (x->from_helper ? UNCHANGED : AGAIN);
+        | (x->from_worker ? UNCHANGED : LEASABLE);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
@@ -267,7 +267,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
     flags = fp_get_u8(r);
     a->local = (flags & LOCAL) != 0;
     a->unchanged = (flags & UNCHANGED) != 0;
-    a->again = (flags & AGAIN) != 0;
+    a->leasable = (flags & LEASABLE) != 0;
     a->content = (flags & CONTENT) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
@@ -276,7 +276,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i], a->n_names);
-    if (r->bad || (!x->from_helper && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
+    if (r->bad || (!x->from_worker && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
         || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a path: one step for each of its components, from "/"
+ * The metadata of a path: one step for each of its components, from "/"
  * down to the last that could be examined.
  */
 #ifndef FP_ANSWER_H
@@ -20,7 +20,7 @@ struct fp_time {
     uint32_t nsec;
 };
 
-/* What stat(2) tells, in its own units (blocks of 512 bytes). */
+/* The result of stat(2), in its own units (blocks of 512 bytes). */
 struct fp_meta {
     uint32_t mode, uid, gid;
     uint64_t dev, ino, nlink, size, blocks;
@@ -41,28 +41,28 @@ struct fp_access {
 /* One component of the path. */
 struct fp_step {
     uint16_t end;             /* length of the path up to and with it */
-    fp_status status;         /* FP_OK, or what the file system said */
+    fp_status status;         /* FP_OK, or the file system's error */
     struct fp_meta self;      /* its lstat, when status is FP_OK */
     fp_status target_status;  /* when self is a link: of what it leads to */
     struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
-    uint32_t slot;            /* where the daemon tells when this changes (lease_table.h), */
-    uint32_t generation;      /* and what stands there while it has not */
+    uint32_t slot;            /* of the lease table (lease_table.h), */
+    uint32_t generation;      /* and the generation there until this step changes */
     struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
 };
 
 enum fp_source {
-    FP_SOURCE_CACHE = 1,      /* the daemon knew it */
-    FP_SOURCE_WORKER = 2,     /* a helper had to look */
-    FP_SOURCE_STALE = 3       /* the file system does not answer: as it was */
+    FP_SOURCE_CACHE = 1,      /* an entry of the cache */
+    FP_SOURCE_WORKER = 2,     /* a worker's walk */
+    FP_SOURCE_STALE = 3       /* a stale entry: the file system does not answer */
 };
 
 /*
- * status FP_OK: the steps tell all there is, the last one being the whole
+ * status FP_OK: the steps are all there is, the last one being the whole
  * path, or the component at which every walk ends: absent, unreadable, or
  * not a directory.  Any other status: no answer, no steps, and the reason.
  * fd: the last step's file opened O_RDONLY, -1 where that is no regular file
- * or may not be read or is not the whole path.  Whoever holds the struct owns
- * it.  n_names: how many of each directory's access files are told, those that
+ * or may not be read or is not the whole path; the struct's holder owns
+ * it.  n_names: how many access files each directory has here: those that
  * were asked about, or none.  local: that file lies on a file system of this machine.
  * content: fd is not the file, but a sealed memfd with its content (packet.h); then it
  * is local, too.
@@ -70,24 +70,23 @@ enum fp_source {
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    bool again;               /* the asker may use it again without asking, while the
+    bool leasable;            /* the client may use it again without asking, while the
                                  slots of all its steps allow */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local, content;
-    bool unchanged;           /* from a helper only: the file is as the task said
+    bool unchanged;           /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
 };
 
-/* Only a directory leads further down. */
+/* True if the step leads to a directory: only that leads further down. */
 bool fp_step_is_dir(const struct fp_step *s);
 
-/* How many bytes of the struct are in use, n_names being told of each directory: a
- * copy needs no more. */
+/* How many bytes of the struct are in use with n_names access files: a copy needs no more. */
 size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 
-/* What the step leads to: its own metadata, or a link's target's; NULL if unknown. */
+/* The end of the step: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
 
 /* Metadata alone, as it stands in steps. */
@@ -96,16 +95,16 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 
-/* The same kind, size and times; what it was opened for is still in it. */
+/* True for the same kind, size and times: an open file still has its content. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
-/* The same outcome, and if it is there the same file, unchanged. */
+/* True for the same outcome, and if it is there the same file, unchanged. */
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
 
 /* An answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
 
-/* Writes a whole frame; that a descriptor goes along is said, it is not sent. */
+/* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_answer *a);
 /* The same of an answer without steps: why there is none. */
@@ -119,14 +118,14 @@ fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
                            struct fp_answer *a);
 
-/* Where it has the content of a file: can that not change, and is it as long as the
- * answer says?  Others are as they should be, too. */
+/* True unless the content of a file is here and can change, or is not as long as the answer
+ * says. */
 bool fp_answer_is_sealed(const struct fp_answer *a);
 
 /* The body alone. */
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);
 /*
- * The same from a helper (task.h), where more follows: the steps begin below a
+ * The same from a worker (task.h), where more follows: the steps begin below a
  * base of base_len bytes (0: at "/"), and a directory that is the whole path
  * comes with a descriptor, opened O_PATH, to begin other walks at.
  */

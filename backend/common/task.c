@@ -35,21 +35,21 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
 }
 
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
-                           const struct fp_walk_result *trail)
+                           const struct fp_walk_result *result)
 {
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_answer(w, a);
-    fp_put_walk_result(w, trail, a->n_steps);
+    fp_put_walk_result(w, result, a->n_steps);
     return fp_frame_end(w);
 }
 
 fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
-                           struct fp_answer *a, struct fp_walk_result *trail)
+                           struct fp_answer *a, struct fp_walk_result *result)
 {
     fp_status st = fp_get_answer(r, t->lookup.path_len, t->base_len, fd, a);
 
     if (st == FP_OK)
-        st = fp_get_walk_result(r, trail, a->n_steps);
+        st = fp_get_walk_result(r, result, a->n_steps);
     if (st == FP_OK && a->status == FP_OK && a->n_names != t->lookup.names.n)
         st = FP_PROTOCOL;
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon asks of a helper: to walk to a path, from "/" or from a
- * directory that is known already and goes along as a descriptor.
+ * A task of a worker: to walk to a path, from "/" or from a directory that is
+ * known already and goes along as a descriptor.
  */
 #ifndef FP_TASK_H
 #define FP_TASK_H
@@ -14,7 +14,7 @@
 struct fp_task {
     struct fp_lookup lookup;
     size_t base_len;           /* length of the path of the directory where the
-                                  walk begins; 0: at "/", which is told too */
+                                  walk begins; 0: at "/", which is a step too */
     uint32_t content_max;      /* a file of at most so many bytes may be answered by its
                                   content; 0: none */
     bool has_known;
@@ -30,14 +30,14 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 /* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
 
-/* What the helper answers: a whole frame; a->fd goes with it. */
+/* The worker's answer, a whole frame; a->fd goes with it. */
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
-                           const struct fp_walk_result *trail);
+                           const struct fp_walk_result *result);
 /*
  * The body of that frame, about t; fd is what came with it (-1: none), the
  * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
  */
 fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
-                           struct fp_answer *a, struct fp_walk_result *trail);
+                           struct fp_answer *a, struct fp_walk_result *result);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2 };   /* flags of an origin */
+enum { UNTOLD = 1, REFUSED = 2 };   /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
@@ -23,7 +23,7 @@ void fp_walk_result_init(struct fp_walk_result *t)
 }
 
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
-                  const char *name, size_t len)
+                        const char *name, size_t len)
 {
     struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
@@ -81,7 +81,7 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
         memcpy(k->bytes, p, k->len);
 }
 
-static void get_via(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
+static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
     unsigned step = fp_get_u8(r);
     struct fp_watch_key key;
@@ -126,7 +126,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     }
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
-        get_via(r, t, n_steps);
+        get_traversed(r, t, n_steps);
     get_effort(r, &t->effort);
     return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
 }

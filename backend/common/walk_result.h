@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk leaves beside its answer: for each step the mount that it leads
- * to and what tells of changes there; the names that were passed while links
- * were followed, and the access files that were found.  Goes from helpers to
+ * The result of a walk beside its answer: for each step the mount that it leads
+ * to and the watch that reports changes there; the names that were traversed while
+ * links were followed, and the access files that were found.  Goes from workers to
  * the daemon, behind the answer.
  */
 #ifndef FP_WALK_RESULT_H
@@ -16,24 +16,24 @@
 #include "common/wire.h"
 
 #define FP_MAX_WATCH_KEY 40     /* bytes */
-#define FP_MAX_TRAVERSED      32     /* of a walk */
+#define FP_MAX_TRAVERSED 32     /* names of a walk */
 #define FP_MAX_TRAVERSED_BYTES 2048   /* of all those names together */
 
 /*
- * A directory or file of which changes are told, by the name that the events
+ * A directory or file of which changes are reported, by the name that the events
  * give it: the first byte is an enum fp_watch_by (mounts.h), then come inotify's
  * watch descriptor or fanotify's file system id and file handle.
  */
 struct fp_watch_key {
-    uint8_t len;                /* 0: nothing tells of changes */
+    uint8_t len;                /* 0: no event reports changes */
     uint8_t bytes[FP_MAX_WATCH_KEY];
 };
 
-/* What a step leads to. */
+/* The end of a step. */
 struct fp_step_watch {
     uint32_t mount;             /* as in statx(2); 0: there is nothing, or unknown */
-    bool untold;                /* something in the step may change untold: there was no
-                                   room for a via, or what it is in is not watched */
+    bool untold;                /* something in the step may change without an event: there
+                                   was no room for a name, or its directory is not watched */
     bool refused;               /* the system's limit on watches is reached */
     struct fp_watch_key watch;  /* of that directory or regular file */
 };
@@ -46,7 +46,7 @@ struct fp_traversed_name {
     struct fp_watch_key watch;
 };
 
-/* What a walk asks of the file system. */
+/* The calls of a walk. */
 enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ,
                FP_CALL_WATCH };
 #define FP_CALLS 6
@@ -71,9 +71,9 @@ struct fp_walk_result {
 
 void fp_walk_result_init(struct fp_walk_result *t);
 
-/* False when there is no room: the step is untold then. */
+/* False when it does not fit: the step is untold then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
-                  const char *name, size_t len);
+                        const char *name, size_t len);
 
 /* Behind an answer of n_steps. */
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps);

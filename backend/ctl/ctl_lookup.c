@@ -93,7 +93,7 @@ static void print_answer(const char *path, const struct fp_answer *a,
         return;
     }
     printf("%s: %s; %s; %s\n", path, source_text(a->source), file_text(a),
-           a->again ? "it may be leased" : "it may not be leased");
+           a->leasable ? "it may be leased" : "it may not be leased");
     for (unsigned i = 0; i < a->n_steps; i++)
         print_step(path, &a->steps[i], names, a->n_names);
 }

@@ -27,7 +27,7 @@ struct fp_connection {
     struct ev_loop *loop;
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
-    const struct fp_lease_table *slots;
+    const struct fp_lease_table *leases;
     bool outdated;               /* the peer got another table than that */
     int sock;
     enum state state;
@@ -115,10 +115,17 @@ static fp_status hold(struct fp_connection *conn, const struct fp_writer *w, int
     return FP_OK;
 }
 
-static void send_frame(struct fp_connection *conn, const struct fp_writer *w, int fd)
+/* encoded: whether w holds a frame. */
+static void send_frame(struct fp_connection *conn, fp_status encoded, const struct fp_writer *w,
+                       int fd)
 {
-    fp_status st = fp_send_packet(conn->sock, w->data, w->len, fd);
+    fp_status st;
 
+    if (encoded != FP_OK) {
+        hang_up(conn, FP_PROTOCOL);
+        return;
+    }
+    st = fp_send_packet(conn->sock, w->data, w->len, fd);
     conn->state = READY;
     if (st == FP_AGAIN)
         st = hold(conn, w, fd);
@@ -133,10 +140,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (fp_answer_encode(&w, id, a) == FP_OK)
-        send_frame(conn, &w, a->fd);
-    else
-        hang_up(conn, FP_PROTOCOL);
+    send_frame(conn, fp_answer_encode(&w, id, a), &w, a->fd);
 }
 
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
@@ -145,22 +149,17 @@ void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (fp_refusal_encode(&w, id, why) == FP_OK)
-        send_frame(conn, &w, -1);
-    else
-        hang_up(conn, FP_PROTOCOL);
+    send_frame(conn, fp_refusal_encode(&w, id, why), &w, -1);
 }
 
-void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d)
+void fp_connection_reply(struct fp_connection *conn, uint64_t id,
+                         const struct fp_reply *reply)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (fp_reply_encode(&w, id, d) == FP_OK)
-        send_frame(conn, &w, -1);
-    else
-        hang_up(conn, FP_PROTOCOL);
+    send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
 }
 
 /* Both frames fit into a socket that nothing was sent to yet. */
@@ -173,12 +172,12 @@ static fp_status welcome(struct fp_connection *conn)
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_welcome_encode(&w, FP_WIRE_VERSION);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->leases));
     fp_writer_init(&w, buf, sizeof(buf));
     if (st == FP_OK)
         st = fp_referenced_encode(&w);
     if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->slots));
+        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->leases));
     conn->state = READY;
     return st;
 }
@@ -263,15 +262,15 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_connection_destroy(&conn);
 }
 
-void fp_connection_set_slots(struct fp_connection *conn, const struct fp_lease_table *slots)
+void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_table *leases)
 {
-    conn->slots = slots;
+    conn->leases = leases;
     conn->outdated = conn->state != EXPECT_HELLO;
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_lease_table *slots)
+                                           void *ctx, const struct fp_lease_table *leases)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 
@@ -282,7 +281,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->loop = loop;
     conn->ops = ops;
     conn->ctx = ctx;
-    conn->slots = slots;
+    conn->leases = leases;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

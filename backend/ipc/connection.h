@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One asker's connection: framing, the HELLO, one question at a time, and a
+ * One client's connection: framing, the HELLO, one question at a time, and a
  * peer that breaks the protocol or does not read is cut off.  All functions
  * run on the loop.
  */
@@ -19,7 +19,7 @@ struct fp_reply;
 struct fp_frame;
 struct fp_lease_table;
 
-/* What a connection tells its owner; ctx is the owner's. */
+/* Calls to a connection's owner; ctx is the owner's. */
 struct fp_connection_ops {
     /*
      * A question arrived; the connection waits until it is answered with
@@ -33,16 +33,16 @@ struct fp_connection_ops {
 };
 
 /*
- * Takes the socket.  slots: the table of leases that the peer gets to see; it
+ * Takes the socket.  leases: the lease table that the peer gets to see; it
  * stays the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_lease_table *slots);
+                                           void *ctx, const struct fp_lease_table *leases);
 
-/* Another table: a peer that got the one before is hung up on at its next question,
- * and gets the new one when it connects again. */
-void fp_connection_set_slots(struct fp_connection *conn, const struct fp_lease_table *slots);
+/* Another lease table: a peer that has the one before is disconnected at its next
+ * question, and gets the new one when it connects again. */
+void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_table *leases);
 
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);
@@ -59,9 +59,10 @@ void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why
 
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
-void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d);
+void fp_connection_reply(struct fp_connection *conn, uint64_t id,
+                         const struct fp_reply *reply);
 
-/* Has nobody to be answered: before the first question, or between two. */
+/* True before the first question, and between two. */
 bool fp_connection_is_idle(const struct fp_connection *conn);
 
 /* A place for the owner's data about this connection, NULL at first. */

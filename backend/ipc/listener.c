@@ -20,9 +20,9 @@
 #include "ipc/socket_path.h"
 #include "privsep/monitor.h"
 
-#define MOST_GROUPS   1024    /* of a process; with more nobody is answered */
-#define PAUSE_SECONDS 0.1     /* no accepting, after descriptors ran out */
-#define AGAIN_SECONDS 1.      /* between two attempts to be in our place again */
+#define MOST_GROUPS   1024    /* of a process; with more no client is accepted */
+#define PAUSE_SECONDS 0.1     /* of accepting, after descriptors ran out */
+#define AGAIN_SECONDS 1.      /* between two attempts to make the socket again */
 
 /* So that a connection can be found again when it has to go. */
 struct member {
@@ -37,9 +37,9 @@ struct fp_listener {
     int sock, lock;
     ev_io acceptable;
     ev_timer pause;
-    ev_stat place;                /* where the socket is, unless it was passed */
+    ev_stat path;                 /* of the socket, unless it was passed */
     ev_timer again;               /* while there is nothing */
-    TAILQ_HEAD(members, member) members;   /* who asked last is first */
+    TAILQ_HEAD(members, member) members;   /* the one that asked last is first */
     struct fp_listener_counts counts;
     gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
     size_t n_groups;
@@ -81,7 +81,7 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.slots);
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.leases);
     if (m->conn == NULL) {
         free(m);
         return;
@@ -91,35 +91,31 @@ static void admit(struct fp_listener *l, int sock)
     l->counts.accepted++;
 }
 
-void fp_listener_set_slots(struct fp_listener *l, const struct fp_lease_table *slots)
+void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases)
 {
     struct member *m;
 
-    l->settings.slots = slots;
+    l->settings.leases = leases;
     TAILQ_FOREACH(m, &l->members, link)
-        fp_connection_set_slots(m->conn, slots);
+        fp_connection_set_leases(m->conn, leases);
 }
 
-static bool is_among(gid_t group, const gid_t *groups, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (groups[i] == group)
-            return true;
-    }
-    return false;
-}
-
-/* Has it all the groups by which we open files? */
+/* True if the peer has all the groups by which we open files. */
 static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
 {
     gid_t theirs[MOST_GROUPS];
     socklen_t len = sizeof(theirs);
+    size_t n;
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, theirs, &len) == -1)
-        return errno == ENOPROTOOPT;     /* before Linux 4.13 nobody tells */
+        return errno == ENOPROTOOPT;     /* before Linux 4.13 the kernel does not say */
+    n = len / sizeof(theirs[0]);
     for (size_t i = 0; i < l->n_groups; i++) {
-        if (l->groups[i] != l->settings.gid
-            && !is_among(l->groups[i], theirs, len / sizeof(theirs[0]))) {
+        size_t at = 0;
+
+        while (at < n && theirs[at] != l->groups[i])
+            at++;
+        if (at == n && l->groups[i] != l->settings.gid) {
             fp_log(FP_LOG_WARNING, 10, "refusing process %d: this daemon is in group %u and it is "
                    "not; start the daemon with no groups but those of Apache's children",
                    (int)peer, (unsigned)l->groups[i]);
@@ -130,8 +126,8 @@ static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
 }
 
 /*
- * Only the very identity that we have: for anybody else we would open files
- * with rights that are not theirs.  Root could take it on anyway.
+ * True for the very identity that we have: for another we would open files
+ * with rights that it lacks.  Root could take our identity on anyway.
  */
 static bool is_welcome(const struct fp_listener *l, int sock)
 {
@@ -174,17 +170,10 @@ static bool has_room(struct fp_listener *l)
 
     if (l->counts.open < most)
         return true;
-    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: one more takes an idle one's "
-           "place, or is refused; raise max_connections, of which the limit on descriptors allows "
+    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: a new one replaces the "
+           "longest-idle one, or is refused; raise max_connections, of which the limit on descriptors allows "
            "a quarter of itself", most);
     return displace(l);
-}
-
-static void pause_accepting(struct fp_listener *l)
-{
-    ev_io_stop(l->loop, &l->acceptable);
-    ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
-    ev_timer_start(l->loop, &l->pause);
 }
 
 static void on_pause_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -200,13 +189,14 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
     struct fp_listener *l = w->data;
     int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    (void)loop;
     (void)events;
     if (sock == -1) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             fp_log(FP_LOG_ERROR, 11, "cannot accept a connection: %m; raise the limit on "
                    "descriptors or lower max_descriptors");
-            pause_accepting(l);
+            ev_io_stop(loop, &l->acceptable);
+            ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
+            ev_timer_start(loop, &l->pause);
         }
         return;
     }
@@ -218,9 +208,9 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
     fp_close(&sock);
 }
 
-/* ---- the socket's place ---- */
+/* ---- the socket's path ---- */
 
-/* Accepting is the loop's: it must not wait for somebody who went away. */
+/* Accepting must not block the loop if the client went away. */
 static bool use_passed(struct fp_listener *l)
 {
     if (!fp_service_is_socket_at(l->sock, l->settings.path)) {
@@ -242,7 +232,7 @@ static bool learn_groups(struct fp_listener *l)
     return n != -1;
 }
 
-/* In the place of the one that is held, if there is one. */
+/* Instead of the lock that is held, if there is one. */
 static bool use_lock(struct fp_listener *l, int lock)
 {
     if (lock == -1) {
@@ -272,21 +262,18 @@ static bool open_socket(struct fp_listener *l)
     return l->sock != -1;
 }
 
-/* ---- a socket that somebody removed ---- */
-
-/* Whoever emptied the directory removed the lock, too: the next daemon would make another one. */
-static bool lock_again(struct fp_listener *l)
-{
-    return fp_socket_path_has_lock(l->settings.path, l->lock)
-        || use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK));
-}
+/* ---- a socket that was removed ---- */
 
 /* Connections stay as they are. */
 static bool listen_again(struct fp_listener *l)
 {
     int sock;
 
-    if (!fp_socket_path_check(l->settings.path, l->settings.uid, l->settings.gid) || !lock_again(l))
+    if (!fp_socket_path_check(l->settings.path, l->settings.uid, l->settings.gid))
+        return false;
+    /* Where the directory was emptied the lock is gone, too: the next daemon would make another. */
+    if (!fp_socket_path_has_lock(l->settings.path, l->lock)
+        && !use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK)))
         return false;
     sock = fp_monitor_ask(l->settings.monitor, FP_MONITOR_SOCKET);
     if (sock == -1) {
@@ -299,7 +286,7 @@ static bool listen_again(struct fp_listener *l)
     ev_io_set(&l->acceptable, sock, EV_READ);
     ev_io_start(l->loop, &l->acceptable);
     /* Else one that is removed at once would look as it did. */
-    ev_stat_stat(l->loop, &l->place);
+    ev_stat_stat(l->loop, &l->path);
     fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
     return true;
 }
@@ -320,12 +307,6 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
         ev_timer_again(loop, &l->again);
 }
 
-static void watch_place(struct fp_listener *l)
-{
-    if (l->settings.passed == -1)
-        ev_stat_start(l->loop, &l->place);
-}
-
 struct fp_listener *fp_listener_create(struct ev_loop *loop,
                                        const struct fp_listener_settings *settings)
 {
@@ -342,15 +323,16 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop,
     ev_init(&l->pause, on_pause_over);
     ev_init(&l->again, on_again);
     l->again.repeat = AGAIN_SECONDS;
-    ev_stat_init(&l->place, on_moved, settings->path, AGAIN_SECONDS);
-    l->acceptable.data = l->pause.data = l->again.data = l->place.data = l;
+    ev_stat_init(&l->path, on_moved, settings->path, AGAIN_SECONDS);
+    l->acceptable.data = l->pause.data = l->again.data = l->path.data = l;
     if (!learn_groups(l) || !open_socket(l)) {
         fp_listener_destroy(&l);
         return NULL;
     }
     ev_io_set(&l->acceptable, l->sock, EV_READ);
     ev_io_start(loop, &l->acceptable);
-    watch_place(l);
+    if (settings->passed == -1)
+        ev_stat_start(loop, &l->path);
     return l;
 }
 
@@ -364,11 +346,12 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_io_stop(l->loop, &l->acceptable);
     ev_timer_stop(l->loop, &l->pause);
     ev_timer_stop(l->loop, &l->again);
-    ev_stat_stop(l->loop, &l->place);
+    ev_stat_stop(l->loop, &l->path);
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
-    /* Another daemon's by now, where somebody emptied the directory. */
-    if (l->sock != -1 && l->settings.passed == -1 && fp_socket_path_has_lock(l->settings.path, l->lock))
+    /* It is another daemon's by now where the directory was emptied. */
+    if (l->sock != -1 && l->settings.passed == -1
+        && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

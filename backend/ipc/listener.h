@@ -20,14 +20,14 @@ struct fp_listener_settings {
     const char *path;             /* of the socket; must outlive the listener */
     int passed;                   /* -1, or that socket from a service manager: ours then,
                                    * and its place is not cleared */
-    uid_t uid;                    /* whom we take connections from, beside root */
+    uid_t uid;                    /* of clients, beside root */
     gid_t gid;
-    size_t max_connections;       /* one more takes the place of an idle one, or is refused */
+    size_t max_connections;       /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
     void *ctx;                    /* for the ops */
-    const struct fp_lease_table *slots; /* for whoever connects */
-    const struct fp_monitor *monitor;   /* makes the socket again if somebody
-                                         * removed it, and removes it at the end */
+    const struct fp_lease_table *leases; /* for new connections */
+    const struct fp_monitor *monitor;   /* makes the socket again if it was
+                                         * removed, and removes it at the end */
 };
 
 struct fp_listener_counts {
@@ -42,8 +42,8 @@ struct fp_listener_counts {
 struct fp_listener *fp_listener_create(struct ev_loop *loop,
                                        const struct fp_listener_settings *settings);
 
-/* As fp_connection_set_slots(), for all that are connected and whoever connects. */
-void fp_listener_set_slots(struct fp_listener *l, const struct fp_lease_table *slots);
+/* As fp_connection_set_leases(), for all connections and for new ones. */
+void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases);
 
 /* Closes all connections; removes the socket unless it was passed. */
 void fp_listener_destroy(struct fp_listener **l);

@@ -38,7 +38,7 @@ void fp_service_say_ready(void)
     sd_notify(0, "READY=1\nSTATUS=Serving");
 }
 
-/* The time tells this reload from one that was asked for before. */
+/* The time distinguishes this reload from an earlier one. */
 void fp_service_say_reloading(void)
 {
     struct timespec t;

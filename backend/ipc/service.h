@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a service manager and we tell each other (sd_notify(3), sd_listen_fds(3)).
- * Without libsystemd, or where no manager started us, nothing is told.
+ * The messages between a service manager and us (sd_notify(3), sd_listen_fds(3)).
+ * Without libsystemd, or where no manager started us, there are none.
  */
 #ifndef FP_SERVICE_H
 #define FP_SERVICE_H
@@ -9,13 +9,13 @@
 #include <stdbool.h>
 
 /*
- * Takes the listening socket that a manager holds for us and closes whatever
- * else we were started with.  *sock_r: the caller's, or -1 if none was given.
+ * Takes the listening socket that a manager holds for us and closes all other
+ * descriptors that we were started with.  *sock_r: the caller's, or -1 if none was given.
  * False, after logging, if more than one was.
  */
 bool fp_service_take_socket(int *sock_r);
 
-/* Is it a listening socket of our kind, and at that path? */
+/* True for a listening socket of our kind at that path. */
 bool fp_service_is_socket_at(int sock, const char *path);
 
 void fp_service_say_ready(void);

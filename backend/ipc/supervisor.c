@@ -19,7 +19,7 @@ static int channel = -1;
 static ev_io readable;
 
 /* The socket may have other holders than the supervisor (processes that it
- * forked), so its end alone does not tell that the supervisor died. */
+ * forked), so its end alone does not mean that the supervisor died. */
 static bool tie_to_parent(void)
 {
     struct ucred peer;
@@ -30,7 +30,7 @@ static bool tie_to_parent(void)
                "start flashpached without it");
         return false;
     }
-    /* Whoever died before this call is not our parent any more. */
+    /* A parent that died before this call is not ours any more. */
     return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == peer.pid;
 }
 

@@ -11,7 +11,7 @@
 struct ev_loop;
 
 /*
- * Before anything is shared: takes the socket, so that no helper has it, and
+ * Before anything is shared: takes the socket, so that no worker has it, and
  * asks the kernel for SIGTERM when the supervisor dies.  false: it is gone
  * already, or standard input is no such socket, which is logged.
  */

@@ -17,7 +17,7 @@ struct state {
     uint64_t answered_ms;
     bool open, probing;
     uint64_t opened_ms, closed_ms;
-    uint64_t probe_ms;           /* when the next probe is due */
+    uint64_t probe_ms;           /* time of the next probe */
     uint32_t interval_ms;        /* until the one after that */
 };
 

@@ -4,11 +4,11 @@
  *
  * A mount trips when something was asked of it, a walk has been under way there
  * for the timeout, and nothing came back for as long.  While it is out of
- * service a walk is due there now and then, to see whether it is back: after
+ * service it is probed: a walk looks whether it is back, after
  * 1 s, then at intervals that double up to 30 s.  A mount that trips again
  * within 30 s of being back goes on doubling.
  *
- * Mounts are told apart by statx(2)'s stx_mnt_id.  0 stands for "unknown": its
+ * Mounts are distinguished by statx(2)'s stx_mnt_id.  0 stands for "unknown": its
  * walks are counted, but it never trips.  Knows no loop and no sockets: callers
  * say what time it is, in milliseconds of a monotonic clock (never 0).
  */
@@ -59,15 +59,15 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
 
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 
-/* True: a walk should look now whether it is back, and no other one is due before
+/* True if a walk should look now whether it is back; no other one should before
  * fp_breaker_probed(). */
 bool fp_breaker_probe(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
 /* That walk has ended, or could not be begun. */
 void fp_breaker_probed(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
-/* So many killed workers hang there still.  Fewer than when this was told last: one
- * has got out, so a probe is due. */
+/* So many killed workers hang there still.  Fewer than at the last call: one has got out,
+ * so it is time for a probe. */
 void fp_breaker_hung(struct fp_breaker *b, uint32_t mount, unsigned n);
-/* All mounts that are out of service are due: something may have changed. */
+/* It is time to probe all mounts that are out of service: something may have changed. */
 void fp_breaker_hurry(struct fp_breaker *b);
 
 /* Something else is mounted under that number, or nothing: it is in service.  True

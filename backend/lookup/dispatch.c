@@ -61,8 +61,8 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
 }
 
 /*
- * What is above the mount point is on living mounts: it is kept known, for the path has no
- * answer otherwise.  NULL: it is known; or the walk that looks.
+ * The directories above the mount point are on living mounts.  They stay in the cache, for the
+ * path has no answer otherwise.  NULL: it is known; or the walk that looks.
  */
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l,
                                   unsigned names_id)
@@ -146,11 +146,6 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     }
 }
 
-void fp_dispatch_leave(struct fp_connection *conn)
-{
-    fp_walks_leave(conn);
-}
-
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
 {
     size_t n;
@@ -219,7 +214,6 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
         return;
     fp_walks_destroy(&d->walks);
     fp_mount_health_destroy(&d->health);
-    fp_names_registry_clear(&d->names);
     free(d);
 }
 

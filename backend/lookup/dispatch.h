@@ -6,7 +6,7 @@
  * A path that is expected on a mount out of service (mount_health.h) is not walked: the answer
  * is the stale one if that is allowed, or that there is none.  Before the first walk of a path
  * its mount is a guess: by the nearest entry of the cache, or by the names of mount points.
- * What lies behind a symbolic link that was never seen is taken for its link's.
+ * A path behind a symbolic link that was never seen is expected on the link's mount.
  */
 #ifndef FP_DISPATCH_H
 #define FP_DISPATCH_H
@@ -53,15 +53,13 @@ void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observe
 /* After the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 
-/* Answers the connection's question, at once or later. */
+/* Answers the connection's question, at once or later, unless fp_walks_leave() comes first. */
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l);
-/* The connection is about to go: it gets no answer. */
-void fp_dispatch_leave(struct fp_connection *conn);
 
 /*
  * Forgets the path, or with tree the path and everything below it: afterwards no
- * question about it is answered from what was known before.  Walks under way are
+ * question about it is answered from earlier entries.  Walks under way are
  * detached and their results are not kept; a question that waits for one already
  * gets its answer, good for once.  Returns how many entries there were.
  */

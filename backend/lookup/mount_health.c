@@ -61,7 +61,7 @@ static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
 static void trip(struct fp_mount_health *health, uint32_t mount)
 {
     fp_log(FP_LOG_WARNING, 44, "the file system at %s does not answer: out of service, its "
-           "requests are answered from what is known (stale_if_error_ms) or left to httpd until "
+           "requests are answered from stale entries (stale_if_error_ms) or left to httpd until "
            "it does; see to its server, or unmount it (umount -l)", name_of(health, mount));
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
     health->deps.tripped(health->deps.ctx, mount);

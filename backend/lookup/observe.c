@@ -56,10 +56,11 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
     const char *point;
     struct fp_slow_lookup slow;
 
-    /* What never began took no time. */
+    /* A walk that never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
-    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer, w->result));
+    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer,
+                                                                          w->result));
     slow = (struct fp_slow_lookup){ w->lookup->path, w->lookup->path_len,
                                     point != NULL ? point : UNKNOWN, effort_of(w, now_ms),
                                     w->waited, now_ms };

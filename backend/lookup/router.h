@@ -16,7 +16,7 @@ struct fp_router {
     const struct fp_control_deps *control;
 };
 
-/* What connections are created with; their ctx is the struct fp_router. */
+/* Connections are created with these; their ctx is the struct fp_router. */
 extern const struct fp_connection_ops fp_router_ops;
 
 #endif

@@ -115,7 +115,7 @@ static void detach_mount(struct fp_walks *ws, uint32_t mount)
     }
 }
 
-/* What the walk has to do with a path that is forgotten. */
+/* Notes what a walk has to do with a path that is forgotten. */
 static void mark_stale(struct fp_walk *w, const char *path, size_t len)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -348,7 +348,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
     if (names_id != 0)
-        w->task.lookup.names = *fp_names_registry_get(ws->deps.names, names_id);
+        w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
@@ -388,7 +388,7 @@ static fp_status submit(struct fp_walk *w)
     const uint32_t before = w->mount;
     fp_status st;
 
-    /* More may be known than when it was created. */
+    /* The cache may know more than when the walk was created. */
     w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
@@ -530,9 +530,9 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a,
 }
 
 /*
- * What the cache does not keep has changed while it was looked at, or is an
- * error: the answer is as it was seen, for clients that asked before that can have been
- * over.  For the others it is looked at once again: true when there are any.
+ * A result that the cache does not keep has changed while it was looked at, or is an
+ * error.  It is the answer for clients that asked before that can have been over; for the
+ * others the path is walked once again: true if there are any.
  */
 static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint64_t began_ms)
 {

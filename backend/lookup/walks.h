@@ -4,7 +4,7 @@
  * its path lies in, if the cache has that open; else a walk to that directory goes first, so
  * that all files in it share one; else it begins at "/".  All functions run on the loop.
  *
- * Walks are told apart by their path and the names_id (names_registry.h) of the access files
+ * Walks differ by their path and the names_id (names_registry.h) of the access files
  * that they look for.  A detached walk is one that no further question may join.
  */
 #ifndef FP_WALKS_H
@@ -61,7 +61,8 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
-/* A walk that begins when the walk to its directory, parent, has ended.  NULL: there are too many. */
+/* A walk that begins when parent, the walk to its directory, has ended.  NULL: there are too
+ * many. */
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l,
                                     unsigned names_id, struct fp_walk *parent);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls that may wait for a file system, each measured: a walk tells
- * afterwards how long it took and which call took longest.  In a helper, which
+ * The calls that may wait for a file system, each measured: a walk's result says
+ * how long it took and which call took longest.  Runs in a worker process, which
  * does one walk at a time.
  */
 #ifndef FP_CALLS_H
@@ -17,7 +17,7 @@ struct statx;
 
 /* A walk begins. */
 void fp_calls_begin(void);
-/* What it was since then. */
+/* The effort since then. */
 struct fp_effort fp_calls_end(void);
 
 /* One call that was made by other means, from began_us (clock.h) until now. */

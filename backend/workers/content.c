@@ -16,7 +16,7 @@
 #define PIECE           16384   /* bytes of one read */
 #define NAME            "flashpache-content"
 
-static bool is_settled(const struct fp_time *changed)
+static bool is_old(const struct fp_time *changed)
 {
     struct timespec now;
 
@@ -26,9 +26,9 @@ static bool is_settled(const struct fp_time *changed)
         || (changed->sec == now.tv_sec && changed->nsec <= (uint32_t)now.tv_nsec);
 }
 
-bool fp_content_is_due(const struct fp_meta *m, uint32_t max)
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
-    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && is_settled(&m->ctime);
+    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && is_old(&m->ctime);
 }
 
 static int make_memfd(void)
@@ -43,7 +43,7 @@ static int make_memfd(void)
     return memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Moves nobody's file offset: descriptors are shared. */
+/* Moves no file offset: descriptors are shared. */
 static bool copy(int from, int to, uint64_t size)
 {
     static char buf[PIECE];

@@ -76,25 +76,17 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
     q->waiting--;
 }
 
-fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w,
+                              bool probe)
 {
-    if (q->waiting >= q->max_waiting || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2)
+    if (!probe && (q->waiting >= q->max_waiting
+                   || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
-    w->probe = false;
+    w->probe = probe;
     if (w->queue == NULL)
         return FP_NOMEM;
-    insert(q, w, false);
-    return FP_OK;
-}
-
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
-{
-    w->queue = find_or_make(q, mount);
-    w->probe = true;
-    if (w->queue == NULL)
-        return FP_NOMEM;
-    insert(q, w, true);
+    insert(q, w, probe);
     return FP_OK;
 }
 

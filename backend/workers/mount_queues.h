@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for a worker: a queue for each mounted file system, served in turn,
+ * Walks that wait for a worker: a queue for each mounted file system, served in turn,
  * in each first come first served.  A mount may have a limited number of workers
- * at a time, and at most half of the places in which to wait, so that one that
- * does not answer leaves workers and places for the others.
+ * at a time, and at most half of all that may wait, so that one that does not
+ * answer leaves workers and places to wait for the others.
  *
  * A worker that was killed and does not die (it hangs in the kernel) still
  * counts against its mount, until the mount answers or it is dead: so no more
@@ -21,7 +21,7 @@
 
 struct fp_mount_queue;
 
-/* Part of what waits; the caller's, who sets nothing in it. */
+/* Part of a walk that waits; the caller's, who sets nothing in it. */
 struct fp_waiting {
     TAILQ_ENTRY(fp_waiting) link;
     struct fp_mount_queue *queue;       /* until fp_mount_queues_left() */
@@ -38,13 +38,15 @@ struct fp_mount_queues {
 void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 
-/* Puts it at the end of the mount's queue.  FP_OK, FP_BUSY or FP_NOMEM. */
-fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w);
-/* Puts it first in its queue, whatever waits already; it may begin while one more
- * hangs.  FP_OK or FP_NOMEM. */
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w);
+/*
+ * Puts it at the end of the mount's queue; FP_BUSY where too many wait.  A probe goes before
+ * all that wait, however many, and may begin while one more worker hangs.  FP_OK, FP_BUSY or
+ * FP_NOMEM.
+ */
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w,
+                              bool probe);
 
-/* What may begin now, NULL: nothing.  A worker is at its mount from now on. */
+/* A walk that may begin now, NULL: none.  A worker is at its mount from now on. */
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);
 /* It could not begin: it is the first of its queue again. */
 void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w);

@@ -143,7 +143,7 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     uint32_t mount;
     int fd;
 
-    if (!fp_content_is_due(m, w->task->content_max))
+    if (!fp_content_is_settled(m, w->task->content_max))
         return false;
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
@@ -197,7 +197,7 @@ static fp_status finish(struct walk *w)
     if (!S_ISREG(m->mode))
         return FP_OK;
     if (known && fp_meta_equal(m, &w->task->known)
-        && !fp_content_is_due(m, w->task->content_max)) {
+        && !fp_content_is_settled(m, w->task->content_max)) {
         a->unchanged = true;
         return FP_OK;
     }

@@ -16,7 +16,7 @@
 #include "privsep/sandbox.h"
 #include "workers/resolve.h"
 
-/* All that a worker needs for one task at a time. */
+/* One task at a time. */
 struct worker {
     struct fp_resolver resolver;
     uint8_t buf[FP_MAX_FRAME];

@@ -44,7 +44,7 @@ struct worker {
 struct dying {
     LIST_ENTRY(dying) link;
     struct fp_worker_pool *pool;
-    struct fp_mount_queue *queue;     /* whose limit it counts against; NULL: no more */
+    struct fp_mount_queue *queue;     /* its limit counts this worker; NULL: no more */
     int sock;                 /* its other end closes when it dies */
     ev_io closed;
 };
@@ -60,7 +60,7 @@ struct fp_worker_pool {
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
     uint64_t last_id;
-    struct fp_answer answer;  /* what a worker sent last, until it is passed out */
+    struct fp_answer answer;  /* the last one of a worker, until it is passed on */
     struct fp_walk_result result;
     struct worker workers[];
 };
@@ -184,7 +184,7 @@ static void start(struct worker *p, struct job *j)
     ev_timer_start(pool->loop, &p->deadline);
     if (send_job(p, j) == FP_OK)
         return;
-    /* It is dead and we did not know: another one gets the job. */
+    /* The worker has died unnoticed: another one gets the job. */
     p->job = NULL;
     pool->counts.running--;
     pool->counts.deaths++;
@@ -192,10 +192,11 @@ static void start(struct worker *p, struct job *j)
     fp_mount_queues_put_back(&pool->queues, &j->waiting);
 }
 
-static struct worker *idle_worker(struct fp_worker_pool *pool)
+/* A worker without a job: one that lives, or the place of one that does not.  NULL: none. */
+static struct worker *find_idle(struct fp_worker_pool *pool, bool alive)
 {
     for (unsigned i = 0; i < pool->settings.workers; i++) {
-        if (pool->workers[i].sock != -1 && pool->workers[i].job == NULL)
+        if ((pool->workers[i].sock != -1) == alive && pool->workers[i].job == NULL)
             return &pool->workers[i];
     }
     return NULL;
@@ -211,7 +212,8 @@ static void run_queue(struct fp_worker_pool *pool)
     struct fp_waiting *next;
     struct worker *p;
 
-    while ((p = idle_worker(pool)) != NULL && (next = fp_mount_queues_take(&pool->queues)) != NULL)
+    while ((p = find_idle(pool, true)) != NULL
+           && (next = fp_mount_queues_take(&pool->queues)) != NULL)
         start(p, (struct job *)next);
 }
 
@@ -298,18 +300,9 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     lose(p, FP_TIMEOUT);
 }
 
-static struct worker *vacant(struct fp_worker_pool *pool)
-{
-    for (unsigned i = 0; i < pool->settings.workers; i++) {
-        if (pool->workers[i].sock == -1)
-            return &pool->workers[i];
-    }
-    return NULL;
-}
-
 static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
 {
-    struct worker *p = vacant(pool);
+    struct worker *p = find_idle(pool, false);
 
     if (p == NULL) {
         fp_close(&sock);
@@ -318,19 +311,10 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     }
     p->pid = pid;
     p->sock = sock;
-    p->job = NULL;
     ev_io_set(&p->readable, sock, EV_READ);
     ev_io_start(pool->loop, &p->readable);
     pool->counts.alive++;
     run_queue(pool);
-}
-
-static void lose_all(struct fp_worker_pool *pool, fp_status why)
-{
-    for (unsigned i = 0; i < pool->settings.workers; i++) {
-        if (pool->workers[i].sock != -1)
-            lose(&pool->workers[i], why);
-    }
 }
 
 static bool start_spawner(struct fp_worker_pool *pool)
@@ -349,7 +333,10 @@ static void restart_spawner(struct fp_worker_pool *pool)
     fp_log(FP_LOG_ERROR, 22, "the process that makes workers is gone: starting another");
     ev_io_stop(pool->loop, &pool->born);
     fp_spawner_stop(&pool->spawner);
-    lose_all(pool, FP_FAILED);
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        if (pool->workers[i].sock != -1)
+            lose(&pool->workers[i], FP_FAILED);
+    }
     pool->missing = pool->settings.workers;
     ev_timer_again(pool->loop, &pool->respawn);
 }
@@ -392,16 +379,6 @@ static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
         ask_for_one(pool);
 }
 
-static void init_worker(struct fp_worker_pool *pool, struct worker *p)
-{
-    p->pool = pool;
-    p->sock = -1;
-    ev_init(&p->readable, on_readable);
-    ev_init(&p->deadline, on_deadline);
-    p->readable.data = p;
-    p->deadline.data = p;
-}
-
 struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
                                              const struct fp_worker_pool_settings *settings)
 {
@@ -417,8 +394,13 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     ev_init(&pool->respawn, on_respawn);
     pool->respawn.repeat = RESPAWN_SECONDS;
     pool->born.data = pool->respawn.data = pool;
-    for (size_t i = 0; i < n; i++)
-        init_worker(pool, &pool->workers[i]);
+    for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
+        p->pool = pool;
+        p->sock = -1;
+        ev_init(&p->readable, on_readable);
+        ev_init(&p->deadline, on_deadline);
+        p->readable.data = p->deadline.data = p;
+    }
     if (!start_spawner(pool)) {
         fp_log(FP_LOG_ERROR, 22, "cannot start the process that makes workers: %m");
         free(pool);
@@ -429,30 +411,10 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     return pool;
 }
 
-static void drop_worker(struct fp_worker_pool *pool, struct worker *p)
-{
-    ev_io_stop(pool->loop, &p->readable);
-    ev_timer_stop(pool->loop, &p->deadline);
-    fp_close(&p->sock);
-    if (p->job != NULL)
-        fp_mount_queues_left(&pool->queues, &p->job->waiting);
-    free(p->job);
-}
-
-/* While nobody is at work: then each queue has one that may begin. */
-static void drop_waiting(struct fp_worker_pool *pool)
-{
-    struct fp_waiting *w;
-
-    while ((w = fp_mount_queues_take(&pool->queues)) != NULL) {
-        fp_mount_queues_left(&pool->queues, w);
-        free(w);
-    }
-}
-
 void fp_worker_pool_destroy(struct fp_worker_pool **pp)
 {
     struct fp_worker_pool *pool = *pp;
+    struct fp_waiting *w;
     struct dying *g;
 
     if (pool == NULL)
@@ -460,44 +422,47 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     ev_io_stop(pool->loop, &pool->born);
     ev_timer_stop(pool->loop, &pool->respawn);
     fp_spawner_stop(&pool->spawner);
-    for (unsigned i = 0; i < pool->settings.workers; i++)
-        drop_worker(pool, &pool->workers[i]);
+    for (struct worker *p = pool->workers; p < pool->workers + pool->settings.workers; p++) {
+        ev_io_stop(pool->loop, &p->readable);
+        ev_timer_stop(pool->loop, &p->deadline);
+        fp_close(&p->sock);
+        if (p->job != NULL)
+            fp_mount_queues_left(&pool->queues, &p->job->waiting);
+        free(p->job);
+    }
     while ((g = LIST_FIRST(&pool->dying)) != NULL)
         bury(g);
-    drop_waiting(pool);
+    /* No worker is at work: each queue has a walk that may begin. */
+    while ((w = fp_mount_queues_take(&pool->queues)) != NULL) {
+        fp_mount_queues_left(&pool->queues, w);
+        free(w);
+    }
     free(pool);
     *pp = NULL;
 }
 
-void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
+void fp_worker_pool_set(struct fp_worker_pool *pool,
+                        const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
     run_queue(pool);
 }
 
-static struct job *create_job(const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
+static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct job *job, bool probe)
 {
-    struct job *j = calloc(1, sizeof(*j));
+    struct job *j = malloc(sizeof(*j));
+    fp_status st;
 
     if (j == NULL)
-        return NULL;
-    j->done = done;
-    j->ctx = ctx;
-    j->task = t;
-    j->base = base;
-    return j;
-}
-
-/* The job is in its queue, or could not be put there. */
-static fp_status run_or_refuse(struct fp_worker_pool *pool, struct job *j, fp_status st)
-{
+        return FP_NOMEM;
+    *j = *job;
+    st = fp_mount_queues_put(&pool->queues, mount, &j->waiting, probe);
     if (st == FP_OK) {
         run_queue(pool);
         return FP_OK;
     }
-    if (st == FP_BUSY)
-        pool->counts.refused++;
+    pool->counts.refused += st == FP_BUSY;
     free(j);
     return st;
 }
@@ -505,21 +470,14 @@ static fp_status run_or_refuse(struct fp_worker_pool *pool, struct job *j, fp_st
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount,
                                 const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
 {
-    struct job *j = create_job(t, base, done, ctx);
-
-    if (j == NULL)
-        return FP_NOMEM;
-    return run_or_refuse(pool, j, fp_mount_queues_put(&pool->queues, mount, &j->waiting));
+    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = base },
+               false);
 }
 
 fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount,
                                const struct fp_task *t, fp_worker_done *done, void *ctx)
 {
-    struct job *j = create_job(t, -1, done, ctx);
-
-    if (j == NULL)
-        return FP_NOMEM;
-    return run_or_refuse(pool, j, fp_mount_queues_put_probe(&pool->queues, mount, &j->waiting));
+    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = -1 }, true);
 }
 
 void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why)

@@ -54,7 +54,8 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
 void fp_worker_pool_destroy(struct fp_worker_pool **pool);
 
 /* New settings hold at once, but for the number of workers and the monitor. */
-void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings);
+void fp_worker_pool_set(struct fp_worker_pool *pool,
+                        const struct fp_worker_pool_settings *settings);
 
 /*
  * FP_OK: done will be called, later; until then *t and what it points to, and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of an ANSWER, as an asker decodes it.  In front of it: the length of
+ * The body of an ANSWER, as a client decodes it.  In front of it: the length of
  * the path that was asked for (u16), and whether a descriptor came (u8).
  */
 #include "config.h"

@@ -69,14 +69,14 @@ static void take(struct ev_loop *loop, const struct fuzz_piece *p, int peer)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
-    static struct fp_lease_table *slots;
+    static struct fp_lease_table *leases;
     static struct ev_loop *loop;
     struct fuzz_piece p;
     struct fp_reader r;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
-        slots = fp_lease_table_create(8);
+        leases = fp_lease_table_create(8);
         loop = ev_loop_new(EVFLAG_AUTO);
         memset(lines, '\n', sizeof(lines));
         fp_log_set_level(FP_LOG_ERROR);
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fds_at_rest = fuzz_free_fd();
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    conn = fp_connection_create(loop, ends[0], &ops, &conn, slots);
+    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases);
     FUZZ_MUST(conn != NULL);
     fp_reader_init(&r, data, size);
     while (conn != NULL && fuzz_next(&r, &p))

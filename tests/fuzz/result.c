@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of a helper's ANSWER, with its trail, as the daemon decodes it.  In
+ * The body of a worker's ANSWER, with its result, as the daemon decodes it.  In
  * front of it what the daemon knows of the task: the length of the path (u16) and
  * of the base (u16), how many names (u8), and whether a descriptor came (u8).
  */
@@ -21,7 +21,7 @@ static void read_task(struct fp_reader *r, struct fp_task *t, int *fd_r)
     *fd_r = fp_get_u8(r) % 2 == 0 ? -1 : SOME_FD;
 }
 
-static void check_trail(const struct fp_walk_result *t, unsigned n_steps)
+static void check_result(const struct fp_walk_result *t, unsigned n_steps)
 {
     FUZZ_MUST(t->n_traversed <= FP_MAX_TRAVERSED && t->names_len <= sizeof(t->names));
     FUZZ_MUST(t->effort.call < FP_CALLS && fp_call_text(t->effort.call) != NULL);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t first[FP_MAX_FRAME], second[FP_MAX_FRAME];
     static struct fp_answer a;
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     struct fp_writer w, again;
     struct fp_reader r;
     struct fp_task t;
@@ -47,18 +47,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fp_reader_init(&r, data, size);
     read_task(&r, &t, &fd);
-    if (size > FP_MAX_FRAME || fp_result_decode(&r, &t, fd, &a, &trail) != FP_OK)
+    if (size > FP_MAX_FRAME || fp_result_decode(&r, &t, fd, &a, &result) != FP_OK)
         return 0;
-    FUZZ_MUST(a.fd == fd && a.n_steps <= FP_MAX_STEPS && !a.again);
+    FUZZ_MUST(a.fd == fd && a.n_steps <= FP_MAX_STEPS && !a.leasable);
     FUZZ_MUST(a.status != FP_OK || a.n_names == t.lookup.names.n);
-    check_trail(&trail, a.n_steps);
+    check_result(&result, a.n_steps);
     /* Decoded again it is the same; bits that mean nothing may be gone. */
     fp_writer_init(&w, first, sizeof(first));
-    FUZZ_MUST(fp_result_encode(&w, 1, &a, &trail) == FP_OK);
+    FUZZ_MUST(fp_result_encode(&w, 1, &a, &result) == FP_OK);
     fp_reader_init(&r, first + FP_FRAME_HEADER, w.len - FP_FRAME_HEADER);
-    FUZZ_MUST(fp_result_decode(&r, &t, fd, &a, &trail) == FP_OK);
+    FUZZ_MUST(fp_result_decode(&r, &t, fd, &a, &result) == FP_OK);
     fp_writer_init(&again, second, sizeof(second));
-    FUZZ_MUST(fp_result_encode(&again, 1, &a, &trail) == FP_OK);
+    FUZZ_MUST(fp_result_encode(&again, 1, &a, &result) == FP_OK);
     fuzz_must_be_body(&again, first + FP_FRAME_HEADER, w.len - FP_FRAME_HEADER);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a TASK, as a helper decodes it. */
+/* The body of a TASK, as a worker decodes it. */
 #include "config.h"
 #include "fuzz.h"
 

@@ -144,7 +144,7 @@ static void make_answer(struct fp_answer *a, unsigned number, const char *path)
 
     fp_answer_init(a, FP_OK);
     a->source = FP_SOURCE_CACHE;
-    a->again = true;
+    a->leasable = true;
     a->n_names = args.names;
     a->n_steps = STEPS;
     for (unsigned i = 0; i < STEPS; i++) {

@@ -13,7 +13,7 @@
 
 /* Where the fields of an ANSWER are, in its frame. */
 enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
-enum { LOCAL = 2, AGAIN = 8 };   /* of the flags */
+enum { LOCAL = 2, LEASABLE = 8 };   /* of the flags */
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
@@ -132,7 +132,7 @@ static inline void shape_file_on_a_network(void)
 {
     shape_file();
     in.local = false;
-    in.again = true;
+    in.leasable = true;
     in.source = FP_SOURCE_CACHE;
 }
 

@@ -153,7 +153,7 @@ static inline struct kit_lease kit_take_lease(const struct fp_answer *a)
 {
     struct kit_lease l = { .n = 0 };
 
-    ck_assert(a->again);
+    ck_assert(a->leasable);
     for (; l.n < a->n_steps; l.n++) {
         l.slots[l.n] = a->steps[l.n].slot;
         l.generations[l.n] = a->steps[l.n].generation;

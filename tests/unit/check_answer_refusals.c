@@ -284,8 +284,8 @@ START_TEST(unknown_sources_and_flags)
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
         ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         (v & ~(LOCAL | AGAIN)) == 0 ? FP_OK : FP_PROTOCOL);
-        ck_assert_int_eq(out.again, (v & AGAIN) != 0);
+                         (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq(out.leasable, (v & LEASABLE) != 0);
     }
 }
 END_TEST

@@ -50,7 +50,7 @@ START_TEST(silence_trips)
 }
 END_TEST
 
-START_TEST(waiting_for_a_helper_is_no_silence)
+START_TEST(waiting_for_a_worker_is_no_silence)
 {
     walk(T0);
     ck_assert(!fp_breaker_check(b, MOUNT, 0, T0 + 10 * TIMEOUT_MS));
@@ -80,7 +80,7 @@ START_TEST(what_waits_is_asked_after_an_answer)
 }
 END_TEST
 
-START_TEST(killed_helpers_count)
+START_TEST(killed_workers_count)
 {
     walk(T0);
     ck_assert(fp_breaker_given_up(b, MOUNT, T0, T0 + 50));
@@ -89,7 +89,7 @@ START_TEST(killed_helpers_count)
 }
 END_TEST
 
-START_TEST(killed_helpers_of_a_mount_that_answers_do_not)
+START_TEST(killed_workers_of_a_mount_that_answers_do_not)
 {
     walk(T0);
     fp_breaker_answered(b, MOUNT, false, T0 + 40);
@@ -151,7 +151,7 @@ START_TEST(a_mount_that_trips_again_goes_on_doubling)
 }
 END_TEST
 
-START_TEST(probes_are_due_when_something_was_mounted)
+START_TEST(probe_when_something_was_mounted)
 {
     uint64_t now = T0 + TIMEOUT_MS;
 
@@ -161,7 +161,7 @@ START_TEST(probes_are_due_when_something_was_mounted)
 }
 END_TEST
 
-START_TEST(probes_are_due_when_a_hung_helper_got_out)
+START_TEST(probe_when_a_hung_worker_got_out)
 {
     uint64_t now = T0 + TIMEOUT_MS;
 
@@ -238,16 +238,16 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "breaker", setup, teardown, 0);
 
     tcase_add_test(t, silence_trips);
-    tcase_add_test(t, waiting_for_a_helper_is_no_silence);
+    tcase_add_test(t, waiting_for_a_worker_is_no_silence);
     tcase_add_test(t, answers_to_others_count);
     tcase_add_test(t, what_waits_is_asked_after_an_answer);
-    tcase_add_test(t, killed_helpers_count);
-    tcase_add_test(t, killed_helpers_of_a_mount_that_answers_do_not);
+    tcase_add_test(t, killed_workers_count);
+    tcase_add_test(t, killed_workers_of_a_mount_that_answers_do_not);
     tcase_add_test(t, an_answer_ends_it);
     tcase_add_test(t, probes_are_ever_rarer);
     tcase_add_test(t, a_mount_that_trips_again_goes_on_doubling);
-    tcase_add_test(t, probes_are_due_when_something_was_mounted);
-    tcase_add_test(t, probes_are_due_when_a_hung_helper_got_out);
+    tcase_add_test(t, probe_when_something_was_mounted);
+    tcase_add_test(t, probe_when_a_hung_worker_got_out);
     tcase_add_test(t, another_mount_with_the_same_number);
     tcase_add_test(t, unknown_mounts_never_trip);
     tcase_add_test(t, nothing_is_remembered_for_ever);

@@ -233,10 +233,10 @@ START_TEST(no_slot_left)
     take_lease("/a/f");
     walked("/a/g", "ddf");
     ck_assert(known("/a/g"));
-    ck_assert(!answer.again);
+    ck_assert(!answer.leasable);
     ck_assert_uint_eq(answer.steps[2].slot, FP_NO_SLOT);
     ck_assert(known("/a"));
-    ck_assert(!answer.again);
+    ck_assert(!answer.leasable);
     take_lease("/a/f");
 }
 END_TEST
@@ -249,7 +249,7 @@ START_TEST(no_leases_at_all)
     kit_answer(&answer, "/a/f", "ddf");
     kit_insert(without, "/a/f", kit_now_ms, &answer);
     ck_assert(kit_lookup(without, "/a/f", kit_now_ms, &answer));
-    ck_assert(!answer.again);
+    ck_assert(!answer.leasable);
     for (int i = 0; i < 3; i++)
         ck_assert_uint_eq(answer.steps[i].slot, FP_NO_SLOT);
     fp_cache_destroy(&without);

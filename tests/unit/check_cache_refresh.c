@@ -668,7 +668,7 @@ START_TEST(a_table_that_is_too_small)
     walked("/a/b/f", "dddf");
     another_table(2);
     ck_assert(known("/a/b/f"));
-    ck_assert(!answer.again);
+    ck_assert(!answer.leasable);
     ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/b /a/b/f");
     another_table(SLOTS);
     take_lease("/a/b/f");

@@ -21,7 +21,7 @@ START_TEST(stale_answers)
     for (uint64_t ms = TTL - 1; ms < TTL + STALE; ms += 10) {
         ck_assert(known_stale("/a/f", seen + ms));
         ck_assert_int_eq((int)answer.source, FP_SOURCE_STALE);
-        ck_assert(!answer.again);
+        ck_assert(!answer.leasable);
         ck_assert_uint_eq(answer.n_steps, 3);
         ck_assert_int_ne(answer.fd, -1);
     }

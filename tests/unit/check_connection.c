@@ -15,7 +15,7 @@
 #define PATIENCE_MS 3000
 
 static struct ev_loop *loop;
-static struct fp_lease_table *slots, *other;
+static struct fp_lease_table *leases, *other;
 static struct fp_connection *conn;
 static int peer, fds_at_rest;
 static unsigned questions, ends;
@@ -54,12 +54,12 @@ static void setup(void)
 {
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
-    slots = fp_lease_table_create(4);
+    leases = fp_lease_table_create(4);
     other = fp_lease_table_create(9);
-    ck_assert(slots != NULL && other != NULL);
+    ck_assert(leases != NULL && other != NULL);
     fds_at_rest = unit_open_fds();
     questions = ends = 0;
-    connect_peer(slots);
+    connect_peer(leases);
 }
 
 static void teardown(void)
@@ -70,7 +70,7 @@ static void teardown(void)
     fp_close(&peer);
     ck_assert_uint_eq(ends, 1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&leases);
     fp_lease_table_destroy(&other);
     ev_loop_destroy(loop);
 }
@@ -155,7 +155,7 @@ static void answer(void)
 START_TEST(one_table)
 {
     say_hello();
-    assert_welcomed_with(slots);
+    assert_welcomed_with(leases);
     for (uint64_t id = 1; id <= 3; id++) {
         ask(id);
         ck_assert_uint_eq(questions, id);
@@ -168,8 +168,8 @@ END_TEST
 START_TEST(a_peer_with_the_table_of_before)
 {
     say_hello();
-    assert_welcomed_with(slots);
-    fp_connection_set_slots(conn, other);
+    assert_welcomed_with(leases);
+    fp_connection_set_leases(conn, other);
     ev_run(loop, EVRUN_NOWAIT);
     ck_assert_ptr_nonnull(conn);
     ask(1);
@@ -182,9 +182,9 @@ END_TEST
 START_TEST(a_peer_that_has_asked)
 {
     say_hello();
-    assert_welcomed_with(slots);
+    assert_welcomed_with(leases);
     ask(1);
-    fp_connection_set_slots(conn, other);
+    fp_connection_set_leases(conn, other);
     answer();
     ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
     ck_assert_ptr_nonnull(conn);
@@ -196,7 +196,7 @@ END_TEST
 
 START_TEST(a_peer_that_has_not_said_hello)
 {
-    fp_connection_set_slots(conn, other);
+    fp_connection_set_leases(conn, other);
     say_hello();
     assert_welcomed_with(other);
     ask(1);
@@ -208,12 +208,12 @@ END_TEST
 
 START_TEST(two_other_tables)
 {
-    fp_connection_set_slots(conn, other);
-    fp_connection_set_slots(conn, slots);
+    fp_connection_set_leases(conn, other);
+    fp_connection_set_leases(conn, leases);
     say_hello();
-    assert_welcomed_with(slots);
-    fp_connection_set_slots(conn, other);
-    fp_connection_set_slots(conn, slots);
+    assert_welcomed_with(leases);
+    fp_connection_set_leases(conn, other);
+    fp_connection_set_leases(conn, leases);
     ask(1);
     assert_hung_up_on();
 }
@@ -222,8 +222,8 @@ END_TEST
 START_TEST(a_peer_that_comes_back)
 {
     say_hello();
-    assert_welcomed_with(slots);
-    fp_connection_set_slots(conn, other);
+    assert_welcomed_with(leases);
+    fp_connection_set_leases(conn, other);
     ask(1);
     assert_hung_up_on();
     fp_close(&peer);

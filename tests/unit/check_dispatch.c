@@ -28,7 +28,7 @@ START_TEST(walk_from_the_root)
     /* It waits for the walk to "/", and looks after the purge. */
     finish("/", "d");
     finish("/a", "dd");
-    ck_assert(early.again);
+    ck_assert(early.leasable);
     forget("/", true);
     ask(&early, "/");
     forget("/", true);
@@ -36,18 +36,18 @@ START_TEST(walk_from_the_root)
     ck_assert_uint_eq(n_jobs, 2);
     finish("/", "d");
     ck_assert(early.answered);
-    ck_assert(!early.again);
+    ck_assert(!early.leasable);
     ck_assert(!late.answered);
     finish("/", "d1");
     ck_assert_uint_eq(late.last_ino, ino_of("/", '1'));
-    ck_assert(late.again);
+    ck_assert(late.leasable);
     ask(&other, "/");
     ck_assert_int_eq((int)other.source, FP_SOURCE_CACHE);
     ck_assert_uint_eq(other.last_ino, ino_of("/", '1'));
 }
 END_TEST
 
-/* It is made once more, from "/", and whoever waits for it waits for that. */
+/* It is made once more, from "/", and questions that wait for it wait for that. */
 START_TEST(walk_from_a_base)
 {
     know_a();
@@ -150,7 +150,7 @@ START_TEST(access_file_of_a_directory_under_way)
 }
 END_TEST
 
-START_TEST(asker_leaves)
+START_TEST(client_leaves)
 {
     ask(&early, "/");
     forget("/", true);
@@ -183,8 +183,8 @@ START_TEST(forgotten_twice)
     forget("/", true);
     finish("/", "d");
     finish("/", "d1");
-    ck_assert(!early.again);
-    ck_assert(!late.again);
+    ck_assert(!early.leasable);
+    ck_assert(!late.leasable);
     ask(&other, "/");
     ck_assert(!other.answered);
 }
@@ -264,7 +264,7 @@ START_TEST(what_is_in_use_is_looked_at_again)
     /* It would be over by now. */
     ask(&late, "/a/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
-    ck_assert(late.again);
+    ck_assert(late.leasable);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).hits, 2);
 }
 END_TEST
@@ -279,7 +279,7 @@ START_TEST(what_was_asked_for_once_is_not)
 }
 END_TEST
 
-START_TEST(looks_wait_for_a_helper_to_spare)
+START_TEST(looks_wait_for_a_worker_to_spare)
 {
     know_af();
     ask(&early, "/a/f");
@@ -309,7 +309,7 @@ START_TEST(who_waits_is_observed)
 }
 END_TEST
 
-/* An asker that comes meanwhile joins that look, and gets what it finds. */
+/* A client that comes meanwhile joins that look, and gets what it finds. */
 START_TEST(a_look_is_joined)
 {
     know_af();
@@ -339,14 +339,14 @@ static Suite *make_suite(void)
     tcase_add_test(t, absence_above_found_by_a_walk_to_its_neighbour);
     tcase_add_test(t, presence_above_is_kept);
     tcase_add_test(t, access_file_of_a_directory_under_way);
-    tcase_add_test(t, asker_leaves);
+    tcase_add_test(t, client_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);
     tcase_add_test(t, overtaken_again_and_again);
     t = unit_add_case(s, "looking_again", setup, teardown, 20);
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);
-    tcase_add_test(t, looks_wait_for_a_helper_to_spare);
+    tcase_add_test(t, looks_wait_for_a_worker_to_spare);
     tcase_add_test(t, who_waits_is_observed);
     tcase_add_test(t, a_look_is_joined);
     return s;

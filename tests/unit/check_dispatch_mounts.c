@@ -44,7 +44,7 @@ START_TEST(given_up)
     /* The others go on. */
     ask(&other, "/a");
     finish("/a", "dd");
-    ck_assert(other.again);
+    ck_assert(other.leasable);
 }
 END_TEST
 
@@ -102,7 +102,7 @@ START_TEST(stale_where_it_is_allowed)
     ask(&early, "/m/f");
     give_up("/m");
     ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
-    ck_assert(!early.again);
+    ck_assert(!early.leasable);
     ask(&late, "/m/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
     ck_assert_uint_eq(late.last_ino, ino_of("/m/f", '0'));

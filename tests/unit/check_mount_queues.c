@@ -23,7 +23,7 @@ static void teardown(void)
 
 static void put(uint32_t mount, unsigned i)
 {
-    ck_assert_int_eq((int)fp_mount_queues_put(&queues, mount, &all[i]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, mount, &all[i], false), FP_OK);
 }
 
 /* Which one began; -1: none may. */
@@ -72,7 +72,7 @@ START_TEST(mounts_in_turn)
 }
 END_TEST
 
-START_TEST(no_more_helpers_than_allowed)
+START_TEST(no_more_workers_than_allowed)
 {
     for (unsigned i = 0; i < 3; i++)
         put(1, i);
@@ -93,13 +93,13 @@ START_TEST(half_of_the_places)
 {
     unsigned n = 0;
 
-    while (n < MAX && fp_mount_queues_put(&queues, 1, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&queues, 1, &all[n], false) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX / 2);
-    while (n < MAX && fp_mount_queues_put(&queues, 2, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&queues, 2, &all[n], false) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX);
-    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 3, &all[n]), FP_BUSY);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 3, &all[n], false), FP_BUSY);
     ck_assert_uint_eq(fp_mount_queues_waiting(&queues, 1), MAX / 2);
     for (uint32_t mount = 1; mount <= 2; mount++) {
         while (fp_mount_queues_cancel(&queues, mount) != NULL)
@@ -134,13 +134,13 @@ START_TEST(dying)
     ck_assert_int_eq(take(), 1);
     one = fp_mount_queues_dying(&queues, &all[0]);
     ck_assert_int_eq(take(), -1);
-    ck_assert_int_eq((int)fp_mount_queues_put_probe(&queues, 1, &all[3]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[3], true), FP_OK);
     ck_assert_int_eq(take(), 3);
     ck_assert_int_eq(take(), -1);
     two = fp_mount_queues_dying(&queues, &all[3]);
     ck_assert_ptr_eq(one, two);
     ck_assert_uint_eq(fp_mount_queue_mount(one), 1);
-    ck_assert_int_eq((int)fp_mount_queues_put_probe(&queues, 1, &all[4]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[4], true), FP_OK);
     ck_assert_int_eq(take(), -1);
     fp_mount_queues_dead(&queues, one);
     ck_assert_int_eq(take(), 4);
@@ -158,7 +158,7 @@ START_TEST(new_limits)
     put(1, 1);
     put(1, 2);
     fp_mount_queues_set(&queues, 1, 2);
-    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[3]), FP_BUSY);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[3], false), FP_BUSY);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), -1);
     fp_mount_queues_set(&queues, 3, 2);
@@ -176,7 +176,7 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, first_come_first_served);
     tcase_add_test(t, mounts_in_turn);
-    tcase_add_test(t, no_more_helpers_than_allowed);
+    tcase_add_test(t, no_more_workers_than_allowed);
     tcase_add_test(t, half_of_the_places);
     tcase_add_test(t, put_back);
     tcase_add_test(t, dying);

@@ -17,7 +17,7 @@ static bool settled, fails;
 static const char *appended_to;     /* while it is copied; NULL: nothing */
 static unsigned copies;
 
-bool fp_content_is_due(const struct fp_meta *m, uint32_t max)
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
     return settled && m->size > 0 && m->size <= max;
 }
@@ -60,7 +60,7 @@ static void resolve_as(const char *name, const struct fp_meta *known, uint32_t m
     if (known != NULL)
         t.known = *known;
     fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &trail);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
 static void assert_content_of(const char *text)

@@ -478,27 +478,27 @@ static struct fp_watch_key key_of(const char *path)
 static void assert_via(unsigned i, const char *place, const char *name)
 {
     const struct fp_watch_key k = key_of(place);
-    const struct fp_traversed_name *v = &trail.traversed[i];
+    const struct fp_traversed_name *v = &result.traversed[i];
 
-    ck_assert_uint_lt(i, trail.n_traversed);
+    ck_assert_uint_lt(i, result.n_traversed);
     ck_assert_uint_eq(v->step, answer.n_steps - 1);
-    ck_assert_msg(v->len == strlen(name) && memcmp(trail.names + v->at, name, v->len) == 0,
-                  "name %u is %.*s, not %s", i, (int)v->len, trail.names + v->at, name);
+    ck_assert_msg(v->len == strlen(name) && memcmp(result.names + v->at, name, v->len) == 0,
+                  "name %u is %.*s, not %s", i, (int)v->len, result.names + v->at, name);
     ck_assert_msg(same_key(&v->watch, &k), "name %u, %s, was not passed in %s", i, name, place);
 }
 
-static const struct fp_step_watch *origin(void)
+static const struct fp_step_watch *step_watch(void)
 {
-    return &trail.step_watches[answer.n_steps - 1];
+    return &result.step_watches[answer.n_steps - 1];
 }
 
 static void assert_watched(const char *name)
 {
     const struct fp_watch_key k = key_of(in_dir(name));
 
-    ck_assert(!origin()->untold);
-    ck_assert(!origin()->refused);
-    ck_assert(same_key(&origin()->watch, &k));
+    ck_assert(!step_watch()->untold);
+    ck_assert(!step_watch()->refused);
+    ck_assert(same_key(&step_watch()->watch, &k));
 }
 
 /* That file systems of the test's directory can be watched at all. */
@@ -521,7 +521,7 @@ START_TEST(names_of_a_relative_text)
     make_tree();
     make_link("b/../dir/./c//..", "a/link");
     resolve("a/link");
-    ck_assert_uint_eq(trail.n_traversed, 4);
+    ck_assert_uint_eq(result.n_traversed, 4);
     assert_via(0, in_dir("a"), "b");
     assert_via(1, in_dir("a"), "dir");
     assert_via(2, in_dir("a"), "b");       /* where "dir" leads to */
@@ -541,7 +541,7 @@ START_TEST(names_of_an_absolute_text)
     snprintf(text, sizeof(text), "%s", in_dir("a/b/file"));
     make_link(text, "t/link");
     resolve("t/link");
-    if (origin()->untold) {
+    if (step_watch()->untold) {
         fprintf(stderr, "SKIPPED: not all above %s is watched\n", dir);
         return;
     }
@@ -551,7 +551,7 @@ START_TEST(names_of_an_absolute_text)
             strcat(place, "/");
         strcat(place, name);
     }
-    ck_assert_uint_eq(trail.n_traversed, n);
+    ck_assert_uint_eq(result.n_traversed, n);
     assert_watched("a/b/file");
 }
 END_TEST
@@ -576,10 +576,10 @@ START_TEST(names_up_to_where_it_ends)
             assert_via(n, n > 0 && strcmp(rows[i].names[n], "no") == 0
                        && strcmp(rows[i].names[n - 1], "b") == 0 ? in_dir("a/b") : in_dir("a"),
                        rows[i].names[n]);
-        ck_assert_uint_eq(trail.n_traversed, n);
-        ck_assert(!origin()->untold);
-        ck_assert_uint_eq(origin()->watch.len, 0);
-        ck_assert_uint_eq(origin()->mount, 0);
+        ck_assert_uint_eq(result.n_traversed, n);
+        ck_assert(!step_watch()->untold);
+        ck_assert_uint_eq(step_watch()->watch.len, 0);
+        ck_assert_uint_eq(step_watch()->mount, 0);
         ck_assert_int_eq(unlink(in_dir("a/link")), 0);
     }
 }
@@ -591,18 +591,18 @@ START_TEST(no_names_without_links)
         return;
     make_tree();
     resolve("a/b/file");
-    ck_assert_uint_eq(trail.n_traversed, 0);
+    ck_assert_uint_eq(result.n_traversed, 0);
     assert_watched("a/b/file");
     for (unsigned i = 0; i + 1 < answer.n_steps; i++)
-        ck_assert(!trail.step_watches[i].untold);
+        ck_assert(!result.step_watches[i].untold);
     make_link("..", "a/up");
     resolve("a/up");
-    ck_assert_uint_eq(trail.n_traversed, 0);
+    ck_assert_uint_eq(result.n_traversed, 0);
     assert_watched("");
 }
 END_TEST
 
-/* Of each step its own; the trail says which. */
+/* Of each step its own; the result says which. */
 START_TEST(names_of_several_links)
 {
     if (!can_watch())
@@ -610,9 +610,9 @@ START_TEST(names_of_several_links)
     make_tree();
     make_link("a", "l");
     resolve("l/dir/file");
-    ck_assert_uint_eq(trail.n_traversed, 2);
-    ck_assert_uint_eq(trail.traversed[0].step, answer.n_steps - 3);
-    ck_assert_uint_eq(trail.traversed[1].step, answer.n_steps - 2);
+    ck_assert_uint_eq(result.n_traversed, 2);
+    ck_assert_uint_eq(result.traversed[0].step, answer.n_steps - 3);
+    ck_assert_uint_eq(result.traversed[1].step, answer.n_steps - 2);
     assert_watched("a/b/file");
 }
 END_TEST
@@ -635,11 +635,11 @@ START_TEST(too_many_names)
     strcpy(text + strlen(text) - 1, "");
     make_link(text, "many");
     resolve("few");
-    ck_assert_uint_eq(trail.n_traversed, FP_MAX_TRAVERSED / 2);
-    ck_assert(!origin()->untold);
+    ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED / 2);
+    ck_assert(!step_watch()->untold);
     resolve("many");
-    ck_assert_uint_eq(trail.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert(origin()->untold);
+    ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
+    ck_assert(step_watch()->untold);
     ck_assert_int_eq((int)last()->target_status, FP_OK);
 }
 END_TEST
@@ -653,12 +653,12 @@ START_TEST(names_where_nothing_is_watched)
     make_link("/proc/version", "link");
     resolve("link");
     ck_assert_int_eq((int)last()->target_status, FP_OK);
-    ck_assert(origin()->untold);
-    ck_assert_uint_eq(origin()->watch.len, 0);
+    ck_assert(step_watch()->untold);
+    ck_assert_uint_eq(step_watch()->watch.len, 0);
     settings.view = NULL;
     resolve("a/dir");
-    ck_assert(origin()->untold);
-    ck_assert_uint_eq(trail.n_traversed, 0);
+    ck_assert(step_watch()->untold);
+    ck_assert_uint_eq(result.n_traversed, 0);
 }
 END_TEST
 
@@ -707,7 +707,7 @@ START_TEST(event_of_a_name_that_was_passed)
     fp_watch_drain(&watch, &ops, NULL);
     ck_assert_str_eq(told_name, "current");
     assert_via(0, dir, "current");
-    ck_assert(same_key(&told_key, &trail.traversed[0].watch));
+    ck_assert(same_key(&told_key, &result.traversed[0].watch));
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks as helpers make them: from a base, for access files, of a file that is
+ * Walks as workers make them: from a base, for access files, of a file that is
  * known; with few descriptors and among changes.
  */
 #include "config.h"
@@ -137,7 +137,7 @@ START_TEST(metadata_and_descriptor_are_of_one_file)
 }
 END_TEST
 
-/* Whatever a helper answers, the daemon must be able to take. */
+/* Whatever a worker answers, the daemon must be able to take. */
 static void assert_can_be_told(const char *path)
 {
     static uint8_t buf[FP_MAX_FRAME];
@@ -148,7 +148,7 @@ static void assert_can_be_told(const char *path)
     struct fp_frame f;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    ck_assert_int_eq((int)fp_result_encode(&w, 1, &answer, &trail), FP_OK);
+    ck_assert_int_eq((int)fp_result_encode(&w, 1, &answer, &result), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     ck_assert_msg(fp_result_decode(&f.body, &t, answer.fd, &told, &told_trail) == FP_OK,
                   "answer with status %d and %u steps, look %u", (int)answer.status,
@@ -203,7 +203,7 @@ static void resolve_from(int base, const char *base_name, const char *name)
 
     fp_close(&answer.fd);
     memset(&answer, 0xa5, sizeof(answer));
-    fp_resolve(&resolver, &t, base, &answer, &trail);
+    fp_resolve(&resolver, &t, base, &answer, &result);
     if (answer.status == FP_OK)
         ck_assert_uint_gt(answer.steps[0].end, t.base_len);
 }
@@ -239,7 +239,7 @@ START_TEST(walk_from_slash)
     const struct fp_task t = { .lookup = { .path = "/proc/version", .path_len = 13 },
                                .base_len = 1 };
 
-    fp_resolve(&resolver, &t, resolver.slash, &answer, &trail);
+    fp_resolve(&resolver, &t, resolver.slash, &answer, &result);
     ck_assert_uint_eq(answer.n_steps, 2);
     ck_assert_uint_eq(answer.steps[0].end, 5);
     ck_assert_int_ne(answer.fd, -1);
@@ -320,7 +320,7 @@ static void resolve_known(const char *name, const struct fp_meta *known)
                                .has_known = true, .known = *known };
 
     fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &trail);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
 START_TEST(unchanged_file_is_not_opened)
@@ -390,7 +390,7 @@ static void resolve_with_names(const char *name, const struct fp_names *names)
     };
 
     fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &trail);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
     ck_assert_uint_eq(answer.n_names, answer.status == FP_OK ? names->n : 0);
 }
 

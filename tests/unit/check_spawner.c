@@ -29,7 +29,7 @@ static void setup(void)
 {
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();
-    /* Helpers do all that is tested here in theirs; NULL in a build without. */
+    /* Workers do all that is tested here in theirs; NULL in a build without. */
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     everywhere.sandbox = sandbox = fp_sandbox_create(FP_SANDBOX_WORKER);
     ck_assert_int_eq(fp_spawner_start(&spawner, &job), 0);
@@ -96,9 +96,9 @@ static bool wait_for(bool (*happened)(pid_t), pid_t pid)
     return happened(pid);
 }
 
-/* ---- helpers ---- */
+/* ---- workers ---- */
 
-static fp_status read_helper(pid_t *pid_r, int *sock_r)
+static fp_status read_worker(pid_t *pid_r, int *sock_r)
 {
     ck_assert(unit_wait_readable(spawner.sock, PATIENCE_MS));
     return fp_spawner_read(&spawner, pid_r, sock_r);
@@ -109,7 +109,7 @@ static int spawn(pid_t *pid_r)
     int sock = -1;
 
     ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_OK);
-    ck_assert_int_eq((int)read_helper(pid_r, &sock), FP_OK);
+    ck_assert_int_eq((int)read_worker(pid_r, &sock), FP_OK);
     ck_assert_int_gt(*pid_r, 0);
     ck_assert_int_ne(sock, -1);
     return sock;
@@ -132,7 +132,7 @@ static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_
 static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
                                .base_len = base_len };
     struct fp_frame f;
@@ -145,7 +145,7 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
     ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
     ck_assert_uint_eq(f.id, id);
-    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &trail), FP_OK);
+    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &result), FP_OK);
 }
 
 static void ask(int sock, uint64_t id, const char *path)
@@ -172,9 +172,9 @@ static bool has_ended(int sock)
     return unit_wait_readable(sock, PATIENCE_MS) && recv(sock, &c, 1, 0) <= 0;
 }
 
-/* ---- what helpers do ---- */
+/* ---- what workers do ---- */
 
-START_TEST(helper_answers)
+START_TEST(worker_answers)
 {
     const char *path = unit_join(dir, "file"), *no = unit_join(dir, "no");
     pid_t pid;
@@ -192,7 +192,7 @@ START_TEST(helper_answers)
 }
 END_TEST
 
-START_TEST(helper_begins_at_a_base)
+START_TEST(worker_begins_at_a_base)
 {
     const char *path = unit_join(dir, "file");
     pid_t pid;
@@ -208,7 +208,7 @@ START_TEST(helper_begins_at_a_base)
 }
 END_TEST
 
-START_TEST(helpers_work_side_by_side)
+START_TEST(workers_work_side_by_side)
 {
     const char *path = unit_join(dir, "file");
     pid_t pids[8];
@@ -229,7 +229,7 @@ START_TEST(helpers_work_side_by_side)
 }
 END_TEST
 
-START_TEST(helper_keeps_to_the_roots)
+START_TEST(worker_keeps_to_the_roots)
 {
     static const char *const roots[] = { "/proc", NULL };
     static const struct fp_resolver_settings settings = { .roots = roots };
@@ -250,7 +250,7 @@ START_TEST(helper_keeps_to_the_roots)
 }
 END_TEST
 
-START_TEST(helper_leaks_nothing)
+START_TEST(worker_leaks_nothing)
 {
     const char *path = unit_join(dir, "file");
     char process[16];
@@ -270,7 +270,7 @@ START_TEST(helper_leaks_nothing)
 }
 END_TEST
 
-/* Each ends the helper, and nothing else. */
+/* Each ends the worker, and nothing else. */
 static void send_nonsense(int sock, int which)
 {
     uint8_t buf[64] = { 0 };
@@ -295,7 +295,7 @@ static void send_nonsense(int sock, int which)
 }
 #define NONSENSE 8
 
-START_TEST(nonsense_ends_the_helper)
+START_TEST(nonsense_ends_the_worker)
 {
     pid_t pid, next;
     int sock = spawn(&pid), another;
@@ -400,7 +400,7 @@ START_TEST(spawner_without_descriptors)
 
     ck_assert_int_eq(prlimit(spawner.pid, RLIMIT_NOFILE, &none, &before), 0);
     ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_OK);
-    ck_assert_int_eq((int)read_helper(&pid, &sock), FP_BUSY);
+    ck_assert_int_eq((int)read_worker(&pid, &sock), FP_BUSY);
     ck_assert_int_eq(sock, -1);
     /* Later it can again; only root may raise the limit that far. */
     if (prlimit(spawner.pid, RLIMIT_NOFILE, &before, NULL) == 0) {
@@ -412,7 +412,7 @@ END_TEST
 
 /* ---- how they end ---- */
 
-START_TEST(killed_helper_is_gone)
+START_TEST(killed_worker_is_gone)
 {
     pid_t pid;
     int sock = spawn(&pid);
@@ -425,7 +425,7 @@ START_TEST(killed_helper_is_gone)
 END_TEST
 
 /* "Kills and reaps": without anything else being asked of the spawner. */
-START_TEST(killed_helper_leaves_no_zombie)
+START_TEST(killed_worker_leaves_no_zombie)
 {
     pid_t pid;
     int sock = spawn(&pid);
@@ -436,7 +436,7 @@ START_TEST(killed_helper_leaves_no_zombie)
 }
 END_TEST
 
-START_TEST(killed_helpers_do_not_pile_up)
+START_TEST(killed_workers_do_not_pile_up)
 {
     pid_t pids[20], last;
     int sock;
@@ -455,7 +455,7 @@ START_TEST(killed_helpers_do_not_pile_up)
 }
 END_TEST
 
-START_TEST(helper_that_died_by_itself_is_reaped_when_told)
+START_TEST(worker_that_died_by_itself_is_reaped_when_told)
 {
     pid_t pid, next;
     int sock = spawn(&pid), another;
@@ -473,7 +473,7 @@ START_TEST(helper_that_died_by_itself_is_reaped_when_told)
 }
 END_TEST
 
-START_TEST(only_its_own_helpers_are_killed)
+START_TEST(only_its_own_workers_are_killed)
 {
     pid_t stranger = fork(), pid;
     int sock;
@@ -494,7 +494,7 @@ START_TEST(only_its_own_helpers_are_killed)
 }
 END_TEST
 
-START_TEST(helper_ends_when_the_daemon_hangs_up)
+START_TEST(worker_ends_when_the_daemon_hangs_up)
 {
     pid_t pid;
     int sock = spawn(&pid);
@@ -504,7 +504,7 @@ START_TEST(helper_ends_when_the_daemon_hangs_up)
 }
 END_TEST
 
-START_TEST(helpers_die_with_the_spawner)
+START_TEST(workers_die_with_the_spawner)
 {
     const pid_t was = spawner.pid;
     pid_t pids[3], pid;
@@ -520,7 +520,7 @@ START_TEST(helpers_die_with_the_spawner)
         ck_assert(wait_for(is_dead, pids[i]));
         close(socks[i]);
     }
-    ck_assert_int_eq((int)read_helper(&pid, &sock), FP_CLOSED);
+    ck_assert_int_eq((int)read_worker(&pid, &sock), FP_CLOSED);
     ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_CLOSED);
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, pids[0]), FP_CLOSED);
 }
@@ -568,14 +568,14 @@ END_TEST
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("spawner");
-    TCase *t = unit_add_case(s, "helpers", setup, teardown, 20);
+    TCase *t = unit_add_case(s, "workers", setup, teardown, 20);
 
-    tcase_add_test(t, helper_answers);
-    tcase_add_test(t, helper_begins_at_a_base);
-    tcase_add_test(t, helpers_work_side_by_side);
-    tcase_add_test(t, helper_keeps_to_the_roots);
-    tcase_add_test(t, helper_leaks_nothing);
-    tcase_add_loop_test(t, nonsense_ends_the_helper, 0, NONSENSE);
+    tcase_add_test(t, worker_answers);
+    tcase_add_test(t, worker_begins_at_a_base);
+    tcase_add_test(t, workers_work_side_by_side);
+    tcase_add_test(t, worker_keeps_to_the_roots);
+    tcase_add_test(t, worker_leaks_nothing);
+    tcase_add_loop_test(t, nonsense_ends_the_worker, 0, NONSENSE);
     t = unit_add_case(s, "life", setup, teardown, 20);
     tcase_add_test(t, processes_have_names);
     tcase_add_test(t, daemons_end_of_the_socket);
@@ -583,13 +583,13 @@ static Suite *make_suite(void)
     tcase_add_test(t, nobody_has_asked);
     tcase_add_test(t, spawner_without_descriptors);
     t = unit_add_case(s, "death", setup, teardown, 20);
-    tcase_add_test(t, killed_helper_is_gone);
-    tcase_add_test(t, killed_helper_leaves_no_zombie);
-    tcase_add_test(t, killed_helpers_do_not_pile_up);
-    tcase_add_test(t, helper_that_died_by_itself_is_reaped_when_told);
-    tcase_add_test(t, only_its_own_helpers_are_killed);
-    tcase_add_test(t, helper_ends_when_the_daemon_hangs_up);
-    tcase_add_test(t, helpers_die_with_the_spawner);
+    tcase_add_test(t, killed_worker_is_gone);
+    tcase_add_test(t, killed_worker_leaves_no_zombie);
+    tcase_add_test(t, killed_workers_do_not_pile_up);
+    tcase_add_test(t, worker_that_died_by_itself_is_reaped_when_told);
+    tcase_add_test(t, only_its_own_workers_are_killed);
+    tcase_add_test(t, worker_ends_when_the_daemon_hangs_up);
+    tcase_add_test(t, workers_die_with_the_spawner);
     tcase_add_test(t, stop_ends_everything);
     tcase_add_test(t, signals_to_the_group_do_not_end_the_spawner);
     return s;

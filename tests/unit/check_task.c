@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes between the daemon and its helpers: tasks, and the answers that
- * only helpers give.
+ * What goes between the daemon and its workers: tasks, and the answers that
+ * only workers give.
  */
 #include "config.h"
 #include "common/task.h"
@@ -14,13 +14,13 @@
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
 static struct fp_answer in, out;
-static struct fp_walk_result trail, trail_out;
+static struct fp_walk_result result, result_out;
 
 static void setup(void)
 {
     memset(&in, 0, sizeof(in));
     fp_answer_init(&in, FP_OK);
-    fp_walk_result_init(&trail);
+    fp_walk_result_init(&result);
 }
 
 /* ---- tasks ---- */
@@ -167,11 +167,11 @@ static fp_status answer(size_t base_len, int fd, bool to_task)
 
     fp_writer_init(&w, buf, sizeof(buf));
     in.fd = fd;
-    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &trail)
+    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &result)
                                    : fp_answer_encode(&w, 9, &in)), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     if (to_task)
-        return fp_result_decode(&f.body, &t, fd, &out, &trail_out);
+        return fp_result_decode(&f.body, &t, fd, &out, &result_out);
     return fp_answer_decode(&f.body, 9, fd, &out);
 }
 
@@ -241,11 +241,11 @@ START_TEST(unchanged_file)
 END_TEST
 
 /* Only the daemon can say that. */
-START_TEST(helper_that_grants_a_lease)
+START_TEST(worker_that_grants_a_lease)
 {
     add(9, FP_OK, S_IFREG);
     ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
-    in.again = true;
+    in.leasable = true;
     ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
 }
 END_TEST
@@ -310,7 +310,7 @@ static Suite *make_suite(void)
     tcase_add_test(answers, absent_below_the_base);
     tcase_add_test(answers, descriptor_of_a_directory);
     tcase_add_test(answers, unchanged_file);
-    tcase_add_test(answers, helper_that_grants_a_lease);
+    tcase_add_test(answers, worker_that_grants_a_lease);
     tcase_add_test(answers, content_of_a_directory);
     tcase_add_test(answers, metadata_that_is_equal_or_not);
     suite_add_tcase(s, answers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk leaves beside its answer, on its way from a helper to the daemon.
+ * What a walk leaves beside its answer, on its way from a worker to the daemon.
  */
 #include "config.h"
 #include "common/walk_result.h"
@@ -202,7 +202,7 @@ START_TEST(full_trail_comes_through)
 }
 END_TEST
 
-START_TEST(trail_of_any_other_length_is_refused)
+START_TEST(result_of_any_other_length_is_refused)
 {
     shape_usual();
     encode(3);
@@ -214,7 +214,7 @@ START_TEST(trail_of_any_other_length_is_refused)
 }
 END_TEST
 
-START_TEST(full_trail_of_any_other_length_is_refused)
+START_TEST(full_result_of_any_other_length_is_refused)
 {
     shape_full();
     encode(FP_MAX_STEPS);
@@ -332,7 +332,7 @@ static void fill_step(struct fp_step *s, size_t end, uint32_t target)
 START_TEST(largest_result_fits_a_frame)
 {
     static struct fp_answer a, got;
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     struct fp_task t = { .lookup = { .path_len = FP_MAX_PATH, .names = { .n = FP_MAX_NAMES } } };
     struct fp_frame f;
 
@@ -347,10 +347,10 @@ START_TEST(largest_result_fits_a_frame)
     ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);
     ck_assert_uint_le(w.len, FP_MAX_FRAME);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
-    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, 77, &got, &trail), FP_OK);
+    ck_assert_int_eq((int)fp_result_decode(&f.body, &t, 77, &got, &result), FP_OK);
     ck_assert_uint_eq(got.n_steps, FP_MAX_STEPS);
-    ck_assert_uint_eq(trail.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert_uint_eq(trail.names_len, FP_MAX_TRAVERSED_BYTES);
+    ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
+    ck_assert_uint_eq(result.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 END_TEST
 
@@ -392,7 +392,7 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("trail");
+    Suite *s = suite_create("result");
     TCase *t = unit_add_case(s, "filling", setup, NULL, 0);
 
     tcase_add_test(t, begins_empty);
@@ -403,8 +403,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, usual_trail_comes_through);
     tcase_add_test(t, empty_trail_comes_through);
     tcase_add_test(t, full_trail_comes_through);
-    tcase_add_test(t, trail_of_any_other_length_is_refused);
-    tcase_add_test(t, full_trail_of_any_other_length_is_refused);
+    tcase_add_test(t, result_of_any_other_length_is_refused);
+    tcase_add_test(t, full_result_of_any_other_length_is_refused);
     tcase_add_test(t, keys_longer_than_there_are);
     tcase_add_test(t, calls_that_are_not_known);
     tcase_add_test(t, names_passed_at_no_step);

@@ -60,7 +60,7 @@ struct fp_connection {
     bool answered;
     fp_status status;            /* of the answer */
     enum fp_source source;
-    bool again;
+    bool leasable;
     unsigned n_steps;
     uint64_t last_ino;           /* of the answer's last step; 0: it was not there */
 };
@@ -79,7 +79,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->answered = true;
     conn->status = a->status;
     conn->source = a->source;
-    conn->again = a->again;
+    conn->leasable = a->leasable;
     conn->n_steps = a->n_steps;
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
 }
@@ -339,7 +339,7 @@ static inline void finish(const char *path, const char *what)
 
 static struct ev_loop *loop;
 static struct fp_cache *cache;
-static struct fp_lease_table *slots;
+static struct fp_lease_table *leases;
 static struct fp_connection early, other, late;
 static int fds_at_rest;
 
@@ -354,9 +354,9 @@ static inline void setup(void)
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     fds_at_rest = unit_open_fds();
-    slots = fp_lease_table_create(100);
-    ck_assert_ptr_nonnull(slots);
-    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = slots,
+    leases = fp_lease_table_create(100);
+    ck_assert_ptr_nonnull(leases);
+    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = leases,
                                                                .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
@@ -367,7 +367,7 @@ static inline void teardown(void)
 {
     fp_dispatch_destroy(&dispatch);
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&leases);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     ev_loop_destroy(loop);
 }

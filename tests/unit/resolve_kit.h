@@ -15,7 +15,7 @@
 
 static struct fp_resolver resolver;
 static struct fp_resolver_settings settings;
-static struct fp_walk_result trail;
+static struct fp_walk_result result;
 static struct fp_answer answer;
 static char dir[PATH_MAX];
 static int fds_at_rest;
@@ -55,7 +55,7 @@ static inline void resolve_task(const char *path, size_t len)
 {
     const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
 
-    fp_resolve(&resolver, &t, -1, &answer, &trail);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
 static inline void resolve_path(const char *path)
