@@ -649,7 +649,7 @@ static void forget_watch(void *ctx, const struct fp_watch_key *key)
 static bool start_cache(struct daemon *d)
 {
     const struct fp_conf *c = d->conf;
-    struct fp_cache_deps means = { NULL, fp_now_ms, forget_watch, &d->watch };
+    struct fp_cache_deps means = { .now_ms = fp_now_ms, .forget = forget_watch, .ctx = &d->watch };
     struct fp_coherence_deps parts = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     struct fp_cache_limits limits;
 

@@ -22,6 +22,7 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     c->watched_ttl_ms = limits->watched_ttl_ms;
     fp_entry_trim(c);
     fp_entry_trim_open_dirs(c);
+    fp_cache_verify(c);
 }
 
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content)
@@ -48,6 +49,11 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
         return NULL;
     }
     c->lease_table = deps->lease_table;
+#ifdef FP_DEBUG
+    c->checked = true;
+#else
+    c->checked = deps->checked;
+#endif
     fp_timer_wheel_init(&c->wheel, deps->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
@@ -60,6 +66,7 @@ void fp_cache_clear(struct fp_cache *c)
 {
     while (fp_entry_evict_for(c, FP_KIND_FILE))
         ;
+    fp_cache_verify(c);
 }
 
 void fp_cache_destroy(struct fp_cache **c)
@@ -80,6 +87,7 @@ void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
     c->lease_table = t;
     HASH_ITER(hh, c->table, e, next)
         fp_entry_renew_slots(c, e);
+    fp_cache_verify(c);
 }
 FP_HASH_DIAGNOSTICS_ON
 
@@ -199,6 +207,7 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
         a->content = end->content_bytes > 0;
     }
     tell_all(c, end, n, a);
+    fp_cache_verify(c);
     return true;
 }
 
@@ -246,6 +255,7 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_
 {
     const struct fp_entry *e = fp_entry_take_refresh(c, now_ms), *dir;
 
+    fp_cache_verify(c);
     if (e == NULL)
         return false;
     dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
@@ -280,6 +290,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     base->fd = e->fd;
     base->len = e->len;
     base->generation = e->generation;
+    fp_cache_verify(c);
     return true;
 }
 
@@ -314,6 +325,7 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 
     while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
         done++;
+    fp_cache_verify(c);
     return done;
 }
 

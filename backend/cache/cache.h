@@ -58,6 +58,7 @@ struct fp_cache_deps {
     /* Nobody wants to know of changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
+    bool checked;        /* fp_cache_check() after each operation: aborts where it fails */
 };
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
@@ -211,5 +212,8 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
                                    unsigned names, uint64_t now_ms);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
+
+/* NULL, or a text: the invariant (cache_entry.h) that does not hold.  Looks at every entry. */
+const char *fp_cache_check(const struct fp_cache *c);
 
 #endif

@@ -99,6 +99,7 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
     const uint64_t before = c->counts.changes;
 
     fp_dependencies_changed(c->dependencies, key, name, len, on_place, on_name, &ev);
+    fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -120,6 +121,7 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
     const uint64_t before = c->counts.changes;
 
     fp_dependencies_gone(c->dependencies, key, on_place_gone, on_name, &ev);
+    fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -137,6 +139,7 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
         fp_entry_invalidate(c, e);
         n++;
     }
+    fp_cache_verify(c);
     return n;
 }
 FP_HASH_DIAGNOSTICS_ON
@@ -250,5 +253,6 @@ size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tr
     else if (e != NULL)
         n = forget_entry(c, e);
     forget_above(c, path, len);
+    fp_cache_verify(c);
     return n;
 }

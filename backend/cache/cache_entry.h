@@ -76,6 +76,21 @@ struct fp_sieve {
     size_t limit;
 };
 
+/*
+ * The invariants, which hold between operations (fp_cache_check()):
+ *
+ * - Each entry is found by its path.  Each but "/" has the entry of its directory as parent,
+ *   and knows how many children it has.
+ * - Its kind is that of its status and its descriptor.  It stands in its kind's queue just
+ *   while it has no children, and counts for its kind either way.  A hand is in its queue.
+ * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  A
+ *   content has a descriptor.
+ * - bytes, n_contents and content_bytes are the sums over the entries.
+ * - A slot of the lease table belongs to one entry.
+ * - expires_ms is 0, or seen_ms and ttl_ms together.
+ * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
+ * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
+ */
 struct fp_cache {
     struct fp_entry *table;
     struct fp_sieve sieves[FP_KINDS];
@@ -93,7 +108,11 @@ struct fp_cache {
     struct fp_cache_counts counts;
     fp_cache_report_changed *report_changed;   /* NULL: nobody is told */
     void *report_ctx;
+    bool checked;                 /* fp_cache_verify() does something */
 };
+
+/* Ends every public operation: aborts if an invariant does not hold, where that is checked. */
+void fp_cache_verify(const struct fp_cache *c);
 
 /* ---- finding ---- */
 

@@ -402,4 +402,5 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
     c->newest = e;
     fp_entry_trim(c);
     c->newest = NULL;
+    fp_cache_verify(c);
 }

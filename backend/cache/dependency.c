@@ -333,3 +333,64 @@ void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *
     LIST_FOREACH(s, &object->names, of_object)
         named(ctx, s->owner);
 }
+
+/* ---- invariants ---- */
+
+size_t fp_dependency_list_live(const struct fp_dependency *dependencies)
+{
+    size_t n = 0;
+
+    for (; dependencies != NULL; dependencies = dependencies->next)
+        n += !dependencies->object->gone;
+    return n;
+}
+
+const char *fp_dependency_list_check(const struct fp_dependencies *w,
+                                     const struct fp_dependency *dependencies,
+                                     const void *owner, const struct fp_dependency *own)
+{
+    bool found = own == NULL;
+
+    for (const struct fp_dependency *s = dependencies; s != NULL; s = s->next) {
+        const struct watch_object *object = s->object;
+
+        if (s->owner != owner)
+            return "a dependency has another owner than the entry that lists it";
+        if (object != (object->gone ? object : find_object(w, &object->key)))
+            return "a dependency is on an object that is not in the table";
+        if (s->name != NULL && LIST_EMPTY(&s->name->dependencies))
+            return "a dependency is on a name that does not know it";
+        found = found || (s == own && s->name == NULL);
+    }
+    return found ? NULL : "an entry's watch is none of its dependencies";
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
+{
+    const struct watch_object *object, *next_object;
+    const struct name *name, *next_name;
+    const struct fp_dependency *s;
+    size_t found = 0;
+
+    HASH_ITER(hh, w->objects, object, next_object) {
+        if (object->gone || (LIST_EMPTY(&object->places) && LIST_EMPTY(&object->names)))
+            return "nothing depends on an object that is watched";
+        LIST_FOREACH(s, &object->places, of_object)
+            found += s->object == object && s->name == NULL;
+        LIST_FOREACH(s, &object->names, of_object)
+            found += s->object == object && s->name != NULL;
+    }
+    if (found != n)
+        return "the objects' dependencies are not those of the entries";
+    HASH_ITER(hh, w->names, name, next_name) {
+        if (LIST_EMPTY(&name->dependencies))
+            return "nothing depends on a name that is known";
+        LIST_FOREACH(s, &name->dependencies, of_name) {
+            if (s->name != name)
+                return "a name lists a dependency on another one";
+        }
+    }
+    return NULL;
+}
+FP_HASH_DIAGNOSTICS_ON

@@ -8,6 +8,7 @@
 #define FP_TIMER_WHEEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -35,5 +36,9 @@ void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d);
 
 /* One that is due by now and is not set any more; NULL: there is none. */
 struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms);
+
+/* The invariant: each of the n timers that are set stands in the bucket of its tick.  NULL, or
+ * a text: what is wrong. */
+const char *fp_timer_wheel_check(const struct fp_timer_wheel *w, size_t n);
 
 #endif

@@ -40,7 +40,7 @@ static void new_table(uint32_t n)
 static void start(size_t n, uint32_t n_slots)
 {
     const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL };
-    struct fp_cache_deps deps = { .now_ms = kit_clock };
+    struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
 
     fp_cache_destroy(&cache);
     fp_lease_table_destroy(&lease_table);
