@@ -38,7 +38,7 @@ void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
     TAILQ_INSERT_HEAD(bucket_of(w, d->tick), d, link);
 }
 
-/* The next of this tick's bucket that is due in this very round. */
+/* The next in this tick's bucket that runs out in this very round. */
 static struct fp_timer *take_here(struct fp_timer_wheel *w)
 {
     struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(bucket_of(w, w->tick));
