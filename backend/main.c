@@ -190,7 +190,7 @@ static void forget_watch(void *ctx, const struct fp_watch_key *key)
 static bool start_cache(struct flashpached *d)
 {
     const struct fp_conf *c = d->conf;
-    struct fp_cache_deps cache = { NULL, fp_now_ms, forget_watch, &d->watch };
+    struct fp_cache_deps cache = { .now_ms = fp_now_ms, .forget = forget_watch, .ctx = &d->watch };
     struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;

@@ -22,17 +22,12 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     c->watched_ttl_ms = limits->watched_ttl_ms;
     fp_entry_trim(c);
     fp_entry_trim_open_dirs(c);
+    fp_cache_verify(c);
 }
 
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content)
 {
     c->content = *content;
-}
-
-static void forget_nothing(void *ctx, const struct fp_watch_key *key)
-{
-    (void)ctx;
-    (void)key;
 }
 
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
@@ -41,13 +36,17 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
     struct fp_cache *c = calloc(1, sizeof(*c));
 
     if (c != NULL)
-        c->dependencies = fp_dependencies_create(deps->forget != NULL ? deps->forget : forget_nothing,
-                                       deps->ctx, deps->now_ms);
+        c->dependencies = fp_dependencies_create(deps->forget, deps->ctx, deps->now_ms);
     if (c == NULL || c->dependencies == NULL) {
         free(c);
         return NULL;
     }
     c->lease_table = deps->lease_table;
+#ifdef FP_DEBUG
+    c->checked = true;
+#else
+    c->checked = deps->checked;
+#endif
     fp_timer_wheel_init(&c->wheel, deps->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
@@ -60,6 +59,7 @@ void fp_cache_clear(struct fp_cache *c)
 {
     while (fp_entry_evict_for(c, FP_KIND_FILE))
         ;
+    fp_cache_verify(c);
 }
 
 void fp_cache_destroy(struct fp_cache **c)
@@ -80,6 +80,7 @@ void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
     c->lease_table = t;
     HASH_ITER(hh, c->table, e, next)
         fp_entry_renew_slots(c, e);
+    fp_cache_verify(c);
 }
 FP_HASH_DIAGNOSTICS_ON
 
@@ -90,7 +91,7 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 
 /* ---- looking up ---- */
 
-static void tell(struct fp_step *s, const struct fp_entry *e)
+static void fill_step(struct fp_step *s, const struct fp_entry *e)
 {
     s->end = e->len;
     s->status = e->status;
@@ -102,11 +103,11 @@ static void tell(struct fp_step *s, const struct fp_entry *e)
         s->access[i] = e->access[i];
 }
 
-/* When an entry is looked at, and what for. */
+/* When an entry is looked at, and why. */
 struct moment {
     uint64_t now_ms;
-    bool stale;          /* what is believed no longer will do */
-    bool use;            /* somebody asks for it */
+    bool stale;          /* an expired one will do */
+    bool use;            /* a client asks for it */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
@@ -115,8 +116,8 @@ static bool is_valid(const struct fp_entry *e, const struct moment *at)
         && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
-/* How many steps from "/" to here; 0 unless every one is still believed and
- * every directory among them knows the access files in question. */
+/* How many steps from "/" to here; 0 unless every one is valid and every directory among
+ * them knows the access files in question. */
 static unsigned count_steps(const struct fp_entry *e, unsigned names, const struct moment *at)
 {
     unsigned n = 0;
@@ -133,8 +134,8 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
 }
 
 /*
- * The believed entry at which a walk of path ends, its own or one above that
- * leads no further, and in *n_r the steps to it; NULL if there is none.
+ * The valid entry at which a walk of path ends, its own or one above that is no
+ * directory, and in *n_r the steps to it; NULL if there is none.
  */
 static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
                                  size_t len, unsigned names, const struct moment *at,
@@ -151,12 +152,6 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
     }
 }
 
-/* A file that was only seen, on a walk to something behind it. */
-static bool wants_open(const struct fp_entry *e)
-{
-    return fp_entry_is_file(e) && !e->tried;
-}
-
 static const struct fp_entry *root_of(const struct fp_entry *e)
 {
     while (e->parent != NULL)
@@ -165,14 +160,14 @@ static const struct fp_entry *root_of(const struct fp_entry *e)
 }
 
 /* The answer that ends in that entry, n steps below "/". */
-static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
+static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
 {
     a->leasable = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
 
-        tell(s, e);
+        fill_step(s, e);
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
@@ -186,19 +181,23 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     struct fp_entry *end = find_end(c, path, len, names, at, &n);
 
     fp_answer_init(a, FP_OK);
-    if (end == NULL || (end->len == len && (wants_open(end) || end->inside_changed)))
+    if (end == NULL)
+        return false;
+    /* A file that was only seen, on a walk to something behind it, is to be opened. */
+    if (end->len == len && (end->inside_changed || (fp_entry_is_file(end) && !end->tried)))
         return false;
     if (at->use)
         end->visited = end->used = true;
     a->source = FP_SOURCE_CACHE;
-    /* "/" is a directory and knows all the names, or we were not here. */
+    /* "/" is a directory and knows all the names, or the entry was not found. */
     a->n_names = names != 0 ? root_of(end)->n_access : 0;
     if (end->len == len && end->kind == FP_KIND_FILE) {
         a->fd = end->fd;
         a->local = end->local;
         a->content = end->content_bytes > 0;
     }
-    tell_all(c, end, n, a);
+    fill_answer(c, end, n, a);
+    fp_cache_verify(c);
     return true;
 }
 
@@ -246,6 +245,7 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_
 {
     const struct fp_entry *e = fp_entry_take_refresh(c, now_ms), *dir;
 
+    fp_cache_verify(c);
     if (e == NULL)
         return false;
     dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
@@ -280,6 +280,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     base->fd = e->fd;
     base->len = e->len;
     base->generation = e->generation;
+    fp_cache_verify(c);
     return true;
 }
 
@@ -290,7 +291,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 
     if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL)
         return false;
-    /* A told change need not change the metadata: the end of a mapping. */
+    /* A reported change need not change the metadata: the end of a mapping. */
     if (e->content_bytes > 0 && (e->expires_ms == 0 || c->content.file_max == 0))
         return false;
     *m = e->self;
@@ -314,6 +315,7 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 
     while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
         done++;
+    fp_cache_verify(c);
     return done;
 }
 
@@ -330,8 +332,8 @@ static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
     return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
 }
 
-/* What is told by the directory that it lies in has no watch of its own. */
-static int told_by(const struct fp_entry *e)
+/* A file without a watch of its own is reported by its directory's. */
+static int reported_by(const struct fp_entry *e)
 {
     const struct fp_watch_key *key = fp_entry_own_key(e);
 
@@ -350,7 +352,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
         return v;
     v.state = state_of(e, now_ms);
     v.watched = e->watched;
-    v.by = told_by(e);
+    v.by = reported_by(e);
     v.expires_ms = e->expires_ms;
     v.mount = e->validity.mount;
     v.content = e->content_bytes > 0;

@@ -4,18 +4,18 @@
  *
  * One entry for each path, its parent's entry above it up to "/": a directory
  * is kept once for all that lies in it.  An entry remembers the generation
- * under which it saw its parent; when a walk finds the parent to be another
- * thing than before, the parent's generation changes and all below is dead at
- * once, without being visited.
+ * under which it saw its parent.  When a walk finds that the parent is another
+ * object than before, the parent's generation changes, and all below is detached
+ * at once without being visited.
  *
- * An entry is believed for some time, and where changes are told (watch.h) for
- * much longer: until one is.  Each has a slot in shared memory (lease_table.h) that
- * ends all leases on it when what is told of it changes, or when it goes.
+ * An entry is valid for its TTL, which is much longer where changes are reported
+ * (watch.h): a report invalidates it.  Each has a slot in shared memory (lease_table.h);
+ * all leases on the entry end when it changes or goes.
  *
  * Knows no sockets and no file system: callers say what time it is, in
  * milliseconds of a monotonic clock.
  *
- * Not promised: what is not watched may be up to its time to live older than
+ * Not promised: an entry that is not watched may be up to its TTL older than
  * the file system.  Within one answer the last step's metadata and its
  * descriptor come from one walk; a step above may have been seen again later,
  * as the same thing (same inode, mode and owner; for a link also the same
@@ -43,21 +43,22 @@ struct fp_watch_key;
 /* Each at least 1. */
 struct fp_cache_limits {
     size_t files;        /* open files */
-    size_t open_dirs;       /* directories kept open, to begin walks at */
+    size_t open_dirs;    /* directories kept open, to begin walks at */
     size_t directories;  /* directories, links and what cannot be opened */
-    size_t negatives;       /* names known to be absent or unreadable */
+    size_t negatives;    /* names known to be absent or unreadable */
     size_t bytes;        /* of memory for entries, about */
-    uint32_t ttl_ms;     /* how long an entry is believed where nothing else is said, */
-    uint32_t watched_ttl_ms;   /* and where all changes are told */
+    uint32_t ttl_ms;     /* of an entry where its mount says nothing else, */
+    uint32_t watched_ttl_ms;   /* and where all changes are reported */
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */
 struct fp_cache_deps {
-    struct fp_lease_table *lease_table;        /* NULL: there are no leases */
+    struct fp_lease_table *lease_table;   /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
-    /* Nobody wants to know of changes there any more; may be NULL. */
+    /* No entry depends on changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
+    bool checked;        /* fp_cache_check() after each operation: aborts where it fails */
 };
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
@@ -70,11 +71,10 @@ void fp_cache_destroy(struct fp_cache **c);
 void fp_cache_set_limits(struct fp_cache *c,
                          const struct fp_cache_limits *limits);
 
-/* None before it is called.  What is kept stays until it is looked at again. */
+/* None before it is called.  A content that is kept stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
 
-/* Whoever numbers lists of names says what they are: for a number from 1 to
- * FP_MAX_LISTS, once; the list stays the caller's. */
+/* The list of names with that number, from 1 to FP_MAX_LISTS; once.  It stays the caller's. */
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
 /*
@@ -86,19 +86,18 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
                      unsigned names, uint64_t now_ms, struct fp_answer *a);
 
-/* The same for who waited for a walk that was just inserted: that is no use of it yet. */
+/* The same for a client that waited for a walk just inserted: that is no use of it yet. */
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                    uint64_t now_ms, struct fp_answer *a);
 
 /*
- * The same of what is believed no longer, but was not changed as far as anybody
- * knows, for as long after that as its mount allows: for when the file system
- * does not answer.
+ * The same of entries that have expired, without a reported change, for as long
+ * after that as their mount allows: for when the file system does not answer.
  */
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
                            uint64_t now_ms, struct fp_answer *a);
 
-/* What was in use since it was seen and should be looked at again. */
+/* An entry that was used since it was seen, and is to be walked to again. */
 struct fp_cache_refresh {
     const char *path;    /* good until the next call with this cache */
     size_t len;
@@ -106,11 +105,11 @@ struct fp_cache_refresh {
 };
 
 /*
- * The next of those at now_ms: entries of which half the life is over, so that what
- * is in use, be it by leases only, never becomes a miss; and what lies above others,
- * where it would be over before it is seen whether they are.  Told again after an
- * eighth of its life if nobody has looked by then.  False: there is none, or so
- * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
+ * The next of those at now_ms: an entry of which half the TTL is over, so that an entry
+ * in use, if only by leases, never becomes a miss; and an entry above others that would
+ * expire before it is seen whether they are in use.  It is returned again after an eighth
+ * of its TTL unless a walk came first.  False: there is none, or so many timers
+ * (FP_CACHE_LOOKS) have run out that the rest may wait a moment.
  */
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r);
 
@@ -133,16 +132,16 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
                          struct fp_meta *m);
 
-/* How large a file at the path may be for its content to be kept; 0: it must not be,
- * or it is there and, unless the file has changed (known: that will be seen), need not
- * be read again. */
+/* How large a file at the path may be for its content to be kept.  0: no content is kept
+ * there, or there is one that need not be read again unless the file has changed (known:
+ * the walk will see that). */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
                               bool known);
 
-/* What a walk tells beside its answer. */
+/* What a walk returns beside its answer. */
 struct fp_walk_meta {
     const struct fp_walk_result *result;
-    const struct fp_validity *validity;   /* of what each step leads to; mount 0: unknown, or nothing */
+    const struct fp_validity *validity;   /* of each step's target; mount 0: unknown, or none */
 };
 
 /*
@@ -151,8 +150,8 @@ struct fp_walk_meta {
  * the list of names that the walk looked for; now_ms is when it began.  An
  * entry knows one list's access files: those of the last walk.  base: where
  * the walk began, NULL for "/"; if that directory has become another one
- * meanwhile, nothing is kept.  meta NULL: nothing is watched.  What changed
- * since the walk began is not believed.
+ * meanwhile, nothing is kept.  meta NULL: nothing is watched.  An entry that
+ * changed since the walk began is invalid at once.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
@@ -161,27 +160,27 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 /* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
  * concerned, when events were lost all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;
-void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *tell, void *ctx);
+void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report,
+                                 void *ctx);
 /*
- * Nothing that was seen before and is watched is believed any more: at that
- * path (terminated, in normal form) and below it, and what was reached through
- * links; NULL: at all.  Returns how many entries that are.
+ * Invalidates the watched entries at that path (terminated, in normal form) and below it,
+ * and those reached through links; NULL: all that are watched.  Returns how many.
  */
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 
-/* The mount that the path lies on, and how much of the path was known for that
- * (0: nothing), be it believed or not. */
+/* The mount that the path lies on, and how much of the path was known for that (0:
+ * nothing), valid or expired. */
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r);
 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
 /*
- * Forgets the path, or with tree the path and everything below it, so that no
- * question about it is answered before a walk has looked again: what is known of
- * the directory's access files goes too, and every name above the path at which a
- * walk would end.  Returns how many entries of the path, and below it, there
- * were; their descriptors are closed.  Looks at every entry if tree is set.
+ * Forgets the path, or with tree the path and everything below it, so that the next
+ * question about it needs a walk.  The access files known of the directory go too, and
+ * every name above the path at which a walk would end.  Returns how many entries of the
+ * path, and below it, there were; their descriptors are closed.  Looks at every entry if
+ * tree is set.
  */
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
 
@@ -191,16 +190,16 @@ void fp_cache_clear(struct fp_cache *c);
 /* What an operator may know of one entry. */
 enum fp_cache_state {
     FP_VIEW_UNKNOWN,     /* nothing is known */
-    FP_VIEW_DETACHED,      /* it was seen below another thing than is there now */
-    FP_VIEW_CHANGED,     /* a change was told */
-    FP_VIEW_EXPIRED,     /* its time is over */
+    FP_VIEW_DETACHED,    /* it was seen below another object than is there now */
+    FP_VIEW_CHANGED,     /* a change was reported */
+    FP_VIEW_EXPIRED,     /* its TTL is over */
     FP_VIEW_KNOWN
 };
 struct fp_cache_view {
     enum fp_cache_state state;
-    bool watched;        /* else it is believed for the mount's time only */
-    int by;              /* then an enum fp_watch_by (mounts.h), of what tells first */
-    uint64_t expires_ms;   /* believed until then; 0: not */
+    bool watched;        /* else it is valid for the mount's TTL */
+    int by;              /* then an enum fp_watch_by (mount_rule.h), of the first report */
+    uint64_t expires_ms; /* 0: it has changed */
     uint32_t mount;
     bool open, content;  /* it is kept open, or by its content */
     bool leased;         /* leases may be given on it */
@@ -211,5 +210,8 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
                                    unsigned names, uint64_t now_ms);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
+
+/* NULL, or a text: the invariant (cache_entry.h) that does not hold.  Looks at every entry. */
+const char *fp_cache_check(const struct fp_cache *c);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- changes ---- */
 
-/* What happened, while everybody it concerns is told. */
+/* A change, while the entries that depend on it are looked at. */
 struct event {
     struct fp_cache *c;
     const char *name;
@@ -17,23 +17,23 @@ struct event {
     bool replaced;
 };
 
-static void tell(const struct fp_cache *c, const char *path, size_t len, bool tree)
+static void report(const struct fp_cache *c, const char *path, size_t len, bool tree)
 {
     if (c->report_changed != NULL)
         c->report_changed(c->report_ctx, path, len, tree);
 }
 
-/* The path of that name in the directory, into room for FP_MAX_PATH bytes; 0: it is too
+/* Writes the path of that name in the directory, at most FP_MAX_PATH bytes; 0: it is too
  * long. */
-static size_t make_path(char *room, const struct fp_entry *e, const char *name, size_t len)
+static size_t make_path(char *buf, const struct fp_entry *e, const char *name, size_t len)
 {
     size_t at = e->parent == NULL ? 1 : e->len + 1u;
 
     if (at + len > FP_MAX_PATH)
         return 0;
-    memcpy(room, e->path, e->len);
-    room[at - 1] = '/';
-    memcpy(room + at, name, len);
+    memcpy(buf, e->path, e->len);
+    buf[at - 1] = '/';
+    memcpy(buf + at, name, len);
     return at + len;
 }
 
@@ -54,7 +54,7 @@ static void close_replaced(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-static void on_place(void *ctx, void *owner)
+static void on_object(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
     struct fp_entry *e = owner, *child;
@@ -62,7 +62,7 @@ static void on_place(void *ctx, void *owner)
     size_t len;
 
     if (ev->len == 0 || !fp_entry_is_dir(e)) {
-        tell(ev->c, e->path, e->len, false);
+        report(ev->c, e->path, e->len, false);
         fp_entry_invalidate(ev->c, e);
         return;
     }
@@ -73,7 +73,7 @@ static void on_place(void *ctx, void *owner)
     len = make_path(path, e, ev->name, ev->len);
     if (len == 0)
         return;
-    tell(ev->c, path, len, false);
+    report(ev->c, path, len, false);
     child = fp_entry_find(ev->c, path, len);
     if (child == NULL)
         return;
@@ -87,7 +87,7 @@ static void on_name(void *ctx, void *owner)
     const struct event *ev = ctx;
     struct fp_entry *e = owner;
 
-    tell(ev->c, e->path, e->len, false);
+    report(ev->c, e->path, e->len, false);
     fp_entry_invalidate(ev->c, e);
 }
 
@@ -98,18 +98,19 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
     struct event ev = { c, name, len, replaced };
     const uint64_t before = c->counts.changes;
 
-    fp_dependencies_changed(c->dependencies, key, name, len, on_place, on_name, &ev);
+    fp_dependencies_changed(c->dependencies, key, name, len, on_object, on_name, &ev);
+    fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }
 
-/* With it, what lies in it: that is not told any more either. */
-static void on_place_gone(void *ctx, void *owner)
+/* Changes in a directory are not reported any more either. */
+static void on_object_gone(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
     struct fp_entry *e = owner;
 
     e->generation = ++ev->c->last_generation;
-    tell(ev->c, e->path, e->len, true);
+    report(ev->c, e->path, e->len, true);
     fp_entry_invalidate(ev->c, e);
 }
 
@@ -119,7 +120,8 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
     struct event ev = { .c = c };
     const uint64_t before = c->counts.changes;
 
-    fp_dependencies_gone(c->dependencies, key, on_place_gone, on_name, &ev);
+    fp_dependencies_gone(c->dependencies, key, on_object_gone, on_name, &ev);
+    fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -137,13 +139,14 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
         fp_entry_invalidate(c, e);
         n++;
     }
+    fp_cache_verify(c);
     return n;
 }
 FP_HASH_DIAGNOSTICS_ON
 
 static size_t on_lost(void *ctx)
 {
-    tell(ctx, "/", 1, true);
+    report(ctx, "/", 1, true);
     return fp_cache_invalidate(ctx, NULL);
 }
 
@@ -197,7 +200,7 @@ static size_t forget_tree(struct fp_cache *c, const char *path, size_t len)
     return all;
 }
 
-/* Whether its access files are there is to be looked for again. */
+/* The next walk looks for its access files again. */
 static void drop_access(struct fp_cache *c, struct fp_entry *e)
 {
     size_t before = fp_entry_bytes(e);
@@ -207,8 +210,8 @@ static void drop_access(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-/* An entry with children stays, with nothing known of it; they are dead until it
- * is known again. */
+/* An entry with children stays, with nothing known of it; they are detached until it is
+ * known again. */
 static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
 {
     size_t known = e->generation != 0;
@@ -224,8 +227,8 @@ static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
     return known;
 }
 
-/* Questions about the path are answered from what is above it where walks end
- * there, and the directory it lies in tells of its access files. */
+/* Entries above the path answer questions about it where walks end there, and that of its
+ * directory has its access files. */
 static void forget_above(struct fp_cache *c, const char *path, size_t len)
 {
     const size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
@@ -250,5 +253,6 @@ size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tr
     else if (e != NULL)
         n = forget_entry(c, e);
     forget_above(c, path, len);
+    fp_cache_verify(c);
     return n;
 }

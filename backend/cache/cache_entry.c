@@ -60,24 +60,11 @@ void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind
         enqueue(c, e);
 }
 
-static void adopt(struct fp_cache *c, struct fp_entry *parent)
-{
-    if (parent != NULL && parent->children++ == 0)
-        dequeue(c, parent);
-}
-
-static void abandon(struct fp_cache *c, struct fp_entry *parent)
-{
-    if (parent != NULL && --parent->children == 0)
-        enqueue(c, parent);
-}
-
 const struct fp_meta *fp_entry_target(const struct fp_entry *e)
 {
     return e->target != NULL ? e->target : &e->self;
 }
 
-/* A directory leads further down; at anything else every walk ends. */
 bool fp_entry_is_dir(const struct fp_entry *e)
 {
     return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(fp_entry_target(e)->mode);
@@ -196,16 +183,8 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases_at(c, e);
 }
 
-static void release_slots(struct fp_cache *c, struct fp_entry *e)
-{
-    if (c->lease_table == NULL)
-        return;
-    fp_lease_table_release(c->lease_table, e->slot);
-    fp_lease_table_release(c->lease_table, e->end_slot);
-}
-
-/* When it is next seen whether the entry is in use: after half of its life, and
- * then a few times more before its end. */
+/* Sets when it is next seen whether the entry is in use: after half of its TTL, and then a
+ * few times more before it expires. */
 static void set_refresh(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
 {
     if (at_ms < e->expires_ms)
@@ -241,7 +220,7 @@ static void take_referenced(struct fp_cache *c, struct fp_entry *e)
         e->visited = e->used = true;
 }
 
-/* Asked for, or used by a lease, since the hand last came by. */
+/* True if it was asked for, or used by a lease, since the hand last came by. */
 static bool take_visited(struct fp_cache *c, struct fp_entry *e)
 {
     bool visited;
@@ -252,7 +231,7 @@ static bool take_visited(struct fp_cache *c, struct fp_entry *e)
     return visited;
 }
 
-/* Then so is all above it, which may be past its half already. */
+/* If it is used so is all above it, which may be past half of its TTL already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
     take_referenced(c, e);
@@ -264,15 +243,11 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
     return e->used;
 }
 
-/* Would it be over before, or just when, what lies below can say that it is in use? */
+/* True if it would expire before, or just when, it is seen whether the entries below are in
+ * use. */
 static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 {
     return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
-}
-
-static struct fp_entry *entry_of(struct fp_timer *d)
-{
-    return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
 }
 
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
@@ -283,7 +258,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
 
         if (d == NULL)
             return NULL;
-        e = entry_of(d);
+        e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
         set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
         if (e->generation != 0 && e->expires_ms > now_ms
             && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
@@ -294,25 +269,14 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
 
 /* ---- entries ---- */
 
-/* About what it takes of memory, its place in the hash table included. */
+/* Its share of the hash table included. */
 size_t fp_entry_bytes(const struct fp_entry *e)
 {
     return sizeof(*e) + e->len + 1 + (e->target != NULL ? sizeof(*e->target) : 0)
-        + e->n_access * sizeof(e->access[0]) + fp_dependency_list_bytes(e->dependencies) + sizeof(void *);
+        + e->n_access * sizeof(e->access[0]) + fp_dependency_list_bytes(e->dependencies)
+        + sizeof(void *);
 }
 
-static void entry_free(struct fp_cache *c, struct fp_entry *e)
-{
-    c->bytes -= fp_entry_bytes(e);
-    fp_dependencies_drop(c->dependencies, &e->dependencies);
-    fp_timer_clear(&c->wheel, &e->refresh);
-    release_slots(c, e);
-    free(e->target);
-    free(e->access);
-    free(e);
-}
-
-/* Something changed: what is told of the entry is not believed. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
 {
     if (e->expires_ms == 0)
@@ -322,22 +286,32 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-/* Only for an entry without children. */
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);
     c->sieves[e->kind].count--;
     table_remove(c, e);
-    abandon(c, e->parent);
+    if (e->parent != NULL && --e->parent->children == 0)
+        enqueue(c, e->parent);
     fp_entry_drop_fd(c, e);
-    entry_free(c, e);
+    c->bytes -= fp_entry_bytes(e);
+    fp_dependencies_drop(c->dependencies, &e->dependencies);
+    fp_timer_clear(&c->wheel, &e->refresh);
+    if (c->lease_table != NULL) {
+        fp_lease_table_release(c->lease_table, e->slot);
+        fp_lease_table_release(c->lease_table, e->end_slot);
+    }
+    free(e->target);
+    free(e->access);
+    free(e);
 }
 
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
     struct fp_entry *e = s->hand;
-    /* The hand goes around twice at most: askers can set marks as fast as it takes them. */
+    /* The hand goes around twice at most: clients can set referenced bits as fast as it
+     * clears them. */
     size_t visits = 2 * s->count;
 
     for (;;) {
@@ -360,7 +334,7 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
     return true;
 }
 
-/* Directories above a file cannot go before it: then files have to. */
+/* Directories above a file cannot go before it: then files have to go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
     return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
@@ -399,7 +373,8 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
     enqueue(c, e);
-    adopt(c, parent);
+    if (parent != NULL && parent->children++ == 0)
+        dequeue(c, parent);
     return e;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The entries of the cache: what they are, where they hang, and when they go.
- * Private to cache.c (asking), cache_insert.c (what a walk brought) and
- * cache_change.c (what was told, and forgetting).
+ * Private to cache.c (lookups), cache_insert.c (results of walks), cache_change.c
+ * (changes, forgetting) and cache_check.c (invariants).
  */
 #ifndef FP_CACHE_ENTRY_H
 #define FP_CACHE_ENTRY_H
@@ -24,29 +24,29 @@ enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 struct fp_entry {
     UT_hash_handle hh;
     TAILQ_ENTRY(fp_entry) link;      /* in its kind's queue while it has no children */
-    TAILQ_ENTRY(fp_entry) open_dir;     /* while it is a directory with a descriptor */
+    TAILQ_ENTRY(fp_entry) open_dir;  /* while it is a directory with a descriptor */
     struct fp_entry *parent;      /* NULL for "/" */
-    size_t children;              /* entries whose parent this is, dead ones too */
-    uint64_t generation;          /* changes when this becomes another thing;
+    size_t children;              /* entries whose parent this is, detached ones too */
+    uint64_t generation;          /* changes when this becomes another object;
                                      0: nothing is known */
     uint64_t parent_generation;   /* the parent's, when this was seen */
     uint64_t seen_ms;             /* when the walk that saw it began */
-    uint64_t expires_ms;            /* believed until then; 0: not, it has changed */
+    uint64_t expires_ms;          /* 0: it has changed */
     uint32_t ttl_ms;             /* from seen_ms to expires_ms */
-    bool watched;                 /* changes are told */
+    bool watched;                 /* changes are reported */
     bool linked;                  /* it, or something above, is a link */
     bool inside_changed;          /* a directory's own size, times, number of links */
-    struct fp_validity validity;        /* of what it leads to */
-    struct fp_timer refresh;            /* when to see whether it is in use, and to look again */
+    struct fp_validity validity;  /* of what it leads to */
+    struct fp_timer refresh;      /* when to see whether it is in use, and to walk again */
     bool used;                    /* since it was seen: asked for, or by a lease */
     uint64_t needed_ms;           /* when it is seen whether what lies below is in use */
     uint32_t slot;                /* ends leases that pass it or end in it, */
     uint32_t end_slot;            /* those that end in it, a directory (once there are any) */
-    struct fp_dependency *dependencies;      /* on what is watched and concerns it */
-    struct fp_dependency *own;         /* that of them on what it leads to */
+    struct fp_dependency *dependencies;   /* on the watched objects that concern it */
+    struct fp_dependency *own;    /* that of them on what it leads to */
     enum fp_kind kind;
     bool visited;
-    bool is_open_dir;                /* fd is a directory's */
+    bool is_open_dir;             /* fd is a directory's */
     bool local;                   /* of the file that fd is */
     bool tried;                   /* a file without fd is one that cannot be read */
     int fd;
@@ -66,7 +66,7 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
  * One SIEVE for each kind (Zhang et al., "SIEVE is Simpler than LRU", NSDI
  * 2024): new entries at the head, a hand that moves from tail to head, clears
  * the visited mark where it finds one and evicts where it finds none.  The
- * kinds do not compete, so a scan of absent names evicts no file.  An entry
+ * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
 struct fp_sieve {
@@ -76,10 +76,25 @@ struct fp_sieve {
     size_t limit;
 };
 
+/*
+ * The invariants, which hold between operations (fp_cache_check()):
+ *
+ * - Each entry is found by its path.  Each but "/" has the entry of its directory as parent,
+ *   and knows how many children it has.
+ * - Its kind is that of its status and its descriptor.  It stands in its kind's queue just
+ *   while it has no children, and counts for its kind either way.  A hand is in its queue.
+ * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  A
+ *   content has a descriptor.
+ * - bytes, n_contents and content_bytes are the sums over the entries.
+ * - A slot of the lease table belongs to one entry.
+ * - expires_ms is 0, or seen_ms and ttl_ms together.
+ * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
+ * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
+ */
 struct fp_cache {
     struct fp_entry *table;
     struct fp_sieve sieves[FP_KINDS];
-    struct fp_entry_queue open_dirs;   /* the one used last is the first */
+    struct fp_entry_queue open_dirs;   /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     struct fp_cache_content content;   /* the limits, */
     size_t n_contents, content_bytes;  /* and what there is */
@@ -91,9 +106,13 @@ struct fp_cache {
     struct fp_dependencies *dependencies;
     const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
-    fp_cache_report_changed *report_changed;   /* NULL: nobody is told */
+    fp_cache_report_changed *report_changed;   /* may be NULL */
     void *report_ctx;
+    bool checked;                 /* fp_cache_verify() does something */
 };
+
+/* Ends every public operation: aborts if an invariant does not hold, where that is checked. */
+void fp_cache_verify(const struct fp_cache *c);
 
 /* ---- finding ---- */
 
@@ -102,13 +121,13 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
 
 /* Its own metadata, or that of what the link leads to. */
 const struct fp_meta *fp_entry_target(const struct fp_entry *e);
-/* A directory leads further down; at anything else every walk ends. */
+/* True if walks go on below it: at anything but a directory every walk ends. */
 bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
-/* What tells of changes in what it leads to; NULL: nothing, or no longer. */
+/* The watch on what it leads to; NULL: none, or no longer. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
-/* Is there room for a content of that size, if so many bytes of others go? */
+/* True if a content of that size fits when so many bytes of others go. */
 bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size);
 /* About what it takes of memory. */
 size_t fp_entry_bytes(const struct fp_entry *e);
@@ -120,12 +139,12 @@ size_t fp_entry_bytes(const struct fp_entry *e);
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
                                  struct fp_entry *parent);
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
-/* Takes the descriptor; a directory's is a place. */
+/* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
 /* Takes the descriptor of a file's content. */
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd);
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
-/* The place was used. */
+/* The open directory was used. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_forget_access(struct fp_entry *e);
 
@@ -133,15 +152,15 @@ void fp_entry_forget_access(struct fp_entry *e);
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
 /* Gives the entry slots of the table that the cache has now. */
 void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e);
-/* What was seen at seen_ms is believed until expires_ms, and so are leases. */
+/* The entry, and leases on it, are valid for ttl_ms from seen_ms. */
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
-/* What is told of the entry as the end of a path has changed, */
+/* The answer for paths that end in the entry has changed, */
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
-/* and also of the entry as one that a path passes. */
+/* and also the answer for paths that pass it. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms);
-/* Something changed: what is told of the entry is not believed. */
+/* A change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- going ---- */
@@ -150,7 +169,7 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 /* One of that kind; false: there is none that could go. */
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
-/* One that makes room for that kind. */
+/* One whose going makes room for that kind. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* All that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);

@@ -24,7 +24,7 @@ static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
         && fp_time_equal(&a->ctime, &b->ctime);
 }
 
-/* Would what was seen below this entry be seen below the step as well? */
+/* True if the entries below this one would be seen below the step as well. */
 static bool same_thing(const struct fp_entry *e, const struct fp_step *s)
 {
     if (e->status != s->status || e->target_status != s->target_status)
@@ -85,9 +85,9 @@ static void set_access(struct fp_entry *e, const struct fp_step *s,
     e->n_access = n;
 }
 
-/* More walks may have been allowed to bring contents than there was room for: such
- * a file is then as one that was only seen, and is opened. */
-static bool has_room(const struct fp_cache *c, const struct fp_entry *e,
+/* More walks may have been allowed to bring contents than fit: such a file then counts as
+ * only seen, and is opened. */
+static bool content_fits(const struct fp_cache *c, const struct fp_entry *e,
                      const struct fp_answer *a)
 {
     return !a->content
@@ -96,7 +96,7 @@ static bool has_room(const struct fp_cache *c, const struct fp_entry *e,
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
 {
-    /* So that whoever has the file takes its content, or the other way round. */
+    /* So that clients with the file take its content, or the other way round. */
     if (a->content != (e->content_bytes > 0))
         fp_entry_end_leases(c, e);
     if (a->content)
@@ -118,7 +118,7 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
 {
     struct fp_answer *a = seen->answer;
 
-    if (s == seen->last && seen->opened && !a->unchanged && has_room(c, e, a)) {
+    if (s == seen->last && seen->opened && !a->unchanged && content_fits(c, e, a)) {
         take_descriptor(c, e, a);
     } else if (fp_entry_is_dir(e) ? !same : !unchanged) {
         fp_entry_drop_fd(c, e);
@@ -128,11 +128,6 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
 
 /* ---- is it watched? ---- */
 
-static size_t index_of(const struct seen *seen, const struct fp_step *s)
-{
-    return (size_t)(s - seen->answer->steps);
-}
-
 static const char *name_of(const struct fp_entry *e, size_t *len_r)
 {
     size_t above = e->parent == NULL ? 0 : e->parent->parent == NULL ? 1 : e->parent->len + 1u;
@@ -141,7 +136,7 @@ static const char *name_of(const struct fp_entry *e, size_t *len_r)
     return e->path + above;
 }
 
-/* What may not be read cannot be watched anew, but the watch that it has goes on. */
+/* An object that may not be read cannot be watched anew, but the watch that it has goes on. */
 static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_walk_result *t,
                                           size_t step, bool same_inode)
 {
@@ -157,21 +152,20 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
-                       bool same_inode)
+static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step,
+                             const struct seen *seen, bool same_inode)
 {
     struct fp_dependency *old = e->dependencies;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
 
-    /* What lies below was seen while another watch was on it, which told of changes
+    /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
     if (fp_entry_own_key(e) != NULL && !same_key(fp_entry_own_key(e), own)) {
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
-    /* The old ones go after the new ones are there: what both are on stays
-     * watched. */
+    /* The old ones go after the new ones are there: an object of both stays watched. */
     e->dependencies = e->own = NULL;
     if (own != NULL)
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
@@ -179,14 +173,14 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
-            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
-               == NULL)
+            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch,
+                                   t->names + v->at, v->len) == NULL)
             e->validity.watchable = false;
     }
     fp_dependencies_drop(c->dependencies, &old);
 }
 
-/* Of what the mounts are that the step lies on and leads to. */
+/* As the mount says that the step leads to, or lies on. */
 static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step,
                       const struct seen *seen)
 {
@@ -199,8 +193,8 @@ static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t st
     e->validity = *own;
 }
 
-/* A name's change is told where it lies; but a mounted directory's, that of what a
- * link leads to, or what is written to a file, only by itself. */
+/* A directory's watch reports the names in it.  Only an object's own watch reports a change
+ * of a mounted directory, of a link's target, or of what is written to a file. */
 static bool needs_own(const struct fp_entry *e, unsigned n_names)
 {
     const struct fp_meta *m = fp_entry_target(e);
@@ -212,7 +206,7 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
     return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
 }
 
-/* Is every change told that could make what was seen wrong? */
+/* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
     if (seen->meta == NULL || !e->validity.watchable
@@ -236,9 +230,8 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     return false;
 }
 
-/* Was a change told since the walk began that saw it?  What is not watched in every respect
- * is told of in others; but what was lost, or mounted elsewhere, says nothing of that: it has
- * its TTL. */
+/* True if a change was reported since the walk that saw it began.  An entry that is watched in
+ * part has its reports too; lost events and changed mounts say nothing of it: it has its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -264,20 +257,14 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
-static uint32_t shorter_ttl(const struct fp_entry *e)
-{
-    uint32_t ttl = e->validity.ttl_ms;
-
-    return e->parent != NULL && e->parent->validity.ttl_ms < ttl ? e->parent->validity.ttl_ms : ttl;
-}
-
-/* For how long it is believed. */
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
     e->watched = is_watched(e, step, seen);
-    e->ttl_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
+    e->ttl_ms = e->watched ? c->watched_ttl_ms : e->validity.ttl_ms;
+    if (!e->watched && e->parent != NULL && e->parent->validity.ttl_ms < e->ttl_ms)
+        e->ttl_ms = e->parent->validity.ttl_ms;
     if (seen->meta != NULL && has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;
@@ -306,7 +293,7 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
                    const struct seen *seen)
 {
-    size_t step = index_of(seen, s), before = fp_entry_bytes(e);
+    size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
     bool same = e->generation != 0 && same_thing(e, s);
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
         && (e->target == NULL || same_content(e->target, &s->target));
@@ -371,7 +358,7 @@ static bool find_start(const struct fp_cache *c, const char *path,
     return *e_r != NULL && (*e_r)->generation == base->generation;
 }
 
-/* An error that may be gone the next moment is no knowledge. */
+/* False of an error that may be gone the next moment. */
 static bool is_worth_keeping(const struct fp_answer *a)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
@@ -402,4 +389,5 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
     c->newest = e;
     fp_entry_trim(c);
     c->newest = NULL;
+    fp_cache_verify(c);
 }

@@ -18,18 +18,15 @@ struct fp_cache_content {
 
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
-    uint64_t changes;    /* entries invalidated because a change was told */
-    uint64_t expired;    /* questions whose entry had outlived its time, */
-    uint64_t differing;  /* and entries that were another thing when looked at again */
+    uint64_t changes;    /* entries invalidated by a reported change */
+    uint64_t expired;    /* questions whose entry had expired, */
+    uint64_t differing;  /* and entries that a later walk found to differ */
     size_t files, directories, negatives;   /* entries now */
     size_t open_dirs, bytes, watches;
     size_t content_files, content_bytes;   /* of the files */
 };
 
-/*
- * Who is told of changes too: of each path that one was told of, or with tree of it
- * and all below.  NULL: nobody.
- */
+/* Passes each reported change on: of the path, or with tree of it and all below. */
 typedef void fp_cache_report_changed(void *ctx, const char *path, size_t len, bool tree);
 
 #endif

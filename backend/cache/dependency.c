@@ -8,11 +8,11 @@
 
 #include "common/keyed_hash.h"
 
-/* What happened lately: for each of so many hashes of key and name, when it
- * last did.  Names that share one are taken for each other. */
+/* For each of so many hashes of key and name, when it last changed: 64 KB.  Names that share
+ * a hash are taken for each other. */
 #define RECENT 8192
 
-/* No names of files, so they can stand for more than one. */
+/* Names that no file has stand for more than one. */
 #define ANY_NAME "/"
 #define GONE     "//"
 
@@ -21,12 +21,12 @@ LIST_HEAD(dependencies, fp_dependency);
 /* A watched directory or file. */
 struct watch_object {
     UT_hash_handle hh;
-    struct dependencies places, names;   /* on itself, and on names in it */
-    bool gone;                     /* nothing more is told; in no table */
+    struct dependencies on_itself, on_names;   /* those on names in it */
+    bool gone;                     /* its watch has ended; in no table */
     struct fp_watch_key key;
 };
 
-/* A name in a object that somebody depends on. */
+/* A name in an object, with a dependency on it. */
 struct name {
     UT_hash_handle hh;
     struct dependencies dependencies;
@@ -38,7 +38,7 @@ struct fp_dependency {
     struct fp_dependency *next;         /* the same owner's */
     LIST_ENTRY(fp_dependency) of_object, of_name;
     struct watch_object *object;
-    struct name *name;             /* NULL: the place itself */
+    struct name *name;             /* NULL: the object itself */
     void *owner;
 };
 
@@ -48,12 +48,13 @@ struct fp_dependencies {
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
-    uint64_t lost_ms;              /* when everything may have happened */
+    uint64_t lost_ms;              /* when everything may have changed */
     uint64_t recent_ms[RECENT];
 };
 
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
-                                     void *ctx, uint64_t (*now_ms)(void))
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx,
+                                                              const struct fp_watch_key *key),
+                                               void *ctx, uint64_t (*now_ms)(void))
 {
     struct fp_dependencies *w = calloc(1, sizeof(*w));
 
@@ -128,7 +129,7 @@ size_t fp_dependencies_count(const struct fp_dependencies *w)
 }
 FP_HASH_DIAGNOSTICS_ON
 
-/* ---- what happened lately ---- */
+/* ---- recent changes ---- */
 
 static size_t recent_slot(const struct fp_watch_key *key, const char *name, size_t len)
 {
@@ -140,13 +141,14 @@ static size_t recent_slot(const struct fp_watch_key *key, const char *name, size
     return fp_keyed_hash(all, key->len + n) % RECENT;
 }
 
-static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
+static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                 size_t len)
 {
     w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
 }
 
-static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
-                     size_t len, uint64_t since_ms)
+static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key,
+                     const char *name, size_t len, uint64_t since_ms)
 {
     return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
 }
@@ -193,21 +195,22 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     return object;
 }
 
-/* A walk may be on its way that relies on the watch we give up here: it finds
- * that noted. */
+/* A walk may be under way that relies on the watch that ends here: it finds that noted. */
 static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object *object)
 {
-    if (!LIST_EMPTY(&object->places) || !LIST_EMPTY(&object->names))
+    if (!LIST_EMPTY(&object->on_itself) || !LIST_EMPTY(&object->on_names))
         return;
     if (!object->gone) {
         remove_object(w, object);
         note(w, &object->key, GONE, sizeof(GONE) - 1);
-        w->forget(w->ctx, &object->key);
+        if (w->forget != NULL)
+            w->forget(w->ctx, &object->key);
     }
     free(object);
 }
 
-static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name, size_t len)
+static struct name *get_name(struct fp_dependencies *w, struct watch_object *object,
+                             const char *name, size_t len)
 {
     struct name *n = find_name(w, object, name, len);
 
@@ -224,8 +227,10 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     return n;
 }
 
-struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies, void *owner,
-                                const struct fp_watch_key *key, const char *name, size_t len)
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w,
+                                          struct fp_dependency **dependencies, void *owner,
+                                          const struct fp_watch_key *key, const char *name,
+                                          size_t len)
 {
     struct fp_dependency *s = calloc(1, sizeof(*s));
 
@@ -244,7 +249,7 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
         }
         LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
     }
-    LIST_INSERT_HEAD(name != NULL ? &s->object->names : &s->object->places, s, of_object);
+    LIST_INSERT_HEAD(name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
     s->owner = owner;
     s->next = *dependencies;
     *dependencies = s;
@@ -285,22 +290,24 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
     size_t n = 0;
 
     for (; dependencies != NULL; dependencies = dependencies->next)
-        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct watch_object));
+        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name)
+                                      : sizeof(struct watch_object));
     return n;
 }
 
 /* ---- events ---- */
 
-static void tell_places(const struct watch_object *object, fp_dependencies_each *each, void *ctx)
+static void each_on_itself(const struct watch_object *object, fp_dependencies_each *each, void *ctx)
 {
     const struct fp_dependency *s;
 
-    LIST_FOREACH(s, &object->places, of_object)
+    LIST_FOREACH(s, &object->on_itself, of_object)
         each(ctx, s->owner);
 }
 
-void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
-                        size_t len, fp_dependencies_each *place, fp_dependencies_each *named, void *ctx)
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
+                             const char *name, size_t len, fp_dependencies_each *on_object,
+                             fp_dependencies_each *on_name, void *ctx)
 {
     const struct watch_object *object = find_object(w, key);
     const struct name *n;
@@ -310,16 +317,17 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
     note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
     if (object == NULL)
         return;
-    tell_places(object, place, ctx);
+    each_on_itself(object, on_object, ctx);
     n = find_name(w, object, name, len);
     if (n == NULL)
         return;
     LIST_FOREACH(s, &n->dependencies, of_name)
-        named(ctx, s->owner);
+        on_name(ctx, s->owner);
 }
 
-void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_each *place,
-                     fp_dependencies_each *named, void *ctx)
+void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
+                          fp_dependencies_each *on_object, fp_dependencies_each *on_name,
+                          void *ctx)
 {
     struct watch_object *object = find_object(w, key);
     const struct fp_dependency *s;
@@ -329,7 +337,68 @@ void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *
         return;
     remove_object(w, object);
     object->gone = true;
-    tell_places(object, place, ctx);
-    LIST_FOREACH(s, &object->names, of_object)
-        named(ctx, s->owner);
+    each_on_itself(object, on_object, ctx);
+    LIST_FOREACH(s, &object->on_names, of_object)
+        on_name(ctx, s->owner);
 }
+
+/* ---- invariants ---- */
+
+size_t fp_dependency_list_live(const struct fp_dependency *dependencies)
+{
+    size_t n = 0;
+
+    for (; dependencies != NULL; dependencies = dependencies->next)
+        n += !dependencies->object->gone;
+    return n;
+}
+
+const char *fp_dependency_list_check(const struct fp_dependencies *w,
+                                     const struct fp_dependency *dependencies,
+                                     const void *owner, const struct fp_dependency *own)
+{
+    bool found = own == NULL;
+
+    for (const struct fp_dependency *s = dependencies; s != NULL; s = s->next) {
+        const struct watch_object *object = s->object;
+
+        if (s->owner != owner)
+            return "a dependency has another owner than the entry that lists it";
+        if (object != (object->gone ? object : find_object(w, &object->key)))
+            return "a dependency is on an object that is not in the table";
+        if (s->name != NULL && LIST_EMPTY(&s->name->dependencies))
+            return "a dependency is on a name that does not know it";
+        found = found || (s == own && s->name == NULL);
+    }
+    return found ? NULL : "an entry's watch is none of its dependencies";
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
+{
+    const struct watch_object *object, *next_object;
+    const struct name *name, *next_name;
+    const struct fp_dependency *s;
+    size_t found = 0;
+
+    HASH_ITER(hh, w->objects, object, next_object) {
+        if (object->gone || (LIST_EMPTY(&object->on_itself) && LIST_EMPTY(&object->on_names)))
+            return "nothing depends on an object that is watched";
+        LIST_FOREACH(s, &object->on_itself, of_object)
+            found += s->object == object && s->name == NULL;
+        LIST_FOREACH(s, &object->on_names, of_object)
+            found += s->object == object && s->name != NULL;
+    }
+    if (found != n)
+        return "the objects' dependencies are not those of the entries";
+    HASH_ITER(hh, w->names, name, next_name) {
+        if (LIST_EMPTY(&name->dependencies))
+            return "nothing depends on a name that is known";
+        LIST_FOREACH(s, &name->dependencies, of_name) {
+            if (s->name != name)
+                return "a name lists a dependency on another one";
+        }
+    }
+    return NULL;
+}
+FP_HASH_DIAGNOSTICS_ON

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who depends on what is watched: from the key of a directory or file, and a
- * name in it, to the owners (entries of the cache) that a change there
- * concerns.  And, for walks that are under way, what has happened lately.
+ * The dependencies on watched objects: from the key of a directory or file, and a
+ * name in it, to the owners (entries of the cache) that a change there concerns.
+ * And, for walks that are under way, the changes of the recent past.
  */
 #ifndef FP_DEPENDENCY_H
 #define FP_DEPENDENCY_H
@@ -15,25 +15,28 @@
 
 struct fp_dependencies;
 
-/* One dependence: of an owner on a place, or on a name in it. */
+/* Of an owner on an object, or on a name in it. */
 struct fp_dependency;
 
-/* forget is called when nobody depends on a key any more; now_ms is a clock. */
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
-                                     void *ctx, uint64_t (*now_ms)(void));
+/* forget (or NULL) is called when no dependency on a key is left; now_ms is a clock. */
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx,
+                                                              const struct fp_watch_key *key),
+                                               void *ctx, uint64_t (*now_ms)(void));
 /* When no dependency is left. */
 void fp_dependencies_destroy(struct fp_dependencies **w);
 
 /*
  * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
- * on the place itself.  NULL when out of memory.
+ * on the object itself.  NULL when out of memory.
  */
-struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies, void *owner,
-                                const struct fp_watch_key *key, const char *name, size_t len);
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w,
+                                          struct fp_dependency **dependencies, void *owner,
+                                          const struct fp_watch_key *key, const char *name,
+                                          size_t len);
 /* Drops all of them and leaves NULL. */
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies);
 
-/* The key, NULL once nothing more is told of it. */
+/* The key; NULL once its watch has ended. */
 const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s);
 
 /* About how much memory a list of dependencies takes. */
@@ -42,30 +45,44 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies);
 typedef void fp_dependencies_each(void *ctx, void *owner);
 
 /*
- * Something happened to the name (empty: to the place itself): remembers that
- * and calls place for everybody with a dependency in the place, and name for
- * everybody with one in the name.  They must not add or drop dependencies.
+ * The name has changed (empty: the object itself): remembers that and calls on_object for
+ * each owner with a dependency on the object, and on_name for each with one on the name.
+ * They must not add or drop dependencies.
  */
-void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
-                        size_t len, fp_dependencies_each *place, fp_dependencies_each *named, void *ctx);
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
+                             const char *name, size_t len, fp_dependencies_each *on_object,
+                             fp_dependencies_each *on_name, void *ctx);
 
-/* No more is told of the key: calls each for everybody with a dependency there. */
-void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_each *place,
-                     fp_dependencies_each *named, void *ctx);
+/* The watch has ended: calls them for each owner with a dependency there. */
+void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
+                          fp_dependencies_each *on_object, fp_dependencies_each *on_name,
+                          void *ctx);
 
-/* Events were lost: everything may have happened. */
+/* Events were lost: everything may have changed. */
 void fp_dependencies_lost(struct fp_dependencies *w);
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms);
 
-/*
- * May something have happened to the name (empty: to the place itself) since
- * then?  True also for some to which nothing did.
- */
+/* True if the name (empty: the object itself) may have changed since then; also of some that
+ * have not. */
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                          const char *name, size_t len, uint64_t since_ms);
-/* And to any name in it? */
+/* The same of any name in it. */
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                              uint64_t since_ms);
+
+/*
+ * The invariants.  Each object in the table has a dependency, and each name in it has one.  A
+ * dependency stands in its object's list, and in its name's if it has one.  Once a watch has
+ * ended its object is in no table; its dependencies stay until their owners drop them.
+ * NULL, or a text: what is wrong.  n: how many dependencies are left whose watch goes on.
+ */
+const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n);
+/* The same for one owner's; own, unless NULL, is one of them, on an object itself. */
+const char *fp_dependency_list_check(const struct fp_dependencies *w,
+                                     const struct fp_dependency *dependencies,
+                                     const void *owner, const struct fp_dependency *own);
+/* Of how many the watch goes on. */
+size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
 
 /* How many keys. */
 size_t fp_dependencies_count(const struct fp_dependencies *w);

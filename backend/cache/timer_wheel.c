@@ -38,7 +38,7 @@ void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
     TAILQ_INSERT_HEAD(bucket_of(w, d->tick), d, link);
 }
 
-/* The next of this tick's bucket that is due in this very round. */
+/* The next in this tick's bucket that runs out in this very round. */
 static struct fp_timer *take_here(struct fp_timer_wheel *w)
 {
     struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(bucket_of(w, w->tick));
@@ -66,4 +66,19 @@ struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms)
         w->tick += now - w->tick > FP_TIMER_BUCKETS ? now - w->tick - FP_TIMER_BUCKETS : 1;
     }
     return NULL;
+}
+
+const char *fp_timer_wheel_check(const struct fp_timer_wheel *w, size_t n)
+{
+    const struct fp_timer *d;
+    size_t found = 0;
+
+    for (unsigned i = 0; i < FP_TIMER_BUCKETS; i++) {
+        TAILQ_FOREACH(d, &w->buckets[i], link) {
+            if (d->tick % FP_TIMER_BUCKETS != i)
+                return "a timer stands in another bucket than that of its tick";
+            found++;
+        }
+    }
+    return found == n ? NULL : "the wheel's timers are not those that are set";
 }

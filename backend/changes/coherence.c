@@ -17,8 +17,8 @@
 
 #define BEAT_SECONDS   0.015    /* a third of FP_HEARTBEAT_MS */
 #define MOMENT_MS      5u       /* as good as now */
-#define PAUSE_MS       3u       /* from one look at what was told to the next, while much is: */
-#define MANY           16u      /* so many that came less than that apart */
+#define PAUSE_MS       3u       /* from one look at the events to the next, once so many */
+#define MANY           16u      /* looks followed each other within that */
 #define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
 #define MAX_MARKED     64
 #define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
@@ -38,7 +38,7 @@ struct fp_coherence {
     void *on_beat_ctx;
 };
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                        bool replaced)
@@ -108,8 +108,8 @@ static void on_mounts_changed(struct fp_coherence *f)
            "again");
 }
 
-/* Whatever happened before this is called has been told when it returns; unless that
- * is very much: then the rest comes when the loop does, and leases wait. */
+/* Takes in every event that is there when it is called; of very many a part: the rest comes
+ * with the loop's next turn, and leases wait. */
 static void catch_up(struct fp_coherence *f)
 {
     uint64_t now = fp_now_ms();
@@ -165,7 +165,8 @@ static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     catch_up(f);
-    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->deps.lease_table))
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx))
+        || fp_lease_table_take_use(f->deps.lease_table))
         f->used_ms = f->caught_up_ms;
     else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
         ev_timer_stop(loop, w);
@@ -178,18 +179,17 @@ void fp_coherence_catch_up(struct fp_coherence *f)
     f->used_ms = now;
     if (!ev_is_active(&f->beat))
         ev_timer_again(f->loop, &f->beat);
-    /* In a pause there may be something to be told, and a walk that begins now would seem
-     * overtaken. */
+    /* In a pause there may be events, and a walk that begins now would seem overtaken. */
     if (ev_is_active(&f->pause) || now >= f->caught_up_ms + MOMENT_MS)
         catch_up(f);
 }
 
-/* ---- how long to believe ---- */
+/* ---- validity ---- */
 
-static void say_refused(void)
+static void log_refused(void)
 {
     fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched is "
-           "believed for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+           "valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
            "and max_descriptors");
 }
 
@@ -203,18 +203,18 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
                                       .stale_ms = f->stale_ms };
         if (o->refused)
-            say_refused();
+            log_refused();
         if (m == NULL)
             continue;
         validity[i].ttl_ms = m->ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;
-        /* A helper may have seen the table of a moment ago. */
+        /* A worker may have seen the table before its last change. */
         validity[i].watchable = m->by != FP_BY_TTL
             && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
     }
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
                            size_t *known_r)
@@ -266,8 +266,9 @@ static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
     listen_to(f, io);
 }
 
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
-                                 uint32_t ttl_ms, uint32_t stale_ms)
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop,
+                                         const struct fp_coherence_deps *deps,
+                                         uint32_t ttl_ms, uint32_t stale_ms)
 {
     struct fp_coherence *f = calloc(1, sizeof(*f));
 

@@ -26,7 +26,7 @@ struct fp_change_ops {
                       bool replaced);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
-    /* Something was mounted or unmounted at that point; NULL: it cannot be told where. */
+    /* Something was mounted or unmounted at that point; NULL: it is not known where. */
     size_t (*remounted)(void *ctx, const char *point);
 };
 
@@ -49,26 +49,27 @@ struct fp_coherence_deps {
 
 struct fp_coherence_counts {
     uint64_t events, losses;      /* losses: events that were lost, changes of mounts */
-    /* Entries that were not believed any more, by what told so: events, the end of a
-     * watch, lost events, a change of the table of mounts. */
+    /* Entries invalidated, by cause: events, the end of a watch, lost events, a change of
+     * the table of mounts. */
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
-                                 uint32_t ttl_ms, uint32_t stale_ms);
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop,
+                                         const struct fp_coherence_deps *deps,
+                                         uint32_t ttl_ms, uint32_t stale_ms);
 void fp_coherence_destroy(struct fp_coherence **f);
 
 /* New settings. */
 void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms);
 
 /*
- * Before a question is answered: takes in what was told, unless that was done a
- * moment ago; and for a while leases are kept in force.
+ * Before a question is answered: takes in the events that are there, unless that was done
+ * a moment ago; and for a while leases are kept in force.
  */
 void fp_coherence_catch_up(struct fp_coherence *f);
 
-/* How long what each of n steps leads to may be believed. */
+/* How long the targets of the n steps are valid. */
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                     struct fp_validity *validity);
 
@@ -81,16 +82,16 @@ uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, s
 /* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
 const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
 
-/* Whom the report of the mounts asks whether one is out of service. */
+/* The report of the mounts asks is_out whether one is out of service. */
 void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
                           void *ctx);
 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
 size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
-/* What is done at each beat, after all that was told has been taken in; while answers
- * are in use, some 60 times a second.  It says whether somebody waits for an answer:
- * then the beat goes on as well. */
+/* Called at each heartbeat, after the events that are there were taken in: some 60 times a
+ * second while answers are in use.  True if a client waits for an answer: then the beat goes
+ * on as well. */
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
 /* Another table of leases, in place of the one that was given up. */

@@ -50,7 +50,7 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
 }
 
 /* A mount point may be hidden by another one on top of it: then it is that
- * other one's that was marked.  So what counts is what the kernel says. */
+ * other one's that was marked.  So only the kernel's list counts. */
 size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max)
 {
     return w->marks != NULL ? fp_fanotify_marked(w->marks, devs, max) : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tells of changes: inotify, one watch for each directory and each open
+ * The sources of change events: inotify, one watch for each directory and each open
  * file, and fanotify, one mark for a whole file system.
  *
- * Made before helpers are forked, who share it: a helper asks for a directory's
- * key (and so has it watched) before it looks at what is in it; the daemon
- * reads the events.  Watch first, then look: a change in between is told.
+ * Made before workers are forked, which share it: a worker asks for a directory's
+ * key (and so has it watched) before it looks inside; the daemon reads the
+ * events.  Watch first, then look: a change in between is reported.
  */
 #ifndef FP_WATCH_H
 #define FP_WATCH_H
@@ -32,7 +32,7 @@ struct fp_watch_ops {
      */
     void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                     bool replaced);
-    /* No more is told of that one. */
+    /* The watch on that one has ended. */
     void (*gone)(void *ctx, const struct fp_watch_key *key);
     /* Events were lost, or cannot be read: anything may have changed. */
     void (*lost)(void *ctx);
@@ -45,8 +45,8 @@ void fp_watch_close(struct fp_watch *w);
 /*
  * Opens fanotify and marks the file systems that hold the roots (NULL-terminated;
  * none: none), where their mounts allow it, and those for which a rule asks.  A
- * mark tells of every change on the whole file system, so there is none where
- * nobody said what is served.  Needs CAP_SYS_ADMIN, here and never later; where
+ * mark reports every change on the whole file system, so there is none where
+ * no root is configured.  Needs CAP_SYS_ADMIN, here and never later; where
  * the kernel or our rights do not do, nothing is marked.
  */
 void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots);
@@ -54,18 +54,18 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
 size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
 
 /*
- * In a helper: has the directory or file that fd (O_PATH will do) stands for watched, and
- * tells the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
+ * In a worker: has the directory or file that fd (O_PATH will do) stands for watched, and
+ * returns the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
  * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.
  */
 fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
                          struct fp_watch_key *key);
 
-/* Nobody wants to know of that one any more. */
+/* The cache does not depend on that one any more. */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
-/* Passes on what has happened.  False: there is more, and has been so much that
- * something else should have its turn first. */
+/* Passes events on.  False: there are more, after so many that other work should have its
+ * turn first. */
 #define FP_WATCH_READS 8
 bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
 

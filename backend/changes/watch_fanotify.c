@@ -26,7 +26,7 @@
 
 #define OF_BOTH      (FAN_ATTRIB | FAN_MODIFY | FAN_CLOSE_WRITE)
 #define OF_NAMES     (FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO)
-#define HANDLE_BYTES (FP_MAX_WATCH_KEY - 1 - 8 - 4)   /* what a key has room for */
+#define HANDLE_BYTES (FP_MAX_WATCH_KEY - 1 - 8 - 4)   /* that fit into a key */
 #define BUFFER_BYTES 65536
 
 /* Events name the directory and the name in it, and beside it the file itself,
@@ -96,7 +96,7 @@ fp_status fp_fanotify_place(int fd, struct fp_watch_key *key)
 {
     union {
         struct file_handle head;
-        char room[sizeof(struct file_handle) + HANDLE_BYTES];
+        char buf[sizeof(struct file_handle) + HANDLE_BYTES];
     } h;
     struct statfs fs;
     int mount;
@@ -117,7 +117,7 @@ struct record {
 };
 
 /* One record behind an event: a handle, and a name where it is a directory's. */
-static void tell_record(const struct record *r, bool replaced, const struct fp_watch_ops *ops,
+static void report_record(const struct record *r, bool replaced, const struct fp_watch_ops *ops,
                         void *ctx)
 {
     const char *handle = r->at + sizeof(r->info) + sizeof(r->handle);
@@ -136,7 +136,7 @@ static void tell_record(const struct record *r, bool replaced, const struct fp_w
     ops->changed(ctx, &key, name, len, replaced && len > 0);
 }
 
-static bool is_told(const struct record *r)
+static bool is_reported(const struct record *r)
 {
     return r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
         || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
@@ -144,8 +144,8 @@ static bool is_told(const struct record *r)
 }
 
 /* The records from p to end. */
-static void tell(const char *p, const char *end, bool replaced, const struct fp_watch_ops *ops,
-                 void *ctx)
+static void report_event(const char *p, const char *end, bool replaced,
+                         const struct fp_watch_ops *ops, void *ctx)
 {
     struct record r;
 
@@ -155,14 +155,15 @@ static void tell(const char *p, const char *end, bool replaced, const struct fp_
         memcpy(&r.handle, p + sizeof(r.info), sizeof(r.handle));
         if (r.info.hdr.len == 0 || r.info.hdr.len > end - p)
             break;
-        if (is_told(&r))
-            tell_record(&r, replaced, ops, ctx);
+        if (is_reported(&r))
+            report_record(&r, replaced, ops, ctx);
         p += r.info.hdr.len;
     }
 }
 
 /* False when there is something in it that we do not know. */
-static bool tell_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
+static bool report_events(const char *p, const char *end, const struct fp_watch_ops *ops,
+                          void *ctx)
 {
     struct fanotify_event_metadata e;
 
@@ -174,7 +175,7 @@ static bool tell_events(const char *p, const char *end, const struct fp_watch_op
         if (e.mask & FAN_Q_OVERFLOW)
             ops->lost(ctx);
         else
-            tell(p + e.metadata_len, p + e.event_len, (e.mask & OF_NAMES) != 0, ops, ctx);
+            report_event(p + e.metadata_len, p + e.event_len, (e.mask & OF_NAMES) != 0, ops, ctx);
     }
     return true;
 }
@@ -185,10 +186,10 @@ bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
     ssize_t n = 0;
 
     for (int i = 0; i < FP_WATCH_READS && (n = read(fanotify, buf, sizeof(buf))) > 0; i++) {
-        if (!tell_events(buf, buf + n, ops, ctx))
+        if (!report_events(buf, buf + n, ops, ctx))
             ops->lost(ctx);
     }
-    /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
+    /* An end or an error: events may be missing, and none may come any more. */
     if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
     return n <= 0;

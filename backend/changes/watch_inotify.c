@@ -12,10 +12,9 @@
 #include "common/packet.h"
 
 /*
- * A directory tells of names and modes in it, a file of what is written to it: a
- * directory above the documents may be full of files that are written all the time
- * and concern nobody.  IN_CLOSE_WRITE: what was written through a mapping is told by
- * nothing else.
+ * A directory reports names and modes in it, a file the writes to it: a directory above
+ * the documents may be full of files that are written all the time and not served.
+ * IN_CLOSE_WRITE: no other event reports a write through a mapping.
  */
 #define OF_NAMES     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 #define BUFFER_BYTES 32768
@@ -54,7 +53,7 @@ void fp_inotify_forget(int inotify, const struct fp_watch_key *key)
     inotify_rm_watch(inotify, wd);    /* fails where the file is gone already */
 }
 
-static void tell(const struct inotify_event *e, const struct fp_watch_ops *ops, void *ctx)
+static void report(const struct inotify_event *e, const struct fp_watch_ops *ops, void *ctx)
 {
     struct fp_watch_key key;
 
@@ -80,11 +79,11 @@ bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
         for (char *p = buf; p < buf + n;) {
             const struct inotify_event *e = (const struct inotify_event *)(void *)p;
 
-            tell(e, ops, ctx);
+            report(e, ops, ctx);
             p += sizeof(*e) + e->len;
         }
     }
-    /* It told nothing, or it tells nothing any more: then nothing can be relied on. */
+    /* An end or an error: events may be missing, and none may come any more. */
     if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
     return n <= 0;

@@ -177,6 +177,19 @@ def events():
     yield "no-length", struct.pack("=IBBHQii", 0, 3, 0, 0, 2, -1, 0)
 
 
+def operations():
+    """Pieces for the cache: an operation, and bytes that choose the path and what was found."""
+    def piece(how, of):
+        return bytes([how]) + len(of).to_bytes(2, "big") + of
+
+    walk, lookup, changed, unwatched, lost, forget, shed, limits = 0, 1, 3, 4, 5, 7, 8, 11
+    file, other, below = b"\x00\x16", b"\x01\x14", b"\x00\x09\x17"
+    known = piece(walk, file) + piece(walk + 48, other) + piece(walk + 24, below)
+    yield "walks", known + piece(lookup, file) + piece(lookup, below)
+    yield "changes", known + piece(changed, b"\x00\x02") + piece(unwatched, b"\x00") + piece(lost, b"") + known
+    yield "no-room", piece(limits, b"") + known + piece(shed, file) + piece(forget + 132, b"\x00") + known
+
+
 def redis():
     def bulk(text):
         return b"$%d\r\n%s\r\n" % (len(text), text)
@@ -196,7 +209,7 @@ def redis():
 
 
 TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
-           "client": daemons, "table": tables, "events": events, "fleet": redis,
+           "client": daemons, "table": tables, "cache": operations, "events": events, "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
 for target, seeds in TARGETS.items():

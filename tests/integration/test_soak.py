@@ -153,7 +153,7 @@ def halves(samples, who):
 
 def check(result, least, wrong=WRONG, daemon=None):
     found = {v: result.counts[v] for v in wrong if result.counts[v]}
-    unwatched = (" (the system refused watches, FP0042: what is not watched is believed for ttl_ms; does "
+    unwatched = (" (the system refused watches, FP0042: what is not watched is valid for ttl_ms; does "
                  "something else use them up?)" if daemon and "FP0042" in daemon.log_text() else "")
     assert not found, f"{found}{unwatched}: " + "\n".join(result.examples)
     total = sum(result.counts[v] for v in VERDICTS)

@@ -121,10 +121,10 @@ static inline uint64_t kit_clock(void)
     return kit_now_ms;
 }
 
-/* A cache without leases, which tells nobody what it gives up. */
+/* A cache without leases, which checks itself after each operation. */
 static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 {
-    const struct fp_cache_deps deps = { .lease_table = NULL, .now_ms = kit_clock };
+    const struct fp_cache_deps deps = { .lease_table = NULL, .now_ms = kit_clock, .checked = true };
 
     return fp_cache_create(limits, &deps);
 }

@@ -31,7 +31,7 @@ static void allow(uint32_t file_max, size_t bytes)
 static void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, TTL };
-    struct fp_cache_deps deps = { .now_ms = kit_clock };
+    struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     page = (size_t)sysconf(_SC_PAGESIZE);

@@ -356,7 +356,7 @@ static inline void setup(void)
     fds_at_rest = unit_open_fds();
     leases = fp_lease_table_create(100);
     ck_assert_ptr_nonnull(leases);
-    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = leases,
+    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true,
                                                                .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);

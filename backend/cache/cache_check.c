@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "cache/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cache/cache_entry.h"
+#include "cache/dependency.h"
+#include "common/lease_table.h"
+
+/* Counted in the hash table, to be compared with what the cache says. */
+struct tally {
+    size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
+    size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
+    const struct fp_entry **parents;   /* of each entry but "/" */
+    size_t n_parents;
+    uint32_t *slots;                   /* all that are taken */
+    size_t n_slots;
+};
+
+static const char *check_place(const struct fp_cache *c, const struct fp_entry *e)
+{
+    const struct fp_entry *p = e->parent;
+
+    if (e->path[e->len] != '\0' || fp_entry_find(c, e->path, e->len) != e)
+        return "an entry is not found by its path";
+    if ((p == NULL) != (e->len == 1))
+        return "an entry other than / has no parent";
+    if (p != NULL && (p->len != fp_path_parent_len(e->path, e->len)
+                      || memcmp(p->path, e->path, p->len) != 0
+                      || fp_entry_find(c, p->path, p->len) != p))
+        return "an entry's parent is not the entry of its directory";
+    if (e->generation > c->last_generation || e->parent_generation > c->last_generation)
+        return "a generation comes from the future";
+    return NULL;
+}
+
+static const char *check_content(const struct fp_cache *c, const struct fp_entry *e)
+{
+    if (e->kind != fp_entry_kind(e))
+        return "an entry's kind is not that of its status and descriptor";
+    if (e->is_open_dir && (e->fd == -1 || !fp_entry_is_dir(e)))
+        return "an open directory has no descriptor, or is none";
+    if (e->content_bytes > 0 && (e->fd == -1 || e->is_open_dir))
+        return "a content has no descriptor";
+    if (e->target != NULL && (e->status != FP_OK || !S_ISLNK(e->self.mode)))
+        return "an entry that is no link has a target";
+    if ((e->access != NULL) != (e->n_access > 0))
+        return "an entry's access files are not as many as it says";
+    if (e->expires_ms != 0 && e->expires_ms != e->seen_ms + e->ttl_ms)
+        return "an entry is valid for another time than its TTL";
+    if (c->lease_table == NULL && (e->slot != FP_NO_SLOT || e->end_slot != FP_NO_SLOT))
+        return "an entry has a slot of no table";
+    return fp_dependency_list_check(c->dependencies, e->dependencies, e, e->own);
+}
+
+static void tally_entry(struct tally *t, const struct fp_entry *e)
+{
+    t->kinds[e->kind]++;
+    t->queued[e->kind] += e->children == 0;
+    t->open_dirs += e->is_open_dir;
+    t->contents += e->content_bytes > 0;
+    t->content_bytes += e->content_bytes;
+    t->bytes += fp_entry_bytes(e);
+    t->timers += e->refresh.tick != 0;
+    t->dependencies += fp_dependency_list_live(e->dependencies);
+    if (e->parent != NULL)
+        t->parents[t->n_parents++] = e->parent;
+    if (e->slot != FP_NO_SLOT)
+        t->slots[t->n_slots++] = e->slot;
+    if (e->end_slot != FP_NO_SLOT)
+        t->slots[t->n_slots++] = e->end_slot;
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+static size_t table_count(const struct fp_cache *c)
+{
+    return HASH_COUNT(c->table);
+}
+
+static const char *check_entries(const struct fp_cache *c, struct tally *t)
+{
+    const struct fp_entry *e, *next;
+
+    HASH_ITER(hh, c->table, e, next) {
+        const char *wrong = check_place(c, e);
+
+        if (wrong == NULL)
+            wrong = check_content(c, e);
+        if (wrong != NULL)
+            return wrong;
+        tally_entry(t, e);
+    }
+    return NULL;
+}
+FP_HASH_DIAGNOSTICS_ON
+
+static int compare_pointers(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static const char *check_children(struct tally *t)
+{
+    size_t with = 0, i, end, childless = 0;
+
+    qsort(t->parents, t->n_parents, sizeof(t->parents[0]), compare_pointers);
+    for (i = 0; i < t->n_parents; i = end, with++) {
+        for (end = i + 1; end < t->n_parents && t->parents[end] == t->parents[i]; end++)
+            ;
+        if (t->parents[i]->children != end - i)
+            return "an entry's children are not as many as it says";
+    }
+    for (int k = 0; k < FP_KINDS; k++)
+        childless += t->queued[k];
+    return with + childless == t->entries ? NULL : "an entry without children says that it has some";
+}
+
+static const char *check_slots(struct tally *t)
+{
+    qsort(t->slots, t->n_slots, sizeof(t->slots[0]), compare_slots);
+    for (size_t i = 1; i < t->n_slots; i++) {
+        if (t->slots[i] == t->slots[i - 1])
+            return "two entries share a slot of the lease table";
+    }
+    return NULL;
+}
+
+static const char *check_sieve(const struct fp_sieve *s, enum fp_kind kind, const struct tally *t)
+{
+    const struct fp_entry *e;
+    size_t n = 0;
+    bool hand = s->hand == NULL;
+
+    if (s->count != t->kinds[kind])
+        return "a kind's entries are not as many as its sieve says";
+    TAILQ_FOREACH(e, &s->queue, link) {
+        if (e->kind != kind || e->children > 0)
+            return "an entry stands in another kind's queue, or has children";
+        hand = hand || s->hand == e;
+        n++;
+    }
+    if (!hand)
+        return "a sieve's hand points at nothing in its queue";
+    return n == t->queued[kind] ? NULL : "an entry without children stands in no queue";
+}
+
+static const char *check_open_dirs(const struct fp_cache *c, const struct tally *t)
+{
+    const struct fp_entry *e;
+    size_t n = 0;
+
+    TAILQ_FOREACH(e, &c->open_dirs, open_dir) {
+        if (!e->is_open_dir)
+            return "a directory that is not open stands in the list of those";
+        n++;
+    }
+    if (n != t->open_dirs || n != c->n_open_dirs || n > c->max_open_dirs)
+        return "the open directories are not as many as the cache says, or too many";
+    return NULL;
+}
+
+static const char *check_sums(const struct fp_cache *c, const struct tally *t)
+{
+    if (t->bytes != c->bytes)
+        return "the entries take other memory than the cache says";
+    if (t->contents != c->n_contents || t->content_bytes != c->content_bytes)
+        return "the contents are not what the cache says";
+    if (c->newest != NULL)
+        return "an entry is being inserted";
+    return NULL;
+}
+
+static const char *check_all(const struct fp_cache *c, struct tally *t)
+{
+    const char *wrong = check_entries(c, t);
+
+    for (int k = 0; wrong == NULL && k < FP_KINDS; k++)
+        wrong = check_sieve(&c->sieves[k], (enum fp_kind)k, t);
+    if (wrong == NULL)
+        wrong = check_children(t);
+    if (wrong == NULL)
+        wrong = check_slots(t);
+    if (wrong == NULL)
+        wrong = check_open_dirs(c, t);
+    if (wrong == NULL)
+        wrong = check_sums(c, t);
+    if (wrong == NULL)
+        wrong = fp_timer_wheel_check(&c->wheel, t->timers);
+    if (wrong == NULL)
+        wrong = fp_dependencies_check(c->dependencies, t->dependencies);
+    return wrong;
+}
+
+const char *fp_cache_check(const struct fp_cache *c)
+{
+    struct tally t = { .entries = table_count(c) };
+    const char *wrong;
+
+    t.parents = calloc(t.entries + 1, sizeof(t.parents[0]));
+    t.slots = calloc(2 * t.entries + 1, sizeof(t.slots[0]));
+    wrong = t.parents != NULL && t.slots != NULL ? check_all(c, &t) : "no memory to check";
+    free(t.parents);
+    free(t.slots);
+    return wrong;
+}
+
+void fp_cache_verify(const struct fp_cache *c)
+{
+    const char *wrong = c->checked ? fp_cache_check(c) : NULL;
+
+    if (wrong == NULL)
+        return;
+    fprintf(stderr, "the cache contradicts itself: %s\n", wrong);
+    abort();
+}
