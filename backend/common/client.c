@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/answer.h"
@@ -61,15 +60,12 @@ static void hang_up(struct link *l)
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
                                    unsigned max_idle)
 {
-    struct fp_client *c;
+    struct fp_client *c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
 
-    if (strlen(path) >= sizeof(c->addr.sun_path))
+    if (c == NULL || !fp_unix_address(&c->addr, path)) {
+        free(c);
         return NULL;
-    c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
-    if (c == NULL)
-        return NULL;
-    c->addr.sun_family = AF_UNIX;
-    memcpy(c->addr.sun_path, path, strlen(path) + 1);
+    }
     c->timeout_ms = timeout_ms;
     c->patience_ms = timeout_ms < SIGN_OF_LIFE_MS ? timeout_ms : SIGN_OF_LIFE_MS;
     c->max_idle = max_idle;

@@ -114,6 +114,17 @@ static fp_status status_of_errno(void)
     }
 }
 
+bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
+{
+    const size_t len = strlen(path);
+
+    *addr_r = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (len > FP_MAX_SOCKET_PATH)
+        return false;
+    memcpy(addr_r->sun_path, path, len + 1);
+    return true;
+}
+
 fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
 {
     union {

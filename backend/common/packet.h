@@ -8,8 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/un.h>
 
 #include "common/errors.h"
+
+/* Bytes of a Unix-domain socket's path, without a terminator. */
+#define FP_MAX_SOCKET_PATH (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+/* The address of the socket at path.  False: path is longer than FP_MAX_SOCKET_PATH. */
+bool fp_unix_address(struct sockaddr_un *addr_r, const char *path);
 
 /*
  * Sends one packet; fd, unless -1, goes along and stays the caller's.

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/wire.h"
+#include "common/packet.h"
+#include "common/path.h"
 #include "conf/conf_fleet.h"
 #include "conf/mount_rule.h"
 
@@ -178,14 +178,14 @@ int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
 static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *path = cfg_opt_getnstr(opt, 0);
-    const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
 
     if (fp_conf_check_path(cfg, opt) == -1)
         return -1;
-    if (strlen(path) <= room)
+    if (strlen(path) <= FP_MAX_SOCKET_PATH)
         return 0;
     cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
-              "may have %zu, choose a shorter one: %s", strlen(path), room, path);
+              "may have %zu, choose a shorter one: %s", strlen(path),
+              FP_MAX_SOCKET_PATH, path);
     return -1;
 }
 

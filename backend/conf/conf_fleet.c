@@ -6,9 +6,9 @@
 #include <confuse.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
-#include "common/wire.h"
+#include "common/packet.h"
+#include "common/path.h"
 
 #define DEFAULT_PORT   6379
 #define MAX_PORT       65535
@@ -81,7 +81,7 @@ static bool parse_unix(const char *path, struct fp_fleet_settings *s)
     const size_t len = strlen(path);
 
     s->path = path;
-    return fp_path_is_normal(path, len) && len < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+    return fp_path_is_normal(path, len) && len <= FP_MAX_SOCKET_PATH;
 }
 
 static bool parse_url(const char *url, struct fp_fleet_settings *s)
