@@ -130,7 +130,7 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
 
     h->version_min = fp_get_u16(r);
     h->version_max = fp_get_u16(r);
-    /* A later version may append fields to its HELLO: they are not ours. */
+    /* A later version may append fields to its HELLO. */
     if (r->bad || magic != FP_WIRE_MAGIC || h->version_min > h->version_max)
         return FP_PROTOCOL;
     return FP_OK;
