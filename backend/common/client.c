@@ -313,12 +313,6 @@ struct question {
     uint8_t *buf;                    /* for the reply's text */
 };
 
-/* A FIFO or a directory would fail, or wait, in the middle of a response. */
-static bool descriptor_fits(const struct fp_answer *a)
-{
-    return a->fd == -1 || (fp_is_readable_file(a->fd) && fp_answer_is_sealed(a));
-}
-
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
 {
     const struct fp_lookup *l = q->lookup;
@@ -342,8 +336,10 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
         fp_close(&fd);
         return FP_PROTOCOL;
     }
-    /* No names are allowed: the daemon knows a limited number of lists. */
-    if ((a->n_names != 0 && a->n_names != l->names.n) || !descriptor_fits(a)) {
+    /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
+     * would fail, or wait, in the middle of a response. */
+    if ((a->n_names != 0 && a->n_names != l->names.n)
+        || (a->fd != -1 && (!fp_is_readable_file(a->fd) || !fp_answer_is_sealed(a)))) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }

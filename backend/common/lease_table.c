@@ -229,18 +229,14 @@ static size_t sealed_size(int fd)
     return (size_t)st.st_size;
 }
 
-static bool fits(size_t size, size_t n)
-{
-    return n > 1 && n <= FP_MAX_SLOTS + 1u && size == area_size((uint32_t)n);
-}
-
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced)
 {
     size_t size = sealed_size(generations), n = sealed_size(referenced);
     struct fp_lease_view *v;
     struct stat st;
 
-    if (!fits(size, n) || fstat(generations, &st) == -1) {
+    if (n <= 1 || n > FP_MAX_SLOTS + 1u || size != area_size((uint32_t)n)
+        || fstat(generations, &st) == -1) {
         errno = EPROTO;
         return NULL;
     }

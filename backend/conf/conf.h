@@ -62,8 +62,7 @@ struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *o
                                size_t n);
 void fp_conf_destroy(struct fp_conf **conf);
 
-/* True if settings differ that take effect at a start only; keys, with blanks and commas between
- * them, says which. */
+/* True if settings differ that take effect after a restart only; keys is the list of them then. */
 bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
                            size_t size);
 

@@ -39,26 +39,21 @@ static bool take_number(const char **text, long max, long *number_r)
     return *number_r <= max;
 }
 
-static bool is_address(const char *host)
-{
-    struct in6_addr room;
-
-    return inet_pton(AF_INET, host, &room) == 1 || inet_pton(AF_INET6, host, &room) == 1;
-}
-
 /* The address in front of a port or a database, in brackets if it has colons. */
 static bool take_host(const char **text, struct fp_fleet_settings *s)
 {
     const bool brackets = **text == '[';
     const char *begin = *text + brackets;
     size_t len = strcspn(begin, brackets ? "]" : ":/");
+    struct in6_addr address;
 
     if (len == 0 || len >= sizeof(s->host) || (brackets && begin[len] != ']'))
         return false;
     memcpy(s->host, begin, len);
     s->host[len] = '\0';
     *text = begin + len + brackets;
-    return is_address(s->host);
+    return inet_pton(AF_INET, s->host, &address) == 1
+        || inet_pton(AF_INET6, s->host, &address) == 1;
 }
 
 static bool parse_tcp(const char *rest, struct fp_fleet_settings *s)

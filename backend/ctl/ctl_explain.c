@@ -142,14 +142,6 @@ static void on_call(void *ctx, const struct ctl_call *c)
            answered(p, c));
 }
 
-static void print_open(struct printer *p, const struct fp_answer *a)
-{
-    const struct ctl_call open = { "open", strlen(p->request->path), NULL, 0,
-                                   a->fd != -1 ? FP_OK : FP_DENIED };
-
-    on_call(p, &open);
-}
-
 /* ---- why not ---- */
 
 /* Reasons that lie in the path. */
@@ -215,7 +207,7 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     }
     *end_r = ctl_stock_walk(&r->stock, &walk, on_call, &p);
     if (*end_r == CTL_END_FILE)
-        print_open(&p, &a);
+        on_call(&p, &(struct ctl_call){ "open", walk.len, NULL, 0, a.fd != -1 ? FP_OK : FP_DENIED });
     if (!sub || *end_r == CTL_END_FILE) {
         fputs("  = ", stdout);
         print_end(*end_r, &a);

@@ -93,12 +93,6 @@ static void print_hot(FILE *to, const char *report, unsigned most)
     }
 }
 
-/* The number of walks on the last screen; the report stays whole. */
-static uint64_t walks_before(const struct view *before, const char *point)
-{
-    return before->latency != NULL ? ctl_value(before->latency, point) : 0;
-}
-
 static bool is_out(const char *mounts, const char *point)
 {
     char line[8192];
@@ -119,7 +113,8 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
             continue;
         fprintf(to, "%10.0f %9s %9s  %s%s\n",
                 before->stats != NULL && ms > 0
-                    ? 1e3 * (double)(l.count - walks_before(before, l.point)) / (double)ms : 0.,
+                    ? 1e3 * (double)(l.count - ctl_value(before->latency, l.point)) / (double)ms
+                    : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
                 ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
                 is_out(now->mounts, l.point) ? " OUT OF SERVICE" : "");

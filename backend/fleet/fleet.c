@@ -252,16 +252,10 @@ static bool joined(struct fp_fleet *f, const redisReply *id)
     return true;
 }
 
-static bool is_last(const struct fp_fleet *f, const redisReply *entry)
-{
-    const redisReply *id = entry_id(entry);
-
-    return id != NULL && strcmp(id->str, f->last) == 0;
-}
-
 static bool on_read(void *ctx, const redisReply *r)
 {
     struct fp_fleet *f = ctx;
+    const redisReply *first;
 
     if (f->last[0] == '\0')
         return joined(f, r);
@@ -271,7 +265,8 @@ static bool on_read(void *ctx, const redisReply *r)
     }
     if (r->type != REDIS_REPLY_ARRAY)
         return false;
-    if (r->elements == 0 || !is_last(f, r->element[0])) {
+    first = r->elements > 0 ? entry_id(r->element[0]) : NULL;
+    if (first == NULL || strcmp(first->str, f->last) != 0) {
         f->counts.lost++;
         fp_log(FP_LOG_WARNING, 63, "fleet: entry %s is not in the stream %s any more: everything "
                "in the fleet's roots is forgotten; if this comes often raise stream_max", f->last,
