@@ -56,7 +56,7 @@ static bool parse_log_level(const char *word, int *value_r)
     return *value_r != -1;
 }
 
-/* Which file systems fanotify can mark is said of each alone. */
+/* fanotify is for single file systems: mount sections. */
 static bool parse_watch(const char *word, int *value_r)
 {
     return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
@@ -248,7 +248,7 @@ static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
     return check_setting(cfg, opt);
 }
 
-/* It works for one release, and nothing reads it. */
+/* Accepted for one release; nothing reads it. */
 static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_error(cfg, "%s has no effect: flashpached stays in the foreground, and the process that "
@@ -256,7 +256,7 @@ static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
-/* Defaults are in our own tables, so that it is known of each option whether it was given. */
+/* No defaults for libconfuse: an option without a value was not given. */
 static cfg_opt_t make_option(const char *key, enum kind kind)
 {
     const cfg_opt_t number = CFG_INT(key, 0, CFGF_NODEFAULT);

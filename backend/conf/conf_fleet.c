@@ -27,7 +27,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A number up to max at *text, which is moved behind it. */
+/* A number up to max at *text, which then points behind it. */
 static bool take_number(const char **text, long max, long *number_r)
 {
     char *end;
@@ -142,7 +142,7 @@ static int check_stream_max(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-/* What its keys are together. */
+/* The keys of the section together. */
 static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_t *section = cfg_opt_getnsec(opt, 0);

@@ -19,7 +19,7 @@
 #define LOCK_SUFFIX ".lock"
 #define LOCK_SIZE (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
 
-/* Whoever can write in the directory can put another socket in our place. */
+/* A user who can write to the directory can put another socket in the place of the daemon's. */
 bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
 {
     char copy[FP_MAX_SOCKET_PATH + 1];
@@ -47,7 +47,7 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
     return true;
 }
 
-/* ---- the lock: held as long as we live, it also tells two daemons from a socket left behind ---- */
+/* ---- the lock: a daemon holds it for its life, so a socket without a holder is left behind ---- */
 
 static void lock_name(const char *path, char name[LOCK_SIZE])
 {
@@ -69,7 +69,7 @@ int fp_socket_path_open_lock(const char *path)
     return -1;
 }
 
-static void tell_holder(const char *name)
+static void report_holder(const char *name)
 {
     char pid[16] = "";
     int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -82,13 +82,13 @@ static void tell_holder(const char *name)
            "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", name);
 }
 
-void fp_socket_path_tell_lock(const char *path, int error)
+void fp_socket_path_report_lock(const char *path, int error)
 {
     char name[LOCK_SIZE];
 
     lock_name(path, name);
     if (error == EWOULDBLOCK) {
-        tell_holder(name);
+        report_holder(name);
         return;
     }
     errno = error;
