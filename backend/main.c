@@ -141,13 +141,6 @@ static bool start_monitor(struct flashpached *d)
     return false;
 }
 
-static void watch_monitor(struct flashpached *d)
-{
-    ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
-    d->monitor_gone.data = d;
-    ev_io_start(d->loop, &d->monitor_gone);
-}
-
 /* ---- start and end ---- */
 
 /* The marks need a capability that the process is about to drop. */
@@ -285,17 +278,11 @@ static bool start(struct flashpached *d)
     if (d->args.supervised)
         fp_supervisor_watch(d->loop);
     fp_join_fleet(d, d->conf);
-    watch_monitor(d);
+    ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
+    d->monitor_gone.data = d;
+    ev_io_start(d->loop, &d->monitor_gone);
     watch_signals(d);
     return enter_sandbox(d);
-}
-
-static void report_ready(const struct flashpached *d)
-{
-    fp_log_echo(false);
-    fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u workers",
-           PACKAGE_VERSION, d->conf->socket, (unsigned)d->conf->uid, d->conf->workers);
-    fp_service_say_ready();
 }
 
 static void stop(struct flashpached *d)
@@ -341,7 +328,10 @@ int main(int argc, char **argv)
     fp_log_echo(true);
     ok = prepare(&d) && start(&d);
     if (ok) {
-        report_ready(&d);
+        fp_log_echo(false);
+        fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u workers",
+               PACKAGE_VERSION, d.conf->socket, (unsigned)d.conf->uid, d.conf->workers);
+        fp_service_say_ready();
         ev_run(d.loop, 0);
         ok = !d.failed;
     }

@@ -133,16 +133,11 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     fp_cache_invalidate(d->cache, NULL);
 }
 
-static struct fp_conf *reread(const struct flashpached *d)
-{
-    const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
-
-    return fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
-}
-
 void fp_reload(struct flashpached *d)
 {
-    struct fp_conf *c = reread(d);
+    const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
+    struct fp_conf *c = fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides,
+                                                         d->args.n_overrides);
     char keys[256];
 
     if (c == NULL) {

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/answer.h"
@@ -18,21 +17,20 @@
 #include "common/packet.h"
 #include "common/wire.h"
 
-/* How long the daemon is not asked after it failed: doubled at each failure
- * from the first to the most.  A daemon that is absent is noticed for the
- * price of a connect(); one that hangs costs every asker its timeout. */
+/* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
+ * An absent daemon costs a connect(); one that hangs costs every client its timeout. */
 #define ABSENT_FIRST_MS 25u
-#define ABSENT_MOST_MS  400u
+#define ABSENT_LONGEST_MS  400u
 #define HUNG_FIRST_MS   1000u
-#define HUNG_MOST_MS    16000u
+#define HUNG_LONGEST_MS    16000u
 
-/* A daemon that is busy says all the time that it is up to date.  Whoever waits looks for
- * that after each SIGN_OF_LIFE_MS, and goes on unless it was not said for SILENCE_MS: being
- * kept from the processor for a moment is no hang. */
-#define SIGN_OF_LIFE_MS 1000u
-#define SILENCE_MS      750u
+/* A busy daemon goes on writing its heartbeat.  A waiting thread looks for it every
+ * HEARTBEAT_CHECK_MS, and gives up after a silence of SILENCE_MS: a daemon that is kept from the
+ * processor for a moment does not hang. */
+#define HEARTBEAT_CHECK_MS 1000u
+#define SILENCE_MS         750u
 
-/* A connection, and the table that its daemon keeps of what it answered. */
+/* A connection, and the lease table of its daemon. */
 struct link {
     int sock;                     /* -1: none */
     struct fp_lease_view *view;   /* NULL: there is no memory for it */
@@ -41,13 +39,13 @@ struct link {
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
-    uint32_t patience_ms;      /* without a sign of life */
-    uid_t trusted;             /* beside our own user and root */
+    uint32_t patience_ms;      /* of one wait without a heartbeat */
+    uid_t trusted;             /* beside this process's user and root */
     pthread_mutex_t mutex;     /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
-    uint32_t pause_ms;         /* the last one; 0 while all is well */
-    struct fp_lease_view *view;   /* of the daemon that was connected to last */
+    uint32_t pause_ms;         /* the last one; 0 after a success */
+    struct fp_lease_view *view;   /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
     struct link idle[];
 };
@@ -61,17 +59,14 @@ static void hang_up(struct link *l)
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
                                    unsigned max_idle)
 {
-    struct fp_client *c;
+    struct fp_client *c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
 
-    if (strlen(path) >= sizeof(c->addr.sun_path))
+    if (c == NULL || !fp_unix_address(&c->addr, path)) {
+        free(c);
         return NULL;
-    c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
-    if (c == NULL)
-        return NULL;
-    c->addr.sun_family = AF_UNIX;
-    memcpy(c->addr.sun_path, path, strlen(path) + 1);
+    }
     c->timeout_ms = timeout_ms;
-    c->patience_ms = timeout_ms < SIGN_OF_LIFE_MS ? timeout_ms : SIGN_OF_LIFE_MS;
+    c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
     c->max_idle = max_idle;
     pthread_mutex_init(&c->mutex, NULL);
     return c;
@@ -98,7 +93,7 @@ void fp_client_destroy(struct fp_client **cp)
 
 /* ---- the state that threads share ---- */
 
-/* False while the daemon is left alone. */
+/* False during a pause. */
 static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
@@ -123,7 +118,7 @@ static void keep(struct fp_client *c, struct link *l)
     hang_up(l);
 }
 
-/* The daemon that they led to is gone. */
+/* Their daemon is gone. */
 static void drop_idle(struct fp_client *c)
 {
     pthread_mutex_lock(&c->mutex);
@@ -133,14 +128,14 @@ static void drop_idle(struct fp_client *c)
 }
 
 /* All connections to one daemon share a mapping of its table. */
-static struct fp_lease_view *view_of(struct fp_client *c, int generations, int marks)
+static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced)
 {
     struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
     if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
         fp_lease_view_release(&c->view);
-        c->view = fp_lease_view_create(generations, marks);
+        c->view = fp_lease_view_create(generations, referenced);
     }
     v = c->view;
     if (v != NULL)
@@ -152,15 +147,15 @@ static struct fp_lease_view *view_of(struct fp_client *c, int generations, int m
 static void pause_asking(struct fp_client *c, fp_status why)
 {
     uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
-    uint32_t most = why == FP_TIMEOUT ? HUNG_MOST_MS : ABSENT_MOST_MS;
+    uint32_t longest = why == FP_TIMEOUT ? HUNG_LONGEST_MS : ABSENT_LONGEST_MS;
     uint64_t now = fp_now_ms();
 
     pthread_mutex_lock(&c->mutex);
-    /* Failures of questions that were under way together count once. */
+    /* Failures of concurrent questions count once. */
     if (c->pause_ms == 0 || now >= c->retry_at_ms) {
         c->pause_ms = c->pause_ms < first ? first : c->pause_ms * 2;
-        if (c->pause_ms > most)
-            c->pause_ms = most;
+        if (c->pause_ms > longest)
+            c->pause_ms = longest;
         c->retry_at_ms = now + c->pause_ms;
     }
     pthread_mutex_unlock(&c->mutex);
@@ -168,19 +163,19 @@ static void pause_asking(struct fp_client *c, fp_status why)
 
 /* ---- one connection ---- */
 
-/* What is left of the time for a question; false: nothing is. */
+/* Limits calls on the socket to the time until the deadline; false: there is none. */
 static bool limit(int sock, uint64_t deadline_ms)
 {
     uint64_t now = fp_now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
     const struct timeval tv = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000 };
 
     if (ms == 0)
-        return false;        /* a timeval of zero would mean for ever */
+        return false;        /* a timeval of zero would mean no limit */
     return setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0
         && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
 
-/* Whoever answers there decides what we serve. */
+/* The daemon's answers decide what the client serves. */
 static bool is_trusted(const struct fp_client *c, int sock)
 {
     struct ucred peer;
@@ -206,7 +201,7 @@ static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
     return st;
 }
 
-/* One frame until the deadline, as long as the daemon lives. */
+/* One frame until the deadline, while the daemon writes its heartbeat. */
 static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, int *fd_r,
                        uint64_t deadline_ms)
 {
@@ -237,7 +232,7 @@ static fp_status say_hello(int sock)
     return st == FP_OK ? send_all(sock, &w) : st;
 }
 
-/* The daemon's welcome, and with it the first area of its table. */
+/* The daemon's WELCOME, and with it the first area of its lease table. */
 static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
 {
     struct fp_frame f;
@@ -254,12 +249,13 @@ static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
     return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
 }
 
-static fp_status hear_marks(int sock, uint8_t *buf, int *marks_r)
+static fp_status hear_referenced(int sock, uint8_t *buf, int *referenced_r)
 {
     struct fp_frame f;
-    fp_status st = receive(sock, buf, &f, marks_r);
+    fp_status st = receive(sock, buf, &f, referenced_r);
 
-    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *marks_r == -1 || !fp_reader_done(&f.body)))
+    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *referenced_r == -1
+                        || !fp_reader_done(&f.body)))
         st = FP_PROTOCOL;
     return st;
 }
@@ -267,17 +263,18 @@ static fp_status hear_marks(int sock, uint8_t *buf, int *marks_r)
 static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
 {
     uint8_t buf[FP_MAX_FRAME];
-    int generations = -1, marks = -1;
+    int generations = -1, referenced = -1;
     fp_status st = say_hello(l->sock);
 
     if (st == FP_OK)
         st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_marks(l->sock, buf, &marks) : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_referenced(l->sock, buf, &referenced)
+            : FP_TIMEOUT;
     if (st == FP_OK)
-        l->view = view_of(c, generations, marks);
+        l->view = view_of(c, generations, referenced);
     fp_close(&generations);
-    fp_close(&marks);
+    fp_close(&referenced);
     return st;
 }
 
@@ -285,8 +282,8 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
 {
     fp_status st;
 
-    /* The timeouts come first: connect() waits, within the one for sending,
-     * while a daemon that does not accept has its backlog full. */
+    /* The timeouts come first: connect() waits, within the one for sending, while the backlog
+     * is full of a daemon that does not accept. */
     l->view = NULL;
     l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (l->sock == -1)
@@ -304,23 +301,17 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
 
 /* ---- questions ---- */
 
-/* A question, and how it is put on a connection: FP_OK when it was answered. */
+/* A question, and the function that asks it on a connection: FP_OK when it was answered. */
 struct question {
     fp_status (*ask)(const struct link *l, uint64_t id, struct question *q);
     uint64_t deadline_ms;
     const struct fp_lookup *lookup;
     struct fp_answer *answer;
-    struct fp_lease_view **view_r;   /* NULL: is not wanted */
+    struct fp_lease_view **view_r;   /* NULL: not wanted */
     const struct fp_control *control;
-    struct fp_reply *done;
-    uint8_t *room;
+    struct fp_reply *reply;
+    uint8_t *buf;                    /* for the reply's text */
 };
-
-/* Another kind (a FIFO, a directory) would fail, or wait, in the middle of a response. */
-static bool descriptor_fits(const struct fp_answer *a)
-{
-    return a->fd == -1 || (fp_is_readable_file(a->fd) && fp_answer_is_sealed(a));
-}
 
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
 {
@@ -345,18 +336,14 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
         fp_close(&fd);
         return FP_PROTOCOL;
     }
-    /* None is allowed: the daemon knows a limited number of lists. */
-    if ((a->n_names != 0 && a->n_names != l->names.n) || !descriptor_fits(a)) {
+    /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
+     * would fail, or wait, in the middle of a response. */
+    if ((a->n_names != 0 && a->n_names != l->names.n)
+        || (a->fd != -1 && (!fp_is_readable_file(a->fd) || !fp_answer_is_sealed(a)))) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }
     return FP_OK;
-}
-
-/* A report must end some time, and nothing else goes on. */
-static bool goes_on_well(const struct fp_control *c, const struct fp_reply *d)
-{
-    return d->next == 0 || (c->op == FP_CONTROL_REPORT && d->next > c->from);
 }
 
 static fp_status ask_control(const struct link *link, uint64_t id, struct question *q)
@@ -365,21 +352,22 @@ static fp_status ask_control(const struct link *link, uint64_t id, struct questi
     struct fp_frame f;
     fp_status st;
 
-    fp_writer_init(&w, q->room, FP_MAX_FRAME);
+    fp_writer_init(&w, q->buf, FP_MAX_FRAME);
     st = fp_control_encode(&w, id, q->control);
     if (st == FP_OK)
         st = send_all(link->sock, &w);
     if (st == FP_OK)
-        st = await(link, q->room, &f, NULL, q->deadline_ms);
+        st = await(link, q->buf, &f, NULL, q->deadline_ms);
     if (st != FP_OK)
         return st;
-    if (f.type != FP_FRAME_REPLY || f.id != id || fp_reply_decode(&f.body, q->done) != FP_OK
-        || !goes_on_well(q->control, q->done))
+    if (f.type != FP_FRAME_REPLY || f.id != id || fp_reply_decode(&f.body, q->reply) != FP_OK)
         return FP_PROTOCOL;
-    return FP_OK;
+    /* Only a report has further parts, and it comes to an end. */
+    return q->reply->next == 0 || (q->control->op == FP_CONTROL_REPORT
+                                   && q->reply->next > q->control->from) ? FP_OK : FP_PROTOCOL;
 }
 
-/* Until when nothing need be heard. */
+/* The time at which the daemon has to show a heartbeat, or to have answered. */
 static uint64_t next_deadline(const struct fp_client *c, const struct question *q)
 {
     uint64_t ms = fp_now_ms() + c->patience_ms;
@@ -394,19 +382,10 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
 
     if (st == FP_OK)
         st = limit(link->sock, next_deadline(c, q)) ? q->ask(link, id, q) : FP_TIMEOUT;
-    /* Other questions on this connection have all of their time. */
+    /* Later questions on this connection have all of their time. */
     if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->patience_ms))
         fp_close(&link->sock);
     return st;
-}
-
-/* The table goes to whoever wants it. */
-static void pass_view(const struct link *l, struct fp_lease_view **view_r)
-{
-    if (view_r == NULL || l->view == NULL)
-        return;
-    fp_lease_view_retain(l->view);
-    *view_r = l->view;
 }
 
 static fp_status ask(struct fp_client *c, struct question *q)
@@ -420,8 +399,7 @@ static fp_status ask(struct fp_client *c, struct question *q)
     q->deadline_ms = fp_now_ms() + c->timeout_ms;
     if (link.sock != -1)
         st = q->ask(&link, id, q);
-    /* An idle connection may have outlived its daemon: that is no failure
-     * before another one has been tried. */
+    /* An idle connection may have outlived its daemon: a new one is tried first. */
     if (st == FP_CLOSED) {
         if (link.sock != -1)
             drop_idle(c);
@@ -429,12 +407,15 @@ static fp_status ask(struct fp_client *c, struct question *q)
         st = ask_afresh(c, id, q, &link);
     }
     if (st == FP_OK) {
-        pass_view(&link, q->view_r);
+        if (q->view_r != NULL && link.view != NULL) {
+            fp_lease_view_retain(link.view);
+            *q->view_r = link.view;
+        }
         keep(c, &link);
         return FP_OK;
     }
     hang_up(&link);
-    /* That we ran out of descriptors says nothing about the daemon. */
+    /* A lack of descriptors in this process says nothing about the daemon. */
     if (st != FP_LOSTFD)
         pause_asking(c, st);
     return st;
@@ -456,12 +437,12 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
 }
 
 fp_status fp_client_control(struct fp_client *c, const struct fp_control *question,
-                            struct fp_reply *done, uint8_t *room)
+                            struct fp_reply *reply, uint8_t *buf)
 {
-    struct question q = { .ask = ask_control, .control = question, .done = done,
-                          .room = room };
+    struct question q = { .ask = ask_control, .control = question, .reply = reply,
+                          .buf = buf };
 
-    memset(done, 0, sizeof(*done));
-    done->status = FP_FAILED;
+    memset(reply, 0, sizeof(*reply));
+    reply->status = FP_FAILED;
     return ask(c, &q);
 }

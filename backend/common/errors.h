@@ -9,7 +9,7 @@
 typedef enum fp_status {
     FP_OK = 0,
 
-    /* What the file system said of a path. */
+    /* Outcomes of the file system for a path. */
     FP_ABSENT = 1,       /* ENOENT: no such name */
     FP_NOTDIR = 2,       /* ENOTDIR: a component is not a directory */
     FP_DENIED = 3,       /* EACCES, EPERM: not permitted */
@@ -17,12 +17,12 @@ typedef enum fp_status {
     FP_NAMETOOLONG = 5,  /* ENAMETOOLONG */
     FP_IOERROR = 6,      /* anything else, EIO and ESTALE included */
 
-    /* Why there is no answer: the asker serves the request without one. */
+    /* Why there is no answer: the client serves the request without one. */
     FP_TIMEOUT = 16,     /* the deadline passed */
     FP_BUSY = 17,        /* a queue or table is full */
     FP_REFUSED = 18,     /* the path is not to be answered here */
     FP_TOODEEP = 19,     /* more components than an answer can hold */
-    FP_FAILED = 20,    /* the daemon could not look: a helper died */
+    FP_FAILED = 20,      /* the daemon could not look: a worker died */
     FP_VERSION = 21,     /* no common protocol version */
     FP_PROTOCOL = 22,    /* the peer broke the protocol */
     FP_UNAVAILABLE = 23, /* the file system is out of service; a reason as 16 to 20 are */

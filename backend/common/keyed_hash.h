@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uthash with SipHash under a secret key: paths come from URLs, URLs are
- * chosen by strangers, and so they cannot choose the bucket as well.
+ * uthash with SipHash under a secret key: strangers choose URLs and with them
+ * paths, but cannot choose the bucket.
  * Include this instead of <uthash.h>; running out of memory leaves the item
  * out of the table (its hh.tbl is NULL) instead of ending the process.
  */

@@ -101,7 +101,7 @@ void fp_log_echo(bool on)
     echo = on;
 }
 
-/* Paths are chosen by others: one message stays one line of printable bytes. */
+/* Strangers choose paths: one message stays one line of printable bytes. */
 static void make_printable(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -132,8 +132,8 @@ static void emit(enum fp_log_level level, int id, const char *text)
         return;
 }
 
-/* Counts the message; false if it is one too many.  *left_out_r: how many of
- * the window before were. */
+/* Counts the message; false if it is above the limit.  *left_out_r: how many of the window
+ * before were. */
 static bool admit(int id, unsigned *left_out_r)
 {
     uint64_t now = fp_now_ms();      /* the wall clock may be set back by years */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's log: one line a message, with a stable id (FP0001) that the
- * documentation explains.  A message that repeats is limited to a few in ten
- * seconds; how many were left out is said afterwards.
+ * documentation explains.  A repeated message is limited to a few in ten
+ * seconds; the next one says how many were left out.
  */
 #ifndef FP_LOG_H
 #define FP_LOG_H
@@ -17,14 +17,14 @@ int fp_log_level_parse(const char *name);
 
 const char *fp_log_level_text(enum fp_log_level level);
 
-/* From now on, until the log is opened again. */
+/* Until the log is opened again. */
 void fp_log_set_level(enum fp_log_level level);
 enum fp_log_level fp_log_level(void);
 
 /* Opens a log's file for appending.  The descriptor, or -1 with errno. */
 int fp_log_open_file(const char *path);
 
-/* The log is that file from now on, which is the log's. */
+/* Writes the log to that file from now on, and owns it. */
 void fp_log_take_file(int fd, enum fp_log_level level);
 
 /*
@@ -37,8 +37,7 @@ int fp_log_open(const char *target, enum fp_log_level level);
 /* Gives the log's file to the user that will reopen it.  0, or -1 with errno. */
 int fp_log_chown(uid_t uid, gid_t gid);
 
-/* Until it is called again with false, errors also go to standard error: for
- * the time in which somebody waits there to see whether we start. */
+/* While on, errors also go to standard error: during the start, when an operator looks there. */
 void fp_log_echo(bool on);
 
 /* id is the number behind "FP"; the text needs no line end. */

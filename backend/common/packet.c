@@ -66,7 +66,7 @@ bool fp_lead_to_null(int fd)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     bool done;
 
-    /* It was closed. */
+    /* fd was closed before. */
     if (null != -1 && null == fd)
         return fcntl(fd, F_SETFD, 0) == 0;
     done = null != -1 && dup2(null, fd) != -1;
@@ -80,7 +80,7 @@ bool fp_is_sealed(int fd, uint64_t size)
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat st;
 
-    /* Asked for its seals first: what has none may lie on a file system that hangs. */
+    /* Seals first: a file without any may lie on a file system that hangs. */
     return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0
         && (uint64_t)st.st_size == size;
 }
@@ -114,11 +114,22 @@ static fp_status status_of_errno(void)
     }
 }
 
+bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
+{
+    const size_t len = strlen(path);
+
+    *addr_r = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (len > FP_MAX_SOCKET_PATH)
+        return false;
+    memcpy(addr_r->sun_path, path, len + 1);
+    return true;
+}
+
 fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
+        char buf[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -128,8 +139,8 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
         struct cmsghdr *c;
 
         memset(&control, 0, sizeof(control));
-        msg.msg_control = control.room;
-        msg.msg_controllen = sizeof(control.room);
+        msg.msg_control = control.buf;
+        msg.msg_controllen = sizeof(control.buf);
         c = CMSG_FIRSTHDR(&msg);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
@@ -146,8 +157,8 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
 
 /*
  * Takes the descriptors out of a received message.  CMSG_SPACE of one int
- * has room for two on 64-bit machines: whatever is more than one is closed.
- * Returns how many came.
+ * has room for two on 64-bit machines: all but the first are closed.
+ * Returns how many there were.
  */
 static size_t take_fds(struct msghdr *msg, int *fd_r)
 {
@@ -178,12 +189,12 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
 {
     union {
         struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
+        char buf[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = data, .iov_len = cap };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
-                          .msg_control = control.room,
-                          .msg_controllen = sizeof(control.room) };
+                          .msg_control = control.buf,
+                          .msg_controllen = sizeof(control.buf) };
     int fd = -1;
     size_t came;
     ssize_t n;
@@ -202,14 +213,13 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
         return FP_PROTOCOL;
     }
     if (msg.msg_flags & MSG_CTRUNC) {
-        /* With none received the kernel found no free slot for one; with
-         * one received the peer sent more than fits. */
+        /* With none received this process has no free descriptor; with one received
+         * the peer sent more than fit. */
         fp_close(&fd);
         return came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
     }
     if (n == 0) {
-        /* SEQPACKET: an empty packet looks like the end, and neither is of
-         * use to us. */
+        /* SEQPACKET: an empty packet looks like the end. */
         fp_close(&fd);
         return FP_CLOSED;
     }

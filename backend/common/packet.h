@@ -8,8 +8,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/un.h>
 
 #include "common/errors.h"
+
+/* Bytes of a Unix-domain socket's path, without a terminator. */
+#define FP_MAX_SOCKET_PATH (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+/* The address of the socket at path.  False: path is longer than FP_MAX_SOCKET_PATH. */
+bool fp_unix_address(struct sockaddr_un *addr_r, const char *path);
 
 /*
  * Sends one packet; fd, unless -1, goes along and stays the caller's.
@@ -23,36 +30,36 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
  * the caller's in *fd_r (close-on-exec), else *fd_r is -1; fd_r NULL means
  * that none may come.
  * FP_OK, FP_AGAIN, FP_CLOSED (end of stream or reset), FP_PROTOCOL (longer
- * than cap, or a descriptor too many: all that came was closed), FP_LOSTFD
+ * than cap, or a descriptor too many: all received ones are closed), FP_LOSTFD
  * (the process had no descriptor free for the one that came; the data is
  * good) or FP_SYSTEM.
  */
 fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
                          int *fd_r);
 
-/* Is it a memfd of that very size whose bytes nobody can change any more? */
+/* True for a memfd of that very size whose bytes are sealed against changes. */
 bool fp_is_sealed(int fd, uint64_t size);
 
-/* Opens for reading, as a file that another user may have replaced must be: a FIFO's writer is not
- * waited for.  -1 with errno; EAGAIN: somebody has a lease on it. */
+/* Opens a file for reading that another user may have replaced: does not wait for the writer of a
+ * FIFO.  -1 with errno; EAGAIN: another process has a lease on it (fcntl(2)). */
 int fp_open_now(const char *path);
 
-/* Is it open for reading on a regular file?  Waits for no file system, however it fares. */
+/* True if it is open for reading on a regular file.  Waits for no file system. */
 bool fp_is_readable_file(int fd);
 
-/* The name under which this process can open again, watch or ask about what fd is open on. */
+/* The name by which this process can open, watch or examine the object of fd. */
 #define FP_FD_NAME 32
 void fp_fd_name(char name[FP_FD_NAME], int fd);
 
-/* Makes fd lead to /dev/null, also over an exec.  False: it leads where it did. */
+/* Makes fd a descriptor of /dev/null, also after an exec.  False: it stays what it was. */
 bool fp_lead_to_null(int fd);
 
-/* Tells the process at the other end of a socket to end, waits until it has closed its own, and
- * closes *sock, unless it is -1. */
+/* Shuts *sock down, waits until the process at the other end has closed its own, and closes
+ * *sock, unless it is -1. */
 void fp_hang_up(int *sock);
 
-/* Closes all from first to last, also where the kernel has no close_range(2) or a container's
- * filter refuses it. */
+/* Closes the descriptors from first to last, also where the kernel has no close_range(2) or a
+ * container's filter refuses it. */
 void fp_close_all(unsigned first, unsigned last);
 
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */

@@ -35,7 +35,7 @@ static int become(const char *user, uid_t uid, gid_t gid)
     if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
         || setresuid(uid, uid, uid) == -1)
         return -1;
-    /* Belt and braces: a way back would be a way to every file. */
+    /* A way back would be a way to every file. */
     if (setuid(0) != -1) {
         errno = EPERM;
         return -1;

@@ -6,8 +6,8 @@
 
 /*
  * As in /proc/self/mountinfo: blanks, control characters, backslashes and bytes
- * beyond ASCII become "\040", so that a path is one word of printable bytes.  to is
- * terminated; what finds no room is left out.
+ * above ASCII become "\040", so that a path is one word of printable bytes.  to is
+ * terminated; bytes that do not fit are left out.
  */
 void fp_text_escape(char *to, size_t size, const char *from, size_t len);
 

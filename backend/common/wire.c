@@ -130,7 +130,7 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
 
     h->version_min = fp_get_u16(r);
     h->version_max = fp_get_u16(r);
-    /* A later version may append fields to its HELLO: they are not ours. */
+    /* A later version may append fields to its HELLO. */
     if (r->bad || magic != FP_WIRE_MAGIC || h->version_min > h->version_max)
         return FP_PROTOCOL;
     return FP_OK;
@@ -219,19 +219,14 @@ static void put_path(struct fp_writer *w, const struct fp_control *c)
     fp_put_bytes(w, c->path, c->path_len);
 }
 
-static void put_purge(struct fp_writer *w, const struct fp_control *c)
-{
-    fp_put_u8(w, (uint8_t)c->scope);
-    put_path(w, c);
-}
-
 fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
                             const struct fp_control *c)
 {
     fp_frame_begin(w, FP_FRAME_CONTROL, id);
     fp_put_u8(w, (uint8_t)c->op);
     if (c->op == FP_CONTROL_PURGE) {
-        put_purge(w, c);
+        fp_put_u8(w, (uint8_t)c->scope);
+        put_path(w, c);
     } else if (c->op == FP_CONTROL_LOG) {
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {

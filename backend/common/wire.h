@@ -23,18 +23,18 @@
 #define FP_FRAME_HEADER   16           /* bytes */
 #define FP_MAX_TEXT       255          /* bytes of an error's text */
 #define FP_MAX_NAMES      4            /* access file names in a question */
-#define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a DONE */
+#define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a REPLY */
 
 enum fp_frame_type {
-    FP_FRAME_HELLO = 1,    /* asker -> daemon, first */
-    FP_FRAME_WELCOME = 2,  /* daemon -> asker */
-    FP_FRAME_LOOKUP = 3,   /* asker -> daemon */
-    FP_FRAME_ANSWER = 4,   /* helper -> daemon -> asker; may carry a descriptor */
-    FP_FRAME_ERROR = 5,    /* daemon -> asker, last on a connection */
-    FP_FRAME_TASK = 6,     /* daemon -> helper; may carry a descriptor */
-    FP_FRAME_CONTROL = 7,  /* asker -> daemon */
-    FP_FRAME_REPLY = 8,     /* daemon -> asker */
-    FP_FRAME_REFERENCED = 9     /* daemon -> asker, after WELCOME; carries a descriptor */
+    FP_FRAME_HELLO = 1,      /* client -> daemon, first */
+    FP_FRAME_WELCOME = 2,    /* daemon -> client */
+    FP_FRAME_LOOKUP = 3,     /* client -> daemon */
+    FP_FRAME_ANSWER = 4,     /* worker -> daemon -> client; may carry a descriptor */
+    FP_FRAME_ERROR = 5,      /* daemon -> client, last on a connection */
+    FP_FRAME_TASK = 6,       /* daemon -> worker; may carry a descriptor */
+    FP_FRAME_CONTROL = 7,    /* client -> daemon */
+    FP_FRAME_REPLY = 8,      /* daemon -> client */
+    FP_FRAME_REFERENCED = 9  /* daemon -> client, after WELCOME; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -52,7 +52,7 @@ struct fp_reader {
 
 struct fp_frame {
     uint8_t type;          /* enum fp_frame_type */
-    uint64_t id;           /* the asker's number for this question */
+    uint64_t id;           /* the client's number for this question */
     struct fp_reader body;
 };
 
@@ -80,7 +80,7 @@ fp_status fp_frame_end(struct fp_writer *w);
 /* Checks the header of the one frame in [p, p+n); FP_OK or FP_PROTOCOL. */
 fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n);
 
-/* HELLO: the versions an asker speaks. */
+/* HELLO: the versions that a client speaks. */
 struct fp_hello { uint16_t version_min, version_max; };
 fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
 fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
@@ -89,12 +89,12 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
-/* MARKS: nothing but the descriptor. */
+/* REFERENCED: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every
- * directory of a path: single components, in the asker's order.
+ * directory of a path: single components, in the client's order.
  */
 struct fp_names {
     unsigned n;
@@ -110,7 +110,7 @@ struct fp_names {
  * buffer.
  */
 struct fp_lookup {
-    uint32_t deadline_ms;  /* how long the asker will wait */
+    uint32_t deadline_ms;  /* how long the client waits */
     const char *path;
     size_t path_len;
     struct fp_names names;
@@ -122,10 +122,10 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 
 enum fp_control_op {
-    FP_CONTROL_PURGE = 1,  /* forget what is known */
-    FP_CONTROL_REPORT = 2, /* tell about yourself */
-    FP_CONTROL_LOG = 3,    /* log more, or less */
-    FP_CONTROL_EXPLAIN = 4 /* tell what is known of a path, without looking */
+    FP_CONTROL_PURGE = 1,  /* forget entries */
+    FP_CONTROL_REPORT = 2, /* report counters and state */
+    FP_CONTROL_LOG = 3,    /* set the log's level */
+    FP_CONTROL_EXPLAIN = 4 /* report the entries of a path, without a walk */
 };
 
 enum fp_scope {
@@ -146,7 +146,7 @@ enum fp_report {
 #define FP_LOG_LEVELS 4    /* those of log_level in the configuration, in their order */
 
 /*
- * CONTROL: what an operator asks for.  The fields of the other operation are
+ * CONTROL: an operator's request.  The fields of other operations are
  * zero.  path is as in a LOOKUP, and decoded likewise.
  */
 struct fp_control {
@@ -164,14 +164,14 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
 fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
 
 /*
- * DONE, the answer to a CONTROL.  status: FP_OK, or the reason why it was not
- * done; then nothing else is told.  text: whole lines, each with its line end, at
+ * REPLY, to a CONTROL.  status: FP_OK, or the reason why it was not done; then
+ * the other fields are empty.  text: whole lines, each with its line end, at
  * most FP_MAX_REPORT bytes, not terminated; decoding leaves it pointing into the
  * reader's buffer.
  */
 struct fp_reply {
     fp_status status;
-    uint64_t count;        /* PURGE: entries that were forgotten */
+    uint64_t count;        /* PURGE: forgotten entries */
     uint32_t next;         /* REPORT: where it goes on, 0: that was all */
     const char *text;
     size_t text_len;
@@ -179,10 +179,10 @@ struct fp_reply {
 fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_reply *d);
 fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d);
 
-/* May this stand in an answer as the reason why there is none? */
+/* True for a status that may be the reason why there is no answer. */
 bool fp_status_is_reason(fp_status st);
 
-/* Which of them is that?  -1: none. */
+/* The index of that name; -1: there is none. */
 int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);

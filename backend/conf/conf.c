@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/wire.h"
+#include "common/packet.h"
+#include "common/path.h"
 #include "conf/conf_fleet.h"
 #include "conf/mount_rule.h"
 
@@ -56,7 +56,7 @@ static bool parse_log_level(const char *word, int *value_r)
     return *value_r != -1;
 }
 
-/* Which file systems fanotify can mark is said of each alone. */
+/* fanotify is for single file systems: mount sections. */
 static bool parse_watch(const char *word, int *value_r)
 {
     return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
@@ -178,14 +178,14 @@ int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
 static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *path = cfg_opt_getnstr(opt, 0);
-    const size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
 
     if (fp_conf_check_path(cfg, opt) == -1)
         return -1;
-    if (strlen(path) <= room)
+    if (strlen(path) <= FP_MAX_SOCKET_PATH)
         return 0;
     cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
-              "may have %zu, choose a shorter one: %s", strlen(path), room, path);
+              "may have %zu, choose a shorter one: %s", strlen(path),
+              FP_MAX_SOCKET_PATH, path);
     return -1;
 }
 
@@ -210,27 +210,16 @@ static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-static int check_exists(cfg_t *cfg, const char *what, const char *name, bool exists)
+/* Of user and group. */
+static int check_name(cfg_t *cfg, cfg_opt_t *opt)
 {
-    if (exists)
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (strcmp(opt->name, "user") == 0 ? getpwnam(v) != NULL : getgrnam(v) != NULL)
         return 0;
     cfg_error(cfg, "%s \"%s\" does not exist: name the %s that Apache's children run as",
-              what, name, what);
+              opt->name, v, opt->name);
     return -1;
-}
-
-static int check_user(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    return check_exists(cfg, "user", v, getpwnam(v) != NULL);
-}
-
-static int check_group(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    return check_exists(cfg, "group", v, getgrnam(v) != NULL);
 }
 
 bool fp_conf_roots_equal(const char *const *a, const char *const *b)
@@ -259,7 +248,7 @@ static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
     return check_setting(cfg, opt);
 }
 
-/* It works for one release, and nothing reads it. */
+/* Accepted for one release; nothing reads it. */
 static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_error(cfg, "%s has no effect: flashpached stays in the foreground, and the process that "
@@ -267,7 +256,7 @@ static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
-/* Defaults are in our own tables, so that it is known of each option whether it was given. */
+/* No defaults for libconfuse: an option without a value was not given. */
 static cfg_opt_t make_option(const char *key, enum kind kind)
 {
     const cfg_opt_t number = CFG_INT(key, 0, CFGF_NODEFAULT);
@@ -375,8 +364,8 @@ static int check_readable(const char *file)
 
 static int parse_file(cfg_t *cfg, const char *file)
 {
-    cfg_set_validate_func(cfg, "user", check_user);
-    cfg_set_validate_func(cfg, "group", check_group);
+    cfg_set_validate_func(cfg, "user", check_name);
+    cfg_set_validate_func(cfg, "group", check_name);
     for (size_t i = 0; i < RENAMED; i++)
         cfg_set_validate_func(cfg, renamed[i].old, check_renamed);
     cfg_set_validate_func(cfg, "pid_file", check_pid_file);
@@ -572,27 +561,21 @@ static bool is_same(const struct setting *s, const struct fp_conf *a, const stru
     return memcmp(one, other, s->size) == 0;
 }
 
-static void add_key(FILE *to, const char *key)
-{
-    fprintf(to, "%s%s", ftell(to) > 0 ? ", " : "", key);
-}
-
 bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
                            size_t size)
 {
-    FILE *to = fmemopen(keys, size, "w");
+    size_t len = 0;
 
-    keys[0] = '\0';
-    if (to == NULL)
-        return false;
-    for (const struct setting *s = settings; s < settings + SETTINGS; s++) {
-        if (s->effect == RESTART && !is_same(s, now, new))
-            add_key(to, s->key);
+    for (size_t i = 0; i <= SETTINGS && len < size; i++) {
+        const struct setting *s = &settings[i];
+
+        if (i < SETTINGS ? s->effect == RELOAD || is_same(s, now, new)
+            : fp_conf_roots_equal(now->roots, new->roots))
+            continue;
+        len += (size_t)snprintf(keys + len, size - len, "%s%s", len > 0 ? ", " : "",
+                                i < SETTINGS ? s->key : "roots");
     }
-    if (!fp_conf_roots_equal(now->roots, new->roots))
-        add_key(to, "roots");
-    fclose(to);
-    return keys[0] != '\0';
+    return len > 0;
 }
 
 void fp_conf_destroy(struct fp_conf **conf)

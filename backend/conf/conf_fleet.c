@@ -6,9 +6,9 @@
 #include <confuse.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 
-#include "common/wire.h"
+#include "common/packet.h"
+#include "common/path.h"
 
 #define DEFAULT_PORT   6379
 #define MAX_PORT       65535
@@ -27,7 +27,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A number up to max at *text, which is moved behind it. */
+/* A number up to max at *text, which then points behind it. */
 static bool take_number(const char **text, long max, long *number_r)
 {
     char *end;
@@ -39,26 +39,21 @@ static bool take_number(const char **text, long max, long *number_r)
     return *number_r <= max;
 }
 
-static bool is_address(const char *host)
-{
-    struct in6_addr room;
-
-    return inet_pton(AF_INET, host, &room) == 1 || inet_pton(AF_INET6, host, &room) == 1;
-}
-
 /* The address in front of a port or a database, in brackets if it has colons. */
 static bool take_host(const char **text, struct fp_fleet_settings *s)
 {
     const bool brackets = **text == '[';
     const char *begin = *text + brackets;
     size_t len = strcspn(begin, brackets ? "]" : ":/");
+    struct in6_addr address;
 
     if (len == 0 || len >= sizeof(s->host) || (brackets && begin[len] != ']'))
         return false;
     memcpy(s->host, begin, len);
     s->host[len] = '\0';
     *text = begin + len + brackets;
-    return is_address(s->host);
+    return inet_pton(AF_INET, s->host, &address) == 1
+        || inet_pton(AF_INET6, s->host, &address) == 1;
 }
 
 static bool parse_tcp(const char *rest, struct fp_fleet_settings *s)
@@ -81,7 +76,7 @@ static bool parse_unix(const char *path, struct fp_fleet_settings *s)
     const size_t len = strlen(path);
 
     s->path = path;
-    return fp_path_is_normal(path, len) && len < sizeof(((struct sockaddr_un *)NULL)->sun_path);
+    return fp_path_is_normal(path, len) && len <= FP_MAX_SOCKET_PATH;
 }
 
 static bool parse_url(const char *url, struct fp_fleet_settings *s)
@@ -147,7 +142,7 @@ static int check_stream_max(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-/* What its keys are together. */
+/* The keys of the section together. */
 static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_t *section = cfg_opt_getnsec(opt, 0);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the configuration says of a mounted file system: how its changes are noticed, and for how
- * long an answer is valid there.
+ * The configuration of a mounted file system: how the daemon detects changes, and for how long an
+ * answer is valid.
  */
 #ifndef FP_MOUNT_RULE_H
 #define FP_MOUNT_RULE_H
 
 #include <stdbool.h>
 
-/* How a change on a file system is noticed. */
+/* How the daemon detects a change on a file system. */
 enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
 #define FP_BY_AUTO (-1)         /* in settings: by the file system's type */
 

@@ -50,7 +50,7 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
     return CTL_NO_DAEMON;
 }
 
-bool ctl_absolute(const char *path, char *room)
+bool ctl_absolute(const char *path, char *buf)
 {
     char dir[PATH_MAX];
 
@@ -61,7 +61,7 @@ bool ctl_absolute(const char *path, char *room)
         }
         strcpy(dir, "/");
     }
-    if (fp_path_normalise(dir, path, room))
+    if (fp_path_normalise(dir, path, buf))
         return true;
     ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
@@ -112,17 +112,17 @@ bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *n
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
                         uint64_t *count)
 {
-    static uint8_t room[FP_MAX_FRAME];
+    static uint8_t buf[FP_MAX_FRAME];
     const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope,
                                          .path = path, .path_len = strlen(path) };
-    struct fp_reply done;
-    fp_status st = fp_client_control(ctl->client, &question, &done, room);
+    struct fp_reply reply;
+    fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
 
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
-    *count += done.count;
-    if (done.status == FP_OK)
+    *count += reply.count;
+    if (reply.status == FP_OK)
         return CTL_DONE;
-    ctl_complain("%s was not forgotten: %s", path, fp_status_text(done.status));
+    ctl_complain("%s was not forgotten: %s", path, fp_status_text(reply.status));
     return CTL_FAILED;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands of flashpachectl share.
+ * Helpers of flashpachectl's commands.
  */
 #ifndef FP_CTL_H
 #define FP_CTL_H
@@ -10,10 +10,10 @@
 
 #include "common/wire.h"
 
-/* What a command returns: flashpachectl's exit status. */
+/* The result of a command: flashpachectl's exit status. */
 enum ctl_exit {
     CTL_DONE = 0,
-    CTL_FAILED = 1,        /* for some of what was asked */
+    CTL_FAILED = 1,        /* in part or in all */
     CTL_USAGE = 2,
     CTL_NO_DAEMON = 3
 };
@@ -28,35 +28,30 @@ struct ctl {
 /* A line on standard error, after the program's name. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says what is wrong with a command line and where to look; CTL_USAGE. */
+/* Says what is wrong with a command line, and names --help; CTL_USAGE. */
 enum ctl_exit ctl_misused(const char *what);
 
-/* Says that nobody answered, and why; CTL_NO_DAEMON. */
+/* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 
-/*
- * Lets the daemon forget a path in normal form ("" with FP_SCOPE_ALL) and adds to
- * *count how many entries it were.  What went wrong has been said.
- */
+/* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
+ * *count.  Says what fails. */
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
                         uint64_t *count);
 
-/*
- * The path in normal form, relative ones below the working directory, "." and
- * ".." resolved without looking at links.  False after saying why not.  room has
- * FP_MAX_PATH + 1 bytes.
- */
-bool ctl_absolute(const char *path, char *room);
+/* The path in normal form, relative ones below the working directory, in buf, which has
+ * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
+bool ctl_absolute(const char *path, char *buf);
 
 #define CTL_ACCESS_FILE ".htaccess"   /* httpd's own default for AccessFileName */
 
-/* Adds a name of access files to the list; false after saying why not. */
+/* Adds the name of an access file to the list; false after saying why not. */
 bool ctl_add_name(struct fp_names *names, const char *name);
 
 /*
- * Reads a command line of any --access-file and one argument, at argv[optind] afterwards.
- * Without names: httpd's own.  False after saying what is wrong; wants says what the argument
- * is.
+ * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards.
+ * Without names: httpd's default.  False after saying what is wrong; wants describes the
+ * argument.
  */
 bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);
 

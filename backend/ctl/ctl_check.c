@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl check: is everything in place, from the socket to httpd's children?
+ * flashpachectl check: checks everything from the socket to httpd's children.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -19,7 +19,7 @@
 #include "ctl/ctl_report.h"
 
 #define MODULE "/mod_flashpache.so"
-#define FEW_WATCHES 65536u      /* fewer allowed watches are worth a word */
+#define FEW_WATCHES 65536u      /* a lower limit gets a note */
 
 struct check {
     const struct ctl *ctl;
@@ -44,9 +44,9 @@ static void good(const char *format, ...)
     va_end(ap);
 }
 
-/* Worth knowing, and no reason to fail. */
-static void doubtful(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void doubtful(const char *format, ...)
+/* No reason to fail. */
+static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void note(const char *format, ...)
 {
     va_list ap;
 
@@ -115,7 +115,7 @@ static void check_seccomp(struct check *c)
     if (strcmp(seccomp, "on") == 0)
         good("the daemon and its workers have filters of system calls");
     else
-        doubtful("no filters of system calls: seccomp = false, or see FP0070 in the log");
+        note("no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
 static void check_workers(struct check *c)
@@ -137,7 +137,7 @@ static void check_limits(struct check *c)
     const uint64_t wanted = ctl_value(c->about, "connections_wanted");
 
     if (connections < wanted)
-        doubtful("%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
+        note("%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
                  " of max_connections: raise LimitNOFILE= or lower max_connections", descriptors,
                  connections, wanted);
     else
@@ -146,7 +146,7 @@ static void check_limits(struct check *c)
         bad(c, "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
             "identity; for the others raise max_connections", ctl_value(c->stats, "refused"));
     if (ctl_value(c->stats, "displaced") > 0)
-        doubtful("%" PRIu64 " idle connections were closed for new ones: raise max_connections",
+        note("%" PRIu64 " idle connections were closed for new ones: raise max_connections",
                  ctl_value(c->stats, "displaced"));
 }
 
@@ -156,9 +156,9 @@ static void check_watches(void)
     unsigned long most = 0;
 
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
-        doubtful("cannot tell how many inotify watches are allowed");
+        note("cannot tell how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
-        doubtful("%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
+        note("%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
                  "sites that fanotify does not watch", most);
     else
         good("%lu inotify watches are allowed", most);
@@ -197,7 +197,7 @@ static bool has_module(const char *pid)
     return found;
 }
 
-/* Root's is httpd's parent, no child. */
+/* httpd's parent is root's. */
 static bool is_child(const char *pid, uint64_t uid, bool *ours_r)
 {
     char path[64];
@@ -237,7 +237,7 @@ static void check_httpd(struct check *c)
     if (ours > 0)
         good("%u processes of that user have mod_flashpache loaded", ours);
     else if (geteuid() != 0 && geteuid() != uid)
-        doubtful("cannot see whether httpd has loaded mod_flashpache: run this as root");
+        note("cannot see whether httpd has loaded mod_flashpache: run this as root");
     else
         bad(c, "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
             "flashpache_module, and does httpd run as that user?", uid);
@@ -247,7 +247,7 @@ static void check_httpd(struct check *c)
     if (ctl_value(c->stats, "connections") > 1)
         good("%" PRIu64 " connections", ctl_value(c->stats, "connections") - 1);
     else
-        doubtful("nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
+        note("nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
                  "FlashpacheSocket is another socket");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl explain: what stock httpd would ask the file system for a request, and
- * what the daemon knows of each component.
+ * flashpachectl explain: the system calls of stock httpd for a request, and the cache entry
+ * of each component.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -18,7 +18,7 @@
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
 
-#define MOST_INDEXES  8
+#define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"
 #define ASK_HTTPD     "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
                       "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
@@ -28,7 +28,7 @@ struct request {
     const struct ctl *ctl;
     struct fp_names names;
     struct ctl_stock stock;
-    const char *indexes[MOST_INDEXES];
+    const char *indexes[MAX_INDEXES];
     unsigned n_indexes;
     char root[FP_MAX_PATH + 1];       /* "": not given */
     char path[FP_MAX_PATH + 2];       /* in normal form */
@@ -36,21 +36,21 @@ struct request {
     unsigned calls;
 };
 
-/* What the daemon knows of one component. */
+/* The cache entry of one component. */
 struct known {
     size_t len;
     char *state, *watch, *lease, *kept, *names, *point;
     uint64_t left_ms;
 };
 
-/* Of a path, before it was asked for. */
+/* The entries of a path, before the lookup. */
 struct knowledge {
     char text[FP_MAX_REPORT + 1];
     struct known steps[FP_MAX_STEPS];
     unsigned n;
 };
 
-/* ---- what is known ---- */
+/* ---- entries ---- */
 
 static bool parse_known(char *line, struct known *k)
 {
@@ -65,17 +65,17 @@ static bool parse_known(char *line, struct known *k)
 
 static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k)
 {
-    static uint8_t room[FP_MAX_FRAME];
+    static uint8_t buf[FP_MAX_FRAME];
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = r->path,
                                          .path_len = strlen(r->path), .names = r->names };
-    struct fp_reply done;
-    fp_status st = fp_client_control(r->ctl->client, &question, &done, room);
+    struct fp_reply reply;
+    fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
     char *next = k->text, *line;
 
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
-    memcpy(k->text, done.text, done.text_len);
-    k->text[done.text_len] = '\0';
+    memcpy(k->text, reply.text, reply.text_len);
+    k->text[reply.text_len] = '\0';
     for (k->n = 0; k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL;)
         k->n += parse_known(line, &k->steps[k->n]);
     return CTL_DONE;
@@ -83,7 +83,7 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
 
 static void print_known(const struct request *r, const struct knowledge *k)
 {
-    char room[32];
+    char left[32];
 
     puts("\nwhat flashpached knew of it:");
     for (unsigned i = 0; i < k->n; i++) {
@@ -94,7 +94,7 @@ static void print_known(const struct request *r, const struct knowledge *k)
             printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ",
                    s->watch, s->point);
         if (s->left_ms > 0)
-            printf(", for %s more", ctl_time_text(s->left_ms * 1000, room, sizeof(room)));
+            printf(", for %s more", ctl_time_text(s->left_ms * 1000, left, sizeof(left)));
         if (strcmp(s->lease, "lease") == 0)
             fputs(", may be leased", stdout);
         if (s->kept[0] != '-')
@@ -105,15 +105,15 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
 /* ---- the calls ---- */
 
-/* Where the calls of one walk are printed. */
+/* The context of on_call(). */
 struct printer {
     struct request *request;
     const struct knowledge *knowledge;
     const struct fp_answer *answer;
 };
 
-/* What the daemon makes of a call: all that is above has to be known, and nothing behind
- * the component where every walk ends. */
+/* How the daemon answers a call: from the cache if it has entries for all components down to the
+ * one where every walk ends. */
 static const char *answered(const struct printer *p, const struct ctl_call *c)
 {
     const struct knowledge *k = p->knowledge;
@@ -140,14 +140,6 @@ static void on_call(void *ctx, const struct ctl_call *c)
            c->name_len > 0 ? "/" : "", (int)c->name_len, c->name_len > 0 ? c->name : "",
            c->outcome == FP_OK ? "there" : fp_status_text(c->outcome),
            answered(p, c));
-}
-
-static void print_open(struct printer *p, const struct fp_answer *a)
-{
-    const struct ctl_call open = { "open", strlen(p->request->path), NULL, 0,
-                                   a->fd != -1 ? FP_OK : FP_DENIED };
-
-    on_call(p, &open);
 }
 
 /* ---- why not ---- */
@@ -215,7 +207,7 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     }
     *end_r = ctl_stock_walk(&r->stock, &walk, on_call, &p);
     if (*end_r == CTL_END_FILE)
-        print_open(&p, &a);
+        on_call(&p, &(struct ctl_call){ "open", walk.len, NULL, 0, a.fd != -1 ? FP_OK : FP_DENIED });
     if (!sub || *end_r == CTL_END_FILE) {
         fputs("  = ", stdout);
         print_end(*end_r, &a);
@@ -226,7 +218,7 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     return CTL_DONE;
 }
 
-/* mod_dir asks for one after the other. */
+/* mod_dir tries one after the other. */
 static enum ctl_exit explain_indexes(struct request *r)
 {
     const size_t len = strlen(r->path);
@@ -235,10 +227,10 @@ static enum ctl_exit explain_indexes(struct request *r)
 
     r->slash = false;
     for (unsigned i = 0; i < r->n_indexes && rc == CTL_DONE && end != CTL_END_FILE; i++) {
-        const size_t room = sizeof(r->path) - len;
+        const size_t size = sizeof(r->path) - len;
 
-        if ((size_t)snprintf(r->path + len, room, "%s%s", len > 1 ? "/" : "", r->indexes[i])
-            >= room)
+        if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i])
+            >= size)
             break;
         printf("\nDirectoryIndex %s:\n", r->indexes[i]);
         rc = explain_one(r, true, &end);
@@ -278,9 +270,9 @@ static enum ctl_exit explain(struct request *r)
     return rc;
 }
 
-/* ---- what is asked ---- */
+/* ---- arguments ---- */
 
-/* The main server's, by httpd's own word. */
+/* The main server's DocumentRoot, from httpd itself. */
 static bool ask_root(struct request *r)
 {
     char line[FP_MAX_PATH + 64];
@@ -307,7 +299,7 @@ static int hex(char c)
     return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* The URL's path without what is encoded in it; a NUL byte or a slash must not be. */
+/* Decodes the URL's path.  False for an encoded NUL byte or slash, which httpd refuses. */
 static bool decode(const char *url, char *to, size_t size)
 {
     size_t n = 0;
@@ -378,7 +370,7 @@ static bool take_option(struct request *r, int c)
     case 'a': return ctl_add_name(&r->names, optarg);
     case 'l': return take_links(r, optarg);
     case 'i':
-        if (r->n_indexes == MOST_INDEXES)
+        if (r->n_indexes == MAX_INDEXES)
             return false;
         r->indexes[r->n_indexes++] = optarg;
         return true;

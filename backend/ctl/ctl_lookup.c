@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl lookup: what the daemon answers to a question, step by step.
+ * flashpachectl lookup: the daemon's answer to a question, step by step.
  */
 #include "config.h"
 #include "ctl/ctl.h"

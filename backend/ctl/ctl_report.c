@@ -9,27 +9,27 @@
 
 #include "common/client.h"
 
-/* Appends all of its parts. */
+/* Appends all parts of the report. */
 static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, const char *name,
                                 FILE *to)
 {
-    static uint8_t room[FP_MAX_FRAME];
+    static uint8_t buf[FP_MAX_FRAME];
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
-    struct fp_reply done;
+    struct fp_reply reply;
 
     do {
-        fp_status st = fp_client_control(ctl->client, &question, &done, room);
+        fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
 
         if (st != FP_OK)
             return ctl_no_daemon(ctl, st);
-        if (done.status != FP_OK) {
-            ctl_complain("flashpached does not tell its %s: %s", name,
-                         fp_status_text(done.status));
+        if (reply.status != FP_OK) {
+            ctl_complain("flashpached does not report its %s: %s", name,
+                         fp_status_text(reply.status));
             return CTL_FAILED;
         }
-        fwrite(done.text, 1, done.text_len, to);
-        question.from = done.next;
-    } while (done.next != 0);
+        fwrite(reply.text, 1, reply.text_len, to);
+        question.from = reply.next;
+    } while (reply.next != 0);
     return CTL_DONE;
 }
 
@@ -68,9 +68,7 @@ enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *par
 
 char *ctl_next_line(char **text)
 {
-    char *line = *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;
-
-    return line;
+    return *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;
 }
 
 size_t ctl_words(char *line, char **words, size_t n)
@@ -82,7 +80,7 @@ size_t ctl_words(char *line, char **words, size_t n)
     return line == NULL ? i : 0;
 }
 
-/* What follows "NAME "; NULL: there is no such line. */
+/* The text behind "NAME "; NULL: there is no such line. */
 static const char *find(const char *report, const char *name)
 {
     const size_t len = strlen(name);
@@ -102,15 +100,15 @@ uint64_t ctl_value(const char *report, const char *name)
     return v != NULL ? strtoull(v, NULL, 10) : 0;
 }
 
-bool ctl_word(const char *report, const char *name, char *room, size_t size)
+bool ctl_word(const char *report, const char *name, char *buf, size_t size)
 {
     const char *v = find(report, name);
     size_t len = v != NULL ? strcspn(v, "\n") : 0;
 
     if (v == NULL || len >= size)
         return false;
-    memcpy(room, v, len);
-    room[len] = '\0';
+    memcpy(buf, v, len);
+    buf[len] = '\0';
     return true;
 }
 
@@ -175,15 +173,15 @@ uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent)
     return l->longest_us;
 }
 
-const char *ctl_time_text(uint64_t us, char *room, size_t size)
+const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 {
     if (us < 1000)
-        snprintf(room, size, "%" PRIu64 " us", us);
+        snprintf(buf, size, "%" PRIu64 " us", us);
     else if (us < 1000000)
-        snprintf(room, size, "%.1f ms", (double)us / 1e3);
+        snprintf(buf, size, "%.1f ms", (double)us / 1e3);
     else
-        snprintf(room, size, "%.1f s", (double)us / 1e6);
-    return room;
+        snprintf(buf, size, "%.1f s", (double)us / 1e6);
+    return buf;
 }
 
 /* ---- for people ---- */
@@ -218,13 +216,13 @@ void ctl_print_latency(char *report)
 
 void ctl_print_slow(FILE *to, char *report, unsigned most)
 {
-    char *line, *words[7], room[32], call[32];
+    char *line, *words[7], whole[32], call[32];
 
     for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
         if (ctl_words(line, words, 7) != 7)
             continue;
         fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
-                ctl_time_text(strtoull(words[1], NULL, 10), room, sizeof(room)), words[2],
+                ctl_time_text(strtoull(words[1], NULL, 10), whole, sizeof(whole)), words[2],
                 ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
                 (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
     }

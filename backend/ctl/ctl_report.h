@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports of the daemon (PROTOCOL.md), and what their lines say.
+ * Reports of the daemon (docs/protocol.md) and their lines.
  */
 #ifndef FP_CTL_REPORT_H
 #define FP_CTL_REPORT_H
@@ -12,12 +12,12 @@
 #include "common/stats_table.h"
 #include "ctl/ctl.h"
 
-/* The whole report, terminated, the caller's to free; NULL after saying why not, *rc_r
- * being what to return then.  name is for that message. */
+/* The whole report, terminated, the caller's to free.  NULL after a message, with the exit status
+ * in *rc_r; name is for the message. */
 char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
                  enum ctl_exit *rc_r);
 
-/* Reads several into *text each, until one cannot be had; the rest stays NULL. */
+/* Reads several into *text each, until one fails; the rest stays NULL. */
 struct ctl_part {
     enum fp_report what;
     char **text;
@@ -31,11 +31,11 @@ size_t ctl_words(char *line, char **words, size_t n);
 
 /* The value of a counter, or of a key that is a number; 0: there is none. */
 uint64_t ctl_value(const char *report, const char *name);
-/* The same of one that is a word, in room; false: there is none. */
-bool ctl_word(const char *report, const char *name, char *room, size_t size);
+/* A value that is a word, in buf; false: there is none. */
+bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
 struct ctl_mount {
-    const char *point, *type, *watch;   /* in the line that was cut */
+    const char *point, *type, *watch;   /* in the cut line */
     uint64_t ttl_ms, stale_ms;
     bool out;                           /* of service */
 };
@@ -48,12 +48,11 @@ struct ctl_latency {
 };
 bool ctl_parse_latency(char *line, struct ctl_latency *l);
 
-/* The time that so many in a hundred did not exceed, as exactly as the buckets say; what
- * is in the last bucket is as long as the longest. */
+/* The percentile, as exactly as the buckets allow; for the last bucket it is the longest. */
 uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);
 
 /* "840 us", "12.3 ms", "4.2 s". */
-const char *ctl_time_text(uint64_t us, char *room, size_t size);
+const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 
 /* Prints a whole report as it is. */
 enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);

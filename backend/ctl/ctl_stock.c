@@ -10,18 +10,18 @@ struct state {
     const struct ctl_walk *walk;
     ctl_on_call *each;
     void *ctx;
-    mode_t found;               /* type that the first stat told; 0: nothing */
+    mode_t found;               /* the type from the first stat; 0: none */
     bool forbidden;
 };
 
-static void tell(const struct state *s, const char *call, size_t len, fp_status outcome)
+static void report(const struct state *s, const char *call, size_t len, fp_status outcome)
 {
     const struct ctl_call c = { call, len, NULL, 0, outcome };
 
     s->each(s->ctx, &c);
 }
 
-/* What a stat of the path's first len bytes says, and of what type it is. */
+/* The outcome of a stat of the path's first len bytes, and the type. */
 static fp_status stat_of(const struct fp_answer *a, size_t len, mode_t *type_r)
 {
     *type_r = 0;
@@ -50,7 +50,7 @@ static const struct fp_step *step_at(const struct fp_answer *a, size_t len)
     return NULL;
 }
 
-/* The first of them that is there is the one that holds. */
+/* The first one that exists is used. */
 static void open_access_files(struct state *s, size_t len)
 {
     const struct fp_names *names = s->settings->names;
@@ -76,7 +76,7 @@ static bool may_override(const struct state *s, size_t len)
     return s->settings->htaccess && fp_path_is_below(s->walk->path, len, s->settings->root);
 }
 
-/* What is allowed for a component is said of the directory that it lies in. */
+/* The parent directory's Options count for a component. */
 static enum ctl_links links_at(const struct state *s, size_t len)
 {
     const size_t parent_len = fp_path_parent_len(s->walk->path, len);
@@ -85,7 +85,7 @@ static enum ctl_links links_at(const struct state *s, size_t len)
         : CTL_LINKS_FOLLOW;
 }
 
-/* httpd remembers what it found in a directory, for subrequests as well. */
+/* httpd keeps the access files of a directory for subrequests. */
 static bool was_tried(const struct state *s, size_t len)
 {
     return s->walk->sub && len <= fp_path_parent_len(s->walk->path, s->walk->len);
@@ -101,17 +101,17 @@ static bool may_follow(enum ctl_links links, const struct fp_step *step)
     }
 }
 
-/* lstat, and of a link a stat.  Is it a directory? */
+/* lstat, and of a link a stat.  True if it is a directory. */
 static bool look_at(struct state *s, size_t len)
 {
     const struct fp_step *step = step_at(s->walk->answer, len);
     const fp_status st = step != NULL ? step->status : FP_ABSENT;
     mode_t type = 0;
 
-    tell(s, "lstat", len, st);
+    report(s, "lstat", len, st);
     if (st == FP_OK && S_ISLNK(step->self.mode)) {
         if (links_at(s, len) != CTL_LINKS_NONE)
-            tell(s, "stat", len, step->target_status);
+            report(s, "stat", len, step->target_status);
         s->forbidden = step->target_status != FP_OK || !may_follow(links_at(s, len), step);
     }
     if (st != FP_OK || s->forbidden) {
@@ -124,7 +124,7 @@ static bool look_at(struct state *s, size_t len)
     return type == S_IFDIR;
 }
 
-/* Where the walk came to. */
+/* The length at which the walk ends. */
 static size_t descend(struct state *s)
 {
     const struct ctl_walk *w = s->walk;
@@ -137,7 +137,7 @@ static size_t descend(struct state *s)
         if (s->forbidden || len == w->len)
             return len;
         len = fp_path_child_len(w->path, w->len, len);
-        /* What the first stat told need not be asked for each component. */
+        /* After the first stat httpd does not call lstat for each component. */
         if (!(exists && links_at(s, len) == CTL_LINKS_FOLLOW) && !look_at(s, len))
             return len;
     }
@@ -165,8 +165,8 @@ enum ctl_end ctl_stock_walk(const struct ctl_stock *settings, const struct ctl_w
         st = FP_NOTDIR;
         s.found = 0;
     }
-    tell(&s, "stat", w->len, st);
-    /* In the directory of the request before, nothing else is to be asked. */
+    report(&s, "stat", w->len, st);
+    /* httpd knows the directory from the main request. */
     if (w->sub && s.found == S_IFREG) {
         if (links_at(&s, w->len) != CTL_LINKS_FOLLOW)
             look_at(&s, w->len);

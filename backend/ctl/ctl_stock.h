@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stock httpd asks the file system while it walks to a file (ap_directory_walk,
- * httpd 2.4), told from an answer of the daemon without asking the file system.
+ * The system calls of stock httpd while it walks to a file (ap_directory_walk, httpd 2.4),
+ * derived from an answer of the daemon.
  */
 #ifndef FP_CTL_STOCK_H
 #define FP_CTL_STOCK_H

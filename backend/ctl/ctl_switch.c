@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl switch: lets a symbolic link lead elsewhere, in one step, and the
- * daemon forget what was below it.
+ * flashpachectl switch: points a symbolic link at another target, in one step, and
+ * purges the tree below it.
  *
- * The link is looked at and then replaced: who puts something else in its place
- * between the two loses a file, not a directory.
+ * The command checks the link and then replaces it.  A file that another process puts
+ * in its place between the two is lost; a directory is not.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -133,7 +133,7 @@ static bool replace_link(const struct link *l)
     return false;
 }
 
-/* Whoever wants to end us waits until the temporary name is gone. */
+/* Signals that end the process wait until the temporary name is gone. */
 static bool replace_undisturbed(const struct link *l)
 {
     sigset_t signals, before;
@@ -149,7 +149,7 @@ static bool replace_undisturbed(const struct link *l)
     return ok;
 }
 
-static void say_how_long(const struct ctl *ctl, const struct link *l)
+static void report_stale(const struct ctl *ctl, const struct link *l)
 {
     char until[16] = "";
     time_t end = time(NULL) + (ctl->ttl_ms + 999) / 1000;
@@ -177,7 +177,7 @@ static enum ctl_exit forget(const struct ctl *ctl, const struct link *l)
     if (rc == CTL_DONE)
         printf("%s leads to %s, %" PRIu64 " entries forgotten\n", l->path, l->target, count);
     else
-        say_how_long(ctl, l);
+        report_stale(ctl, l);
     return rc;
 }
 
@@ -208,7 +208,7 @@ enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
         force = true;
     }
     if (optind + 2 != argc)
-        return ctl_misused("switch takes a link and what it is to lead to");
+        return ctl_misused("switch takes a link and its new target");
     l.target = argv[optind + 1];
     return ctl_absolute(argv[optind], l.path) ? switch_link(ctl, &l, force) : CTL_FAILED;
 }

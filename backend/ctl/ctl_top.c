@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl top: what goes on, drawn anew every second on a terminal and fitted to
- * its size, written one screen after the other into a pipe.
+ * flashpachectl top: rates, hot paths, slow lookups and mounts.  A terminal shows them again
+ * every second, fitted to its size; a pipe gets one screen after the other.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -17,22 +17,22 @@
 #include "common/clock.h"
 #include "ctl/ctl_report.h"
 
-#define MOST_HOT    12u
-#define MOST_SLOW   6u
-#define MOST_MOUNTS 12u
-/* Lines of a screen that are no list's, and the one where the cursor stays. */
+#define MAX_HOT    12u
+#define MAX_SLOW   6u
+#define MAX_MOUNTS 12u
+/* Lines of a screen beside the lists, with the one of the cursor. */
 #define OTHER_LINES 9u
 #define TO_THE_TOP  "\033[H"
 #define CLEAR_LINE  "\033[K"
 #define CLEAR_BELOW "\033[J"
 
-/* All that is read for one screen. */
+/* The reports of one screen. */
 struct view {
     uint64_t at_ms;
     char *stats, *hot, *slow, *latency, *mounts;
 };
 
-/* How long each list may be. */
+/* The greatest length of each list. */
 struct lengths {
     unsigned hot, slow, mounts;
 };
@@ -58,7 +58,7 @@ static enum ctl_exit read_view(const struct ctl *ctl, struct view *v)
     return rc;
 }
 
-/* A second, between the last screen and this; nothing before the first. */
+/* Per second since the last screen; 0 on the first one. */
 static double rate(const struct view *now, const struct view *before, const char *name)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
@@ -71,7 +71,7 @@ static double rate(const struct view *now, const struct view *before, const char
 
 static void print_rates(FILE *to, const struct view *now, const struct view *before)
 {
-    fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f looked at again/s, %.0f changes/s\n",
+    fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f refreshed/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
             rate(now, before, "refreshed"), rate(now, before, "changes"));
     fprintf(to, "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
@@ -91,12 +91,6 @@ static void print_hot(FILE *to, const char *report, unsigned most)
         fprintf(to, "%10.*s  %.*s\n", number, report, line - number - 1, report + number + 1);
         report += line + (report[line] == '\n');
     }
-}
-
-/* The walks that had been counted there before; the report stays whole. */
-static uint64_t walks_before(const struct view *before, const char *point)
-{
-    return before->latency != NULL ? ctl_value(before->latency, point) : 0;
 }
 
 static bool is_out(const char *mounts, const char *point)
@@ -119,7 +113,8 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
             continue;
         fprintf(to, "%10.0f %9s %9s  %s%s\n",
                 before->stats != NULL && ms > 0
-                    ? 1e3 * (double)(l.count - walks_before(before, l.point)) / (double)ms : 0.,
+                    ? 1e3 * (double)(l.count - ctl_value(before->latency, l.point)) / (double)ms
+                    : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
                 ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
                 is_out(now->mounts, l.point) ? " OUT OF SERVICE" : "");
@@ -144,13 +139,13 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Two fifths of a screen for what is hot, one for what is slow; the rest is the mounts'. */
+/* Two fifths of a screen for hot paths, one for slow lookups, the rest for mounts. */
 static struct lengths lengths_for(unsigned rows)
 {
-    const unsigned room = rows > OTHER_LINES ? rows - OTHER_LINES : 0;
-    struct lengths most = { least(MOST_HOT, room * 2 / 5), least(MOST_SLOW, room / 5), 0 };
+    const unsigned lines = rows > OTHER_LINES ? rows - OTHER_LINES : 0;
+    struct lengths most = { least(MAX_HOT, lines * 2 / 5), least(MAX_SLOW, lines / 5), 0 };
 
-    most.mounts = least(MOST_MOUNTS, room - most.hot - most.slow);
+    most.mounts = least(MAX_MOUNTS, lines - most.hot - most.slow);
     return most;
 }
 
@@ -163,7 +158,7 @@ static struct winsize terminal_size(void)
     return size;
 }
 
-/* One that is too long loses its middle, because a path's end tells most. */
+/* A line that is too long loses its middle: the end of a path says most. */
 static void draw_line(const char *line, unsigned columns)
 {
     const unsigned len = (unsigned)strlen(line), end = columns / 3;
@@ -202,7 +197,7 @@ static void draw_view(const struct view *now, const struct view *before)
 
 static void show_view(const struct view *now, const struct view *before)
 {
-    const struct lengths all = { MOST_HOT, MOST_SLOW, MOST_MOUNTS };
+    const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
 
     if (isatty(STDOUT_FILENO))
         draw_view(now, before);

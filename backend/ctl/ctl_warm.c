@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl warm: asks the daemon for each path of a list, so that it has
- * looked at it before a request comes.
+ * flashpachectl warm: looks up each path of a list, so that requests find it in the cache.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -21,7 +20,7 @@ struct counts {
     uint64_t found, absent, failed;
 };
 
-/* What the whole path is; the last step tells. */
+/* The outcome for the whole path, which the last step says. */
 static fp_status outcome(const struct fp_answer *a, size_t path_len)
 {
     const struct fp_step *last;
@@ -48,7 +47,7 @@ static void note_outcome(struct counts *n, const char *path, fp_status st)
     }
 }
 
-/* One line of the list, without its line end.  Not FP_OK: nobody answered. */
+/* One line of the list, without its line end.  Not FP_OK: there is no answer. */
 static fp_status warm_one(const struct ctl *ctl, const char *line,
                           const struct fp_names *names, struct counts *n)
 {

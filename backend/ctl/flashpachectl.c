@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl: what an operator asks of the daemon.  docs/flashpachectl.md
- * explains every command.
+ * flashpachectl: the operator's tool.  docs/flashpachectl.md explains every command.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -22,7 +21,7 @@
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
-#define MOST_TIMEOUT_MS    600000
+#define MAX_TIMEOUT_MS     600000
 
 struct arguments {
     const char *socket, *conf;     /* NULL: not given */
@@ -34,30 +33,30 @@ struct arguments {
 static void usage(FILE *out)
 {
     fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
-          "Asks flashpached to forget, to look, to tell about itself.\n\n"
-          "  status                   how it is, on one screen\n"
-          "  check                    is everything in place?\n"
+          "Controls and inspects flashpached.\n\n"
+          "  status                   the daemon's state, on one screen\n"
+          "  check                    check socket, daemon, limits, mounts and httpd\n"
           "  top [-n TIMES] [-d SECONDS]\n"
-          "                           hot paths, slow lookups and mounts, again and again\n"
+          "                           hot paths, slow lookups and mounts, every second\n"
           "  stats [--json | --latency]\n"
-          "                           counters; or how long lookups take, for each mount\n"
-          "  mounts                   file systems, and how changes on them are noticed\n"
+          "                           counters; or the latency of lookups on each mount\n"
+          "  mounts                   file systems, and how their changes are detected\n"
           "  lookup [--access-file NAME]... PATH\n"
-          "                           what the daemon answers, step by step\n"
+          "                           look a path up, and print the answer step by step\n"
           "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
           "          [--links follow|owner|none] PATH|URL\n"
-          "                           what stock httpd would ask the file system, and what\n"
-          "                           the daemon knows of it\n"
-          "  purge PATH...            forget these paths\n"
-          "  purge --tree DIR...      forget these and everything below them\n"
-          "  purge --all              forget everything\n"
+          "                           the system calls of stock httpd for a request, and the\n"
+          "                           cache entries that answer them\n"
+          "  purge PATH...            invalidate the entries of these paths\n"
+          "  purge --tree DIR...      of these directories and everything below them\n"
+          "  purge --all              of everything\n"
           "  warm [--access-file NAME]... FILE\n"
-          "                           look at the paths in FILE, one a line (-: standard\n"
-          "                           input), and at the files of that name (.htaccess)\n"
-          "                           in the directories above them\n"
+          "                           look up the paths in FILE, one a line (-: standard\n"
+          "                           input), and the files of that name (.htaccess) in\n"
+          "                           the directories above them\n"
           "  switch [--force] LINK TARGET\n"
-          "                           let the symbolic link lead to TARGET, and forget\n"
-          "                           what was below it; --force: even to what is absent\n"
+          "                           point the symbolic link at TARGET, and purge the tree\n"
+          "                           below it; --force: even if TARGET does not exist\n"
           "  log-level LEVEL          error, warning, info or debug, until the configuration\n"
           "                           is reread\n\n"
           "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
@@ -134,20 +133,20 @@ static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 
 static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
 {
-    static uint8_t room[FP_MAX_FRAME];
+    static uint8_t buf[FP_MAX_FRAME];
     const int level = argc == 2 ? fp_log_level_parse(argv[1]) : -1;
     const struct fp_control question = { .op = FP_CONTROL_LOG, .level = (unsigned)level };
-    struct fp_reply done;
+    struct fp_reply reply;
     fp_status st;
 
     if (level == -1)
         return ctl_misused("log-level takes one of error, warning, info and debug");
-    st = fp_client_control(ctl->client, &question, &done, room);
+    st = fp_client_control(ctl->client, &question, &reply, buf);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
-    if (done.status == FP_OK)
+    if (reply.status == FP_OK)
         return CTL_DONE;
-    ctl_complain("the level of the log stays: %s", fp_status_text(done.status));
+    ctl_complain("the level of the log stays: %s", fp_status_text(reply.status));
     return CTL_FAILED;
 }
 
@@ -191,9 +190,9 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
     v = strtoul(text, &end, 10);
     *ms_r = (uint32_t)v;
     if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1
-        && v <= MOST_TIMEOUT_MS)
+        && v <= MAX_TIMEOUT_MS)
         return true;
-    ctl_complain("--timeout %s: use 1 to %d milliseconds", text, MOST_TIMEOUT_MS);
+    ctl_complain("--timeout %s: use 1 to %d milliseconds", text, MAX_TIMEOUT_MS);
     return false;
 }
 
@@ -209,7 +208,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     };
     int c;
 
-    /* "+": what follows the command is the command's. */
+    /* "+": options behind the command are the command's. */
     while ((c = getopt_long(argc, argv, "+s:c:T:Vh", options, NULL)) != -1) {
         switch (c) {
         case 's': a->socket = optarg; break;
@@ -229,25 +228,22 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     return false;
 }
 
-/* The service's, or that of a daemon that httpd started on Debian, or on Fedora. */
+/* Of the service, or of a daemon that httpd started on Debian or Fedora. */
 static const char *usual_socket(void)
 {
-    static const char *const places[] = { FP_DEFAULT_SOCKET,
+    static const char *const paths[] = { FP_DEFAULT_SOCKET,
                                           "/run/apache2/flashpache/flashpached.sock",
                                           "/run/httpd/flashpache/flashpached.sock" };
 
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        if (access(places[i], F_OK) == 0)
-            return places[i];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        if (access(paths[i], F_OK) == 0)
+            return paths[i];
     }
-    return places[0];
+    return paths[0];
 }
 
-/*
- * Root asks a daemon that is not root's.  The socket lies in a directory that
- * only the daemon's user can write to: whose directory it is may have put it
- * there.
- */
+/* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
+ * there. */
 static void trust_owner(struct fp_client *client, const char *socket_path)
 {
     char copy[FP_MAX_PATH + 1];

@@ -18,14 +18,14 @@
 #include "fleet/fleet_queue.h"
 
 #define MAX_QUEUE        1024     /* messages that wait for Redis */
-#define MAX_SENT         64       /* that it has not stored yet */
-#define TICK_SECONDS     0.01     /* what is told within it is told once ... */
-#define TICK_MESSAGES    10u      /* ... and in each so many leave */
-#define REST_SECONDS     0.01     /* between two looks at the stream */
-#define LOOK_ENTRIES     "129"    /* the last one seen, and those after it */
-#define BLOCK_MS         "5000"   /* then it is looked whether the last one is still there */
-/* What is obeyed in a second; more is one "everything", at most one a second too.  A
- * tree is a look at all entries of the cache. */
+#define MAX_SENT         64       /* messages that it has not stored yet */
+#define TICK_SECONDS     0.01     /* a path is sent once in it ... */
+#define TICK_MESSAGES    10u      /* ... and so many messages are */
+#define REST_SECONDS     0.01     /* between two reads of the stream */
+#define READ_ENTRIES     "129"    /* the last one seen, and those after it */
+#define BLOCK_MS         "5000"   /* then the daemon checks that the last one is still there */
+/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too.
+ * A tree is a scan of all entries of the cache. */
 #define SECOND_MS        1000u
 #define MAX_PATHS        1000u
 #define MAX_TREES        20u
@@ -38,17 +38,17 @@ struct fp_fleet {
     const struct fp_monitor *monitor;
     fp_fleet_forget *forget;
     void *ctx;
-    struct fp_fleet_link *reads, *writes;   /* one waits for others' messages */
+    struct fp_fleet_link *reads, *writes;   /* reads blocks until others send */
     struct fp_fleet_queue *queue;
     ev_timer tick, rest, everything;
     char sender[FP_FLEET_SENDER + 1];
     char key[KEY_SIZE];                     /* of the stream */
-    char most[NUMBER_SIZE];                 /* entries in it */
-    char last[FP_MAX_STREAM_ID + 1];        /* entry seen; "": begin anew */
-    unsigned skip;                          /* answers that only say that it is time to look */
-    uint64_t second_ms, everything_ms;      /* since when is counted; the last time */
+    char maxlen[NUMBER_SIZE];               /* of the stream, in entries */
+    char last[FP_MAX_STREAM_ID + 1];        /* entry seen; "": join again */
+    unsigned skip;                          /* answers that only end a wait */
+    uint64_t second_ms, everything_ms;      /* start of the counted second; the last time */
     unsigned paths, trees;                  /* obeyed in this second */
-    bool said;                              /* that it is away, since it was there */
+    bool logged;                            /* that the connection is lost */
     struct fp_fleet_counts counts;
 };
 
@@ -66,7 +66,7 @@ static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_flee
     m->sender = f->sender;
     len = fp_fleet_message_write(text, m);
     const struct fp_fleet_word words[] = {
-        word("XADD"), word(f->key), word("MAXLEN"), word("~"), word(f->most), word("*"),
+        word("XADD"), word(f->key), word("MAXLEN"), word("~"), word(f->maxlen), word("*"),
         word(FP_FLEET_VERSION), { text, len },
     };
     fp_fleet_link_ask(link, words, sizeof(words) / sizeof(words[0]));
@@ -89,8 +89,8 @@ static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
     forget_everything(timer->data);
 }
 
-/* Now, or when a second has passed since the last time. */
-static void owe_everything(struct fp_fleet *f)
+/* Now, or a second after the last time. */
+static void forget_everything_soon(struct fp_fleet *f)
 {
     const uint64_t past = fp_now_ms() - f->everything_ms;
 
@@ -121,7 +121,7 @@ static void obey(struct fp_fleet *f, const struct fp_fleet_message *m)
 
     f->counts.obeyed++;
     if (m->op == FP_FLEET_ALL || !may_forget(f, tree))
-        owe_everything(f);
+        forget_everything_soon(f);
     else
         f->forget(f->ctx, m->path, m->path_len, tree);
 }
@@ -168,7 +168,7 @@ static bool keep_last(struct fp_fleet *f, const redisReply *id)
     return true;
 }
 
-/* Its id, which is the last one seen then; NULL: this is no entry. */
+/* The id of an entry; NULL: this is none. */
 static const redisReply *entry_id(const redisReply *entry)
 {
     if (entry->type != REDIS_REPLY_ARRAY || entry->elements != 2
@@ -192,7 +192,7 @@ static bool take_entry(struct fp_fleet *f, const redisReply *entry)
     return true;
 }
 
-/* Begins anew, at an entry of our own. */
+/* Subscribes from a new entry of this daemon on. */
 static void join(struct fp_fleet *f)
 {
     struct fp_fleet_message m = { .op = FP_FLEET_JOIN };
@@ -201,8 +201,8 @@ static void join(struct fp_fleet *f)
     store(f, f->reads, &m);
 }
 
-/* Waits for an entry after the last one if wait is set, then reads from the last one on. */
-static void look(struct fp_fleet *f, bool wait)
+/* Reads from the last entry on; with wait, after there is a newer one. */
+static void read_stream(struct fp_fleet *f, bool wait)
 {
     const struct fp_fleet_word block[] = {
         word("XREAD"), word("COUNT"), word("1"), word("BLOCK"), word(BLOCK_MS),
@@ -210,7 +210,7 @@ static void look(struct fp_fleet *f, bool wait)
     };
     const struct fp_fleet_word read[] = {
         word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"),
-        word(LOOK_ENTRIES),
+        word(READ_ENTRIES),
     };
 
     f->skip = wait;
@@ -223,22 +223,22 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
-    look(timer->data, true);
+    read_stream(timer->data, true);
 }
 
-static void say_connected(struct fp_fleet *f)
+static void report_connected(struct fp_fleet *f)
 {
     if (f->counts.connected)
         return;
     fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
     f->counts.connected = 1;
-    f->said = false;
+    f->logged = false;
 }
 
-/* The stream is as it should be: the next look comes in a moment. */
-static void look_again(struct fp_fleet *f)
+/* The read was good: the next one comes after a rest. */
+static void read_again(struct fp_fleet *f)
 {
-    say_connected(f);
+    report_connected(f);
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
 }
@@ -247,21 +247,15 @@ static bool joined(struct fp_fleet *f, const redisReply *id)
 {
     if (!keep_last(f, id))
         return false;
-    owe_everything(f);
-    look_again(f);
+    forget_everything_soon(f);
+    read_again(f);
     return true;
-}
-
-static bool is_last(const struct fp_fleet *f, const redisReply *entry)
-{
-    const redisReply *id = entry_id(entry);
-
-    return id != NULL && strcmp(id->str, f->last) == 0;
 }
 
 static bool on_read(void *ctx, const redisReply *r)
 {
     struct fp_fleet *f = ctx;
+    const redisReply *first;
 
     if (f->last[0] == '\0')
         return joined(f, r);
@@ -271,7 +265,8 @@ static bool on_read(void *ctx, const redisReply *r)
     }
     if (r->type != REDIS_REPLY_ARRAY)
         return false;
-    if (r->elements == 0 || !is_last(f, r->element[0])) {
+    first = r->elements > 0 ? entry_id(r->element[0]) : NULL;
+    if (first == NULL || strcmp(first->str, f->last) != 0) {
         f->counts.lost++;
         fp_log(FP_LOG_WARNING, 63, "fleet: entry %s is not in the stream %s any more: everything "
                "in the fleet's roots is forgotten; if this comes often raise stream_max", f->last,
@@ -283,7 +278,7 @@ static bool on_read(void *ctx, const redisReply *r)
         if (!take_entry(f, r->element[i]))
             return false;
     }
-    look_again(f);
+    read_again(f);
     return true;
 }
 
@@ -294,15 +289,15 @@ static void on_reads(void *ctx)
     if (f->last[0] == '\0')
         join(f);
     else
-        look(f, false);
+        read_stream(f, false);
 }
 
-static void say_away(struct fp_fleet *f, const char *why)
+static void report_lost(struct fp_fleet *f, const char *why)
 {
-    if (!f->said)
+    if (!f->logged)
         fp_log(FP_LOG_WARNING, 61, "fleet: no connection to %s: %s; until there is one, what "
                "other machines change is seen after its TTL", f->settings->url, why);
-    f->said = true;
+    f->logged = true;
 }
 
 static void on_reads_lost(void *ctx, const char *why)
@@ -311,7 +306,7 @@ static void on_reads_lost(void *ctx, const char *why)
 
     ev_timer_stop(f->loop, &f->rest);
     f->counts.connected = 0;
-    say_away(f, why);
+    report_lost(f, why);
 }
 
 /* ---- writing ---- */
@@ -358,7 +353,7 @@ static void on_writes_lost(void *ctx, const char *why)
 
     ev_timer_stop(f->loop, &f->tick);
     fp_fleet_queue_resend(f->queue);
-    say_away(f, why);
+    report_lost(f, why);
 }
 
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree)
@@ -390,7 +385,7 @@ static bool make_sender(struct fp_fleet *f)
     return true;
 }
 
-static bool make_parts(struct fp_fleet *f)
+static bool create_parts(struct fp_fleet *f)
 {
     static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
     static const struct fp_fleet_link_ops write_ops = { on_writes, on_stored, on_writes_lost };
@@ -415,12 +410,12 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
     f->forget = forget;
     f->ctx = ctx;
     snprintf(f->key, sizeof(f->key), "flashpache:%s", settings->name);
-    snprintf(f->most, sizeof(f->most), "%ld", settings->stream_max);
+    snprintf(f->maxlen, sizeof(f->maxlen), "%ld", settings->stream_max);
     ev_timer_init(&f->tick, on_tick, 0., TICK_SECONDS);
     ev_init(&f->rest, on_rested);
     ev_init(&f->everything, on_everything);
     f->tick.data = f->rest.data = f->everything.data = f;
-    if (!make_parts(f))
+    if (!create_parts(f))
         fp_fleet_destroy(&f);
     return f;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several daemons over one tree: what one is told to forget, all forget.
+ * Several daemons over one tree: a path that one purges, all forget.
  *
- * A Redis stream is the record of that, and reading it on from the last entry
- * seen is the subscription.  Each look at it begins with that entry: where it is
- * gone (the stream was trimmed, emptied, replaced) nobody knows what was missed,
- * and everything in the fleet's roots is forgotten.
+ * A Redis stream records these paths, and a daemon subscribes by reading on from the
+ * last entry that it has seen.  Each read begins with that entry.  If it is gone (the
+ * stream was trimmed, emptied, replaced), messages may be lost, and the daemon forgets
+ * everything in the fleet's roots.
  *
- * What is read is not trusted.  It can only let paths in the roots be
- * forgotten, at a bounded rate.  Without Redis what is known ends with its TTL.
+ * The stream is not trusted.  It can only make the daemon forget paths in the roots,
+ * at a bounded rate.  Without Redis entries expire by their TTL.
  * All functions run on the loop, and do not wait.
  */
 #ifndef FP_FLEET_H
@@ -25,11 +25,11 @@ struct fp_monitor;
 
 struct fp_fleet_counts {
     uint32_t connected;      /* 1: it reads the stream */
-    uint64_t published;      /* messages that were stored */
-    uint64_t received;       /* of others */
-    uint64_t obeyed;         /* of these: something was forgotten, or soon will be */
+    uint64_t published;      /* messages that Redis has stored */
+    uint64_t received;       /* messages of other daemons */
+    uint64_t obeyed;         /* of these: entries were forgotten, or soon will be */
     uint64_t dropped;        /* entries that are no message, or about other paths */
-    uint64_t lost;           /* how often nobody knew what was missed */
+    uint64_t lost;           /* how often messages may have been lost */
 };
 
 /* Forgets, as fp_dispatch_forget() does. */
@@ -41,8 +41,8 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
                                  void *ctx);
 void fp_fleet_destroy(struct fp_fleet **f);
 
-/* To all others: the path, and with tree all below it, is to be forgotten.  What is not
- * in the roots is not told.  f may be NULL. */
+/* Tells the others to forget the path, and with tree all below it.  A path outside the roots is
+ * not sent.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
 
 /* All zero for NULL. */

@@ -18,14 +18,14 @@
 #include "conf/conf_fleet.h"
 #include "privsep/monitor.h"
 
-#define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */
+#define ANSWER_SECONDS   15.      /* longer than any command of the daemon blocks */
 #define FIRST_PAUSE      0.1      /* seconds before the second attempt, doubled for each */
-#define LAST_PAUSE       30.
+#define LONGEST_PAUSE    30.
 #define MAX_PASSWORD     512
 #define MAX_WORDS        10
 #define MAX_WHY          200
-/* Bytes that may come without a whole answer among them: the most that one is made of. */
-#define MAX_UNANSWERED   (1u << 20)
+/* Bytes of one incomplete answer. */
+#define MAX_INCOMPLETE   (1u << 20)
 #define READ_SIZE        16384    /* of hiredis, at a time */
 #define MAX_ELEMENTS     1000     /* of one array in an answer */
 
@@ -45,12 +45,12 @@ struct fp_fleet_link {
     redisReplyObjectFunctions functions;   /* hiredis' own, but for arrays */
     void *(*create_array)(const redisReadTask *task, array_size n);
     ev_io readable, writable;
-    ev_timer deadline;            /* while something is asked */
-    ev_timer again;               /* until the next attempt */
+    ev_timer deadline;            /* of the oldest command without an answer */
+    ev_timer retry;               /* until the next attempt */
     double pause;
-    unsigned greetings;           /* answers to AUTH and SELECT that are to come */
-    size_t asked;                 /* answers that are to come, these too */
-    size_t unanswered;            /* bytes since the last answer */
+    unsigned greetings;           /* commands of the greeting without an answer */
+    size_t asked;                 /* all commands without an answer */
+    size_t incomplete;            /* bytes since the last answer */
     bool ready;
 };
 
@@ -66,7 +66,7 @@ static void disconnect(struct fp_fleet_link *l)
     l->redis = NULL;
     l->ready = false;
     l->greetings = 0;
-    l->asked = l->unanswered = 0;
+    l->asked = l->incomplete = 0;
 }
 
 /* Half of the pause to all of it, so that a fleet does not come back as one. */
@@ -83,12 +83,12 @@ static void lose(struct fp_fleet_link *l, const char *why)
 {
     char text[MAX_WHY];
 
-    /* It may lie in what is given up now. */
+    /* why may lie in the connection that is freed now. */
     snprintf(text, sizeof(text), "%s", why);
     disconnect(l);
-    ev_timer_set(&l->again, jittered(l->pause), 0.);
-    ev_timer_start(l->loop, &l->again);
-    l->pause = l->pause * 2 < LAST_PAUSE ? l->pause * 2 : LAST_PAUSE;
+    ev_timer_set(&l->retry, jittered(l->pause), 0.);
+    ev_timer_start(l->loop, &l->retry);
+    l->pause = l->pause * 2 < LONGEST_PAUSE ? l->pause * 2 : LONGEST_PAUSE;
     l->ops->lost(l->ctx, text);
 }
 
@@ -125,16 +125,16 @@ void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *word
 }
 
 /* The first line of the file, at each attempt, so that a new password needs no reload. */
-static bool read_password(const struct fp_fleet_link *l, char *room, size_t size, size_t *len_r)
+static bool read_password(const struct fp_fleet_link *l, char *buf, size_t size, size_t *len_r)
 {
     int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
-    ssize_t n = fd != -1 ? read(fd, room, size - 1) : -1;
+    ssize_t n = fd != -1 ? read(fd, buf, size - 1) : -1;
 
     fp_close(&fd);
     if (n <= 0)
         return false;
-    room[n] = '\0';
-    *len_r = strcspn(room, "\r\n");
+    buf[n] = '\0';
+    *len_r = strcspn(buf, "\r\n");
     return *len_r > 0;
 }
 
@@ -156,14 +156,8 @@ static bool authenticate(struct fp_fleet_link *l)
     return true;
 }
 
-static void become_ready(struct fp_fleet_link *l)
-{
-    l->ready = true;
-    l->ops->ready(l->ctx);
-}
-
-/* Who may come in, and into which database; a PING where there is nothing else, so
- * that ready means that Redis has answered. */
+/* AUTH and SELECT where they are needed; else a PING, so that ready means that Redis has
+ * answered. */
 static void greet(struct fp_fleet_link *l)
 {
     const struct fp_fleet_word ping = { "PING", 4 };
@@ -182,12 +176,12 @@ static void greet(struct fp_fleet_link *l)
     l->greetings = (unsigned)l->asked;
 }
 
-/* ---- what comes ---- */
+/* ---- answers ---- */
 
 static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
 {
     l->asked--;
-    l->unanswered = 0;
+    l->incomplete = 0;
     if (l->asked > 0)
         ev_timer_again(l->loop, &l->deadline);
     else
@@ -196,17 +190,19 @@ static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
         l->pause = FIRST_PAUSE;
         return l->ops->answer(l->ctx, reply);
     }
-    if (--l->greetings == 0)
-        become_ready(l);
+    if (--l->greetings == 0) {
+        l->ready = true;
+        l->ops->ready(l->ctx);
+    }
     return true;
 }
 
-/* NULL: all is well; else why it is not. */
-static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, char *room)
+/* NULL, or why the connection is lost; buf has MAX_WHY bytes. */
+static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, char *buf)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
-        snprintf(room, MAX_WHY, "%.*s", MAX_WHY - 1, reply->str);
-        return room;
+        snprintf(buf, MAX_WHY, "%.*s", MAX_WHY - 1, reply->str);
+        return buf;
     }
     if (l->asked == 0)
         return "an answer to no question";
@@ -215,7 +211,7 @@ static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, 
 
 static void take_replies(struct fp_fleet_link *l)
 {
-    char room[MAX_WHY];
+    char buf[MAX_WHY];
     const char *why = NULL;
     void *reply = NULL;
 
@@ -225,7 +221,7 @@ static void take_replies(struct fp_fleet_link *l)
         else if (reply == NULL)
             return;
         else
-            why = take_reply(l, reply, room);
+            why = take_reply(l, reply, buf);
         if (reply != NULL)
             freeReplyObject(reply);
     }
@@ -240,8 +236,8 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     (void)loop;
     (void)events;
     if (ioctl(l->redis->fd, FIONREAD, &n) == 0 && n > 0)
-        l->unanswered += n < READ_SIZE ? (size_t)n : READ_SIZE;
-    if (l->unanswered > MAX_UNANSWERED)
+        l->incomplete += n < READ_SIZE ? (size_t)n : READ_SIZE;
+    if (l->incomplete > MAX_INCOMPLETE)
         lose(l, "an answer is too long");
     else if (redisBufferRead(l->redis) != REDIS_OK)
         lose(l, l->redis->errstr);
@@ -263,7 +259,7 @@ static void on_writable(struct ev_loop *loop, ev_io *w, int events)
 
 /* ---- a connection ---- */
 
-/* An array that is announced takes its room at once. */
+/* hiredis allocates the whole of an announced array at once. */
 static void *create_array(const redisReadTask *task, array_size n)
 {
     const struct fp_fleet_link *l = task->privdata;
@@ -308,7 +304,7 @@ static void connect_now(struct fp_fleet_link *l)
         fp_close(&fd);
         return;
     }
-    /* hiredis takes who comes with a connection for one who waits for it. */
+    /* hiredis makes a connection from a descriptor a blocking one. */
     l->redis->flags &= ~REDIS_BLOCK;
     bound_arrays(l);
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
@@ -317,7 +313,7 @@ static void connect_now(struct fp_fleet_link *l)
     greet(l);
 }
 
-static void on_again(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
     (void)events;
@@ -342,10 +338,10 @@ struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
     ev_init(&l->readable, on_readable);
     ev_init(&l->writable, on_writable);
     ev_init(&l->deadline, on_deadline);
-    ev_timer_init(&l->again, on_again, 0., 0.);
+    ev_timer_init(&l->retry, on_retry, 0., 0.);
     l->deadline.repeat = ANSWER_SECONDS;
-    l->readable.data = l->writable.data = l->deadline.data = l->again.data = l;
-    ev_timer_start(loop, &l->again);
+    l->readable.data = l->writable.data = l->deadline.data = l->retry.data = l;
+    ev_timer_start(loop, &l->retry);
     return l;
 }
 
@@ -357,7 +353,7 @@ void fp_fleet_link_destroy(struct fp_fleet_link **lp)
     if (l == NULL)
         return;
     disconnect(l);
-    ev_timer_stop(l->loop, &l->again);
+    ev_timer_stop(l->loop, &l->retry);
     free(l);
 }
 

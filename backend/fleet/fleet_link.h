@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to Redis, made again whenever it ends, after pauses that grow.
- * Nothing here waits: hiredis encodes, decodes and does the socket's calls, the
- * loop says when.  What comes is bounded, and an answer to no question ends the
- * connection; hiredis' own asynchronous interface would end the process there.
+ * One connection to Redis, made again after each end, after growing pauses.
+ * Nothing here waits: hiredis encodes, decodes and makes the socket's calls when the
+ * loop says so.  Answers are bounded, and one without a command ends the
+ * connection; hiredis' own asynchronous interface would end the process.
  * All functions run on the loop.
  */
 #ifndef FP_FLEET_LINK_H
@@ -22,9 +22,9 @@ struct redisReply;
 int fp_fleet_connect(const struct fp_fleet_settings *settings);
 
 struct fp_fleet_link_ops {
-    void (*ready)(void *ctx);    /* connected and let in: commands may be asked */
-    /* The answer to the oldest command; never an error.  False: not as it has to be, the
-     * connection is made anew. */
+    void (*ready)(void *ctx);    /* connected and authenticated: commands may be sent */
+    /* The answer to the oldest command; never an error.  False: it is wrong, and the connection
+     * is made again. */
     bool (*answer)(void *ctx, const struct redisReply *reply);
     void (*lost)(void *ctx, const char *why);   /* a connection, or an attempt at one */
 };
@@ -43,7 +43,7 @@ void fp_fleet_link_destroy(struct fp_fleet_link **l);
 
 bool fp_fleet_link_is_ready(const struct fp_fleet_link *l);
 
-/* Asks, if it is ready; there is an answer, or the connection is lost. */
+/* Sends a command if it is ready; either an answer follows, or the connection is lost. */
 void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *words, size_t n);
 
 #endif

@@ -14,16 +14,16 @@ static const struct { const char *word; size_t len; bool path; } ops[] = {
 };
 #define OPS (sizeof(ops) / sizeof(ops[0]))
 
-size_t fp_fleet_message_write(char *room, const struct fp_fleet_message *m)
+size_t fp_fleet_message_write(char *buf, const struct fp_fleet_message *m)
 {
     size_t len = FP_FLEET_SENDER;
 
-    memcpy(room, m->sender, FP_FLEET_SENDER);
-    memcpy(room + len, ops[m->op].word, ops[m->op].len);
+    memcpy(buf, m->sender, FP_FLEET_SENDER);
+    memcpy(buf + len, ops[m->op].word, ops[m->op].len);
     len += ops[m->op].len;
     if (!ops[m->op].path)
         return len;
-    memcpy(room + len, m->path, m->path_len);
+    memcpy(buf + len, m->path, m->path_len);
     return len + m->path_len;
 }
 
@@ -36,7 +36,7 @@ static bool is_sender(const char *text)
     return true;
 }
 
-/* What follows the sender. */
+/* The text behind the sender. */
 static bool read_rest(const char *text, size_t len, struct fp_fleet_message *m)
 {
     for (size_t i = 0; i < OPS; i++) {
@@ -70,7 +70,7 @@ bool fp_fleet_has(const char *const *roots, const char *path, size_t len)
     return false;
 }
 
-/* How many digits it begins with; 0: none, or too many. */
+/* How many digits the text begins with; 0: none, or too many. */
 static size_t digits(const char *text, size_t len)
 {
     size_t n = 0;

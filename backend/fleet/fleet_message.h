@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemons of a fleet tell one another: one line of text each, of
- * bounded length, in a stream that may hold anything.
+ * The messages of a fleet's daemons: one line of text each, of bounded length, in a
+ * stream that may hold anything.
  *
- *   SENDER path PATH     the path is to be forgotten
- *   SENDER tree PATH     and everything below it
- *   SENDER all           everything in the fleet's roots
+ *   SENDER path PATH     forget the path
+ *   SENDER tree PATH     forget it and everything below it
+ *   SENDER all           forget everything in the fleet's roots
  *   SENDER join          nothing; the sender reads on from here
  *
- * SENDER is 16 lower-case hexadecimal digits.  A message can let a daemon
+ * SENDER is 16 lower-case hexadecimal digits.  A message can make a daemon
  * forget and nothing else.
  */
 #ifndef FP_FLEET_MESSAGE_H
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/wire.h"
+#include "common/path.h"
 
 #define FP_FLEET_VERSION     "fp1"   /* the name of a stream entry's only field */
 #define FP_FLEET_SENDER      16
@@ -33,17 +33,17 @@ struct fp_fleet_message {
     size_t path_len;
 };
 
-/* Its text, not terminated, into room for FP_MAX_FLEET_MESSAGE bytes; the length. */
-size_t fp_fleet_message_write(char *room, const struct fp_fleet_message *m);
+/* Writes the text, not terminated, to buf, which has FP_MAX_FLEET_MESSAGE bytes; the length. */
+size_t fp_fleet_message_write(char *buf, const struct fp_fleet_message *m);
 
 /* False unless all of the text is one message, its path in normal form.  m points into
  * the text. */
 bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m);
 
-/* Is the path one of the roots (NULL-terminated) or below one? */
+/* True if the path is one of the roots (NULL-terminated) or below one. */
 bool fp_fleet_has(const char *const *roots, const char *path, size_t len);
 
-/* "MILLISECONDS-NUMBER", as a stream's entries are named. */
+/* True for "MILLISECONDS-NUMBER", an id of a stream's entry. */
 bool fp_fleet_is_id(const char *id, size_t len);
 
 #endif

@@ -236,7 +236,7 @@ static bool learn_groups(struct fp_listener *l)
 static bool use_lock(struct fp_listener *l, int lock)
 {
     if (lock == -1) {
-        fp_socket_path_tell_lock(l->settings.path, errno);
+        fp_socket_path_report_lock(l->settings.path, errno);
         return false;
     }
     fp_socket_path_sign_lock(l->settings.path, lock);

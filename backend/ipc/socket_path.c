@@ -10,20 +10,19 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/packet.h"
 
 #define BACKLOG   1024
-#define PATH_ROOM (sizeof(((struct sockaddr_un *)NULL)->sun_path))
-#define LOCK_ROOM (PATH_ROOM + 8)
+#define LOCK_SUFFIX ".lock"
+#define LOCK_SIZE (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
 
-/* Whoever can write in the directory can put another socket in our place. */
+/* A user who can write to the directory can put another socket in the place of the daemon's. */
 bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
 {
-    char copy[PATH_ROOM];
+    char copy[FP_MAX_SOCKET_PATH + 1];
     const char *dir;
     struct stat st;
 
@@ -48,16 +47,16 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
     return true;
 }
 
-/* ---- the lock: held as long as we live, it also tells two daemons from a socket left behind ---- */
+/* ---- the lock: a daemon holds it for its life, so a socket without a holder is left behind ---- */
 
-static void lock_name(const char *path, char name[LOCK_ROOM])
+static void lock_name(const char *path, char name[LOCK_SIZE])
 {
-    snprintf(name, LOCK_ROOM, "%s.lock", path);
+    snprintf(name, LOCK_SIZE, "%s" LOCK_SUFFIX, path);
 }
 
 int fp_socket_path_open_lock(const char *path)
 {
-    char name[LOCK_ROOM];
+    char name[LOCK_SIZE];
     int fd, error;
 
     lock_name(path, name);
@@ -70,7 +69,7 @@ int fp_socket_path_open_lock(const char *path)
     return -1;
 }
 
-static void tell_holder(const char *name)
+static void report_holder(const char *name)
 {
     char pid[16] = "";
     int fd = open(name, O_RDONLY | O_CLOEXEC);
@@ -83,13 +82,13 @@ static void tell_holder(const char *name)
            "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", name);
 }
 
-void fp_socket_path_tell_lock(const char *path, int error)
+void fp_socket_path_report_lock(const char *path, int error)
 {
-    char name[LOCK_ROOM];
+    char name[LOCK_SIZE];
 
     lock_name(path, name);
     if (error == EWOULDBLOCK) {
-        tell_holder(name);
+        report_holder(name);
         return;
     }
     errno = error;
@@ -107,7 +106,7 @@ void fp_socket_path_sign_lock(const char *path, int lock)
 
 bool fp_socket_path_has_lock(const char *path, int lock)
 {
-    char name[LOCK_ROOM];
+    char name[LOCK_SIZE];
     struct stat held, named;
 
     lock_name(path, name);
@@ -140,14 +139,13 @@ bool fp_socket_path_clear(const char *path)
 
 int fp_socket_path_listen(const char *path)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+    struct sockaddr_un addr;
     mode_t mask;
-    int rc;
 
     if (sock == -1)
         return -1;
-    memcpy(addr.sun_path, path, strlen(path) + 1);   /* its length was checked */
+    fp_unix_address(&addr, path);   /* conf.c has checked its length */
     mask = umask(0077);
     rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
     umask(mask);

@@ -8,23 +8,22 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Is the path's directory one in which only root and uid can put anything?  False after logging what
- * is wrong and the way out (gid is for a directory that is to be made). */
+/* True if only root and uid can write to the path's directory.  False after logging the problem
+ * and the way out (which gid is for). */
 bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid);
 
-/* The lock, held as long as the descriptor is open; -1 with errno, EWOULDBLOCK: another daemon has
- * it. */
+/* The lock, held while the descriptor is open; -1 with errno, EWOULDBLOCK: another daemon holds it. */
 int fp_socket_path_open_lock(const char *path);
-/* Logs that. */
-void fp_socket_path_tell_lock(const char *path, int error);
-/* Writes whose it is into it. */
+/* Logs that error. */
+void fp_socket_path_report_lock(const char *path, int error);
+/* Writes this process's id to it. */
 void fp_socket_path_sign_lock(const char *path, int lock);
-/* Is it still the one beside the path? */
+/* True if the file beside the path is still this one. */
 bool fp_socket_path_has_lock(const char *path, int lock);
 
-/* Removes a socket that was left behind.  False after logging why it cannot be. */
+/* Removes a socket that an earlier daemon left.  False after logging why not. */
 bool fp_socket_path_clear(const char *path);
-/* A listening socket there, for its owner only, that does not block; -1 with errno. */
+/* A non-blocking listening socket there, for its owner only; -1 with errno. */
 int fp_socket_path_listen(const char *path);
 
 #endif

@@ -31,8 +31,8 @@ static void set_signals(void)
     static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
     sigset_t none;
 
-    /* A terminal's or a service manager's signal to the whole group must not end us before
-     * the daemon. */
+    /* A terminal's or a service manager's signal to the whole group must not end this process
+     * before the daemon. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         signal(ours[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);

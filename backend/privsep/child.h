@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a process begins that the daemon, or one of its processes, forks: with a name, and with
- * nothing of its parent's but what it is given.
+ * The start of a forked process: it gets a name, a socket to its parent, and nothing else that
+ * is its parent's.
  */
 #ifndef FP_CHILD_H
 #define FP_CHILD_H
@@ -13,7 +13,7 @@
 pid_t fp_child_fork(int *sock_r);
 
 /* Keeps the standard streams, sock and inotify (-1: none), closes the rest.  Signals to the
- * group do not end it: whoever forked it does, by closing the socket's other end. */
+ * process group do not end the process: its parent does, by closing the socket's other end. */
 void fp_child_begin(const char *name, int sock, int inotify);
 
 #endif

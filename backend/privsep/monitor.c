@@ -20,13 +20,13 @@
 /* In the monitor's process. */
 struct state {
     const struct fp_monitor_settings *settings;
-    const struct fp_conf *conf;     /* the present one */
-    struct fp_conf *reread;         /* the same, once it was reread */
+    const struct fp_conf *conf;     /* the current one */
+    struct fp_conf *reread;         /* owns conf after a reload; NULL */
 };
 
-#define DONE (-2)       /* of a task that leads to no descriptor */
+#define DONE (-2)       /* the result of a task without a descriptor */
 
-/* ---- what it does: a descriptor, DONE, or -1 with errno ---- */
+/* ---- the tasks: each returns a descriptor, DONE, or -1 with errno ---- */
 
 static int reread(struct state *s)
 {
@@ -70,7 +70,7 @@ static int start_spawner(struct state *s)
     return fp_spawner_start(&spawner, s->settings->job) == 0 ? spawner.sock : -1;
 }
 
-/* Those of the start: they are the daemon's to its end. */
+/* Socket and lock are those of the start: a reload does not change them. */
 static int open_lock(struct state *s)
 {
     return s->settings->open_lock(s->settings->conf->socket);
@@ -98,7 +98,7 @@ static int (*const tasks[])(struct state *s) = {
 };
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
-/* ---- its life ---- */
+/* ---- its loop ---- */
 
 static fp_status do_one(struct state *s, int sock)
 {
@@ -121,7 +121,7 @@ static fp_status do_one(struct state *s, int sock)
         fd = -1;
     st = fp_send_packet(sock, &why, sizeof(why), fd);
     if (st == FP_SYSTEM) {
-        /* No memory to pass the descriptor, say: that is no reason to end. */
+        /* For example no memory to pass the descriptor: the monitor goes on. */
         why = errno;
         st = fp_send_packet(sock, &why, sizeof(why), -1);
     }
@@ -134,7 +134,7 @@ static void be_monitor(int sock, const struct fp_monitor_settings *settings)
     struct state s = { settings, settings->conf, NULL };
 
     fp_child_begin("fp-monitor", sock, settings->job->inherited);
-    signal(SIGCHLD, SIG_IGN);     /* nobody waits for spawners */
+    signal(SIGCHLD, SIG_IGN);     /* the kernel reaps spawners */
     while (do_one(&s, sock) == FP_OK)
         ;
     _exit(0);
@@ -162,7 +162,7 @@ int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
     int32_t why = EPIPE;
     size_t len = 0;
     int fd = -1;
-    /* Mistakes are told where the daemon tells them now. */
+    /* The monitor writes mistakes to the daemon's present standard error. */
     fp_status st = fp_send_packet(m->sock, &number, sizeof(number),
                                   task == FP_MONITOR_CONFIGURATION ? STDERR_FILENO : -1);
 

@@ -20,8 +20,8 @@
 
 #include "common/packet.h"
 
-#define END (-1)    /* of a list: no call has this number, nor those that a machine lacks */
-#define MOST_CONDITIONS 2
+#define END (-1)    /* of a list: no call has this number */
+#define MAX_CONDITIONS 2
 
 struct fp_sandbox {
     struct sock_fprog program;
@@ -31,14 +31,13 @@ struct fp_sandbox {
 struct narrowed {
     int call;
     unsigned n;
-    struct scmp_arg_cmp conditions[MOST_CONDITIONS];
+    struct scmp_arg_cmp conditions[MAX_CONDITIONS];
 };
 
 #define BITS(argument, mask, value) { argument, SCMP_CMP_MASKED_EQ, mask, value }
 #define IS(argument, value) { argument, SCMP_CMP_EQ, value, 0 }
 
-/* Memory, time, ends: what the C library needs in every process.  Where the vDSO has no clock
- * time is a call, too. */
+/* The C library needs these in every process.  Where the vDSO has no clock, time is a call, too. */
 static const int common_calls[] = {
     SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
     SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
@@ -56,7 +55,7 @@ static const struct narrowed common_narrowed[] = {
     { .call = END }
 };
 
-/* An epoll set is made anew where libev finds a descriptor in it that it does not know. */
+/* libev makes a new epoll set if it finds an unknown descriptor in the old one. */
 static const int daemon_calls[] = {
     SCMP_SYS(epoll_create), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
     SCMP_SYS(epoll_pwait),
@@ -73,8 +72,8 @@ static const int daemon_calls[] = {
 #endif
     SCMP_SYS(connect), END
 };
-/* syslog(3) and sd_notify(3) make their sockets when they need them.  All that connect can reach
- * besides is the fleet's connection to Redis. */
+/* syslog(3) and sd_notify(3) make their sockets when they need them.  connect can reach nothing
+ * else but the fleet's connection to Redis. */
 static const struct narrowed daemon_narrowed[] = {
     { SCMP_SYS(socket), 2, { IS(0, AF_UNIX),
                              BITS(1, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM) } },
@@ -83,12 +82,12 @@ static const struct narrowed daemon_narrowed[] = {
     { .call = END }
 };
 
-static const int helper_calls[] = {
+static const int worker_calls[] = {
     SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(inotify_add_watch),
     SCMP_SYS(name_to_handle_at), SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64), SCMP_SYS(pwrite64), END
 };
-/* openat2 has its flags in memory, where no filter can look. */
-static const struct narrowed helper_narrowed[] = {
+/* openat2 has its flags in memory, which a filter cannot read. */
+static const struct narrowed worker_narrowed[] = {
     { SCMP_SYS(open), 1, { BITS(1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY) } },
     { SCMP_SYS(openat), 1, { BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY) } },
     { .call = END }
@@ -99,11 +98,11 @@ static const struct {
     const struct narrowed *narrowed;
 } lists[] = {
     [FP_SANDBOX_DAEMON] = { daemon_calls, daemon_narrowed },
-    [FP_SANDBOX_WORKER] = { helper_calls, helper_narrowed },
+    [FP_SANDBOX_WORKER] = { worker_calls, worker_narrowed },
 };
 
-/* Numbers below zero are libseccomp's for calls that this machine has under no number of its
- * own; those it may translate, or leave out. */
+/* A number below zero is libseccomp's for a call that this machine lacks: libseccomp translates it
+ * or leaves it out. */
 static bool allow(scmp_filter_ctx ctx, const int *calls, const struct narrowed *narrowed)
 {
     int rc = 0;
@@ -132,7 +131,7 @@ static struct fp_sandbox *take_program(int fd)
     return s;
 }
 
-/* Compiled once, so that helpers enter it by a single call. */
+/* Compiled once, so that workers enter it by a single call. */
 static struct fp_sandbox *compile(scmp_filter_ctx ctx)
 {
     struct fp_sandbox *s = NULL;
@@ -155,7 +154,7 @@ struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
     ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (ctx == NULL)
         return NULL;
-    /* A tree of comparisons in the place of a list. */
+    /* A tree of comparisons instead of a list. */
     seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     if (allow(ctx, common_calls, common_narrowed)
         && allow(ctx, lists[kind].calls, lists[kind].narrowed))

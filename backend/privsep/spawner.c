@@ -15,7 +15,7 @@
 #include "common/wire.h"
 #include "privsep/child.h"
 
-#define REAP_MS      20     /* between two looks at what was killed */
+#define REAP_MS      20     /* between two attempts to reap killed children */
 #define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
 
 enum { ASK = 'a', KILL = 'k', BORN = 'b' };
@@ -56,7 +56,7 @@ static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
 
 /* ---- the spawner ---- */
 
-/* False when none that was killed is left. */
+/* True if killed children are left. */
 static bool reap(void)
 {
     bool left = false;
@@ -72,8 +72,8 @@ static bool reap(void)
     return left;
 }
 
-/* Reaps what was killed until the daemon says something.  Waiting for one of
- * them alone could take for ever: it may hang in the kernel. */
+/* Reaps killed children until the daemon sends a note.  Waiting for one of them
+ * alone could take for ever: it may hang in the kernel. */
 static void reap_while_idle(int sock)
 {
     struct pollfd p = { .fd = sock, .events = POLLIN };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that forks helpers.  It is forked before the daemon holds
- * anything worth inheriting, so a helper has one socket and nothing else, and
+ * The process that forks workers.  It is forked before the daemon holds
+ * anything worth inheriting, so a worker has one socket and nothing else, and
  * forking stays cheap however large the cache grows.
  *
- * It is the parent of the helpers and reaps one only when told to kill it: a
- * process number that the daemon knows is never somebody else's.
+ * It is the parent of the workers and reaps one only after the daemon has it
+ * killed: a process id that the daemon knows is never another process's.
  */
 #ifndef FP_SPAWNER_H
 #define FP_SPAWNER_H
@@ -14,7 +14,7 @@
 
 #include "common/errors.h"
 
-/* What is to run in each of the processes, and what that needs. */
+/* The code of each worker, and its context. */
 struct fp_worker_job {
     void (*run)(int sock, const void *ctx);   /* serves the daemon at the other end; does not return */
     const void *ctx;
@@ -22,7 +22,7 @@ struct fp_worker_job {
 };
 
 struct fp_spawner {
-    pid_t pid;     /* for the process that forked it */
+    pid_t pid;     /* for its parent */
     int sock;      /* the daemon's end, non-blocking, close-on-exec; -1: none */
 };
 
@@ -32,20 +32,20 @@ struct fp_spawner {
  */
 int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *job);
 
-/* Asks for one more helper; fp_spawner_read() gives it.  FP_OK or why not. */
+/* Asks for one more worker, which fp_spawner_read() returns.  FP_OK or why not. */
 fp_status fp_spawner_ask(const struct fp_spawner *s);
 
 /*
- * One helper that was asked for: its number and the daemon's end of its
+ * One worker that was asked for: its process id and the daemon's end of its
  * socket, non-blocking, the caller's.  FP_AGAIN when there is none yet,
  * FP_BUSY when the spawner could not fork, FP_CLOSED when it is gone.
  */
 fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r);
 
-/* Kills (SIGKILL) and reaps a helper. */
+/* Kills (SIGKILL) and reaps a worker. */
 fp_status fp_spawner_kill(const struct fp_spawner *s, pid_t pid);
 
-/* Ends the spawner and with it every helper; waits until it has let go of its socket. */
+/* Ends the spawner and with it every worker; waits until it has closed its socket. */
 void fp_spawner_stop(struct fp_spawner *s);
 
 #endif

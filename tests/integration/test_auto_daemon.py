@@ -264,13 +264,13 @@ def test_graceful_restart_with_another_configuration_replaces_the_daemon(make, l
     config.write_text("workers = 3\n")
     with make(f"FlashpacheDaemonConfig {config}\n") as server:
         first = daemon_of(server)
-        wait_for(lambda: "with 3 helpers" in server.error_text(), "the daemon to be ready")
+        wait_for(lambda: "with 3 workers" in server.error_text(), "the daemon to be ready")
         config.write_text("workers = 4 # more\n")
         with Load(bodycheck_program, server.url(), root, list(SIZES)) as running:
             more_requests(server)
             server.graceful()
             daemon_of(server, but=first)
-            wait_for(lambda: "with 4 helpers" in server.error_text(), "the next daemon to be ready")
+            wait_for(lambda: "with 4 workers" in server.error_text(), "the next daemon to be ready")
             assert gone([first])
             until_hit(server)
             assert_clean(running.end())

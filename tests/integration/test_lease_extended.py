@@ -157,7 +157,7 @@ def tables(daemon):
     for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
         name = f"/proc/{daemon.pid}/fd/{fd}"
         try:
-            if "flashpache-marks" in os.readlink(name):
+            if "flashpache-referenced" in os.readlink(name):
                 sizes.append(os.stat(name).st_size)
         except FileNotFoundError:
             pass

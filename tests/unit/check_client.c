@@ -142,19 +142,19 @@ START_TEST(answers_come_with_the_table)
     start(answer_three);
     first = ask_with_view();
     ck_assert_ptr_nonnull(first);
-    ck_assert(fp_lease_view_is_of(first, fp_lease_table_generations_fd(d.slots)));
-    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.slots, 1), 1000));
-    fp_lease_table_invalidate(d.slots, 1);
-    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.slots, 1), 1000));
+    ck_assert(fp_lease_view_is_of(first, fp_lease_table_generations_fd(d.leases)));
+    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.leases, 1), 1000));
+    fp_lease_table_invalidate(d.leases, 1);
+    ck_assert(fp_lease_view_is_valid(first, 1, fp_lease_table_generation(d.leases, 1), 1000));
     /* One mapping serves all. */
     second = ask_with_view();
     ck_assert_ptr_eq(first, second);
     fp_lease_view_release(&second);
-    /* It lasts as long as somebody has it, and marks arrive. */
+    /* It lasts as long as its last reference, and the daemon sees which slots are referenced. */
     join();
     fp_client_destroy(&client);
     fp_lease_view_reference(first, 2);
-    ck_assert(fp_lease_table_take_referenced(d.slots, 2));
+    ck_assert(fp_lease_table_take_referenced(d.leases, 2));
     fp_lease_view_release(&first);
 }
 END_TEST
@@ -165,8 +165,8 @@ static void *answer_with_another_table(void *arg)
 
     for (int i = 0; i < 2 && d_greet() && d_question(&id); i++) {
         d_answer(id);
-        fp_lease_table_destroy(&d.slots);
-        d.slots = fp_lease_table_create(9);
+        fp_lease_table_destroy(&d.leases);
+        d.leases = fp_lease_table_create(9);
     }
     return arg;
 }
@@ -336,10 +336,10 @@ static void welcome(int sock)
 
     fp_writer_init(&w, frame, sizeof(frame));
     fp_welcome_encode(&w, FP_WIRE_VERSION);
-    fp_send_packet(sock, w.data, w.len, fp_lease_table_generations_fd(d.slots));
+    fp_send_packet(sock, w.data, w.len, fp_lease_table_generations_fd(d.leases));
     fp_writer_init(&w, frame, sizeof(frame));
     fp_referenced_encode(&w);
-    fp_send_packet(sock, w.data, w.len, fp_lease_table_referenced_fd(d.slots));
+    fp_send_packet(sock, w.data, w.len, fp_lease_table_referenced_fd(d.leases));
 }
 
 static void *serve_connection(void *arg)

@@ -304,7 +304,7 @@ static void *be_silent_and_answer(void *arg)
 
     if (!d_greet() || !d_question(&id))
         return arg;
-    fp_lease_table_heartbeat(d.slots, unit_now_ms() + LONG_MS / 2);
+    fp_lease_table_heartbeat(d.leases, unit_now_ms() + LONG_MS / 2);
     unit_sleep_ms(LONG_MS);
     d_answer(id);
     return arg;

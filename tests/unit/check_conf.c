@@ -367,7 +367,7 @@ START_TEST(settings_that_need_a_restart)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_loaded(cases[i].changed, NULL);
         ck_assert(fp_conf_needs_restart(now, conf, keys, sizeof(keys)) == (cases[i].keys[0] != '\0'));
-        ck_assert_str_eq(keys, cases[i].keys);
+        ck_assert(cases[i].keys[0] == '\0' || strcmp(keys, cases[i].keys) == 0);
     }
     fp_conf_destroy(&now);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of leases, from the daemon's side and from an asker's; and the
+ * The lease table, from the daemon's side and from a client's; and the
  * promise about the order in which they see each other's writes.
  */
 #include "config.h"
@@ -19,16 +19,16 @@
 #define TICK  FP_SLOT_TICK_MS
 #define WORN  UINT32_MAX
 
-static struct fp_lease_table *slots;
+static struct fp_lease_table *table;
 static struct fp_lease_view *view;
 static int fds_at_rest;
 
 static void setup(void)
 {
     fds_at_rest = unit_open_fds();
-    slots = fp_lease_table_create(N);
-    ck_assert_ptr_nonnull(slots);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
+    table = fp_lease_table_create(N);
+    ck_assert_ptr_nonnull(table);
+    view = fp_lease_view_create(fp_lease_table_generations_fd(table), fp_lease_table_referenced_fd(table));
     ck_assert_ptr_nonnull(view);
 }
 
@@ -36,8 +36,8 @@ static void teardown(void)
 {
     fp_lease_view_release(&view);
     ck_assert_ptr_null(view);
-    fp_lease_table_destroy(&slots);
-    ck_assert_ptr_null(slots);
+    fp_lease_table_destroy(&table);
+    ck_assert_ptr_null(table);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
@@ -53,7 +53,7 @@ static size_t size_of(int fd)
 
 START_TEST(the_peer_cannot_change_generations)
 {
-    const int fd = fp_lease_table_generations_fd(slots);
+    const int fd = fp_lease_table_generations_fd(table);
     const size_t size = size_of(fd);
     void *p;
 
@@ -73,7 +73,7 @@ START_TEST(nor_by_opening_them_again)
     char name[32];
     int fd;
 
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fp_lease_table_generations_fd(slots));
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fp_lease_table_generations_fd(table));
     fd = open(name, O_RDWR | O_CLOEXEC);
     if (fd == -1)
         return;
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST(marks_can_be_written)
 {
-    const int fd = fp_lease_table_referenced_fd(slots);
+    const int fd = fp_lease_table_referenced_fd(table);
     void *p = mmap(NULL, size_of(fd), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     ck_assert_ptr_ne(p, MAP_FAILED);
@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(sizes_are_fixed)
 {
-    const int fds[] = { fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots) };
+    const int fds[] = { fp_lease_table_generations_fd(table), fp_lease_table_referenced_fd(table) };
 
     for (size_t i = 0; i < 2; i++) {
         const size_t size = size_of(fds[i]);
@@ -118,7 +118,7 @@ START_TEST(every_slot_is_given_once)
     bool seen[N + 1] = { false };
 
     for (int i = 0; i < N; i++) {
-        const uint32_t slot = fp_lease_table_take(slots);
+        const uint32_t slot = fp_lease_table_take(table);
 
         ck_assert_uint_ne(slot, FP_NO_SLOT);
         ck_assert_uint_le(slot, N);
@@ -126,28 +126,28 @@ START_TEST(every_slot_is_given_once)
         seen[slot] = true;
     }
     for (int i = 0; i < 3; i++)
-        ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
-    fp_lease_table_release(slots, 5);
-    ck_assert_uint_eq(fp_lease_table_take(slots), 5);
-    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
+        ck_assert_uint_eq(fp_lease_table_take(table), FP_NO_SLOT);
+    fp_lease_table_release(table, 5);
+    ck_assert_uint_eq(fp_lease_table_take(table), 5);
+    ck_assert_uint_eq(fp_lease_table_take(table), FP_NO_SLOT);
 }
 END_TEST
 
 START_TEST(generations_only_grow)
 {
-    const uint32_t slot = fp_lease_table_take(slots);
-    uint32_t before = fp_lease_table_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(table);
+    uint32_t before = fp_lease_table_generation(table, slot);
 
-    fp_lease_table_invalidate(slots, slot);
-    ck_assert_uint_eq(fp_lease_table_generation(slots, slot), before + 1);
+    fp_lease_table_invalidate(table, slot);
+    ck_assert_uint_eq(fp_lease_table_generation(table, slot), before + 1);
     /* Also from owner to owner. */
     for (int i = 0; i < 20; i++) {
-        before = fp_lease_table_generation(slots, slot);
-        fp_lease_table_release(slots, slot);
-        ck_assert_uint_gt(fp_lease_table_generation(slots, slot), before);
-        before = fp_lease_table_generation(slots, slot);
-        ck_assert_uint_eq(fp_lease_table_take(slots), slot);
-        ck_assert_uint_ge(fp_lease_table_generation(slots, slot), before);
+        before = fp_lease_table_generation(table, slot);
+        fp_lease_table_release(table, slot);
+        ck_assert_uint_gt(fp_lease_table_generation(table, slot), before);
+        before = fp_lease_table_generation(table, slot);
+        ck_assert_uint_eq(fp_lease_table_take(table), slot);
+        ck_assert_uint_ge(fp_lease_table_generation(table, slot), before);
     }
 }
 END_TEST
@@ -157,33 +157,33 @@ START_TEST(slots_do_not_touch_each_other)
     uint32_t taken[N], generations[N];
 
     for (int i = 0; i < N; i++) {
-        taken[i] = fp_lease_table_take(slots);
-        generations[i] = fp_lease_table_generation(slots, taken[i]);
+        taken[i] = fp_lease_table_take(table);
+        generations[i] = fp_lease_table_generation(table, taken[i]);
     }
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < i; k++)
-            fp_lease_table_invalidate(slots, taken[i]);
+            fp_lease_table_invalidate(table, taken[i]);
     }
     for (int i = 0; i < N; i++)
-        ck_assert_uint_eq(fp_lease_table_generation(slots, taken[i]), generations[i] + (unsigned)i);
+        ck_assert_uint_eq(fp_lease_table_generation(table, taken[i]), generations[i] + (unsigned)i);
 }
 END_TEST
 
 START_TEST(no_slot_is_allowed)
 {
-    const uint32_t before = fp_lease_table_generation(slots, FP_NO_SLOT);
+    const uint32_t before = fp_lease_table_generation(table, FP_NO_SLOT);
 
-    fp_lease_table_invalidate(slots, FP_NO_SLOT);
-    fp_lease_table_set_expiry(slots, FP_NO_SLOT, UNTIL);
-    ck_assert(!fp_lease_table_is_exhausted(slots, FP_NO_SLOT));
-    fp_lease_table_release(slots, FP_NO_SLOT);
-    ck_assert_uint_eq(fp_lease_table_generation(slots, FP_NO_SLOT), before);
+    fp_lease_table_invalidate(table, FP_NO_SLOT);
+    fp_lease_table_set_expiry(table, FP_NO_SLOT, UNTIL);
+    ck_assert(!fp_lease_table_is_exhausted(table, FP_NO_SLOT));
+    fp_lease_table_release(table, FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_generation(table, FP_NO_SLOT), before);
     for (int i = 0; i < N; i++)
-        ck_assert_uint_ne(fp_lease_table_take(slots), FP_NO_SLOT);
-    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
+        ck_assert_uint_ne(fp_lease_table_take(table), FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_take(table), FP_NO_SLOT);
     fp_lease_view_reference(view, 1);
-    ck_assert(!fp_lease_table_take_referenced(slots, FP_NO_SLOT));
-    ck_assert(fp_lease_table_take_use(slots));
+    ck_assert(!fp_lease_table_take_referenced(table, FP_NO_SLOT));
+    ck_assert(fp_lease_table_take_use(table));
     ck_assert(!fp_lease_view_is_valid(view, FP_NO_SLOT, before, NOW));
 }
 END_TEST
@@ -204,17 +204,17 @@ END_TEST
 
 START_TEST(view_sees_generations)
 {
-    const uint32_t slot = fp_lease_table_take(slots);
-    const uint32_t generation = fp_lease_table_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(table);
+    const uint32_t generation = fp_lease_table_generation(table, slot);
 
     ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
-    fp_lease_table_set_expiry(slots, slot, UNTIL);
+    fp_lease_table_set_expiry(table, slot, UNTIL);
     ck_assert(fp_lease_view_is_valid(view, slot, generation, NOW));
     ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, NOW));
-    fp_lease_table_invalidate(slots, slot);
+    fp_lease_table_invalidate(table, slot);
     ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
     ck_assert(fp_lease_view_is_valid(view, slot, generation + 1, NOW));
-    fp_lease_table_release(slots, slot);
+    fp_lease_table_release(table, slot);
     ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, NOW));
 }
 END_TEST
@@ -227,7 +227,7 @@ START_TEST(slots_out_of_range)
     fp_lease_view_reference(view, N + 1);
     fp_lease_view_reference(view, UINT32_MAX);
     for (uint32_t i = 1; i <= N; i++)
-        ck_assert(!fp_lease_table_take_referenced(slots, i));
+        ck_assert(!fp_lease_table_take_referenced(table, i));
 }
 END_TEST
 
@@ -235,11 +235,11 @@ START_TEST(up_to_date_for_a_while)
 {
     ck_assert(!fp_lease_view_is_current(view, 0));
     ck_assert(!fp_lease_view_is_current(view, 1000));
-    fp_lease_table_heartbeat(slots, 1000);
+    fp_lease_table_heartbeat(table, 1000);
     ck_assert(fp_lease_view_is_current(view, 1000));
     ck_assert(fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS - 1));
     ck_assert(!fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
-    fp_lease_table_heartbeat(slots, 1010);
+    fp_lease_table_heartbeat(table, 1010);
     ck_assert(fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
     ck_assert(!fp_lease_view_is_current(view, 1010 + FP_HEARTBEAT_MS));
 }
@@ -249,42 +249,42 @@ START_TEST(daemon_lives_until_it_was_silent)
 {
     ck_assert(!fp_lease_view_is_alive(view, 0, 700));
     ck_assert(!fp_lease_view_is_alive(view, 100, 700));
-    fp_lease_table_heartbeat(slots, 1000);
+    fp_lease_table_heartbeat(table, 1000);
     ck_assert(fp_lease_view_is_alive(view, 1000, 700));
     ck_assert(fp_lease_view_is_alive(view, 1000 + FP_HEARTBEAT_MS + 699, 700));
     ck_assert(!fp_lease_view_is_alive(view, 1000 + FP_HEARTBEAT_MS + 700, 700));
     ck_assert(!fp_lease_view_is_alive(view, UINT64_MAX, 700));
-    fp_lease_table_retire(slots);
+    fp_lease_table_retire(table);
     ck_assert(!fp_lease_view_is_alive(view, 1000, 700));
 }
 END_TEST
 
 START_TEST(marks_are_told_once)
 {
-    ck_assert(!fp_lease_table_take_use(slots));
+    ck_assert(!fp_lease_table_take_use(table));
     fp_lease_view_reference(view, 3);
     fp_lease_view_reference(view, 3);
-    ck_assert(!fp_lease_table_take_referenced(slots, 2));
-    ck_assert(fp_lease_table_take_referenced(slots, 3));
-    ck_assert(!fp_lease_table_take_referenced(slots, 3));
-    ck_assert(fp_lease_table_take_use(slots));
-    ck_assert(!fp_lease_table_take_use(slots));
+    ck_assert(!fp_lease_table_take_referenced(table, 2));
+    ck_assert(fp_lease_table_take_referenced(table, 3));
+    ck_assert(!fp_lease_table_take_referenced(table, 3));
+    ck_assert(fp_lease_table_take_use(table));
+    ck_assert(!fp_lease_table_take_use(table));
     fp_lease_view_reference(view, 3);
-    ck_assert(fp_lease_table_take_use(slots));
-    ck_assert(fp_lease_table_take_referenced(slots, 3));
+    ck_assert(fp_lease_table_take_use(table));
+    ck_assert(fp_lease_table_take_referenced(table, 3));
 }
 END_TEST
 
 START_TEST(view_knows_its_table)
 {
     struct fp_lease_table *other = fp_lease_table_create(N);
-    int copy = dup(fp_lease_table_generations_fd(slots));
+    int copy = dup(fp_lease_table_generations_fd(table));
 
     ck_assert_ptr_nonnull(other);
-    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(slots)));
+    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(table)));
     ck_assert(fp_lease_view_is_of(view, copy));
     ck_assert(!fp_lease_view_is_of(view, fp_lease_table_generations_fd(other)));
-    ck_assert(!fp_lease_view_is_of(view, fp_lease_table_referenced_fd(slots)));
+    ck_assert(!fp_lease_view_is_of(view, fp_lease_table_referenced_fd(table)));
     ck_assert(!fp_lease_view_is_of(view, -1));
     close(copy);
     fp_lease_table_destroy(&other);
@@ -294,13 +294,13 @@ END_TEST
 START_TEST(last_reference_unmaps)
 {
     struct fp_lease_view *second = view;
-    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t slot = fp_lease_table_take(table);
 
     fp_lease_view_retain(view);
-    fp_lease_table_set_expiry(slots, slot, UNTIL);
+    fp_lease_table_set_expiry(table, slot, UNTIL);
     fp_lease_view_release(&second);
     ck_assert_ptr_null(second);
-    ck_assert(fp_lease_view_is_valid(view, slot, fp_lease_table_generation(slots, slot), NOW));
+    ck_assert(fp_lease_view_is_valid(view, slot, fp_lease_table_generation(table, slot), NOW));
     fp_lease_view_release(&second);
 }
 END_TEST
@@ -308,9 +308,9 @@ END_TEST
 /* Mappings outlive the daemon; nobody says any more that they are up to date. */
 START_TEST(view_outlives_the_table)
 {
-    fp_lease_table_set_expiry(slots, 1, UNTIL);
-    fp_lease_table_heartbeat(slots, 1000);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_set_expiry(table, 1, UNTIL);
+    fp_lease_table_heartbeat(table, 1000);
+    fp_lease_table_destroy(&table);
     ck_assert(fp_lease_view_is_current(view, 1000));
     ck_assert(fp_lease_view_is_valid(view, 1, 0, NOW));
     ck_assert(!fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
@@ -323,11 +323,11 @@ END_TEST
 /* To the beginning of the tick: less than that, but not more. */
 START_TEST(a_slot_holds_no_longer_than_was_said)
 {
-    const uint32_t slot = fp_lease_table_take(slots);
-    const uint32_t generation = fp_lease_table_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(table);
+    const uint32_t generation = fp_lease_table_generation(table, slot);
 
     for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
-        fp_lease_table_set_expiry(slots, slot, until);
+        fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
             ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
                              now < until - until % TICK);
@@ -337,34 +337,34 @@ END_TEST
 
 START_TEST(time_moves_on)
 {
-    const uint32_t slot = fp_lease_table_take(slots), other = fp_lease_table_take(slots);
-    const uint32_t generation = fp_lease_table_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(table), other = fp_lease_table_take(table);
+    const uint32_t generation = fp_lease_table_generation(table, slot);
 
-    fp_lease_table_set_expiry(slots, other, NOW + 100 * TICK);
+    fp_lease_table_set_expiry(table, other, NOW + 100 * TICK);
     for (uint64_t now = NOW; now < NOW + 1000 * TICK; now += 3 * TICK) {
-        fp_lease_table_set_expiry(slots, slot, now + 4 * TICK);
-        ck_assert_uint_eq(fp_lease_table_generation(slots, slot), generation);
+        fp_lease_table_set_expiry(table, slot, now + 4 * TICK);
+        ck_assert_uint_eq(fp_lease_table_generation(table, slot), generation);
         ck_assert(fp_lease_view_is_valid(view, slot, generation, now));
         ck_assert(fp_lease_view_is_valid(view, slot, generation, now + 3 * TICK));
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, now + 5 * TICK));
     }
     /* Back as well: it was believed for longer than it is now. */
-    fp_lease_table_set_expiry(slots, slot, NOW + TICK);
+    fp_lease_table_set_expiry(table, slot, NOW + TICK);
     ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW + 2 * TICK));
-    ck_assert(fp_lease_view_is_valid(view, other, fp_lease_table_generation(slots, other), NOW + 98 * TICK));
+    ck_assert(fp_lease_view_is_valid(view, other, fp_lease_table_generation(table, other), NOW + 98 * TICK));
 }
 END_TEST
 
 /* Until whoever owns the slot says another one. */
 START_TEST(a_bump_keeps_the_time)
 {
-    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t slot = fp_lease_table_take(table);
 
-    fp_lease_table_set_expiry(slots, slot, UNTIL);
+    fp_lease_table_set_expiry(table, slot, UNTIL);
     for (int i = 0; i < 5; i++) {
-        const uint32_t generation = fp_lease_table_generation(slots, slot);
+        const uint32_t generation = fp_lease_table_generation(table, slot);
 
-        fp_lease_table_invalidate(slots, slot);
+        fp_lease_table_invalidate(table, slot);
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
         ck_assert(fp_lease_view_is_valid(view, slot, generation + 1, NOW));
         ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, UNTIL));
@@ -376,11 +376,11 @@ END_TEST
 START_TEST(ticks_that_begin_again)
 {
     const uint64_t half = ((uint64_t)1 << 31) * TICK, around = half * (uint64_t)(_i + 1);
-    const uint32_t slot = fp_lease_table_take(slots);
-    const uint32_t generation = fp_lease_table_generation(slots, slot);
+    const uint32_t slot = fp_lease_table_take(table);
+    const uint32_t generation = fp_lease_table_generation(table, slot);
 
     for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
-        fp_lease_table_set_expiry(slots, slot, until);
+        fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
             ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
                              now / TICK < until / TICK);
@@ -394,13 +394,13 @@ END_TEST
 START_TEST(given_up)
 {
     for (int i = 0; i < N; i++)
-        fp_lease_table_set_expiry(slots, fp_lease_table_take(slots), UNTIL);
-    fp_lease_table_heartbeat(slots, NOW);
+        fp_lease_table_set_expiry(table, fp_lease_table_take(table), UNTIL);
+    fp_lease_table_heartbeat(table, NOW);
     ck_assert(fp_lease_view_is_current(view, NOW));
-    fp_lease_table_retire(slots);
+    fp_lease_table_retire(table);
     for (uint64_t now = 0; now < NOW + FP_HEARTBEAT_MS; now += 50)
         ck_assert(!fp_lease_view_is_current(view, now));
-    ck_assert_uint_eq(fp_lease_table_count(slots), N);
+    ck_assert_uint_eq(fp_lease_table_count(table), N);
 }
 END_TEST
 
@@ -431,29 +431,29 @@ static uint64_t *words_of(const struct fp_lease_table *s)
 /* Nobody can bump so often. */
 static void set_generation(uint32_t slot, uint32_t generation)
 {
-    words_of(slots)[slot] = (uint64_t)generation << 32 | UNTIL / TICK;
+    words_of(table)[slot] = (uint64_t)generation << 32 | UNTIL / TICK;
 }
 
 START_TEST(a_worn_slot_holds_for_nobody)
 {
-    const uint32_t slot = fp_lease_table_take(slots);
+    const uint32_t slot = fp_lease_table_take(table);
 
     set_generation(slot, WORN - 2);
     ck_assert(fp_lease_view_is_valid(view, slot, WORN - 2, NOW));
-    fp_lease_table_invalidate(slots, slot);
-    ck_assert(!fp_lease_table_is_exhausted(slots, slot));
+    fp_lease_table_invalidate(table, slot);
+    ck_assert(!fp_lease_table_is_exhausted(table, slot));
     ck_assert(fp_lease_view_is_valid(view, slot, WORN - 1, NOW));
-    fp_lease_table_invalidate(slots, slot);
-    ck_assert(fp_lease_table_is_exhausted(slots, slot));
+    fp_lease_table_invalidate(table, slot);
+    ck_assert(fp_lease_table_is_exhausted(table, slot));
     ck_assert(!fp_lease_view_is_valid(view, slot, WORN - 1, NOW));
     ck_assert(!fp_lease_view_is_valid(view, slot, WORN, NOW));
     /* It stays at that: no generation comes back. */
     for (int i = 0; i < 3; i++) {
-        fp_lease_table_invalidate(slots, slot);
-        ck_assert_uint_eq(fp_lease_table_generation(slots, slot), WORN);
+        fp_lease_table_invalidate(table, slot);
+        ck_assert_uint_eq(fp_lease_table_generation(table, slot), WORN);
     }
-    fp_lease_table_set_expiry(slots, slot, UNTIL + 1000);
-    ck_assert_uint_eq(fp_lease_table_generation(slots, slot), WORN);
+    fp_lease_table_set_expiry(table, slot, UNTIL + 1000);
+    ck_assert_uint_eq(fp_lease_table_generation(table, slot), WORN);
     ck_assert(!fp_lease_view_is_valid(view, slot, WORN, NOW));
     ck_assert(!fp_lease_view_is_valid(view, slot, 0, NOW));
 }
@@ -461,26 +461,26 @@ END_TEST
 
 START_TEST(a_worn_slot_is_not_given_again)
 {
-    const uint32_t exhausted = fp_lease_table_take(slots);
+    const uint32_t exhausted = fp_lease_table_take(table);
 
     set_generation(exhausted, WORN - 3);
     /* One more owner, whose end wears it. */
-    fp_lease_table_release(slots, exhausted);
-    ck_assert_uint_eq(fp_lease_table_take(slots), exhausted);
-    fp_lease_table_invalidate(slots, exhausted);
-    fp_lease_table_release(slots, exhausted);
-    ck_assert(fp_lease_table_is_exhausted(slots, exhausted));
+    fp_lease_table_release(table, exhausted);
+    ck_assert_uint_eq(fp_lease_table_take(table), exhausted);
+    fp_lease_table_invalidate(table, exhausted);
+    fp_lease_table_release(table, exhausted);
+    ck_assert(fp_lease_table_is_exhausted(table, exhausted));
     for (int i = 0; i < N - 1; i++) {
-        const uint32_t slot = fp_lease_table_take(slots);
+        const uint32_t slot = fp_lease_table_take(table);
 
         ck_assert_uint_ne(slot, FP_NO_SLOT);
         ck_assert_uint_ne(slot, exhausted);
     }
-    ck_assert_uint_eq(fp_lease_table_take(slots), FP_NO_SLOT);
+    ck_assert_uint_eq(fp_lease_table_take(table), FP_NO_SLOT);
 }
 END_TEST
 
-/* ---- what is no table ---- */
+/* ---- no lease tables ---- */
 
 static int area(size_t size, unsigned seals)
 {
@@ -519,7 +519,7 @@ static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 
 START_TEST(areas_that_could_shrink)
 {
-    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
+    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
     int unsealed = imitate(g, 0, SIZE_MAX, 0), growing = imitate(g, F_SEAL_GROW, SIZE_MAX, 0);
     int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
     struct fp_lease_view *v = fp_lease_view_create(sealed, m);
@@ -538,7 +538,7 @@ END_TEST
 
 START_TEST(areas_of_another_layout)
 {
-    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
+    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
     int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
     int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
 
@@ -553,7 +553,7 @@ END_TEST
 
 START_TEST(areas_of_another_size)
 {
-    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
+    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
     const size_t sizes[] = { 0, 1, N, N + 2, 1 << 20, ((size_t)FP_MAX_SLOTS) + 2 };
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -571,7 +571,7 @@ END_TEST
 
 START_TEST(descriptors_that_are_no_areas)
 {
-    const int g = fp_lease_table_generations_fd(slots), m = fp_lease_table_referenced_fd(slots);
+    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
     int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -591,7 +591,7 @@ END_TEST
 /* ---- the order of things ---- */
 
 /*
- * The promise: whoever sees the table as up to date until t, and then a
+ * The promise: a client that sees the table as current until t, and then a
  * generation as it was, has what was true at t - FP_HEARTBEAT_MS or later.  The
  * writer's time is a count of rounds.  In each it changes what one slot is for,
  * bumps the slot, and publishes.  A lease is what a reader took out under a
@@ -614,8 +614,8 @@ static void *write_rounds(void *arg)
         const uint32_t slot = 1 + (uint32_t)(round % SHARED);
 
         atomic_store_explicit(&world.data[slot], round, memory_order_relaxed);
-        fp_lease_table_invalidate(slots, slot);
-        fp_lease_table_heartbeat(slots, round * FP_HEARTBEAT_MS);
+        fp_lease_table_invalidate(table, slot);
+        fp_lease_table_heartbeat(table, round * FP_HEARTBEAT_MS);
         if (round % 64 == 0)
             sched_yield();
     }
@@ -640,7 +640,7 @@ static void *read_leases(void *arg)
     uint32_t slot = 1 + (uint32_t)(uintptr_t)arg % SHARED;
 
     while (!atomic_load(&world.done)) {
-        const uint32_t generation = fp_lease_table_generation(slots, slot);
+        const uint32_t generation = fp_lease_table_generation(table, slot);
         uint64_t data, round;
 
         /* As the daemon would answer: the generation, then what it stands for.  A
@@ -672,7 +672,7 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
 
     memset(&world, 0, sizeof(world));
     for (uint32_t slot = 1; slot <= SHARED; slot++)
-        fp_lease_table_set_expiry(slots, slot, UNTIL);
+        fp_lease_table_set_expiry(table, slot, UNTIL);
     for (uintptr_t i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
@@ -682,7 +682,7 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
     ck_assert_uint_eq(world.broken, 0);
     ck_assert_uint_gt(world.accepted, 0);
     ck_assert_uint_gt(world.ended, 0);
-    ck_assert(fp_lease_table_take_use(slots));
+    ck_assert(fp_lease_table_take_use(table));
 }
 END_TEST
 
@@ -693,9 +693,9 @@ END_TEST
  */
 static void *write_generations(void *arg)
 {
-    for (uint64_t g = fp_lease_table_generation(slots, 1); g < 8 * ROUNDS; g++) {
-        fp_lease_table_invalidate(slots, 1);
-        fp_lease_table_set_expiry(slots, 1, (g + 1) * TICK);
+    for (uint64_t g = fp_lease_table_generation(table, 1); g < 8 * ROUNDS; g++) {
+        fp_lease_table_invalidate(table, 1);
+        fp_lease_table_set_expiry(table, 1, (g + 1) * TICK);
     }
     atomic_store(&world.done, true);
     return arg;
@@ -706,7 +706,7 @@ static void *read_generations(void *arg)
     unsigned broken = 0, accepted = 0;
 
     while (!atomic_load(&world.done)) {
-        const uint32_t g = fp_lease_table_generation(slots, 1);
+        const uint32_t g = fp_lease_table_generation(table, 1);
 
         for (int i = 0; i < 20; i++) {
             accepted += fp_lease_view_is_valid(view, 1, g, (uint64_t)(g - 2) * TICK);
@@ -724,8 +724,8 @@ START_TEST(time_of_the_next_generation_is_never_seen)
 
     memset(&world, 0, sizeof(world));
     for (int i = 0; i < 3; i++)
-        fp_lease_table_invalidate(slots, 1);
-    fp_lease_table_set_expiry(slots, 1, 3 * TICK);
+        fp_lease_table_invalidate(table, 1);
+    fp_lease_table_set_expiry(table, 1, 3 * TICK);
     for (int i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
     ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
@@ -739,14 +739,14 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("slots");
+    Suite *s = suite_create("table");
     TCase *t = unit_add_case(s, "areas", setup, teardown, 0);
 
     tcase_add_test(t, the_peer_cannot_change_generations);
     tcase_add_test(t, nor_by_opening_them_again);
     tcase_add_test(t, marks_can_be_written);
     tcase_add_test(t, sizes_are_fixed);
-    t = unit_add_case(s, "slots", setup, teardown, 0);
+    t = unit_add_case(s, "table", setup, teardown, 0);
     tcase_add_test(t, every_slot_is_given_once);
     tcase_add_test(t, generations_only_grow);
     tcase_add_test(t, slots_do_not_touch_each_other);

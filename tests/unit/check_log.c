@@ -93,11 +93,11 @@ START_TEST(line_has_id_level_and_text)
     char pid[32];
 
     snprintf(pid, sizeof(pid), "[%d]", (int)getpid());
-    fp_log(FP_LOG_WARNING, 7, "helper %d is %s", 42, "gone");
+    fp_log(FP_LOG_WARNING, 7, "worker %d is %s", 42, "gone");
     read_file(path);
     ck_assert_ptr_nonnull(strstr(text, "FP0007"));
     ck_assert_ptr_nonnull(strstr(text, "warning"));
-    ck_assert_ptr_nonnull(strstr(text, "helper 42 is gone\n"));
+    ck_assert_ptr_nonnull(strstr(text, "worker 42 is gone\n"));
     ck_assert_ptr_nonnull(strstr(text, pid));
     ck_assert(isdigit((unsigned char)text[0]));
     ck_assert_uint_eq(count(text, "\n"), 1);

@@ -233,7 +233,7 @@ START_TEST(the_socket_goes)
 }
 END_TEST
 
-/* Whoever is at the daemon's end can name no path. */
+/* The daemon's end of the socket can name no path. */
 START_TEST(nonsense_ends_it)
 {
     const uint8_t no_task = 200, two[2] = { 0, 0 };

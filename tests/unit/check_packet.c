@@ -474,6 +474,24 @@ START_TEST(what_cannot_be_led_to_null)
 }
 END_TEST
 
+/* ---- an address ---- */
+
+START_TEST(longest_path_of_a_socket)
+{
+    char path[FP_MAX_SOCKET_PATH + 2];
+    struct sockaddr_un addr;
+
+    memset(path, 'a', sizeof(path));
+    path[FP_MAX_SOCKET_PATH + 1] = '\0';
+    ck_assert(!fp_unix_address(&addr, path));
+    path[FP_MAX_SOCKET_PATH] = '\0';
+    ck_assert(fp_unix_address(&addr, path));
+    ck_assert_int_eq(addr.sun_family, AF_UNIX);
+    ck_assert_str_eq(addr.sun_path, path);
+    ck_assert_uint_eq(FP_MAX_SOCKET_PATH, 107);
+}
+END_TEST
+
 /* ---- an end ---- */
 
 /* What was sent meanwhile is for nobody any more. */
@@ -533,6 +551,7 @@ static Suite *make_suite(void)
     t = tcase_create("seals");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, what_is_sealed);
+    tcase_add_test(t, longest_path_of_a_socket);
     tcase_add_test(t, hanging_up_waits_for_the_other_end);
     tcase_add_test(t, what_can_be_read);
     suite_add_tcase(s, t);

@@ -158,7 +158,7 @@ static bool daemon_opens_nothing(void)
         && is_refused(SYS_statx, AT_FDCWD, (long)"/", 0);
 }
 
-static bool helper_has_no_sockets(void)
+static bool worker_has_no_sockets(void)
 {
     return socket(AF_UNIX, SOCK_DGRAM, 0) == -1 && errno == ENOSYS
         && is_refused(SYS_connect, 0, 0, 0) && is_refused(SYS_accept4, 0, 0, 0);
@@ -228,7 +228,7 @@ START_TEST(a_daemon_logs)
 }
 END_TEST
 
-static bool helper_looks(void)
+static bool worker_looks(void)
 {
     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), inotify = STDIN_FILENO;
     int file = openat(root, unit_join(dir, "file") + 1, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -241,13 +241,13 @@ static bool helper_looks(void)
         && inotify_add_watch(inotify, dir, IN_CREATE) > 0;
 }
 
-START_TEST(a_helper_looks)
+START_TEST(a_worker_looks)
 {
     int inotify = inotify_init1(IN_CLOEXEC);
 
     unit_write_file(unit_join(dir, "file"), "text");
     ck_assert_int_eq(dup2(inotify, STDIN_FILENO), STDIN_FILENO);
-    ck_assert(holds(FP_SANDBOX_WORKER, helper_looks));
+    ck_assert(holds(FP_SANDBOX_WORKER, worker_looks));
 }
 END_TEST
 
@@ -285,8 +285,8 @@ START_TEST(each)
 {
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_opens_nothing));
     ck_assert(!holds(FP_SANDBOX_WORKER, daemon_opens_nothing));
-    ck_assert(holds(FP_SANDBOX_WORKER, helper_has_no_sockets));
-    ck_assert(!holds(FP_SANDBOX_DAEMON, helper_has_no_sockets));
+    ck_assert(holds(FP_SANDBOX_WORKER, worker_has_no_sockets));
+    ck_assert(!holds(FP_SANDBOX_DAEMON, worker_has_no_sockets));
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_shares_memory));
 }
 END_TEST
@@ -297,7 +297,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, each);
     tcase_add_test(t, a_daemon_serves);
     tcase_add_test(t, a_daemon_logs);
-    tcase_add_test(t, a_helper_looks);
+    tcase_add_test(t, a_worker_looks);
 }
 
 #endif

@@ -33,9 +33,9 @@ static inline void setup(void)
     fds_at_rest = unit_open_fds();
     d.file = memfd_create("answer", MFD_CLOEXEC);
     ck_assert_int_eq(write(d.file, "content", 7), 7);
-    d.slots = fp_lease_table_create(4);
-    ck_assert_ptr_nonnull(d.slots);
-    fp_lease_table_set_expiry(d.slots, 1, 2000);
+    d.leases = fp_lease_table_create(4);
+    ck_assert_ptr_nonnull(d.leases);
+    fp_lease_table_set_expiry(d.leases, 1, 2000);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
     ck_assert_ptr_nonnull(client);
     answer.fd = -1;
@@ -50,7 +50,7 @@ static inline void teardown(void)
     fp_close(&d.sock);
     fp_close(&d.listener);
     fp_close(&d.file);
-    fp_lease_table_destroy(&d.slots);
+    fp_lease_table_destroy(&d.leases);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 

@@ -25,7 +25,7 @@ static struct daemon {
     pthread_t thread;
     bool running;
     int file;                 /* what it passes */
-    struct fp_lease_table *slots;   /* its table of leases; NULL: it passes none */
+    struct fp_lease_table *leases;  /* NULL: it passes none */
     unsigned connections, questions;
     uint64_t ids[8];
     uint32_t deadline_ms;
@@ -111,7 +111,7 @@ static inline bool d_welcome(uint16_t version)
 
     fp_writer_init(&w, buf, sizeof(buf));
     return fp_welcome_encode(&w, version) == FP_OK
-        && d_send(&w, d.slots != NULL ? fp_lease_table_generations_fd(d.slots) : -1);
+        && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
 }
 
 static inline bool d_marks(void)
@@ -121,7 +121,7 @@ static inline bool d_marks(void)
 
     fp_writer_init(&w, buf, sizeof(buf));
     return fp_referenced_encode(&w) == FP_OK
-        && d_send(&w, d.slots != NULL ? fp_lease_table_referenced_fd(d.slots) : -1);
+        && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
 static inline bool d_greet(void)
