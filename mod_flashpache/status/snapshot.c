@@ -29,7 +29,7 @@ static const char *name_of(apr_pool_t *p, const server_rec *s)
     return port != 0 ? apr_psprintf(p, "%s:%u", name, port) : name;
 }
 
-/* Hosts of one name are one to whoever reads the counters. */
+/* Hosts of one name share their counters. */
 static unsigned number_of(const char *name)
 {
     int i = 0;
