@@ -52,7 +52,7 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
 
 /*
  * The directory's access file that core would take: the first that is there,
- * those before it being absent.  -1: there is none, or it cannot be told.
+ * those before it being absent.  -1: there is none, or it is not known.
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
@@ -121,7 +121,7 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
     return same_access(x, &found);
 }
 
-/* Reads it all at once; NULL where it is not as long as it was said to be. */
+/* Reads it all at once; NULL: its length is not the answer's. */
 static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
 {
     struct content *c = apr_palloc(p, sizeof(*c));
@@ -143,8 +143,8 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
 }
 
 /*
- * Does it ask, while it is parsed, for what may be another thing the next moment?
- * Others (IfModule, IfDefine, IfVersion) are the same until httpd is restarted.
+ * True if parsing it again may give another result.  Other conditions (IfModule, IfDefine,
+ * IfVersion) have one result until httpd is restarted.
  */
 static bool is_conditional(const struct content *c)
 {
@@ -161,7 +161,7 @@ static bool is_conditional(const struct content *c)
     return false;
 }
 
-/* What the file that the walk saw has in it; NULL if that cannot be had. */
+/* The content of the file that the walk saw; NULL: not to be had. */
 static struct content *fetch(const request_rec *r, const char *path,
                              const struct fp_access *x)
 {
@@ -211,9 +211,8 @@ static apr_status_t file_close(void *param)
 }
 
 /*
- * As core opens and reads it, but without waiting for whoever would write to a FIFO:
- * one put there would hold a worker for good.  A lease on the file (EAGAIN) is
- * for core to wait for.
+ * As core opens and reads it, but without waiting for a FIFO's writer: a FIFO put there
+ * would hold a worker for good.  Core waits for the holder of a lease on the file (EAGAIN).
  */
 static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
 {
@@ -231,7 +230,7 @@ static apr_status_t open_by_name(const request_rec *r, const char *path, ap_conf
     return APR_SUCCESS;
 }
 
-/* -1 where the daemon told nothing of that name. */
+/* The name's index among the answer's names; -1: it was not asked about. */
 static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
 {
     int n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
@@ -239,18 +238,18 @@ static int number_of(const request_rec *r, const struct fp_request *q, const cha
     return n < (int)q->n_names ? n : -1;
 }
 
-fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
+fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r)
 {
-    int beyond, n = number_of(r, q, name);
+    int below, n = number_of(r, q, name);
     const struct fp_step *s = n == -1 ? NULL
-        : fp_request_find_step(q, dir, fp_path_len(dir), &beyond);
+        : fp_request_find_step(q, dir, fp_path_len(dir), &below);
 
     *access_r = NULL;
     if (s == NULL)
         return FP_FAILED;
     if (!fp_step_is_dir(s))
-        return fp_step_beyond(s);
+        return fp_request_error_below(s);
     *access_r = &s->access[n];
     return s->access[n].status;
 }
@@ -265,14 +264,14 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
     if (q == NULL)
         return AP_DECLINED;
-    st = fp_htaccess_tell(r, q, dir, name, &access);
+    st = fp_htaccess_find(r, q, dir, name, &access);
     if (st == FP_ABSENT || st == FP_NOTDIR)
         return fp_status_to_errno(st);
     *full_name = ap_make_full_path(r->pool, dir, name);
     if (st == FP_OK)
         rv = open_present(r, q, *full_name, access, file);
     if (rv == AP_DECLINED) {
-        q->access_left = 1;
+        q->access_left = true;
         rv = open_by_name(r, *full_name, file);
     }
     return rv;
@@ -356,8 +355,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     apr_size_t key_len;
     apr_pool_t *pool;
 
-    /* Of no parent: it lives longer than the request and is destroyed by
-     * whichever thread lets go of it last. */
+    /* Without a parent: it lives longer than the request, and the thread that releases it
+     * last destroys it. */
     if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
         return;
     p = apr_pcalloc(pool, sizeof(*p));
@@ -389,12 +388,12 @@ void fp_htaccess_keep(request_rec *r)
         return;
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
-        int beyond = 0, name;
+        int below = 0, name;
         const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &beyond);
+            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
         struct parsed *p;
 
-        name = s != NULL && !beyond ? access_of(q, s) : -1;
+        name = s != NULL && !below ? access_of(q, s) : -1;
         if (name == -1 || s->access[name].size > CONTENT_MOST)
             continue;
         p = find(r, q, s, (unsigned)name);
