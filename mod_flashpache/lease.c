@@ -104,12 +104,6 @@ static bool is_valid(const struct fp_lease *lease, apr_uint64_t now)
         && (lease->chain == NULL || is_chain_valid(lease->chain, now));
 }
 
-/* True if it may be used, which takes a daemon that reports itself up to date. */
-static bool is_in_force(const struct fp_lease *lease, apr_uint64_t now)
-{
-    return fp_lease_view_is_current(lease->view, now) && is_valid(lease, now);
-}
-
 static bool is_expired(const struct fp_item *item)
 {
     const struct fp_lease *lease = (const struct fp_lease *)item;
@@ -150,7 +144,8 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
     if (lease == NULL)
         return NULL;
-    if (is_in_force(lease, now)) {
+    /* Nothing is used while the daemon does not report itself up to date. */
+    if (fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
         fp_lease_view_reference(lease->view, lease->last->slot);
         return lease;
     }
@@ -278,12 +273,6 @@ apr_time_t fp_lease_time(const struct fp_time *t)
     return apr_time_from_sec(t->sec) + t->nsec / 1000;
 }
 
-static void format_headers(struct fp_headers *h, const struct fp_meta *m)
-{
-    apr_rfc822_date(h->last_modified, fp_lease_time(&m->mtime));
-    apr_snprintf(h->length, sizeof(h->length), "%" APR_UINT64_T_FMT, m->size);
-}
-
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)
 {
     /* Acquire: its text was written before. */
@@ -371,8 +360,13 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         return NULL;
     }
     lease->file = file_of(a, again);
-    if (lease->file != NULL)
-        format_headers(&lease->headers, fp_step_target(lease->last));
+    if (lease->file != NULL) {
+        const struct fp_meta *m = fp_step_target(lease->last);
+
+        apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
+        apr_snprintf(lease->headers.length, sizeof(lease->headers.length),
+                     "%" APR_UINT64_T_FMT, m->size);
+    }
     if (a->n_steps > 1) {
         lease->chain = chain_for(owner, path, a, view, again);
         if (lease->chain == NULL) {

@@ -198,13 +198,6 @@ static apr_bucket *body_of(request_rec *r, struct fp_file *file)
     return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
-static bool is_async(void)
-{
-    int async = 0;
-
-    return ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async;
-}
-
 /*
  * Core uses sendfile for APR's file buckets alone, and an event worker waits for the
  * client to take any other bucket that is larger than FlushMaxThreshold.  Such a bucket reads
@@ -218,10 +211,11 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
     int fd = fp_file_descriptor(q->file);
     char name[FP_FD_NAME];
     apr_file_t *file = NULL;
+    int async = 0;
 
     if (fd == -1 || q->lease->stale || r->header_only || is_secondary(r->connection)
         || r->finfo.size <= (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
-        || (!sendfile && !is_async()))
+        || (!sendfile && (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) != APR_SUCCESS || !async)))
         return NULL;
     fp_fd_name(name, fd);
     if (apr_file_open(&file, name, APR_FOPEN_READ
@@ -350,15 +344,6 @@ static bool went_elsewhere(const struct fp_request *other, const void *ctx)
     return false;
 }
 
-/*
- * With path-info core walked by the answer for a longer path.  True if that led to the same
- * file as q.
- */
-static bool came_same_way(const struct fp_request *walked, const struct fp_request *q)
-{
-    return walked->n_steps == q->n_steps && !went_elsewhere(walked, q);
-}
-
 /* Where core does not know the file it does not show whether links need their target's
  * owner (fp_walk_links), so core handles such a path. */
 static bool has_foreign_link(const struct fp_request *q)
@@ -441,12 +426,14 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
 {
     const struct fp_request *q = fp_lookup_file(r);
     const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
+    const struct fp_request *walked = fp_request_of(r);
 
     if (q == NULL)
         return DECLINED;
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
-    if (!came_same_way(fp_request_of(r), q))
+    /* Core walked by the answer for the longer path: it must lead to the same file. */
+    if (walked->n_steps != q->n_steps || went_elsewhere(walked, q))
         return fp_request_again(r);
     if (has_foreign_link(q))
         return DECLINED;

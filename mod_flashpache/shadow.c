@@ -47,12 +47,6 @@ static void stock_sight(const struct point *p, struct sight *s)
                          p->r->pool);
 }
 
-/* AP_DECLINED: it would have left this to httpd. */
-static void our_stat(const struct point *p, struct sight *s)
-{
-    s->status = fp_walk_answer_stat(&s->finfo, p->r, p->q, p->wanted);
-}
-
 static void our_access(const struct point *p, struct sight *s)
 {
     const struct fp_access *x;
@@ -71,13 +65,14 @@ static void our_access(const struct point *p, struct sight *s)
     s->finfo.mtime = fp_lease_time(&x->mtime);
 }
 
+/* Status AP_DECLINED: Flashpache would have left this to httpd. */
 static void our_sight(const struct point *p, struct sight *s)
 {
     s->finfo.valid = 0;
     if (p->name != NULL)
         our_access(p, s);
     else
-        our_stat(p, s);
+        s->status = fp_walk_answer_stat(&s->finfo, p->r, p->q, p->wanted);
 }
 
 /* ---- comparing ---- */
@@ -211,36 +206,27 @@ static void log_difference(const struct point *p, const struct sight *stock,
                   ? ", and sent another file" : "", more);
 }
 
-static void count_difference(const struct point *p)
-{
-    if (!p->q->different)
-        fp_count(fp_settings_of(p->r->server)->host, FP_COUNT_DIFFERENT);
-    p->q->different = true;
-    apr_table_setn(p->r->notes, "flashpache-shadow", "different");
-}
-
-static void count_comparison(const struct point *p)
-{
-    if (p->q->compared)
-        return;
-    p->q->compared = true;
-    fp_count(fp_settings_of(p->r->server)->host, FP_COUNT_COMPARED);
-    apr_table_setn(p->r->notes, "flashpache-shadow", "same");
-}
-
-/* The sight that httpd had. */
+/* stock: httpd's own sight. */
 static void compare(const struct point *p, struct sight *stock)
 {
+    const unsigned host = fp_settings_of(p->r->server)->host;
     struct sight ours;
     apr_uint32_t left_out = 0;
 
     our_sight(p, &ours);
     if (ours.status == AP_DECLINED)
         return;
-    count_comparison(p);
+    if (!p->q->compared) {
+        p->q->compared = true;
+        fp_count(host, FP_COUNT_COMPARED);
+        apr_table_setn(p->r->notes, "flashpache-shadow", "same");
+    }
     if (agree(p, stock, &ours) || was_a_change(p, stock, &ours))
         return;
-    count_difference(p);
+    if (!p->q->different)
+        fp_count(host, FP_COUNT_DIFFERENT);
+    p->q->different = true;
+    apr_table_setn(p->r->notes, "flashpache-shadow", "different");
     if (may_log(&left_out))
         log_difference(p, stock, &ours, left_out);
 }

@@ -117,11 +117,6 @@ static unsigned count(const struct shard *s)
 }
 FP_HASH_DIAGNOSTICS_ON
 
-static bool is_kept(const struct shard *s, const struct fp_item *item)
-{
-    return find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item;
-}
-
 /* Moves it to the list of the dropped, and the shard's reference with it. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
@@ -197,7 +192,7 @@ void fp_table_drop(struct fp_table *t, struct fp_item *item)
     struct fp_item *dropped = NULL;
 
     pthread_mutex_lock(&s->mutex);
-    if (is_kept(s, item))
+    if (find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item)
         drop(s, item, &dropped);
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
@@ -228,13 +223,6 @@ static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *it
     return more;
 }
 
-static void begin_sweep(struct shard *s)
-{
-    pthread_mutex_lock(&s->mutex);
-    s->sweep = s->items;
-    pthread_mutex_unlock(&s->mutex);
-}
-
 void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item),
                       unsigned most)
 {
@@ -244,10 +232,15 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
         return;
     /* Once around, from the middle of a shard to there. */
     for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {
+        struct shard *s;
+
         if (sweep_some(&t->shards[t->swept], expired))
             continue;
         t->swept = (t->swept + 1) % t->n_shards;
-        begin_sweep(&t->shards[t->swept]);
+        s = &t->shards[t->swept];
+        pthread_mutex_lock(&s->mutex);
+        s->sweep = s->items;
+        pthread_mutex_unlock(&s->mutex);
         done++;
     }
     atomic_flag_clear(&t->sweeping);
