@@ -65,17 +65,6 @@ static int access_of(const struct fp_request *q, const struct fp_step *s)
     return -1;
 }
 
-static const char *make_key(apr_pool_t *p, const server_rec *s, const char *dir,
-                            apr_size_t dir_len, apr_size_t *len_r)
-{
-    char *key = apr_palloc(p, sizeof(s) + dir_len);
-
-    memcpy(key, &s, sizeof(s));
-    memcpy(key + sizeof(s), dir, dir_len);
-    *len_r = sizeof(s) + dir_len;
-    return key;
-}
-
 /* ---- the content ---- */
 
 struct content {
@@ -165,7 +154,7 @@ static bool is_conditional(const struct content *c)
 static struct content *fetch(const request_rec *r, const char *path,
                              const struct fp_access *x)
 {
-    /* With the names, so that the walk does not leave directories without. */
+    /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
     struct fp_answer a;
     struct content *c = NULL;
@@ -277,14 +266,14 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
     return rv;
 }
 
-/* ---- giving and keeping ---- */
+/* ---- parsed files ---- */
 
 /* Retained for the caller; NULL if there is none for this very file. */
 static struct parsed *find(const request_rec *r, const struct fp_request *q,
                            const struct fp_step *s, unsigned name)
 {
-    apr_size_t len;
-    const char *key = make_key(r->pool, r->server, q->path, s->end, &len);
+    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
+    apr_size_t len = fp_item_key(key, r->server, q->path, s->end);
     struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
     if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
@@ -351,9 +340,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
 {
     unsigned opened = q->access_opened;
     struct parsed *p;
-    const char *key;
-    apr_size_t key_len;
     apr_pool_t *pool;
+    char *key;
 
     /* Without a parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
@@ -369,8 +357,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     }
     if (q->conditional)
         p->conf = NULL;
-    key = make_key(pool, r->server, q->path, s->end, &key_len);
-    fp_item_init(&p->item, key, key_len, destroy);
+    key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->path, s->end), destroy);
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;
     p->override_opts = h->override_opts;

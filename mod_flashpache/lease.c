@@ -127,21 +127,14 @@ static void sweep(apr_uint32_t now)
     fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
 }
 
-static apr_size_t make_key(char *key, const void *owner, const char *path, apr_size_t len)
-{
-    memcpy(key, &owner, sizeof(owner));
-    memcpy(key + sizeof(owner), path, len);
-    return sizeof(owner) + len;
-}
-
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
 {
-    char key[sizeof(owner) + FP_MAX_PATH];
+    char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     apr_uint64_t now = fp_now_ms();
     struct fp_lease *lease;
 
     sweep((apr_uint32_t)now);
-    lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
+    lease = (struct fp_lease *)fp_table_get(leases, key, fp_item_key(key, owner, path, len));
     if (lease == NULL)
         return NULL;
     /* Nothing is used while the daemon does not report itself up to date. */
@@ -223,7 +216,7 @@ static bool is_same_chain(const struct fp_dir_chain *chain, const struct fp_answ
 /* A directory's key begins with the keys of all directories above it. */
 static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
 {
-    return sizeof(const void *) + a->steps[n - 1].end;
+    return FP_ITEM_KEY_SIZE(a->steps[n - 1].end);
 }
 
 static struct fp_dir_chain *find_chain(const struct fp_answer *a, unsigned n, const char *key,
@@ -244,11 +237,11 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path,
                                       bool share)
 {
     const unsigned n = a->n_steps - 1;
-    char key[sizeof(owner) + FP_MAX_PATH];
+    char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     struct fp_dir_chain *chain = NULL;
     unsigned known = share ? n : 0;
 
-    make_key(key, owner, path, a->steps[n - 1].end);
+    fp_item_key(key, owner, path, a->steps[n - 1].end);
     while (known > 0 && (chain = find_chain(a, known, key, chain_key_len(a, known), view)) == NULL)
         known--;
     for (unsigned i = known + 1; i <= n; i++) {
@@ -316,15 +309,15 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     apr_size_t head = aligned(sizeof(struct fp_lease));
     struct fp_lease *lease = calloc(1, head + aligned(fp_step_size(last, a->n_names))
-                                    + sizeof(owner) + len);
+                                    + FP_ITEM_KEY_SIZE(len));
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
     lease->last = pack(&at, last, a->n_names);
-    fp_item_init(&lease->item, at, make_key(at, owner, path, len), destroy);
+    fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
     lease->view = view;
-    lease->path = at + sizeof(owner);
+    lease->path = at + FP_ITEM_KEY_SIZE(0);
     lease->path_len = len;
     lease->n_steps = a->n_steps;
     lease->n_names = a->n_names;

@@ -123,7 +123,7 @@ static void take_names(apr_pool_t *p, const char *access_names, struct fp_names 
 
 void fp_settings_finish(apr_pool_t *p, server_rec *s)
 {
-    /* A host without a directive of ours shares the main server's struct. */
+    /* A host without a directive of this module shares the main server's struct. */
     struct fp_settings *n = apr_pmemdup(p, fp_settings_of(s), sizeof(*n));
     const core_server_config *core = ap_get_core_module_config(s->module_config);
     const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);

@@ -3,6 +3,7 @@
 #include "table.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define MOST_SHARDS    16u    /* a power of two, as every number of shards is */
 #define SHARD_LEAST    64     /* items: smaller shares would not fill evenly */
@@ -35,6 +36,13 @@ int fp_table_init(int threads)
 }
 
 /* ---- items ---- */
+
+apr_size_t fp_item_key(char *key, const void *owner, const char *path, apr_size_t len)
+{
+    memcpy(key, &owner, sizeof(owner));
+    memcpy(key + sizeof(owner), path, len);
+    return FP_ITEM_KEY_SIZE(len);
+}
 
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item))

@@ -36,6 +36,11 @@ int fp_table_init(int threads);
 /* For at most limit items; the pool's cleanup releases the table's references. */
 struct fp_table *fp_table_create(apr_pool_t *p, int limit);
 
+/* Writes the key of a path as one owner sees it (a server, or its settings): FP_ITEM_KEY_SIZE()
+ * bytes, which it returns. */
+#define FP_ITEM_KEY_SIZE(path_len) (sizeof(const void *) + (path_len))
+apr_size_t fp_item_key(char *key, const void *owner, const char *path, apr_size_t len);
+
 /* A new item has one reference, the caller's. */
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item));

@@ -15,7 +15,7 @@
 #include <apr_tables.h>
 
 enum fp_count {
-    /* Each request that is looked at is one of these. */
+    /* The outcome of each request. */
     FP_COUNT_LEASE, FP_COUNT_HIT, FP_COUNT_MISS, FP_COUNT_STALE,
     FP_COUNT_NOFILE, FP_COUNT_KNOWN, FP_COUNT_METHOD, FP_COUNT_PATH, FP_COUNT_EXCLUDED,
     FP_COUNT_DISABLED, FP_COUNT_CHANGED, FP_COUNT_ROOTS, FP_COUNT_DEEP,
@@ -24,10 +24,10 @@ enum fp_count {
     FP_COUNT_DESCRIPTORS, FP_COUNT_ERROR,
     FP_OUTCOMES,
 
-    /* And may be one of these beside. */
-    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer was that the path is not there */
-    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: compared with httpd's */
-    FP_COUNT_DIFFERENT,              /* own look, and not the same */
+    /* Counted beside the outcome. */
+    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer is that the path does not exist */
+    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: with httpd's own look */
+    FP_COUNT_DIFFERENT,              /* and found not the same */
     FP_COUNTS
 };
 
@@ -53,9 +53,8 @@ struct fp_counters {
 
 /*
  * In the parent, before children are made.  hosts: names of virtual hosts, of
- * const char *; what was counted for one of that name before goes on.  Children
- * of before that still serve are counted on as well if the names are the same.
- * Without memory nothing is counted.
+ * const char *; the counts of a name that was there before go on.  The last generation's
+ * children count on, too, if all names are the same.  Without memory nothing is counted.
  */
 apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process,
                               const apr_array_header_t *hosts, int most_children);
