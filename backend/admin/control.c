@@ -7,48 +7,48 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/text.h"
-#include "lookup/dispatch.h"
 
-void fp_control_purge(const struct fp_control_deps *parts, const struct fp_control *question,
-                      struct fp_reply *done)
+void fp_control_purge(const struct fp_control_deps *deps, const struct fp_control *question,
+                      struct fp_reply *reply)
 {
     const bool all = question->scope == FP_SCOPE_ALL;
     const bool tree = question->scope != FP_SCOPE_PATH;
     const char *path = all ? "/" : question->path;
     const size_t len = all ? 1 : question->path_len;
 
-    memset(done, 0, sizeof(*done));
-    done->count = fp_dispatch_forget(parts->dispatch, path, len, tree);
-    if (parts->purged != NULL)
-        parts->purged(parts->purged_ctx, path, len, tree);
+    memset(reply, 0, sizeof(*reply));
+    reply->count = deps->forget(deps->ctx, path, len, tree);
+    if (deps->purged != NULL)
+        deps->purged(deps->ctx, path, len, tree);
     fp_log(FP_LOG_INFO, 50, "forgotten as asked: %.*s%s, %" PRIu64 " entries", (int)len, path,
-           tree ? " and all below" : "", done->count);
+           tree ? " and all below" : "", reply->count);
 }
 
 void fp_control_report(const struct fp_report_source *source, uint32_t from,
-                       struct fp_reply *done)
+                       struct fp_reply *reply)
 {
     static char text[FP_MAX_REPORT];
     size_t n = 1;
 
-    memset(done, 0, sizeof(*done));
+    memset(reply, 0, sizeof(*reply));
     if (source->line == NULL) {
-        done->status = FP_FAILED;
+        reply->status = FP_FAILED;
         return;
     }
-    done->text = text;
+    reply->text = text;
     /* The cursor stops before it would begin anew. */
-    while (n > 0 && from < UINT32_MAX && sizeof(text) - done->text_len >= FP_REPORT_LINE) {
-        n = source->line(source->ctx, from, text + done->text_len, FP_REPORT_LINE);
-        done->text_len += n;
+    while (n > 0 && from < UINT32_MAX && sizeof(text) - reply->text_len >= FP_REPORT_LINE) {
+        n = source->line(source->ctx, from, text + reply->text_len, FP_REPORT_LINE);
+        reply->text_len += n;
         from += n > 0;
     }
-    done->next = n > 0 && done->text_len > 0 ? from : 0;
+    reply->next = n > 0 && reply->text_len > 0 ? from : 0;
 }
 
 /* ---- what is known of a path ---- */
@@ -68,37 +68,37 @@ static const char *kept_text(const struct fp_cache_view *v)
 }
 
 /* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
-static size_t explain_line(const struct fp_control_deps *p, const struct fp_control *question,
-                           size_t len, unsigned names, char *room, size_t size)
+static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question,
+                           size_t len, unsigned names, char *buf, size_t size)
 {
     const uint64_t now_ms = fp_now_ms();
-    const struct fp_cache_view v = fp_cache_view(p->cache, question->path, len, names,
+    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names,
                                                 now_ms);
-    const char *mount = v.mount != 0 ? fp_coherence_mount_point(p->fresh, v.mount) : NULL;
+    const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 
     if (mount == NULL)
         mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
-    return (size_t)snprintf(room, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
+    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
                             state_text(&v), v.watched ? fp_watch_by_text(v.by) : "ttl",
                             v.expires_ms > now_ms ? v.expires_ms - now_ms : 0,
                             v.leased ? "lease" : "-", kept_text(&v), v.names ? "names" : "-",
                             point);
 }
 
-static void explain(const struct fp_control_deps *p, const struct fp_control *question,
-                    struct fp_reply *done)
+static void explain(const struct fp_control_deps *deps, const struct fp_control *question,
+                    struct fp_reply *reply)
 {
     static char text[FP_MAX_REPORT];
-    const unsigned names = fp_dispatch_find_names(p->dispatch, &question->names);
+    const unsigned names = fp_names_registry_find(deps->names, &question->names);
 
-    memset(done, 0, sizeof(*done));
-    done->text = text;
-    for (size_t at = 1; sizeof(text) - done->text_len >= FP_REPORT_LINE;
+    memset(reply, 0, sizeof(*reply));
+    reply->text = text;
+    for (size_t at = 1; sizeof(text) - reply->text_len >= FP_REPORT_LINE;
          at = fp_path_child_len(question->path, question->path_len, at)) {
-        done->text_len += explain_line(p, question, at, names, text + done->text_len,
-                                       sizeof(text) - done->text_len);
+        reply->text_len += explain_line(deps, question, at, names, text + reply->text_len,
+                                       sizeof(text) - reply->text_len);
         if (at == question->path_len)
             return;
     }
@@ -106,11 +106,11 @@ static void explain(const struct fp_control_deps *p, const struct fp_control *qu
 
 /* ---- operations ---- */
 
-static void set_level(const struct fp_control *question, struct fp_reply *done)
+static void set_level(const struct fp_control *question, struct fp_reply *reply)
 {
     const enum fp_log_level level = (enum fp_log_level)question->level;
 
-    memset(done, 0, sizeof(*done));
+    memset(reply, 0, sizeof(*reply));
     /* Said while it can be heard. */
     if (level > fp_log_level())
         fp_log_set_level(level);
@@ -119,13 +119,13 @@ static void set_level(const struct fp_control *question, struct fp_reply *done)
     fp_log_set_level(level);
 }
 
-void fp_control_answer(const struct fp_control_deps *parts, const struct fp_control *question,
-                       struct fp_reply *done)
+void fp_control_answer(const struct fp_control_deps *deps, const struct fp_control *question,
+                       struct fp_reply *reply)
 {
     switch (question->op) {
-    case FP_CONTROL_PURGE: fp_control_purge(parts, question, done); break;
-    case FP_CONTROL_LOG: set_level(question, done); break;
-    case FP_CONTROL_EXPLAIN: explain(parts, question, done); break;
-    default: fp_control_report(&parts->reports[question->what], question->from, done);
+    case FP_CONTROL_PURGE: fp_control_purge(deps, question, reply); break;
+    case FP_CONTROL_LOG: set_level(question, reply); break;
+    case FP_CONTROL_EXPLAIN: explain(deps, question, reply); break;
+    default: fp_control_report(&deps->reports[question->what], question->from, reply);
     }
 }

@@ -13,7 +13,7 @@
 #include "common/text.h"
 #include "common/wire.h"
 
-struct spot {
+struct counted {
     uint64_t count;         /* 0: free */
     unsigned hash;
     size_t len;
@@ -22,7 +22,7 @@ struct spot {
 
 struct fp_hot {
     uint64_t seed, halved_ms;
-    struct spot spots[FP_HOT_PATHS];
+    struct counted paths[FP_HOT_PATHS];
 };
 
 struct fp_hot *fp_hot_create(void)
@@ -40,11 +40,11 @@ void fp_hot_destroy(struct fp_hot **hp)
 
     *hp = NULL;
     for (size_t i = 0; h != NULL && i < FP_HOT_PATHS; i++)
-        free(h->spots[i].path);
+        free(h->paths[i].path);
     free(h);
 }
 
-/* Not every eighth: askers may come in turns. */
+/* Not every eighth: clients may come in turns. */
 static bool is_sampled(struct fp_hot *h)
 {
     h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
@@ -59,21 +59,21 @@ static void halve(struct fp_hot *h, uint64_t now_ms)
         return;
     h->halved_ms = now_ms;
     for (size_t i = 0; i < FP_HOT_PATHS; i++)
-        h->spots[i].count = times < 64 ? h->spots[i].count >> times : 0;
+        h->paths[i].count = times < 64 ? h->paths[i].count >> times : 0;
 }
 
-static bool is_of(const struct spot *s, const char *path, size_t len, unsigned hash)
+static bool is_of(const struct counted *s, const char *path, size_t len, unsigned hash)
 {
     return s->path != NULL && s->hash == hash && s->len == len && memcmp(s->path, path, len) == 0;
 }
 
-/* Its own spot, or the rarest one's. */
-static struct spot *spot_of(struct fp_hot *h, const char *path, size_t len, unsigned hash)
+/* The path's own, or the rarest one. */
+static struct counted *find_or_rarest(struct fp_hot *h, const char *path, size_t len, unsigned hash)
 {
-    struct spot *rarest = &h->spots[0];
+    struct counted *rarest = &h->paths[0];
 
     for (size_t i = 0; i < FP_HOT_PATHS; i++) {
-        struct spot *s = &h->spots[i];
+        struct counted *s = &h->paths[i];
 
         if (is_of(s, path, len, hash))
             return s;
@@ -83,7 +83,7 @@ static struct spot *spot_of(struct fp_hot *h, const char *path, size_t len, unsi
     return rarest;
 }
 
-static bool take(struct spot *s, const char *path, size_t len, unsigned hash)
+static bool take(struct counted *s, const char *path, size_t len, unsigned hash)
 {
     char *copy = malloc(len);
 
@@ -99,14 +99,14 @@ static bool take(struct spot *s, const char *path, size_t len, unsigned hash)
 
 void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_ms)
 {
-    struct spot *s;
+    struct counted *s;
     unsigned hash;
 
     if (!is_sampled(h))
         return;
     halve(h, now_ms);
     hash = fp_keyed_hash(path, len);
-    s = spot_of(h, path, len, hash);
+    s = find_or_rarest(h, path, len, hash);
     if (is_of(s, path, len, hash) || take(s, path, len, hash))
         s->count++;
 }
@@ -117,22 +117,22 @@ static uint32_t rank(const struct fp_hot *h, size_t i)
     uint32_t n = 0;
 
     for (size_t j = 0; j < FP_HOT_PATHS; j++)
-        n += h->spots[j].count > h->spots[i].count
-            || (h->spots[j].count == h->spots[i].count && j < i);
+        n += h->paths[j].count > h->paths[i].count
+            || (h->paths[j].count == h->paths[i].count && j < i);
     return n;
 }
 
-size_t fp_hot_line(void *ctx, uint32_t n, char *room, size_t size)
+size_t fp_hot_line(void *ctx, uint32_t n, char *buf, size_t size)
 {
     struct fp_hot *h = ctx;
     char path[FP_MAX_PATH + 1];
 
     halve(h, fp_now_ms());
     for (size_t i = 0; i < FP_HOT_PATHS; i++) {
-        if (h->spots[i].count == 0 || rank(h, i) != n)
+        if (h->paths[i].count == 0 || rank(h, i) != n)
             continue;
-        fp_text_escape(path, sizeof(path), h->spots[i].path, h->spots[i].len);
-        return (size_t)snprintf(room, size, "%" PRIu64 " %s\n", h->spots[i].count * FP_HOT_SAMPLE,
+        fp_text_escape(path, sizeof(path), h->paths[i].path, h->paths[i].len);
+        return (size_t)snprintf(buf, size, "%" PRIu64 " %s\n", h->paths[i].count * FP_HOT_SAMPLE,
                                 path);
     }
     return 0;

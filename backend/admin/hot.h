@@ -28,6 +28,6 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
  * A report (control.h), the hottest first; ctx is a struct fp_hot.  "COUNT PATH": the
  * count as if every question was sampled, the path escaped as by fp_text_escape().
  */
-size_t fp_hot_line(void *ctx, uint32_t n, char *room, size_t size);
+size_t fp_hot_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 #endif

@@ -75,7 +75,7 @@ void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
     r->buckets[bucket_of(us)]++;
 }
 
-size_t fp_latency_line(void *ctx, uint32_t n, char *room, size_t size)
+size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size)
 {
     const struct fp_latency *l = ctx;
     char point[FP_MAX_PATH + 1];
@@ -84,11 +84,11 @@ size_t fp_latency_line(void *ctx, uint32_t n, char *room, size_t size)
     if (n >= l->n)
         return 0;
     fp_text_escape(point, sizeof(point), l->rows[n].point, strlen(l->rows[n].point));
-    len = (size_t)snprintf(room, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point,
+    len = (size_t)snprintf(buf, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point,
                            l->rows[n].count, l->rows[n].sum_us, l->rows[n].longest_us);
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++)
-        len += (size_t)snprintf(room + len, size - len, "%s%" PRIu64, i > 0 ? "," : "",
+        len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64, i > 0 ? "," : "",
                                 l->rows[n].buckets[i]);
-    room[len++] = '\n';
+    buf[len++] = '\n';
     return len;
 }

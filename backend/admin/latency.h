@@ -25,6 +25,6 @@ void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us);
  * struct fp_latency.  "POINT COUNT SUM_US LONGEST_US N,N,...": the point escaped as by
  * fp_text_escape(), then how many there were in each bucket.
  */
-size_t fp_latency_line(void *ctx, uint32_t n, char *room, size_t size);
+size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 #endif

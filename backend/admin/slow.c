@@ -110,7 +110,7 @@ void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l)
         keep(s, l);
 }
 
-size_t fp_slow_line(void *ctx, uint32_t n, char *room, size_t size)
+size_t fp_slow_line(void *ctx, uint32_t n, char *buf, size_t size)
 {
     const struct fp_slow *s = ctx;
     uint64_t now_ms = fp_now_ms();
@@ -120,7 +120,7 @@ size_t fp_slow_line(void *ctx, uint32_t n, char *room, size_t size)
 
         if (is_over(k, now_ms) || n-- > 0)
             continue;
-        return (size_t)snprintf(room, size, "%" PRIu64 " %" PRIu32 " %s %" PRIu32 " %u %s %s\n",
+        return (size_t)snprintf(buf, size, "%" PRIu64 " %" PRIu32 " %s %" PRIu32 " %u %s %s\n",
                                 now_ms - k->at_ms, k->effort.us, fp_call_text(k->effort.call),
                                 k->effort.longest_us, k->waited, k->point, k->path);
     }

@@ -33,6 +33,6 @@ void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l);
  * A report (control.h), the longest first; ctx is a struct fp_slow.  "AGO_MS US CALL
  * CALL_US WAITED POINT PATH", point and path escaped as by fp_text_escape().
  */
-size_t fp_slow_line(void *ctx, uint32_t n, char *room, size_t size);
+size_t fp_slow_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 #endif

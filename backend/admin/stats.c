@@ -7,37 +7,44 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "admin/wakeups.h"
-#include "cache/cache.h"
-#include "changes/coherence.h"
+#include "common/clock.h"
 #include "common/log.h"
-#include "common/stats_table.h"
-#include "fleet/fleet.h"
-#include "ipc/listener.h"
-#include "lookup/dispatch.h"
-#include "workers/worker_pool.h"
+#include "common/text.h"
+#include "common/wire.h"
+#include "conf/conf.h"
 
 #define LINE_SIZE 2048
 
-struct values {
-    struct fp_cache_counts cache;
-    struct fp_dispatch_counts dispatch;
-    struct fp_fleet_counts fleet;
-    struct fp_coherence_counts fresh;
-    struct fp_worker_pool_counts helpers;
-    struct fp_listener_counts listener;
-    struct fp_wakeups loop;
-    uint64_t resident_bytes;     /* read only when it is told: by value_of() */
-};
+/* ---- counters ---- */
 
-#define ROW(name, field, type, help) { #name, offsetof(struct values, field), \
-                                       sizeof(((struct values *)NULL)->field) },
+#define NAME(name, field, type, help) #name,
+static const char *const names[] = { FP_STATS_TABLE(NAME) };
 
-static const struct { const char *name; size_t at, size; } rows[] = { FP_STATS_TABLE(ROW) };
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+void fp_stats_log(struct fp_stats *s)
+{
+    uint64_t values[FP_STATS];
+    char line[LINE_SIZE];
+    size_t len = 0;
 
-/* 0: unknown. */
-static uint64_t resident_bytes(int statm)
+    s->collect(s->ctx, values);
+    for (size_t i = 0; i < FP_STATS && len < sizeof(line); i++)
+        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64,
+                                i > 0 ? " " : "", names[i], values[i]);
+    fp_log(FP_LOG_INFO, 6, "%s", line);
+}
+
+size_t fp_stats_line(void *ctx, uint32_t n, char *buf, size_t size)
+{
+    struct fp_stats *s = ctx;
+
+    if (n >= FP_STATS)
+        return 0;
+    if (n == 0)
+        s->collect(s->ctx, s->snapshot);
+    return (size_t)snprintf(buf, size, "%s %" PRIu64 "\n", names[n], s->snapshot[n]);
+}
+
+uint64_t fp_stats_resident_bytes(int statm)
 {
     unsigned long total, resident;
     char text[128];
@@ -49,55 +56,59 @@ static uint64_t resident_bytes(int statm)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void collect(const struct fp_stats *s, struct values *v)
+/* ---- wakeups ---- */
+
+static void on_wakeup(struct ev_loop *loop, ev_check *check, int events)
 {
-    v->cache = fp_cache_counts(s->cache);
-    v->dispatch = fp_dispatch_counts(s->dispatch);
-    v->fleet = fp_fleet_counts(*s->fleet);
-    v->fresh = fp_coherence_counts(s->fresh);
-    v->helpers = fp_worker_pool_counts(s->helpers);
-    v->listener = fp_listener_counts(s->listener);
-    v->loop = *s->loop;
+    struct fp_wakeups *w = check->data;
+
+    (void)events;
+    w->wakeups++;
+    w->ready += ev_pending_count(loop);
 }
 
-/* A counter is of 32 or 64 bits. */
-static uint64_t value_of(const struct values *v, size_t row, int statm)
+void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop)
 {
-    const char *p = (const char *)v + rows[row].at;
-    uint64_t wide;
-    uint32_t narrow;
+    ev_check_init(&w->check, on_wakeup);
+    /* Before any other, while all that is ready is still to be done. */
+    ev_set_priority(&w->check, EV_MAXPRI);
+    w->check.data = w;
+    ev_check_start(loop, &w->check);
+}
 
-    if (rows[row].at == offsetof(struct values, resident_bytes))
-        return resident_bytes(statm);
-    if (rows[row].size == sizeof(narrow)) {
-        memcpy(&narrow, p, sizeof(narrow));
-        return narrow;
+/* ---- the daemon itself ---- */
+
+static size_t number(const char *key, uint64_t v, char *buf, size_t size)
+{
+    return (size_t)snprintf(buf, size, "%s %" PRIu64 "\n", key, v);
+}
+
+static size_t word(const char *key, const char *v, char *buf, size_t size)
+{
+    char text[FP_MAX_PATH + 1];
+
+    fp_text_escape(text, sizeof(text), v, strlen(v));
+    return (size_t)snprintf(buf, size, "%s %s\n", key, text);
+}
+
+size_t fp_about_line(void *ctx, uint32_t n, char *buf, size_t size)
+{
+    const struct fp_about *a = ctx;
+
+    switch (n) {
+    case 0: return word("version", PACKAGE_VERSION, buf, size);
+    case 1: return number("pid", (uint64_t)getpid(), buf, size);
+    case 2: return number("uid", a->conf->uid, buf, size);
+    case 3: return number("gid", a->conf->gid, buf, size);
+    case 4: return number("uptime_s", (fp_now_ms() - a->began_ms) / 1000, buf, size);
+    case 5: return word("config", a->file, buf, size);
+    case 6: return word("log", a->conf->log, buf, size);
+    case 7: return word("log_level", fp_log_level_text(fp_log_level()), buf, size);
+    case 8: return number("workers_wanted", a->conf->workers, buf, size);
+    case 9: return number("descriptors", a->descriptors, buf, size);
+    case 10: return number("max_connections", a->max_connections, buf, size);
+    case 11: return number("connections_wanted", a->conf->max_connections, buf, size);
+    case 12: return word("seccomp", a->seccomp ? "on" : "off", buf, size);
+    default: return 0;
     }
-    memcpy(&wide, p, sizeof(wide));
-    return wide;
-}
-
-void fp_stats_log(const struct fp_stats *s)
-{
-    char line[LINE_SIZE];
-    struct values v;
-    size_t len = 0;
-
-    collect(s, &v);
-    for (size_t i = 0; i < ROWS && len < sizeof(line); i++)
-        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64,
-                                i > 0 ? " " : "", rows[i].name, value_of(&v, i, s->statm));
-    fp_log(FP_LOG_INFO, 6, "%s", line);
-}
-
-size_t fp_stats_line(void *ctx, uint32_t n, char *room, size_t size)
-{
-    const struct fp_stats *s = ctx;
-    struct values v;
-
-    if (n >= ROWS)
-        return 0;
-    collect(s, &v);
-    return (size_t)snprintf(room, size, "%s %" PRIu64 "\n", rows[n].name,
-                            value_of(&v, n, s->statm));
 }

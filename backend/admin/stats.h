@@ -1,37 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counters of all parts of the daemon, under the names that operators see.
+ * Reports (control.h) of the daemon as a whole: its counters, under the names that operators
+ * see (stats_table.h), and what it is: version, identity, limits.
  */
 #ifndef FP_STATS_H
 #define FP_STATS_H
 
+#include <ev.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct fp_cache;
-struct fp_dispatch;
-struct fp_fleet;
-struct fp_coherence;
-struct fp_worker_pool;
-struct fp_listener;
-struct fp_wakeups;
+#include "common/stats_table.h"
 
-/* Whose counters. */
+struct fp_conf;
+
+#define FP_STATS_ONE(name, field, type, help) + 1
+enum { FP_STATS = 0 FP_STATS_TABLE(FP_STATS_ONE) };   /* how many counters there are */
+
 struct fp_stats {
-    const struct fp_cache *cache;
-    const struct fp_dispatch *dispatch;
-    const struct fp_coherence *fresh;
-    const struct fp_worker_pool *helpers;
-    const struct fp_listener *listener;
-    struct fp_fleet *const *fleet;     /* it comes and goes with the configuration */
-    const struct fp_wakeups *loop;
-    int statm;                         /* /proc/self/statm, kept open; -1: unknown */
+    /* Writes all counters, in the order of the table. */
+    void (*collect)(void *ctx, uint64_t values[FP_STATS]);
+    void *ctx;
+    uint64_t snapshot[FP_STATS];       /* of the report that is being read */
 };
 
 /* Logs one line of counters, "name=value" each. */
-void fp_stats_log(const struct fp_stats *s);
+void fp_stats_log(struct fp_stats *s);
 
-/* The same as a report (control.h), a line "name value" for each; ctx is a struct fp_stats. */
-size_t fp_stats_line(void *ctx, uint32_t n, char *room, size_t size);
+/* The same as a report, a line "name value" for each; ctx is a struct fp_stats. */
+size_t fp_stats_line(void *ctx, uint32_t n, char *buf, size_t size);
+
+/* The daemon's memory; statm is /proc/self/statm, kept open.  0: unknown. */
+uint64_t fp_stats_resident_bytes(int statm);
+
+/*
+ * How many events are ready each time that the loop wakes up: near one where work
+ * comes evenly, many where it comes in bursts.
+ */
+struct fp_wakeups {
+    ev_check check;
+    uint64_t wakeups, ready;
+};
+
+/* Counts from now on, as long as the loop runs; w must live as long. */
+void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop);
+
+/* The daemon itself. */
+struct fp_about {
+    const struct fp_conf *conf;   /* as it was started */
+    const char *file;             /* where that was read */
+    size_t descriptors;           /* the process may hold */
+    size_t max_connections;       /* of which there may be so many */
+    uint64_t began_ms;            /* clock.h */
+    bool seccomp;                 /* filters of system calls hold */
+};
+
+/* A report, "KEY VALUE" a line; ctx is a struct fp_about. */
+size_t fp_about_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 #endif

@@ -9,13 +9,14 @@
 #include "cache/dependency.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "common/walk_result.h"
 
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
 {
     c->sieves[FP_KIND_FILE].limit = limits->files;
     c->sieves[FP_KIND_DIRECTORY].limit = limits->directories;
-    c->sieves[FP_KIND_NEGATIVE].limit = limits->absent;
-    c->max_open_dirs = limits->places;
+    c->sieves[FP_KIND_NEGATIVE].limit = limits->negatives;
+    c->max_open_dirs = limits->open_dirs;
     c->max_bytes = limits->bytes;
     c->ttl_ms = limits->ttl_ms;
     c->watched_ttl_ms = limits->watched_ttl_ms;
@@ -35,22 +36,22 @@ static void forget_nothing(void *ctx, const struct fp_watch_key *key)
 }
 
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *means)
+                                 const struct fp_cache_deps *deps)
 {
     struct fp_cache *c = calloc(1, sizeof(*c));
 
     if (c != NULL)
-        c->watched = fp_dependencies_create(means->forget != NULL ? means->forget : forget_nothing,
-                                       means->ctx, means->now_ms);
-    if (c == NULL || c->watched == NULL) {
+        c->dependencies = fp_dependencies_create(deps->forget != NULL ? deps->forget : forget_nothing,
+                                       deps->ctx, deps->now_ms);
+    if (c == NULL || c->dependencies == NULL) {
         free(c);
         return NULL;
     }
-    c->slots = means->slots;
-    fp_timer_wheel_init(&c->wheel, means->now_ms());
+    c->lease_table = deps->lease_table;
+    fp_timer_wheel_init(&c->wheel, deps->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
-    TAILQ_INIT(&c->places);
+    TAILQ_INIT(&c->open_dirs);
     fp_cache_set_limits(c, limits);
     return c;
 }
@@ -66,17 +67,17 @@ void fp_cache_destroy(struct fp_cache **c)
     if (*c == NULL)
         return;
     fp_cache_clear(*c);
-    fp_dependencies_destroy(&(*c)->watched);
+    fp_dependencies_destroy(&(*c)->dependencies);
     free(*c);
     *c = NULL;
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-void fp_cache_set_slots(struct fp_cache *c, struct fp_lease_table *slots)
+void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
 {
     struct fp_entry *e, *next;
 
-    c->slots = slots;
+    c->lease_table = t;
     HASH_ITER(hh, c->table, e, next)
         fp_entry_renew_slots(c, e);
 }
@@ -108,10 +109,10 @@ struct moment {
     bool use;            /* somebody asks for it */
 };
 
-static bool is_believed(const struct fp_entry *e, const struct moment *at)
+static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
     return e->generation != 0 && e->expires_ms != 0
-        && at->now_ms < e->expires_ms + (at->stale ? e->trust.stale_ms : 0);
+        && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
 /* How many steps from "/" to here; 0 unless every one is still believed and
@@ -121,7 +122,7 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
     unsigned n = 0;
 
     for (; e != NULL; e = e->parent) {
-        if (!is_believed(e, at) || ++n > FP_MAX_STEPS)
+        if (!is_valid(e, at) || ++n > FP_MAX_STEPS)
             return 0;
         if (names != 0 && e->names != names && fp_entry_is_dir(e))
             return 0;
@@ -173,7 +174,7 @@ static void tell_all(struct fp_cache *c, struct fp_entry *end, unsigned n, struc
 
         tell(s, e);
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
-        s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->slots, s->slot) : 0;
+        s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->again = a->again && s->slot != FP_NO_SLOT;
     }
 }
@@ -241,14 +242,25 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
     return true;
 }
 
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r)
+{
+    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms), *dir;
+
+    if (e == NULL)
+        return false;
+    dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
+    *refresh_r = (struct fp_cache_refresh){ e->path, e->len, dir->names };
+    return true;
+}
+
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
 {
     for (size_t n = len;; n = fp_path_parent_len(path, n)) {
         const struct fp_entry *e = fp_entry_find(c, path, n);
 
         *known_r = n;
-        if (e != NULL && e->trust.mount != 0)
-            return e->trust.mount;
+        if (e != NULL && e->validity.mount != 0)
+            return e->validity.mount;
         if (n == 1)
             break;
     }
@@ -305,17 +317,60 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     return done;
 }
 
+/* ---- what an operator may know ---- */
+
+static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
+{
+    if (e->generation == 0)
+        return FP_VIEW_UNKNOWN;
+    if (e->parent != NULL && e->parent_generation != e->parent->generation)
+        return FP_VIEW_DETACHED;
+    if (e->expires_ms == 0)
+        return FP_VIEW_CHANGED;
+    return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
+}
+
+/* What is told by the directory that it lies in has no watch of its own. */
+static int told_by(const struct fp_entry *e)
+{
+    const struct fp_watch_key *key = fp_entry_own_key(e);
+
+    if (key == NULL && e->parent != NULL)
+        key = fp_entry_own_key(e->parent);
+    return key != NULL ? key->bytes[0] : 0;
+}
+
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
+                                   unsigned names, uint64_t now_ms)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
+
+    if (e == NULL || e->generation == 0)
+        return v;
+    v.state = state_of(e, now_ms);
+    v.watched = e->watched;
+    v.by = told_by(e);
+    v.expires_ms = e->expires_ms;
+    v.mount = e->validity.mount;
+    v.content = e->content_bytes > 0;
+    v.open = e->fd != -1 && !v.content;
+    v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
+    v.names = names != 0 && e->names == names;
+    return v;
+}
+
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
 {
     struct fp_cache_counts counts = c->counts;
 
     counts.files = c->sieves[FP_KIND_FILE].count;
     counts.directories = c->sieves[FP_KIND_DIRECTORY].count;
-    counts.absent = c->sieves[FP_KIND_NEGATIVE].count;
-    counts.places = c->n_open_dirs;
+    counts.negatives = c->sieves[FP_KIND_NEGATIVE].count;
+    counts.open_dirs = c->n_open_dirs;
     counts.bytes = c->bytes;
     counts.content_files = c->n_contents;
     counts.content_bytes = c->content_bytes;
-    counts.watches = fp_dependencies_count(c->watched);
+    counts.watches = fp_dependencies_count(c->dependencies);
     return counts;
 }

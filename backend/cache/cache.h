@@ -28,44 +28,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/cache_types.h"
+
 struct fp_answer;
 struct fp_cache;
+struct fp_change_ops;
 struct fp_meta;
 struct fp_names;
 struct fp_lease_table;
 struct fp_walk_result;
+struct fp_validity;
 struct fp_watch_key;
 
 /* Each at least 1. */
 struct fp_cache_limits {
     size_t files;        /* open files */
-    size_t places;       /* directories kept open, to begin walks at */
+    size_t open_dirs;       /* directories kept open, to begin walks at */
     size_t directories;  /* directories, links and what cannot be opened */
-    size_t absent;       /* names known to be absent or unreadable */
+    size_t negatives;       /* names known to be absent or unreadable */
     size_t bytes;        /* of memory for entries, about */
     uint32_t ttl_ms;     /* how long an entry is believed where nothing else is said, */
     uint32_t watched_ttl_ms;   /* and where all changes are told */
 };
 
-/* Files whose content is kept in the place of their descriptors. */
-struct fp_cache_content {
-    uint32_t file_max;   /* bytes of one; 0: of none */
-    size_t bytes;        /* of all, in whole pages; what is over it is kept open */
-};
-
-struct fp_cache_counts {
-    uint64_t hits, misses, inserts, evictions;
-    uint64_t changes;    /* entries invalidated because a change was told */
-    uint64_t expired;    /* questions whose entry had outlived its time, */
-    uint64_t differing;  /* and entries that were another thing when looked at again */
-    size_t files, directories, absent;   /* entries now */
-    size_t places, bytes, watches;
-    size_t content_files, content_bytes;   /* of the files */
-};
-
 /* What a cache uses; all of it the caller's and outlives it. */
 struct fp_cache_deps {
-    struct fp_lease_table *slots;        /* NULL: there are no leases */
+    struct fp_lease_table *lease_table;        /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
     /* Nobody wants to know of changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
@@ -74,7 +62,7 @@ struct fp_cache_deps {
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *means);
+                                 const struct fp_cache_deps *deps);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
@@ -87,7 +75,6 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
 
 /* Whoever numbers lists of names says what they are: for a number from 1 to
  * FP_MAX_LISTS, once; the list stays the caller's. */
-#define FP_MAX_LISTS 16
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
 /*
@@ -125,11 +112,10 @@ struct fp_cache_refresh {
  * eighth of its life if nobody has looked by then.  False: there is none, or so
  * many entries (FP_CACHE_LOOKS) are due that the rest may wait a moment.
  */
-#define FP_CACHE_LOOKS 4096u
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r);
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_cache_set_slots(struct fp_cache *c, struct fp_lease_table *slots);
+void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {
@@ -153,18 +139,10 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
                               bool known);
 
-/* How long what lies on a mount may be believed. */
-struct fp_validity {
-    uint32_t mount;
-    bool watchable;      /* if changes are told, for as long as they are */
-    uint32_t ttl_ms;     /* else */
-    uint32_t stale_ms;   /* so much longer if the file system does not answer */
-};
-
 /* What a walk tells beside its answer. */
 struct fp_walk_meta {
-    const struct fp_walk_result *trail;
-    const struct fp_validity *trust;   /* of what each step leads to; mount 0: unknown, or nothing */
+    const struct fp_walk_result *result;
+    const struct fp_validity *validity;   /* of what each step leads to; mount 0: unknown, or nothing */
 };
 
 /*
@@ -173,26 +151,17 @@ struct fp_walk_meta {
  * the list of names that the walk looked for; now_ms is when it began.  An
  * entry knows one list's access files: those of the last walk.  base: where
  * the walk began, NULL for "/"; if that directory has become another one
- * meanwhile, nothing is kept.  evidence NULL: nothing is watched.  What changed
+ * meanwhile, nothing is kept.  meta NULL: nothing is watched.  What changed
  * since the walk began is not believed.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_walk_meta *evidence, struct fp_answer *a);
+                     const struct fp_walk_meta *meta, struct fp_answer *a);
 
-/* As struct fp_watch_ops says: what is concerned is not believed any more.  Both return how
- * many entries that are. */
-size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                        size_t len, bool replaced);
-size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key);
-/* Events were lost: nothing that is watched is believed.  The same. */
-size_t fp_cache_lost(struct fp_cache *c);
-/*
- * Who is told of changes too: of each path that one was told of, or with tree of it
- * and all below.  NULL: nobody.
- */
-typedef void fp_cache_tell_changed(void *ctx, const char *path, size_t len, bool tree);
-void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell, void *ctx);
+/* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
+ * concerned, when events were lost all that are watched. */
+extern const struct fp_change_ops fp_cache_change_ops;
+void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *tell, void *ctx);
 /*
  * Nothing that was seen before and is watched is believed any more: at that
  * path (terminated, in normal form) and below it, and what was reached through

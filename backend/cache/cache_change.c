@@ -19,8 +19,8 @@ struct event {
 
 static void tell(const struct fp_cache *c, const char *path, size_t len, bool tree)
 {
-    if (c->tell_changed != NULL)
-        c->tell_changed(c->tell_ctx, path, len, tree);
+    if (c->report_changed != NULL)
+        c->report_changed(c->report_ctx, path, len, tree);
 }
 
 /* The path of that name in the directory, into room for FP_MAX_PATH bytes; 0: it is too
@@ -91,13 +91,14 @@ static void on_name(void *ctx, void *owner)
     fp_entry_invalidate(ev->c, e);
 }
 
-size_t fp_cache_changed(struct fp_cache *c, const struct fp_watch_key *key, const char *name,
-                        size_t len, bool replaced)
+static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                         bool replaced)
 {
+    struct fp_cache *c = ctx;
     struct event ev = { c, name, len, replaced };
     const uint64_t before = c->counts.changes;
 
-    fp_dependencies_changed(c->watched, key, name, len, on_place, on_name, &ev);
+    fp_dependencies_changed(c->dependencies, key, name, len, on_place, on_name, &ev);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -112,12 +113,13 @@ static void on_place_gone(void *ctx, void *owner)
     fp_entry_invalidate(ev->c, e);
 }
 
-size_t fp_cache_unwatched(struct fp_cache *c, const struct fp_watch_key *key)
+static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
 {
+    struct fp_cache *c = ctx;
     struct event ev = { .c = c };
     const uint64_t before = c->counts.changes;
 
-    fp_dependencies_gone(c->watched, key, on_place_gone, on_name, &ev);
+    fp_dependencies_gone(c->dependencies, key, on_place_gone, on_name, &ev);
     return (size_t)(c->counts.changes - before);
 }
 
@@ -127,7 +129,7 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     struct fp_entry *e, *next;
     size_t n = 0;
 
-    fp_dependencies_lost(c->watched);
+    fp_dependencies_lost(c->dependencies);
     HASH_ITER(hh, c->table, e, next) {
         if (!e->watched || e->expires_ms == 0
             || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
@@ -139,16 +141,24 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 }
 FP_HASH_DIAGNOSTICS_ON
 
-size_t fp_cache_lost(struct fp_cache *c)
+static size_t on_lost(void *ctx)
 {
-    tell(c, "/", 1, true);
-    return fp_cache_invalidate(c, NULL);
+    tell(ctx, "/", 1, true);
+    return fp_cache_invalidate(ctx, NULL);
 }
 
-void fp_cache_set_tell_changed(struct fp_cache *c, fp_cache_tell_changed *tell_changed, void *ctx)
+static size_t on_remounted(void *ctx, const char *point)
 {
-    c->tell_changed = tell_changed;
-    c->tell_ctx = ctx;
+    return fp_cache_invalidate(ctx, point);
+}
+
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost,
+                                                   on_remounted };
+
+void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
+{
+    c->report_changed = report_changed;
+    c->report_ctx = ctx;
 }
 
 /* ---- forgetting ---- */

@@ -93,7 +93,7 @@ bool fp_entry_is_file(const struct fp_entry *e)
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
 {
     if (e->is_open_dir) {
-        TAILQ_REMOVE(&c->places, e, place);
+        TAILQ_REMOVE(&c->open_dirs, e, open_dir);
         c->n_open_dirs--;
         e->is_open_dir = false;
     }
@@ -107,14 +107,14 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
 
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e)
 {
-    TAILQ_REMOVE(&c->places, e, place);
-    TAILQ_INSERT_HEAD(&c->places, e, place);
+    TAILQ_REMOVE(&c->open_dirs, e, open_dir);
+    TAILQ_INSERT_HEAD(&c->open_dirs, e, open_dir);
 }
 
 void fp_entry_trim_open_dirs(struct fp_cache *c)
 {
     while (c->n_open_dirs > c->max_open_dirs)
-        fp_entry_drop_fd(c, TAILQ_LAST(&c->places, fp_entry_queue));
+        fp_entry_drop_fd(c, TAILQ_LAST(&c->open_dirs, fp_entry_queue));
 }
 
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
@@ -124,7 +124,7 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
     if (fd == -1 || !fp_entry_is_dir(e))
         return;
     e->is_open_dir = true;
-    TAILQ_INSERT_HEAD(&c->places, e, place);
+    TAILQ_INSERT_HEAD(&c->open_dirs, e, open_dir);
     c->n_open_dirs++;
     fp_entry_trim_open_dirs(c);
 }
@@ -154,10 +154,10 @@ void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
 
 static uint32_t take_slot(const struct fp_cache *c, const struct fp_entry *e)
 {
-    uint32_t slot = c->slots != NULL ? fp_lease_table_take(c->slots) : FP_NO_SLOT;
+    uint32_t slot = c->lease_table != NULL ? fp_lease_table_take(c->lease_table) : FP_NO_SLOT;
 
     if (slot != FP_NO_SLOT)
-        fp_lease_table_set_expiry(c->slots, slot, e->expires_ms);
+        fp_lease_table_set_expiry(c->lease_table, slot, e->expires_ms);
     return slot;
 }
 
@@ -176,12 +176,12 @@ void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e)
 
 static void end_leases_on(struct fp_cache *c, const struct fp_entry *e, uint32_t *slot)
 {
-    if (c->slots == NULL)
+    if (c->lease_table == NULL)
         return;
-    fp_lease_table_invalidate(c->slots, *slot);
-    if (!fp_lease_table_is_exhausted(c->slots, *slot))
+    fp_lease_table_invalidate(c->lease_table, *slot);
+    if (!fp_lease_table_is_exhausted(c->lease_table, *slot))
         return;
-    fp_lease_table_release(c->slots, *slot);
+    fp_lease_table_release(c->lease_table, *slot);
     *slot = take_slot(c, e);
 }
 
@@ -198,20 +198,20 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
 
 static void release_slots(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->slots == NULL)
+    if (c->lease_table == NULL)
         return;
-    fp_lease_table_release(c->slots, e->slot);
-    fp_lease_table_release(c->slots, e->end_slot);
+    fp_lease_table_release(c->lease_table, e->slot);
+    fp_lease_table_release(c->lease_table, e->end_slot);
 }
 
 /* When it is next seen whether the entry is in use: after half of its life, and
  * then a few times more before its end. */
-static void set_due(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
+static void set_refresh(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
 {
     if (at_ms < e->expires_ms)
-        fp_timer_set(&c->wheel, &e->due, at_ms);
+        fp_timer_set(&c->wheel, &e->refresh, at_ms);
     else
-        fp_timer_clear(&c->wheel, &e->due);
+        fp_timer_clear(&c->wheel, &e->refresh);
 }
 
 static uint64_t half_ms(const struct fp_entry *e)
@@ -223,21 +223,21 @@ void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
     e->expires_ms = e->seen_ms + e->ttl_ms;
     e->used = false;
-    set_due(c, e, half_ms(e));
+    set_refresh(c, e, half_ms(e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
         if (p->needed_ms < half_ms(e))
             p->needed_ms = half_ms(e);
     }
-    if (c->slots == NULL)
+    if (c->lease_table == NULL)
         return;
-    fp_lease_table_set_expiry(c->slots, e->slot, e->expires_ms);
-    fp_lease_table_set_expiry(c->slots, e->end_slot, e->expires_ms);
+    fp_lease_table_set_expiry(c->lease_table, e->slot, e->expires_ms);
+    fp_lease_table_set_expiry(c->lease_table, e->end_slot, e->expires_ms);
 }
 
-static void take_marks(struct fp_cache *c, struct fp_entry *e)
+static void take_referenced(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->slots != NULL && (fp_lease_table_take_referenced(c->slots, e->slot)
-                             | fp_lease_table_take_referenced(c->slots, e->end_slot)))
+    if (c->lease_table != NULL && (fp_lease_table_take_referenced(c->lease_table, e->slot)
+                             | fp_lease_table_take_referenced(c->lease_table, e->end_slot)))
         e->visited = e->used = true;
 }
 
@@ -246,7 +246,7 @@ static bool take_visited(struct fp_cache *c, struct fp_entry *e)
 {
     bool visited;
 
-    take_marks(c, e);
+    take_referenced(c, e);
     visited = e->visited;
     e->visited = false;
     return visited;
@@ -255,10 +255,10 @@ static bool take_visited(struct fp_cache *c, struct fp_entry *e)
 /* Then so is all above it, which may be past its half already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
-    take_marks(c, e);
+    take_referenced(c, e);
     for (struct fp_entry *p = e->parent; e->used && p != NULL; p = p->parent) {
         if (!p->used && half_ms(p) <= now_ms)
-            set_due(c, p, now_ms);
+            set_refresh(c, p, now_ms);
         p->used = true;
     }
     return e->used;
@@ -272,27 +272,24 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 
 static struct fp_entry *entry_of(struct fp_timer *d)
 {
-    return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, due));
+    return (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
 }
 
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *due_r)
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
 {
     for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
         struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
         struct fp_entry *e;
 
         if (d == NULL)
-            return false;
+            return NULL;
         e = entry_of(d);
-        set_due(c, e, now_ms + e->ttl_ms / 8 + 1);
-        if (e->generation == 0 || e->expires_ms <= now_ms
-            || (!is_used(c, e, now_ms) && !is_needed(e, now_ms)))
-            continue;
-        *due_r = (struct fp_cache_refresh){ e->path, e->len, fp_entry_is_dir(e) || e->parent == NULL
-                                            ? e->names : e->parent->names };
-        return true;
+        set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
+        if (e->generation != 0 && e->expires_ms > now_ms
+            && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
+            return e;
     }
-    return false;
+    return NULL;
 }
 
 /* ---- entries ---- */
@@ -307,8 +304,8 @@ size_t fp_entry_bytes(const struct fp_entry *e)
 static void entry_free(struct fp_cache *c, struct fp_entry *e)
 {
     c->bytes -= fp_entry_bytes(e);
-    fp_dependencies_drop(c->watched, &e->dependencies);
-    fp_timer_clear(&c->wheel, &e->due);
+    fp_dependencies_drop(c->dependencies, &e->dependencies);
+    fp_timer_clear(&c->wheel, &e->refresh);
     release_slots(c, e);
     free(e->target);
     free(e->access);

@@ -9,8 +9,9 @@
 
 #include <sys/queue.h>
 
-#include "cache/cache.h"
+#include "cache/cache_types.h"
 #include "cache/timer_wheel.h"
+#include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/keyed_hash.h"
 #include "common/wire.h"
@@ -23,7 +24,7 @@ enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 struct fp_entry {
     UT_hash_handle hh;
     TAILQ_ENTRY(fp_entry) link;      /* in its kind's queue while it has no children */
-    TAILQ_ENTRY(fp_entry) place;     /* while it is a directory with a descriptor */
+    TAILQ_ENTRY(fp_entry) open_dir;     /* while it is a directory with a descriptor */
     struct fp_entry *parent;      /* NULL for "/" */
     size_t children;              /* entries whose parent this is, dead ones too */
     uint64_t generation;          /* changes when this becomes another thing;
@@ -35,8 +36,8 @@ struct fp_entry {
     bool watched;                 /* changes are told */
     bool linked;                  /* it, or something above, is a link */
     bool inside_changed;          /* a directory's own size, times, number of links */
-    struct fp_validity trust;        /* of what it leads to */
-    struct fp_timer due;            /* when to see whether it is in use, and to look again */
+    struct fp_validity validity;        /* of what it leads to */
+    struct fp_timer refresh;            /* when to see whether it is in use, and to look again */
     bool used;                    /* since it was seen: asked for, or by a lease */
     uint64_t needed_ms;           /* when it is seen whether what lies below is in use */
     uint32_t slot;                /* ends leases that pass it or end in it, */
@@ -78,20 +79,20 @@ struct fp_sieve {
 struct fp_cache {
     struct fp_entry *table;
     struct fp_sieve sieves[FP_KINDS];
-    struct fp_entry_queue places;   /* the one used last is the first */
+    struct fp_entry_queue open_dirs;   /* the one used last is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     struct fp_cache_content content;   /* the limits, */
     size_t n_contents, content_bytes;  /* and what there is */
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest;   /* while it is being inserted: not to be evicted */
-    struct fp_lease_table *slots;
+    struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;
-    struct fp_dependencies *watched;
+    struct fp_dependencies *dependencies;
     const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
-    fp_cache_tell_changed *tell_changed;   /* NULL: nobody is told */
-    void *tell_ctx;
+    fp_cache_report_changed *report_changed;   /* NULL: nobody is told */
+    void *report_ctx;
 };
 
 /* ---- finding ---- */
@@ -138,6 +139,8 @@ void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also of the entry as one that a path passes. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
+/* As fp_cache_take_refresh(); NULL: there is none. */
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms);
 /* Something changed: what is told of the entry is not believed. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 

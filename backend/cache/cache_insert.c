@@ -63,7 +63,7 @@ struct seen {
     unsigned names;
     uint64_t now_ms;
     struct fp_answer *answer;
-    const struct fp_walk_meta *evidence;   /* NULL: none */
+    const struct fp_walk_meta *meta;   /* NULL: none */
     const struct fp_step *last;
     bool opened;               /* the last step is the whole path: it was
                                   opened, unless it cannot be */
@@ -157,11 +157,11 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
+static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                        bool same_inode)
 {
     struct fp_dependency *old = e->dependencies;
-    const struct fp_walk_result *t = seen->evidence != NULL ? seen->evidence->trail : NULL;
+    const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
 
     /* What lies below was seen while another watch was on it, which told of changes
@@ -174,29 +174,29 @@ static void set_stakes(struct fp_cache *c, struct fp_entry *e, size_t step, cons
      * watched. */
     e->dependencies = e->own = NULL;
     if (own != NULL)
-        e->own = fp_dependencies_add(c->watched, &e->dependencies, e, own, NULL, 0);
+        e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
     for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
-            && fp_dependencies_add(c->watched, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
+            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
                == NULL)
-            e->trust.watchable = false;
+            e->validity.watchable = false;
     }
-    fp_dependencies_drop(c->watched, &old);
+    fp_dependencies_drop(c->dependencies, &old);
 }
 
 /* Of what the mounts are that the step lies on and leads to. */
-static void set_trust(const struct fp_cache *c, struct fp_entry *e, size_t step,
+static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step,
                       const struct seen *seen)
 {
     const struct fp_validity general = { 0, false, c->ttl_ms, 0 };
-    const struct fp_validity *above = e->parent != NULL ? &e->parent->trust : NULL;
-    const struct fp_validity *own = seen->evidence != NULL ? &seen->evidence->trust[step] : &general;
+    const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
+    const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
     if (own->mount == 0 && above != NULL)
         own = above;
-    e->trust = *own;
+    e->validity = *own;
 }
 
 /* A name's change is told where it lies; but a mounted directory's, that of what a
@@ -207,7 +207,7 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
 
     if (e->status != FP_OK || e->target_status != FP_OK)
         return false;
-    if (e->parent == NULL || e->target != NULL || e->trust.mount != e->parent->trust.mount)
+    if (e->parent == NULL || e->target != NULL || e->validity.mount != e->parent->validity.mount)
         return true;
     return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
 }
@@ -215,10 +215,10 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
 /* Is every change told that could make what was seen wrong? */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (seen->evidence == NULL || !e->trust.watchable
-        || seen->evidence->trail->step_watches[step].untold)
+    if (seen->meta == NULL || !e->validity.watchable
+        || seen->meta->result->step_watches[step].untold)
         return false;
-    if (e->parent != NULL && (!e->parent->trust.watchable || fp_entry_own_key(e->parent) == NULL))
+    if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;
     return fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names);
 }
@@ -229,7 +229,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
 
     for (unsigned i = 0; names != NULL && i < names->n; i++) {
-        if (fp_dependencies_happened(c->watched, own, names->list[i].name, names->list[i].len,
+        if (fp_dependencies_happened(c->dependencies, own, names->list[i].name, names->list[i].len,
                                 since_ms))
             return true;
     }
@@ -242,22 +242,22 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
-    const struct fp_walk_result *t = seen->evidence->trail;
+    const struct fp_walk_result *t = seen->meta->result;
     const struct fp_watch_key *above = fp_entry_own_key(e->parent), *own = fp_entry_own_key(e);
     size_t len;
     const char *name = name_of(e, &len);
 
-    if (!e->watched && fp_dependencies_was_lost(c->watched, seen->now_ms))
+    if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
-    if (above != NULL && fp_dependencies_happened(c->watched, above, name, len, seen->now_ms))
+    if (above != NULL && fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms))
         return true;
-    if (own != NULL && (fp_dependencies_happened(c->watched, own, "", 0, seen->now_ms)
+    if (own != NULL && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
                         || access_happened(c, e, own, seen->now_ms)))
         return true;
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
-        if (v->step == step && fp_dependencies_happened(c->watched, &v->watch, t->names + v->at,
+        if (v->step == step && fp_dependencies_happened(c->dependencies, &v->watch, t->names + v->at,
                                                    v->len, seen->now_ms))
             return true;
     }
@@ -266,25 +266,25 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
 
 static uint32_t shorter_ttl(const struct fp_entry *e)
 {
-    uint32_t ttl = e->trust.ttl_ms;
+    uint32_t ttl = e->validity.ttl_ms;
 
-    return e->parent != NULL && e->parent->trust.ttl_ms < ttl ? e->parent->trust.ttl_ms : ttl;
+    return e->parent != NULL && e->parent->validity.ttl_ms < ttl ? e->parent->validity.ttl_ms : ttl;
 }
 
 /* For how long it is believed. */
-static void set_life(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
+static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
     e->watched = is_watched(e, step, seen);
     e->ttl_ms = e->watched ? c->watched_ttl_ms : shorter_ttl(e);
-    if (seen->evidence != NULL && has_changed(c, e, step, seen)) {
+    if (seen->meta != NULL && has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;
     }
     fp_entry_validate(c, e);
     e->inside_changed = e->watched && own != NULL && fp_entry_is_dir(e)
-        && fp_dependencies_any_happened(c->watched, own, seen->now_ms);
+        && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms);
 }
 
 /* ---- inserting ---- */
@@ -334,9 +334,9 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode))
         || (e->parent != NULL && e->parent->linked);
     set_access(e, s, seen);
-    set_trust(c, e, step, seen);
-    set_stakes(c, e, step, seen, same_inode);
-    set_life(c, e, step, seen);
+    set_validity(c, e, step, seen);
+    set_dependencies(c, e, step, seen, same_inode);
+    set_expiry(c, e, step, seen);
     set_descriptor(c, e, s, seen, same, unchanged);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     c->bytes += fp_entry_bytes(e) - before;
@@ -382,10 +382,10 @@ static bool is_worth_keeping(const struct fp_answer *a)
 
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_walk_meta *evidence, struct fp_answer *a)
+                     const struct fp_walk_meta *meta, struct fp_answer *a)
 {
     struct fp_entry *e = NULL;
-    const struct seen seen = { names, now_ms, a, evidence,
+    const struct seen seen = { names, now_ms, a, meta,
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 

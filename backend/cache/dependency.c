@@ -19,31 +19,31 @@
 LIST_HEAD(dependencies, fp_dependency);
 
 /* A watched directory or file. */
-struct spot {
+struct watch_object {
     UT_hash_handle hh;
     struct dependencies places, names;   /* on itself, and on names in it */
     bool gone;                     /* nothing more is told; in no table */
     struct fp_watch_key key;
 };
 
-/* A name in a spot that somebody depends on. */
+/* A name in a object that somebody depends on. */
 struct name {
     UT_hash_handle hh;
     struct dependencies dependencies;
     size_t key_len;
-    char key[];                    /* the spot's address, then the name */
+    char key[];                    /* the object's address, then the name */
 };
 
 struct fp_dependency {
     struct fp_dependency *next;         /* the same owner's */
-    LIST_ENTRY(fp_dependency) of_spot, of_name;
-    struct spot *spot;
+    LIST_ENTRY(fp_dependency) of_object, of_name;
+    struct watch_object *object;
     struct name *name;             /* NULL: the place itself */
     void *owner;
 };
 
 struct fp_dependencies {
-    struct spot *spots;
+    struct watch_object *objects;
     struct name *names;
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
@@ -73,41 +73,41 @@ void fp_dependencies_destroy(struct fp_dependencies **w)
 
 /* ---- the tables ---- */
 
-static size_t name_key(char *to, const struct spot *spot, const char *name, size_t len)
+static size_t name_key(char *to, const struct watch_object *object, const char *name, size_t len)
 {
-    memcpy(to, &spot, sizeof(spot));
-    memcpy(to + sizeof(spot), name, len);
-    return sizeof(spot) + len;
+    memcpy(to, &object, sizeof(object));
+    memcpy(to + sizeof(object), name, len);
+    return sizeof(object) + len;
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static struct spot *find_spot(const struct fp_dependencies *w, const struct fp_watch_key *key)
+static struct watch_object *find_object(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    struct spot *spot;
+    struct watch_object *object;
 
-    HASH_FIND(hh, w->spots, key->bytes, key->len, spot);
-    return spot;
+    HASH_FIND(hh, w->objects, key->bytes, key->len, object);
+    return object;
 }
 
-static bool add_spot(struct fp_dependencies *w, struct spot *spot)
+static bool add_object(struct fp_dependencies *w, struct watch_object *object)
 {
-    HASH_ADD_KEYPTR(hh, w->spots, spot->key.bytes, spot->key.len, spot);
-    return spot->hh.tbl != NULL;
+    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
+    return object->hh.tbl != NULL;
 }
 
-static void remove_spot(struct fp_dependencies *w, struct spot *spot)
+static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
-    HASH_DEL(w->spots, spot);
+    HASH_DEL(w->objects, object);
 }
 
-static struct name *find_name(const struct fp_dependencies *w, const struct spot *spot,
+static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
                               const char *name, size_t len)
 {
-    char key[sizeof(spot) + FP_MAX_NAME];
+    char key[sizeof(object) + FP_MAX_NAME];
     struct name *n = NULL;
 
     if (len <= FP_MAX_NAME)
-        HASH_FIND(hh, w->names, key, name_key(key, spot, name, len), n);
+        HASH_FIND(hh, w->names, key, name_key(key, object, name, len), n);
     return n;
 }
 
@@ -124,7 +124,7 @@ static void remove_name(struct fp_dependencies *w, struct name *n)
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
 {
-    return HASH_COUNT(w->spots);
+    return HASH_COUNT(w->objects);
 }
 FP_HASH_DIAGNOSTICS_ON
 
@@ -176,47 +176,47 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 
 /* ---- dependencies ---- */
 
-static struct spot *get_spot(struct fp_dependencies *w, const struct fp_watch_key *key)
+static struct watch_object *get_object(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    struct spot *spot = find_spot(w, key);
+    struct watch_object *object = find_object(w, key);
 
-    if (spot != NULL)
-        return spot;
-    spot = calloc(1, sizeof(*spot));
-    if (spot == NULL)
+    if (object != NULL)
+        return object;
+    object = calloc(1, sizeof(*object));
+    if (object == NULL)
         return NULL;
-    spot->key = *key;
-    if (!add_spot(w, spot)) {
-        free(spot);
+    object->key = *key;
+    if (!add_object(w, object)) {
+        free(object);
         return NULL;
     }
-    return spot;
+    return object;
 }
 
 /* A walk may be on its way that relies on the watch we give up here: it finds
  * that noted. */
-static void drop_spot_if_unused(struct fp_dependencies *w, struct spot *spot)
+static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object *object)
 {
-    if (!LIST_EMPTY(&spot->places) || !LIST_EMPTY(&spot->names))
+    if (!LIST_EMPTY(&object->places) || !LIST_EMPTY(&object->names))
         return;
-    if (!spot->gone) {
-        remove_spot(w, spot);
-        note(w, &spot->key, GONE, sizeof(GONE) - 1);
-        w->forget(w->ctx, &spot->key);
+    if (!object->gone) {
+        remove_object(w, object);
+        note(w, &object->key, GONE, sizeof(GONE) - 1);
+        w->forget(w->ctx, &object->key);
     }
-    free(spot);
+    free(object);
 }
 
-static struct name *get_name(struct fp_dependencies *w, struct spot *spot, const char *name, size_t len)
+static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name, size_t len)
 {
-    struct name *n = find_name(w, spot, name, len);
+    struct name *n = find_name(w, object, name, len);
 
     if (n != NULL || len > FP_MAX_NAME)
         return n;
-    n = calloc(1, sizeof(*n) + sizeof(spot) + len);
+    n = calloc(1, sizeof(*n) + sizeof(object) + len);
     if (n == NULL)
         return NULL;
-    n->key_len = name_key(n->key, spot, name, len);
+    n->key_len = name_key(n->key, object, name, len);
     if (!add_name(w, n)) {
         free(n);
         return NULL;
@@ -230,21 +230,21 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
     struct fp_dependency *s = calloc(1, sizeof(*s));
 
     if (s != NULL)
-        s->spot = get_spot(w, key);
-    if (s == NULL || s->spot == NULL) {
+        s->object = get_object(w, key);
+    if (s == NULL || s->object == NULL) {
         free(s);
         return NULL;
     }
     if (name != NULL) {
-        s->name = get_name(w, s->spot, name, len);
+        s->name = get_name(w, s->object, name, len);
         if (s->name == NULL) {
-            drop_spot_if_unused(w, s->spot);
+            drop_object_if_unused(w, s->object);
             free(s);
             return NULL;
         }
         LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
     }
-    LIST_INSERT_HEAD(name != NULL ? &s->spot->names : &s->spot->places, s, of_spot);
+    LIST_INSERT_HEAD(name != NULL ? &s->object->names : &s->object->places, s, of_object);
     s->owner = owner;
     s->next = *dependencies;
     *dependencies = s;
@@ -253,7 +253,7 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
 
 static void drop(struct fp_dependencies *w, struct fp_dependency *s)
 {
-    LIST_REMOVE(s, of_spot);
+    LIST_REMOVE(s, of_object);
     if (s->name != NULL) {
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
@@ -261,7 +261,7 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
             free(s->name);
         }
     }
-    drop_spot_if_unused(w, s->spot);
+    drop_object_if_unused(w, s->object);
     free(s);
 }
 
@@ -277,7 +277,7 @@ void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **depe
 
 const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s)
 {
-    return s->spot->gone ? NULL : &s->spot->key;
+    return s->object->gone ? NULL : &s->object->key;
 }
 
 size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
@@ -285,33 +285,33 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
     size_t n = 0;
 
     for (; dependencies != NULL; dependencies = dependencies->next)
-        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct spot));
+        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct watch_object));
     return n;
 }
 
 /* ---- events ---- */
 
-static void tell_places(const struct spot *spot, fp_dependencies_each *each, void *ctx)
+static void tell_places(const struct watch_object *object, fp_dependencies_each *each, void *ctx)
 {
     const struct fp_dependency *s;
 
-    LIST_FOREACH(s, &spot->places, of_spot)
+    LIST_FOREACH(s, &object->places, of_object)
         each(ctx, s->owner);
 }
 
 void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
                         size_t len, fp_dependencies_each *place, fp_dependencies_each *named, void *ctx)
 {
-    const struct spot *spot = find_spot(w, key);
+    const struct watch_object *object = find_object(w, key);
     const struct name *n;
     const struct fp_dependency *s;
 
     note(w, key, name, len);
     note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
-    if (spot == NULL)
+    if (object == NULL)
         return;
-    tell_places(spot, place, ctx);
-    n = find_name(w, spot, name, len);
+    tell_places(object, place, ctx);
+    n = find_name(w, object, name, len);
     if (n == NULL)
         return;
     LIST_FOREACH(s, &n->dependencies, of_name)
@@ -321,15 +321,15 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_each *place,
                      fp_dependencies_each *named, void *ctx)
 {
-    struct spot *spot = find_spot(w, key);
+    struct watch_object *object = find_object(w, key);
     const struct fp_dependency *s;
 
     note(w, key, GONE, sizeof(GONE) - 1);
-    if (spot == NULL)
+    if (object == NULL)
         return;
-    remove_spot(w, spot);
-    spot->gone = true;
-    tell_places(spot, place, ctx);
-    LIST_FOREACH(s, &spot->names, of_spot)
+    remove_object(w, object);
+    object->gone = true;
+    tell_places(object, place, ctx);
+    LIST_FOREACH(s, &object->names, of_object)
         named(ctx, s->owner);
 }

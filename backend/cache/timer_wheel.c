@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-static struct fp_timer_bucket *spoke_of(struct fp_timer_wheel *w, uint64_t tick)
+static struct fp_timer_bucket *bucket_of(struct fp_timer_wheel *w, uint64_t tick)
 {
-    return &w->spokes[tick % FP_TIMER_BUCKETS];
+    return &w->buckets[tick % FP_TIMER_BUCKETS];
 }
 
 void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms)
 {
     for (unsigned i = 0; i < FP_TIMER_BUCKETS; i++)
-        TAILQ_INIT(&w->spokes[i]);
+        TAILQ_INIT(&w->buckets[i]);
     w->tick = now_ms / FP_TIMER_TICK_MS + 1;
     w->next = NULL;
     w->begun = false;
@@ -24,24 +24,24 @@ void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d)
         return;
     if (w->next == d)
         w->next = TAILQ_NEXT(d, link);
-    TAILQ_REMOVE(spoke_of(w, d->tick), d, link);
+    TAILQ_REMOVE(bucket_of(w, d->tick), d, link);
     d->tick = 0;
 }
 
-/* Never into a spoke that is done, or is being gone through. */
+/* Never into a bucket that is done, or is being gone through. */
 void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
 {
     uint64_t tick = at_ms / FP_TIMER_TICK_MS + 1;
 
     fp_timer_clear(w, d);
     d->tick = tick > w->tick ? tick : w->tick + 1;
-    TAILQ_INSERT_HEAD(spoke_of(w, d->tick), d, link);
+    TAILQ_INSERT_HEAD(bucket_of(w, d->tick), d, link);
 }
 
-/* The next of this tick's spoke that is due in this very round. */
+/* The next of this tick's bucket that is due in this very round. */
 static struct fp_timer *take_here(struct fp_timer_wheel *w)
 {
-    struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(spoke_of(w, w->tick));
+    struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(bucket_of(w, w->tick));
 
     w->begun = true;
     while (d != NULL && d->tick > w->tick)
@@ -62,7 +62,7 @@ struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms)
         if (d != NULL)
             return d;
         w->begun = false;
-        /* After a long rest one turn over all spokes finds everything. */
+        /* After a long rest one turn over all buckets finds everything. */
         w->tick += now - w->tick > FP_TIMER_BUCKETS ? now - w->tick - FP_TIMER_BUCKETS : 1;
     }
     return NULL;

@@ -21,10 +21,10 @@ struct fp_timer {
 };
 
 struct fp_timer_wheel {
-    TAILQ_HEAD(fp_timer_bucket, fp_timer) spokes[FP_TIMER_BUCKETS];
-    uint64_t tick;                /* all spokes of earlier ticks are done */
-    struct fp_timer *next;          /* in this tick's spoke; NULL: its first */
-    bool begun;                   /* that spoke */
+    TAILQ_HEAD(fp_timer_bucket, fp_timer) buckets[FP_TIMER_BUCKETS];
+    uint64_t tick;                /* all buckets of earlier ticks are done */
+    struct fp_timer *next;          /* in this tick's bucket; NULL: its first */
+    bool begun;                   /* that bucket */
 };
 
 void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "changes/mounts.h"
 #include "changes/watch.h"
 #include "common/clock.h"
@@ -26,7 +25,7 @@
 
 struct fp_coherence {
     struct ev_loop *loop;
-    struct fp_coherence_deps parts;
+    struct fp_coherence_deps deps;
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
@@ -45,7 +44,7 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
                        bool replaced)
 {
     struct fp_coherence *f = ctx;
-    const size_t n = fp_cache_changed(f->parts.cache, key, name, len, replaced);
+    const size_t n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced);
 
     f->counts.events++;
     if (key->bytes[0] == FP_BY_FANOTIFY)
@@ -58,7 +57,7 @@ static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_coherence *f = ctx;
 
-    f->counts.by_end += fp_cache_unwatched(f->parts.cache, key);
+    f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);
 }
 
 static void on_lost(void *ctx)
@@ -66,7 +65,7 @@ static void on_lost(void *ctx)
     struct fp_coherence *f = ctx;
 
     f->counts.losses++;
-    f->counts.by_loss += fp_cache_lost(f->parts.cache);
+    f->counts.by_loss += f->deps.ops->lost(f->deps.ctx);
     fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
@@ -74,19 +73,19 @@ static void on_lost(void *ctx)
 
 static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
 
-static void tell_marks(struct fp_coherence *f)
+static void report_marks(struct fp_coherence *f)
 {
     dev_t devs[MAX_MARKED];
-    size_t n = fp_watch_marked(f->parts.watch, devs, MAX_MARKED);
+    size_t n = fp_watch_marked(f->deps.watch, devs, MAX_MARKED);
 
-    fp_mounts_set_marked(f->parts.mounts, devs, n);
+    fp_mounts_set_marked(f->deps.mounts, devs, n);
 }
 
 /* A mount point: what lies there is something else now. */
 static void on_mount(void *ctx, const char *point)
 {
     struct fp_coherence *f = ctx;
-    size_t n = fp_cache_invalidate(f->parts.cache, point);
+    size_t n = f->deps.ops->remounted(f->deps.ctx, point);
 
     f->counts.by_mounts += n;
     if (n > 0)
@@ -96,15 +95,15 @@ static void on_mount(void *ctx, const char *point)
 
 static void on_mounts_changed(struct fp_coherence *f)
 {
-    size_t n = fp_mounts_changes(f->parts.mounts, NULL, NULL);
+    size_t n = fp_mounts_changes(f->deps.mounts, NULL, NULL);
 
     f->counts.losses++;
-    tell_marks(f);
+    report_marks(f);
     if (n > 0 && n <= FEW_MOUNTS) {
-        fp_mounts_changes(f->parts.mounts, on_mount, f);
+        fp_mounts_changes(f->deps.mounts, on_mount, f);
         return;
     }
-    f->counts.by_mounts += fp_cache_invalidate(f->parts.cache, NULL);
+    f->counts.by_mounts += f->deps.ops->remounted(f->deps.ctx, NULL);
     fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
            "again");
 }
@@ -115,11 +114,11 @@ static void catch_up(struct fp_coherence *f)
 {
     uint64_t now = fp_now_ms();
 
-    if (fp_mounts_changed(f->parts.mounts))
+    if (fp_mounts_changed(f->deps.mounts))
         on_mounts_changed(f);
-    if (!fp_watch_drain(f->parts.watch, &ops, f))
+    if (!fp_watch_drain(f->deps.watch, &ops, f))
         return;
-    fp_lease_table_heartbeat(f->parts.slots, now);
+    fp_lease_table_heartbeat(f->deps.lease_table, now);
     f->caught_up_ms = now;
 }
 
@@ -131,7 +130,7 @@ static void listen_to(struct fp_coherence *f, ev_io *io)
 
 /* Where names come and go all the time each would be a wakeup.  A few are looked at when they come:
  * a walk that begins a moment later must not seem overtaken by them. */
-static void on_told(struct ev_loop *loop, ev_io *w, int events)
+static void on_event(struct ev_loop *loop, ev_io *w, int events)
 {
     struct fp_coherence *f = w->data;
     const bool often = fp_now_ms() < f->caught_up_ms + PAUSE_MS;
@@ -166,7 +165,7 @@ static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     catch_up(f);
-    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->parts.slots))
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->deps.lease_table))
         f->used_ms = f->caught_up_ms;
     else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
         ev_timer_stop(loop, w);
@@ -194,23 +193,23 @@ static void say_refused(void)
            "and max_descriptors");
 }
 
-void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
-                    struct fp_validity *trust)
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
+                    struct fp_validity *validity)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct fp_step_watch *o = &trail->step_watches[i];
-        const struct fp_mount *m = fp_mounts_find(f->parts.mounts, o->mount);
+        const struct fp_step_watch *o = &result->step_watches[i];
+        const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
 
-        trust[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
+        validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
                                       .stale_ms = f->stale_ms };
         if (o->refused)
             say_refused();
         if (m == NULL)
             continue;
-        trust[i].ttl_ms = m->ttl_ms;
-        trust[i].stale_ms = m->stale_if_error_ms;
+        validity[i].ttl_ms = m->ttl_ms;
+        validity[i].stale_ms = m->stale_if_error_ms;
         /* A helper may have seen the table of a moment ago. */
-        trust[i].watchable = m->by != FP_BY_TTL
+        validity[i].watchable = m->by != FP_BY_TTL
             && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
     }
 }
@@ -220,7 +219,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
 uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
                            size_t *known_r)
 {
-    const struct fp_mount *m = fp_mounts_of_path(f->parts.mounts, path, len);
+    const struct fp_mount *m = fp_mounts_of_path(f->deps.mounts, path, len);
 
     *known_r = m != NULL ? strlen(m->point) : 0;
     return m != NULL ? m->id : 0;
@@ -228,7 +227,7 @@ uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, s
 
 const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
 {
-    const struct fp_mount *m = fp_mounts_find(f->parts.mounts, mount);
+    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
 
     return m != NULL ? m->point : NULL;
 }
@@ -240,18 +239,18 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
     f->is_out_ctx = ctx;
 }
 
-size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size)
+size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
 {
     const struct fp_coherence *f = ctx;
     char point[FP_MAX_PATH + 1], type[64];
     const struct fp_mount *m;
 
-    if (n >= fp_mounts_count(f->parts.mounts))
+    if (n >= fp_mounts_count(f->deps.mounts))
         return 0;
-    m = fp_mounts_at(f->parts.mounts, n);
+    m = fp_mounts_at(f->deps.mounts, n);
     fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
     fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
-    return (size_t)snprintf(room, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
+    return (size_t)snprintf(buf, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
                             type, fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
                             f->is_out != NULL && f->is_out(f->is_out_ctx, m->id)
                                 ? " out-of-service" : "");
@@ -261,13 +260,13 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size)
 
 static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
 {
-    ev_io_init(io, on_told, fd, EV_READ);
+    ev_io_init(io, on_event, fd, EV_READ);
     io->data = f;
     ev_set_priority(io, EV_MAXPRI);
     listen_to(f, io);
 }
 
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *parts,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                  uint32_t ttl_ms, uint32_t stale_ms)
 {
     struct fp_coherence *f = calloc(1, sizeof(*f));
@@ -275,18 +274,18 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
     if (f == NULL)
         return NULL;
     f->loop = loop;
-    f->parts = *parts;
+    f->deps = *deps;
     fp_coherence_set(f, ttl_ms, stale_ms);
-    watch_fd(f, &f->inotify, parts->watch->inotify);
-    watch_fd(f, &f->fanotify, parts->watch->fanotify);
-    watch_fd(f, &f->mounts, fp_mounts_fd(parts->mounts));
+    watch_fd(f, &f->inotify, deps->watch->inotify);
+    watch_fd(f, &f->fanotify, deps->watch->fanotify);
+    watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts));
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
     f->beat.repeat = BEAT_SECONDS;
     ev_init(&f->pause, on_pause);
     f->pause.data = f;
     f->pause.repeat = PAUSE_MS / 1000.;
-    tell_marks(f);
+    report_marks(f);
     catch_up(f);
     return f;
 }
@@ -318,9 +317,9 @@ void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ct
     f->on_beat_ctx = ctx;
 }
 
-void fp_coherence_set_slots(struct fp_coherence *f, struct fp_lease_table *slots)
+void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t)
 {
-    f->parts.slots = slots;
+    f->deps.lease_table = t;
     catch_up(f);
 }
 

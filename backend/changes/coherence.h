@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the cache up to date with what watches and the table of mounts tell,
- * and says in the shared table that it is (lease_table.h).  All functions run on the
- * loop.
+ * Passes on what watches and the table of mounts report, and says in the shared
+ * table that it has (lease_table.h).  Knows no cache: struct fp_change_ops stands for
+ * it.  All functions run on the loop.
  */
 #ifndef FP_COHERENCE_H
 #define FP_COHERENCE_H
@@ -12,20 +12,39 @@
 #include <stdint.h>
 
 struct ev_loop;
-struct fp_cache;
 struct fp_coherence;
 struct fp_mounts;
 struct fp_lease_table;
 struct fp_walk_result;
-struct fp_validity;
 struct fp_watch;
+struct fp_watch_key;
+
+/* What a change does.  Each returns how many entries it invalidated. */
+struct fp_change_ops {
+    /* As struct fp_watch_ops says (watch.h). */
+    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                      bool replaced);
+    size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
+    size_t (*lost)(void *ctx);
+    /* Something was mounted or unmounted at that point; NULL: it cannot be told where. */
+    size_t (*remounted)(void *ctx, const char *point);
+};
+
+/* How long what lies on a mount is valid. */
+struct fp_validity {
+    uint32_t mount;
+    bool watchable;      /* if changes are reported, for as long as they are */
+    uint32_t ttl_ms;     /* else */
+    uint32_t stale_ms;   /* so much longer if the file system does not answer */
+};
 
 /* All of them the caller's, and outlive it. */
 struct fp_coherence_deps {
-    struct fp_cache *cache;
+    const struct fp_change_ops *ops;
+    void *ctx;           /* of the ops */
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
-    struct fp_lease_table *slots;
+    struct fp_lease_table *lease_table;
 };
 
 struct fp_coherence_counts {
@@ -36,7 +55,7 @@ struct fp_coherence_counts {
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *parts,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                  uint32_t ttl_ms, uint32_t stale_ms);
 void fp_coherence_destroy(struct fp_coherence **f);
 
@@ -50,8 +69,8 @@ void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms
 void fp_coherence_catch_up(struct fp_coherence *f);
 
 /* How long what each of n steps leads to may be believed. */
-void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
-                    struct fp_validity *trust);
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
+                    struct fp_validity *validity);
 
 /*
  * The mount that the path lies on, taken literally, and the length of its mount
@@ -67,7 +86,7 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
                           void *ctx);
 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
-size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size);
+size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 /* What is done at each beat, after all that was told has been taken in; while answers
  * are in use, some 60 times a second.  It says whether somebody waits for an answer:
@@ -75,7 +94,7 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *room, size_t size);
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
 /* Another table of leases, in place of the one that was given up. */
-void fp_coherence_set_slots(struct fp_coherence *f, struct fp_lease_table *slots);
+void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t);
 
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f);
 

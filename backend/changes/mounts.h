@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of mounted file systems: which one is this, and how is a change on
- * it noticed.
+ * The mounted file systems: which one is this, and how is a change on it noticed.
  *
- * It is read from /proc/self/mountinfo alone.  No mount point is ever looked
- * at, so a file system that does not answer cannot block whoever asks here.
- * All functions are for the daemon's loop, but for those of the view,
- * which are for helpers.
+ * They are read from /proc/self/mountinfo alone, so a file system that does not
+ * answer blocks no caller.  All functions are for the daemon's loop; workers have a
+ * view (mounts_view.h).
  *
- * What is not guaranteed: the kernel tells of a mount after it was made, and
- * until the table was read again it is that of before.  A table that is read
- * while mounts come and go may lack some; the kernel then tells again.  What is
- * not in the table is to be validated by TTL.  The ids and the device numbers of
- * file systems that are gone are given to new ones at once, so nothing that was
- * known about either holds over a change of the table.  (What is watched is told
- * of its end by the watch itself, and what is open keeps its file system.)
+ * Not guaranteed: the kernel reports a mount after it was made; until it is re-read,
+ * the table is stale.  A table that is read while mounts come and go may lack some; the
+ * kernel then reports again.  A mount that is not in the table is validated by TTL.  The
+ * ids and device numbers of file systems that are gone are given to new ones at once, so
+ * nothing that was known about either holds over a change of the table.  (A watch reports
+ * its own end, and an open file keeps its file system.)
  */
 #ifndef FP_MOUNTS_H
 #define FP_MOUNTS_H
@@ -24,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "changes/mount_table.h"
 #include "conf/mount_rule.h"
 
 struct fp_mounts_settings {
@@ -35,15 +33,6 @@ struct fp_mounts_settings {
      * inotify.  FP_BY_TTL: nothing is watched.
      */
     int by;
-    uint32_t ttl_ms, stale_if_error_ms;
-};
-
-struct fp_mount {
-    uint32_t id;                /* statx(2)'s stx_mnt_id */
-    dev_t dev;                  /* of the file system; files of btrfs have others */
-    const char *point, *type;   /* "/var/www", "ext4", "fuse.sshfs" */
-    enum fp_watch_by by;
-    bool local;                 /* on this machine: looking at an open file waits for nobody */
     uint32_t ttl_ms, stale_if_error_ms;
 };
 
@@ -60,21 +49,20 @@ struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts
 void fp_mounts_destroy(struct fp_mounts **m);
 
 /*
- * A descriptor that becomes readable when the table changed, for the loop: it
- * has no way to wait for mountinfo itself, which is always readable.  It is a
- * hint, and whoever begins to wait for it asks fp_mounts_changed() once after
- * that.  It stays ours.
+ * A descriptor that becomes readable when the table changed, for the loop, which
+ * cannot wait for mountinfo itself: that is always readable.  It is a hint: a caller
+ * that begins to wait for it asks fp_mounts_changed() once after that.  It stays ours.
  */
 int fp_mounts_fd(const struct fp_mounts *m);
 
 /*
- * Has the table of mounts changed since last asked?  Then it has been read
- * again, and pointers to mounts are void.  If reading failed: true, and the
- * table is empty; it is tried again whenever this is called, and true once
- * more when it succeeds.  One system call where nothing changed.
+ * True if the table of mounts has changed since the last call.  It has then been
+ * re-read, and pointers to mounts are void.  If reading failed: true, and the
+ * table is empty; every call tries again, and returns true once more when that
+ * succeeds.  One system call where nothing changed.
  *
  * After true the caller first gives the marks that are left, with
- * fp_mounts_set_marked(), and then disbelieves what was seen before: of the
+ * fp_mounts_set_marked(), and then invalidates what was seen before: of the
  * mount points that fp_mounts_changes() names, or all if it names none.
  */
 bool fp_mounts_changed(struct fp_mounts *m);
@@ -94,11 +82,11 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
  * The complete list of the devices whose file systems fanotify has a mark on
  * now.  Their mounts are watched by fanotify where settings allow it.  A mount
  * that was marked and is no longer has FP_BY_TTL until it is marked again or
- * unmounted, whatever its type: helpers may have seen it as marked.
+ * unmounted, whatever its type: workers may have seen it as marked.
  */
 void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
 
-/* May fanotify have a mark there?  asked_r: its rule says so. */
+/* True if fanotify may have a mark there.  asked_r: its rule says so. */
 bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r);
 
 /* NULL: unknown. */
@@ -115,28 +103,5 @@ const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *
 /* All of them, covered ones too, by id. */
 size_t fp_mounts_count(const struct fp_mounts *m);
 const struct fp_mount *fp_mounts_at(const struct fp_mounts *m, size_t i);
-
-/*
- * What helpers may know of the table: shared memory that is made before they
- * are forked and that the daemon alone writes.  It has room for 4096 mounts,
- * those with the lowest ids.  NULL with errno; it lasts as long as the process.
- */
-struct fp_mounts_view *fp_mounts_view_create(void);
-
-/* In a helper: it can only read from now on.  0, or -1 with errno. */
-int fp_mounts_view_protect(struct fp_mounts_view *v);
-
-/*
- * How changes on the mount are noticed, and whether it is local; FP_BY_TTL and
- * not local for a mount that is not there.
- *
- * It may be read while the daemon writes it, and then be that of before, of
- * afterwards, or lack a mount that is in both; one mount's two values always
- * belong together.  That is harmless: after every change of the table the
- * daemon disbelieves everything that was seen before, and what walks that are
- * under way bring as well.
- */
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
-                                     bool *local_r);
 
 #endif

@@ -120,15 +120,21 @@ static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_na
     fp_put_u32(w, s->generation);
 }
 
+static void put_head(struct fp_writer *w, fp_status status, enum fp_source source, int flags,
+                     unsigned n_names, unsigned n_steps)
+{
+    fp_put_u8(w, (uint8_t)status);
+    fp_put_u8(w, (uint8_t)source);
+    fp_put_u8(w, (uint8_t)flags);
+    fp_put_u8(w, (uint8_t)n_names);
+    fp_put_u8(w, (uint8_t)n_steps);
+}
+
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
-    fp_put_u8(w, (uint8_t)a->status);
-    fp_put_u8(w, (uint8_t)a->source);
-    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
-                            | (a->unchanged ? UNCHANGED : 0) | (a->again ? AGAIN : 0)
-                            | (a->content ? CONTENT : 0)));
-    fp_put_u8(w, (uint8_t)a->n_names);
-    fp_put_u8(w, (uint8_t)a->n_steps);
+    put_head(w, a->status, a->source, (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
+             | (a->unchanged ? UNCHANGED : 0) | (a->again ? AGAIN : 0)
+             | (a->content ? CONTENT : 0), a->n_names, a->n_steps);
     for (unsigned i = 0; i < a->n_steps; i++)
         put_step(w, &a->steps[i], a->n_names);
 }
@@ -137,6 +143,13 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_ans
 {
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_answer(w, a);
+    return fp_frame_end(w);
+}
+
+fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why)
+{
+    fp_frame_begin(w, FP_FRAME_ANSWER, id);
+    put_head(w, why, FP_SOURCE_WORKER, 0, 0, 0);
     return fp_frame_end(w);
 }
 

@@ -12,7 +12,8 @@
 
 #include "common/wire.h"
 
-#define FP_MAX_STEPS 64   /* components of a path, "/" included */
+#define FP_MAX_STEPS   64   /* components of a path, "/" included */
+#define FP_ANSWER_HEAD 5    /* bytes of an encoded answer in front of its steps */
 
 struct fp_time {
     int64_t sec;
@@ -107,6 +108,8 @@ void fp_answer_init(struct fp_answer *a, fp_status status);
 /* Writes a whole frame; that a descriptor goes along is said, it is not sent. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
                            const struct fp_answer *a);
+/* The same of an answer without steps: why there is none. */
+fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 /*
  * Reads the body of an ANSWER frame about a path of path_len bytes.  fd is
  * what came with the packet (-1: none): on FP_OK it is the answer's, else it

@@ -15,15 +15,14 @@
 #include <stdint.h>
 
 #include "common/errors.h"
+#include "common/path.h"
 
 #define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
 #define FP_WIRE_VERSION   2
 #define FP_MAX_FRAME      32768        /* bytes, header included */
 #define FP_FRAME_HEADER   16           /* bytes */
-#define FP_MAX_PATH       4095         /* bytes, without a terminator */
 #define FP_MAX_TEXT       255          /* bytes of an error's text */
 #define FP_MAX_NAMES      4            /* access file names in a question */
-#define FP_MAX_NAME       255          /* bytes of one of them */
 #define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a DONE */
 
 enum fp_frame_type {
@@ -182,31 +181,6 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d);
 
 /* May this stand in an answer as the reason why there is none? */
 bool fp_status_is_reason(fp_status st);
-
-/*
- * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no
- * slash at the end, at most FP_MAX_PATH bytes.
- */
-bool fp_path_is_normal(const char *path, size_t len);
-
-/* The length of a path without slashes at its end ("/" stays). */
-size_t fp_path_len(const char *path);
-
-/* The length of what a path in normal form lies in; "/" for "/a".  len > 1. */
-size_t fp_path_parent_len(const char *path, size_t len);
-
-/* The length of its part that is one component longer than the first at bytes, which end one
- * themselves; "/a" for "/".  at < len. */
-size_t fp_path_child_len(const char *path, size_t len, size_t at);
-
-/* Is a path in normal form the same as above, which is terminated, or below it? */
-bool fp_path_is_below(const char *path, size_t len, const char *above);
-
-/* The length of the longest path that two in normal form both are, or lie below. */
-size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);
-
-/* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
-bool fp_name_is_single(const char *name, size_t len);
 
 /* Which of them is that?  -1: none. */
 int fp_names_find(const struct fp_names *names, const char *name, size_t len);

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,6 @@
 #include "common/wire.h"
 #include "conf/conf_fleet.h"
 #include "conf/mount_rule.h"
-#include "fleet/fleet.h"
 
 /* The public part first, so that one pointer serves for both. */
 struct loaded {
@@ -29,42 +30,138 @@ struct loaded {
     struct fp_fleet_settings fleet;
 };
 
-static const struct { const char *key; long def, min, max; } numbers[] = {
-    { "helpers", 32, 1, 256 },
-    { "lookup_timeout_ms", 10000, 10, 600000 },
-    { "ttl_ms", 3000, 1, 86400000 },
-    { "watched_ttl_ms", 60000, 1, 86400000 },
-    { "stale_if_error_ms", 0, 0, 86400000 },
-    { "slow_log_ms", 1000, 0, 600000 },
-    { "mount_helpers", 0, 0, 256 },
-    { "mount_timeout_ms", 2000, 100, 600000 },
-    { "read_ahead", 65536, 0, 16777216 },
-    { "content_file_max", 16384, 0, 1048576 },
-    { "max_content_bytes", 67108864, 0, 1099511627776 },
-    { "max_entries", 200000, 16, 100000000 },
-    { "max_absent", 200000, 16, 100000000 },
-    { "max_bytes", 268435456, 1048576, 1099511627776 },
-    { "max_descriptors", 0, 0, 100000000 },
-    { "max_connections", 4096, 1, 1000000 },
-    { "max_queue", 4096, 1, 1000000 },
-    { "max_inflight", 4096, 4, 1000000 },
+/* ---- the table of settings ---- */
+
+enum kind { NUMBER, BOOLEAN, TEXT, WORD };
+enum effect { RELOAD, RESTART };    /* when a changed setting takes effect */
+
+struct setting {
+    const char *key;
+    size_t offset, size;        /* of its field */
+    enum effect effect;
+    enum kind kind;
+    long def, min, max;         /* NUMBER; BOOLEAN has a default alone */
+    const char *text;           /* TEXT, WORD: the default */
+    cfg_validate_callback_t check;                   /* TEXT; NULL: anything goes */
+    bool (*parse)(const char *word, int *value_r);   /* WORD; false: unknown */
+    const char *words;          /* WORD: the known ones, for a message */
 };
-#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
-#define OTHERS 11             /* the settings that are no numbers */
 
-static int check_number(cfg_t *cfg, cfg_opt_t *opt)
+static int check_socket(cfg_t *cfg, cfg_opt_t *opt);
+static int check_log(cfg_t *cfg, cfg_opt_t *opt);
+
+static bool parse_log_level(const char *word, int *value_r)
 {
-    long v = cfg_opt_getnint(opt, cfg_opt_size(opt) - 1);
+    *value_r = fp_log_level_parse(word);
+    return *value_r != -1;
+}
 
-    for (size_t i = 0; i < NUMBERS; i++) {
-        if (strcmp(numbers[i].key, opt->name) != 0)
-            continue;
-        if (v >= numbers[i].min && v <= numbers[i].max)
-            return 0;
-        cfg_error(cfg, "%s = %ld is out of range: use %ld to %ld", opt->name, v,
-                  numbers[i].min, numbers[i].max);
+/* Which file systems fanotify can mark is said of each alone. */
+static bool parse_watch(const char *word, int *value_r)
+{
+    return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
+}
+
+#define FIELD(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
+#define NUMBER_OF(type, name, effect, def, min, max) \
+    { #name, FIELD(type, name), effect, NUMBER, def, min, max, NULL, NULL, NULL, NULL }
+#define TEXT_OF(name, effect, text, check) \
+    { #name, FIELD(fp_conf, name), effect, TEXT, 0, 0, 0, text, check, NULL, NULL }
+#define WORD_OF(type, key, name, text, parse, words) \
+    { key, FIELD(type, name), RELOAD, WORD, 0, 0, 0, text, NULL, parse, words }
+
+static const struct setting settings[] = {
+    TEXT_OF(socket, RESTART, FP_DEFAULT_SOCKET, check_socket),
+    TEXT_OF(user, RESTART, "", NULL),
+    TEXT_OF(group, RESTART, "", NULL),
+    TEXT_OF(log, RELOAD, "stderr", check_log),
+    WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level,
+            "error, warning, info or debug"),
+    WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
+            "auto (which is fanotify where the daemon may), inotify or ttl"),
+    { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
+    NUMBER_OF(fp_conf, workers, RESTART, 32, 1, 256),
+    NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),
+    NUMBER_OF(fp_conf, ttl_ms, RELOAD, 3000, 1, 86400000),
+    NUMBER_OF(fp_conf, watched_ttl_ms, RELOAD, 60000, 1, 86400000),
+    NUMBER_OF(fp_conf, stale_if_error_ms, RELOAD, 0, 0, 86400000),
+    NUMBER_OF(fp_conf, slow_log_ms, RELOAD, 1000, 0, 600000),
+    NUMBER_OF(fp_conf, mount_workers, RELOAD, 0, 0, 256),
+    NUMBER_OF(fp_conf, mount_timeout_ms, RELOAD, 2000, 100, 600000),
+    NUMBER_OF(fp_conf, read_ahead, RESTART, 65536, 0, 16777216),
+    NUMBER_OF(fp_conf, content_file_max, RELOAD, 16384, 0, 1048576),
+    NUMBER_OF(fp_conf, max_content_bytes, RELOAD, 67108864, 0, 1099511627776),
+    NUMBER_OF(fp_conf, max_entries, RELOAD, 200000, 16, 100000000),
+    NUMBER_OF(fp_conf, max_negative, RELOAD, 200000, 16, 100000000),
+    NUMBER_OF(fp_conf, max_bytes, RELOAD, 268435456, 1048576, 1099511627776),
+    NUMBER_OF(fp_conf, max_descriptors, RELOAD, 0, 0, 100000000),
+    NUMBER_OF(fp_conf, max_connections, RESTART, 4096, 1, 1000000),
+    NUMBER_OF(fp_conf, max_queue, RELOAD, 4096, 1, 1000000),
+    NUMBER_OF(fp_conf, max_inflight, RELOAD, 4096, 4, 1000000),
+};
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+/* Of a mount section.  The defaults stand for the general setting (mount_rule.h). */
+static const struct setting mount_settings[] = {
+    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse,
+            "auto, fanotify, inotify or ttl"),
+    NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
+    NUMBER_OF(fp_mount_rule, stale_if_error_ms, RELOAD, -1, 0, 86400000),
+};
+#define MOUNT_SETTINGS (sizeof(mount_settings) / sizeof(mount_settings[0]))
+
+/* The old names, all of numbers, go on working for one release. */
+static const struct { const char *old, *new; } renamed[] = {
+    { "helpers", "workers" },
+    { "mount_helpers", "mount_workers" },
+    { "max_absent", "max_negative" },
+};
+#define RENAMED (sizeof(renamed) / sizeof(renamed[0]))
+
+static const char *present_name(const char *key)
+{
+    for (size_t i = 0; i < RENAMED; i++) {
+        if (strcmp(renamed[i].old, key) == 0)
+            return renamed[i].new;
     }
-    return -1;
+    return key;
+}
+
+/* The row of a key of that section, which has one. */
+static const struct setting *row_of(cfg_t *cfg, const char *key)
+{
+    const struct setting *s = strcmp(cfg_name(cfg), "mount") == 0 ? mount_settings : settings;
+
+    for (key = present_name(key); strcmp(s->key, key) != 0; s++)
+        ;
+    return s;
+}
+
+/* ---- checks, of the value that was given last ---- */
+
+static int check_setting(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const struct setting *s = row_of(cfg, opt->name);
+    const unsigned last = cfg_opt_size(opt) - 1;
+    int value;
+    long v;
+
+    switch (s->kind) {
+    case NUMBER:
+        v = cfg_opt_getnint(opt, last);
+        if (v >= s->min && v <= s->max)
+            return 0;
+        cfg_error(cfg, "%s = %ld is out of range: use %ld to %ld", opt->name, v, s->min, s->max);
+        return -1;
+    case WORD:
+        if (s->parse(cfg_opt_getnstr(opt, last), &value))
+            return 0;
+        cfg_error(cfg, "%s = \"%s\" is unknown: use %s", opt->name, cfg_opt_getnstr(opt, last),
+                  s->words);
+        return -1;
+    default:
+        return s->check != NULL ? s->check(cfg, opt) : 0;
+    }
 }
 
 int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
@@ -101,40 +198,7 @@ static int check_log(cfg_t *cfg, cfg_opt_t *opt)
     return fp_conf_check_path(cfg, opt);
 }
 
-static int check_log_level(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    if (fp_log_level_parse(v) != -1)
-        return 0;
-    cfg_error(cfg, "log_level = \"%s\" is unknown: use error, warning, info or debug", v);
-    return -1;
-}
-
-static int check_watch(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-    int by;
-
-    if (fp_watch_by_parse(v, &by) && by != FP_BY_FANOTIFY)
-        return 0;
-    cfg_error(cfg, "watch = \"%s\" is unknown: use auto (which is fanotify where the daemon "
-              "may), inotify or ttl", v);
-    return -1;
-}
-
-static int check_mount_watch(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-    int by;
-
-    if (fp_watch_by_parse(v, &by))
-        return 0;
-    cfg_error(cfg, "watch = \"%s\" is unknown: use auto, fanotify, inotify or ttl", v);
-    return -1;
-}
-
-/* Its keys have been checked; left is its title. */
+/* Its keys have been checked; the title is left. */
 static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *point = cfg_title(cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1));
@@ -169,6 +233,15 @@ static int check_group(cfg_t *cfg, cfg_opt_t *opt)
     return check_exists(cfg, "group", v, getgrnam(v) != NULL);
 }
 
+bool fp_conf_roots_equal(const char *const *a, const char *const *b)
+{
+    while (*a != NULL && *b != NULL && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return *a == NULL && *b == NULL;
+}
+
 static void complain(cfg_t *cfg, const char *format, va_list ap)
 {
     fprintf(stderr, "flashpached: ");
@@ -178,55 +251,86 @@ static void complain(cfg_t *cfg, const char *format, va_list ap)
     fputc('\n', stderr);
 }
 
+/* A warning: not in fp_conf_reload(), whose file another process has just loaded. */
+static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_error(cfg, "%s is called %s now: the old name goes with the next release", opt->name,
+              present_name(opt->name));
+    return check_setting(cfg, opt);
+}
+
+/* It works for one release, and nothing reads it. */
+static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
+{
+    cfg_error(cfg, "%s has no effect: flashpached stays in the foreground, and the process that "
+              "started it knows its number; the setting goes with the next release", opt->name);
+    return 0;
+}
+
+/* Defaults are in our own tables, so that it is known of each option whether it was given. */
+static cfg_opt_t make_option(const char *key, enum kind kind)
+{
+    const cfg_opt_t number = CFG_INT(key, 0, CFGF_NODEFAULT);
+    const cfg_opt_t boolean = CFG_BOOL(key, cfg_false, CFGF_NODEFAULT);
+    const cfg_opt_t text = CFG_STR(key, NULL, CFGF_NODEFAULT);
+
+    return kind == NUMBER ? number : kind == BOOLEAN ? boolean : text;
+}
+
 static cfg_t *make_table(void)
 {
-    /* -1, which is out of range in a file: as the general setting. */
-    cfg_opt_t mount_opts[] = {
-        CFG_STR("watch", "auto", CFGF_NONE),
-        CFG_INT("ttl_ms", -1, CFGF_NONE),
-        CFG_INT("stale_if_error_ms", -1, CFGF_NONE),
-        CFG_END(),
-    };
-    cfg_opt_t opts[NUMBERS + OTHERS + 1] = {
-        CFG_STR("socket", FP_DEFAULT_SOCKET, CFGF_NONE),
-        CFG_STR("user", "", CFGF_NONE),
-        CFG_STR("group", "", CFGF_NONE),
-        CFG_STR("pid_file", "", CFGF_NONE),
-        CFG_STR("log", "syslog", CFGF_NONE),
-        CFG_STR("log_level", "info", CFGF_NONE),
-        CFG_STR("watch", "auto", CFGF_NONE),
+    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + RENAMED + 5] = { 0 };
+    const cfg_opt_t others[] = {
+        CFG_STR("pid_file", NULL, CFGF_NODEFAULT),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
-        CFG_BOOL("seccomp", cfg_true, CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-        fp_conf_fleet_section(),
+        fp_conf_fleet_section(), CFG_END(),
     };
-    const cfg_opt_t end = CFG_END();
     cfg_t *cfg;
+    size_t n = 0;
 
-    for (size_t i = 0; i < NUMBERS; i++) {
-        const cfg_opt_t opt = CFG_INT(numbers[i].key, numbers[i].def, CFGF_NONE);
-
-        opts[OTHERS + i] = opt;
-    }
-    opts[OTHERS + NUMBERS] = end;
+    for (size_t i = 0; i < MOUNT_SETTINGS; i++)
+        mount_opts[i] = make_option(mount_settings[i].key, mount_settings[i].kind);
+    mount_opts[MOUNT_SETTINGS] = others[4];
+    for (size_t i = 0; i < SETTINGS; i++)
+        opts[n++] = make_option(settings[i].key, settings[i].kind);
+    for (size_t i = 0; i < RENAMED; i++)
+        opts[n++] = make_option(renamed[i].old, NUMBER);
+    memcpy(opts + n, others, sizeof(others));
     cfg = cfg_init(opts, CFGF_NONE);
     if (cfg == NULL)
         return NULL;
     cfg_set_error_function(cfg, complain);
-    cfg_set_validate_func(cfg, "socket", check_socket);
-    cfg_set_validate_func(cfg, "pid_file", fp_conf_check_path);
-    cfg_set_validate_func(cfg, "log", check_log);
-    cfg_set_validate_func(cfg, "log_level", check_log_level);
-    cfg_set_validate_func(cfg, "watch", check_watch);
-    cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
+    for (size_t i = 0; i < n; i++)
+        cfg_set_validate_func(cfg, opts[i].name, check_setting);
+    cfg_set_validate_func(cfg, "mount|watch", check_setting);
+    cfg_set_validate_func(cfg, "mount|ttl_ms", check_setting);
+    cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_setting);
     cfg_set_validate_func(cfg, "mount", check_mount);
-    cfg_set_validate_func(cfg, "mount|watch", check_mount_watch);
-    cfg_set_validate_func(cfg, "mount|ttl_ms", check_number);
-    cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_number);
+    cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
     fp_conf_fleet_check(cfg);
-    for (size_t i = 0; i < NUMBERS; i++)
-        cfg_set_validate_func(cfg, numbers[i].key, check_number);
     return cfg;
+}
+
+/* ---- file and overrides ---- */
+
+/* Gives the values of old names to the present ones. */
+static int take_renamed(cfg_t *cfg, bool override)
+{
+    for (size_t i = 0; i < RENAMED; i++) {
+        cfg_opt_t *old = cfg_getopt(cfg, renamed[i].old), *new = cfg_getopt(cfg, renamed[i].new);
+
+        if (cfg_opt_size(old) == 0)
+            continue;
+        if (!override && cfg_opt_size(new) > 0) {
+            fprintf(stderr, "flashpached: %s: %s is the old name of %s, and both are given: leave "
+                    "the old one out\n", cfg->filename, old->name, new->name);
+            return -1;
+        }
+        cfg_opt_setnint(new, cfg_opt_getnint(old, 0), 0);
+        cfg_free_value(old);
+    }
+    return 0;
 }
 
 static int set_one(cfg_t *cfg, const char *setting)
@@ -250,7 +354,9 @@ static int set_one(cfg_t *cfg, const char *setting)
         return -1;      /* said by libconfuse */
     if (cfg_setopt(cfg, opt, eq + 1) == NULL)
         return -1;
-    return opt->validcb != NULL ? opt->validcb(cfg, opt) : 0;
+    if (opt->validcb != NULL && opt->validcb(cfg, opt) == -1)
+        return -1;
+    return take_renamed(cfg, true);
 }
 
 /* libconfuse's scanner ends the process if reading fails: a directory, say. */
@@ -271,9 +377,12 @@ static int parse_file(cfg_t *cfg, const char *file)
 {
     cfg_set_validate_func(cfg, "user", check_user);
     cfg_set_validate_func(cfg, "group", check_group);
+    for (size_t i = 0; i < RENAMED; i++)
+        cfg_set_validate_func(cfg, renamed[i].old, check_renamed);
+    cfg_set_validate_func(cfg, "pid_file", check_pid_file);
     if (file != NULL && (check_readable(file) == -1 || cfg_parse(cfg, file) != CFG_SUCCESS))
         return -1;
-    return 0;
+    return take_renamed(cfg, false);
 }
 
 static int parse_fd(cfg_t *cfg, int fd)
@@ -285,7 +394,7 @@ static int parse_fd(cfg_t *cfg, int fd)
         fclose(f);
     else
         close(fd);
-    return rc;
+    return rc == 0 ? take_renamed(cfg, false) : -1;
 }
 
 static int override(cfg_t *cfg, char *const *overrides, size_t n)
@@ -356,12 +465,35 @@ static int take_roots(struct loaded *l)
     return 0;
 }
 
-static int watch_of(cfg_t *cfg)
+static void take_number(void *field, size_t size, long value)
 {
-    int by = FP_BY_AUTO;
+    const uint32_t narrow = (uint32_t)value;
 
-    fp_watch_by_parse(cfg_getstr(cfg, "watch"), &by);   /* has been checked */
-    return by;
+    memcpy(field, size == sizeof(narrow) ? (const void *)&narrow : &value, size);
+}
+
+/* Sets the fields of the struct at to; what was given has been checked. */
+static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *to)
+{
+    for (; n > 0; n--, s++) {
+        cfg_opt_t *opt = cfg_getopt(cfg, s->key);
+        const bool given = cfg_opt_size(opt) > 0;
+        void *field = (char *)to + s->offset;
+
+        switch (s->kind) {
+        case NUMBER:
+            take_number(field, s->size, given ? cfg_opt_getnint(opt, 0) : s->def);
+            break;
+        case BOOLEAN:
+            *(bool *)field = given ? cfg_opt_getnbool(opt, 0) : s->def;
+            break;
+        case TEXT:
+            *(const char **)field = given ? cfg_opt_getnstr(opt, 0) : s->text;
+            break;
+        case WORD:
+            s->parse(given ? cfg_opt_getnstr(opt, 0) : s->text, field);
+        }
+    }
 }
 
 static int take_mounts(struct loaded *l)
@@ -375,52 +507,17 @@ static int take_mounts(struct loaded *l)
         cfg_t *section = cfg_getnsec(l->cfg, "mount", i);
 
         l->mounts[i].point = cfg_title(section);
-        l->mounts[i].by = watch_of(section);
-        l->mounts[i].ttl_ms = cfg_getint(section, "ttl_ms");
-        l->mounts[i].stale_if_error_ms = cfg_getint(section, "stale_if_error_ms");
+        take_settings(section, mount_settings, MOUNT_SETTINGS, &l->mounts[i]);
     }
     l->conf.mounts = l->mounts;
     l->conf.n_mounts = n;
     return 0;
 }
 
-static void take_numbers(struct fp_conf *c, cfg_t *cfg)
-{
-    c->helpers = (unsigned)cfg_getint(cfg, "helpers");
-    c->lookup_timeout_ms = (uint32_t)cfg_getint(cfg, "lookup_timeout_ms");
-    c->mount_helpers = (unsigned)cfg_getint(cfg, "mount_helpers");
-    c->mount_timeout_ms = (uint32_t)cfg_getint(cfg, "mount_timeout_ms");
-    c->slow_log_ms = (uint32_t)cfg_getint(cfg, "slow_log_ms");
-    c->ttl_ms = (uint32_t)cfg_getint(cfg, "ttl_ms");
-    c->watched_ttl_ms = (uint32_t)cfg_getint(cfg, "watched_ttl_ms");
-    c->stale_if_error_ms = (uint32_t)cfg_getint(cfg, "stale_if_error_ms");
-    c->read_ahead = (size_t)cfg_getint(cfg, "read_ahead");
-    c->content_file_max = (uint32_t)cfg_getint(cfg, "content_file_max");
-    c->max_content_bytes = (size_t)cfg_getint(cfg, "max_content_bytes");
-    c->max_entries = (size_t)cfg_getint(cfg, "max_entries");
-    c->max_absent = (size_t)cfg_getint(cfg, "max_absent");
-    c->max_bytes = (size_t)cfg_getint(cfg, "max_bytes");
-    c->max_descriptors = (size_t)cfg_getint(cfg, "max_descriptors");
-    c->max_connections = (size_t)cfg_getint(cfg, "max_connections");
-    c->max_queue = (size_t)cfg_getint(cfg, "max_queue");
-    c->max_inflight = (size_t)cfg_getint(cfg, "max_inflight");
-}
-
 static int take(struct loaded *l)
 {
-    struct fp_conf *c = &l->conf;
-    cfg_t *cfg = l->cfg;
-
-    c->socket = cfg_getstr(cfg, "socket");
-    c->user = cfg_getstr(cfg, "user");
-    c->group = cfg_getstr(cfg, "group");
-    c->seccomp = cfg_getbool(cfg, "seccomp");
-    c->pid_file = cfg_getstr(cfg, "pid_file");
-    c->log = cfg_getstr(cfg, "log");
-    c->log_level = fp_log_level_parse(cfg_getstr(cfg, "log_level"));
-    c->watch = watch_of(cfg);
-    take_numbers(c, cfg);
-    c->fleet = fp_conf_fleet_take(cfg, &l->fleet) ? &l->fleet : NULL;
+    take_settings(l->cfg, settings, SETTINGS, &l->conf);
+    l->conf.fleet = fp_conf_fleet_take(l->cfg, &l->fleet) ? &l->fleet : NULL;
     return take_roots(l) == -1 || take_mounts(l) == -1 ? -1 : 0;
 }
 
@@ -464,6 +561,38 @@ struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *o
     if (parse_fd(l->cfg, fd) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1)
         fp_conf_destroy(&conf);
     return conf;
+}
+
+static bool is_same(const struct setting *s, const struct fp_conf *a, const struct fp_conf *b)
+{
+    const char *one = (const char *)a + s->offset, *other = (const char *)b + s->offset;
+
+    if (s->kind == TEXT)
+        return strcmp(*(const char *const *)one, *(const char *const *)other) == 0;
+    return memcmp(one, other, s->size) == 0;
+}
+
+static void add_key(FILE *to, const char *key)
+{
+    fprintf(to, "%s%s", ftell(to) > 0 ? ", " : "", key);
+}
+
+bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
+                           size_t size)
+{
+    FILE *to = fmemopen(keys, size, "w");
+
+    keys[0] = '\0';
+    if (to == NULL)
+        return false;
+    for (const struct setting *s = settings; s < settings + SETTINGS; s++) {
+        if (s->effect == RESTART && !is_same(s, now, new))
+            add_key(to, s->key);
+    }
+    if (!fp_conf_roots_equal(now->roots, new->roots))
+        add_key(to, "roots");
+    fclose(to);
+    return keys[0] != '\0';
 }
 
 void fp_conf_destroy(struct fp_conf **conf)

@@ -20,12 +20,11 @@ struct fp_conf {
     const char *group;        /* likewise */
     uid_t uid;                /* whom we are and whom we answer */
     gid_t gid;
-    const char *pid_file;     /* "" for none */
     const char *log;
     int log_level;            /* enum fp_log_level */
-    unsigned helpers;
+    unsigned workers;
     uint32_t lookup_timeout_ms;
-    unsigned mount_helpers;   /* at one mount at most; 0: three quarters of helpers */
+    unsigned mount_workers;   /* at one mount at most; 0: three quarters of workers */
     uint32_t mount_timeout_ms;     /* a walk that takes longer counts against its mount */
     uint32_t slow_log_ms;     /* a lookup that takes so long is logged; 0: none is */
     int watch;                /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
@@ -34,15 +33,15 @@ struct fp_conf {
     uint32_t stale_if_error_ms;    /* longer than ttl_ms while the file system fails */
     const struct fp_mount_rule *mounts;   /* sections of single mounts, one a point */
     size_t n_mounts;
-    size_t read_ahead;        /* bytes of a file that a helper brings in; 0: none */
+    size_t read_ahead;        /* bytes of a file that a worker brings in; 0: none */
     uint32_t content_file_max;     /* files up to this size are kept by their content; 0: none */
     size_t max_content_bytes; /* of memory for all contents */
     size_t max_entries;       /* directories and links */
-    size_t max_absent;        /* names known to be absent */
+    size_t max_negative;      /* names known to be absent */
     size_t max_bytes;         /* of memory for all entries */
     size_t max_descriptors;   /* 0: from RLIMIT_NOFILE */
     size_t max_connections;
-    size_t max_queue;         /* lookups waiting for a helper */
+    size_t max_queue;         /* lookups waiting for a worker */
     size_t max_inflight;      /* different paths that are being looked at */
     const char *const *roots; /* NULL-terminated, normal form */
     const struct fp_fleet_settings *fleet;   /* NULL: there is none */
@@ -62,5 +61,10 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides,
                                size_t n);
 void fp_conf_destroy(struct fp_conf **conf);
+
+/* True if settings differ that take effect at a start only; keys, with blanks and commas between
+ * them, says which. */
+bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
+                           size_t size);
 
 #endif

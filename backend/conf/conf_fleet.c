@@ -3,12 +3,12 @@
 #include "conf/conf_fleet.h"
 
 #include <arpa/inet.h>
+#include <confuse.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "common/wire.h"
-#include "fleet/fleet.h"
 
 #define DEFAULT_PORT   6379
 #define MAX_PORT       65535
@@ -220,16 +220,7 @@ bool fp_conf_fleet_take(cfg_t *cfg, struct fp_fleet_settings *s)
 bool fp_fleet_settings_equal(const struct fp_fleet_settings *a,
                              const struct fp_fleet_settings *b)
 {
-    for (unsigned i = 0; i <= FP_MAX_FLEET_ROOTS; i++) {
-        if (a->roots[i] == NULL || b->roots[i] == NULL) {
-            if (a->roots[i] != b->roots[i])
-                return false;
-            break;
-        }
-        if (strcmp(a->roots[i], b->roots[i]) != 0)
-            return false;
-    }
-    return strcmp(a->url, b->url) == 0 && strcmp(a->user, b->user) == 0
-        && strcmp(a->password_file, b->password_file) == 0 && strcmp(a->name, b->name) == 0
-        && a->publish_changes == b->publish_changes && a->stream_max == b->stream_max;
+    return fp_conf_roots_equal(a->roots, b->roots) && strcmp(a->url, b->url) == 0
+        && strcmp(a->user, b->user) == 0 && strcmp(a->password_file, b->password_file) == 0
+        && strcmp(a->name, b->name) == 0 && a->publish_changes == b->publish_changes && a->stream_max == b->stream_max;
 }

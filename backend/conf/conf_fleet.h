@@ -5,22 +5,43 @@
 #ifndef FP_CONF_FLEET_H
 #define FP_CONF_FLEET_H
 
-#include <confuse.h>
 #include <stdbool.h>
 
-struct fp_fleet_settings;
+#define FP_MAX_FLEET_HOST  64
+#define FP_MAX_FLEET_ROOTS 64
 
-/* The section's table, for the table of all settings, and what checks it there. */
-cfg_opt_t fp_conf_fleet_section(void);
-void fp_conf_fleet_check(cfg_t *cfg);
+struct cfg_opt_t;
+struct cfg_t;
 
-/* Of conf.c: is what was given last an absolute path in normal form? */
-int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt);
-
-/* From what was checked; the strings stay cfg's.  False: there is no fleet, url is "". */
-bool fp_conf_fleet_take(cfg_t *cfg, struct fp_fleet_settings *settings_r);
+/* The configuration owns the strings. */
+struct fp_fleet_settings {
+    const char *url;
+    const char *path;             /* of a Unix-domain socket; "": host and port */
+    char host[FP_MAX_FLEET_HOST]; /* a numeric address */
+    int port;
+    unsigned db;
+    const char *user;             /* "": Redis' default user */
+    const char *password_file;    /* "": none */
+    const char *name;
+    const char *roots[FP_MAX_FLEET_ROOTS + 1];   /* NULL-terminated, normal form */
+    bool publish_changes;
+    long stream_max;
+};
 
 bool fp_fleet_settings_equal(const struct fp_fleet_settings *a,
                              const struct fp_fleet_settings *b);
+
+/* For conf.c: the section's row in the table of settings, and the checks of its keys. */
+struct cfg_opt_t fp_conf_fleet_section(void);
+void fp_conf_fleet_check(struct cfg_t *cfg);
+
+/* From a checked section; the strings stay cfg's.  False: there is no fleet, url is "". */
+bool fp_conf_fleet_take(struct cfg_t *cfg, struct fp_fleet_settings *settings_r);
+
+/* Of conf.c.  A check: 0 if the last value given is an absolute path in normal form. */
+int fp_conf_check_path(struct cfg_t *cfg, struct cfg_opt_t *opt);
+
+/* Of conf.c.  True if two NULL-terminated lists of roots are the same. */
+bool fp_conf_roots_equal(const char *const *a, const char *const *b);
 
 #endif

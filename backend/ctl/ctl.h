@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "common/wire.h"
 
@@ -60,13 +59,6 @@ bool ctl_add_name(struct fp_names *names, const char *name);
  * is.
  */
 bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);
-
-/* Prints the whole report as it is. */
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
-/* Prints the report of latencies as a table; cuts it. */
-void ctl_print_latency(char *report);
-/* Prints the report of slow lookups, up to so many lines of it; cuts it. */
-void ctl_print_slow(FILE *to, char *report, unsigned most);
 
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);

@@ -113,21 +113,21 @@ static void check_seccomp(struct check *c)
 
     ctl_word(c->about, "seccomp", seccomp, sizeof(seccomp));
     if (strcmp(seccomp, "on") == 0)
-        good("the daemon and its helpers have filters of system calls");
+        good("the daemon and its workers have filters of system calls");
     else
         doubtful("no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
-static void check_helpers(struct check *c)
+static void check_workers(struct check *c)
 {
-    const uint64_t alive = ctl_value(c->stats, "helpers");
-    const uint64_t wanted = ctl_value(c->about, "helpers_wanted");
+    const uint64_t alive = ctl_value(c->stats, "workers");
+    const uint64_t wanted = ctl_value(c->about, "workers_wanted");
 
     if (alive < wanted)
-        bad(c, "%" PRIu64 " of %" PRIu64 " helpers live: see FP0022 and FP0023 in the log", alive,
+        bad(c, "%" PRIu64 " of %" PRIu64 " workers live: see FP0022 and FP0023 in the log", alive,
             wanted);
     else
-        good("all %" PRIu64 " helpers live", alive);
+        good("all %" PRIu64 " workers live", alive);
 }
 
 static void check_limits(struct check *c)
@@ -263,7 +263,7 @@ static enum ctl_exit check_daemon(struct check *c)
     if (rc != CTL_DONE)
         return rc;
     check_version(c);
-    check_helpers(c);
+    check_workers(c);
     check_seccomp(c);
     check_limits(c);
     check_watches();

@@ -15,7 +15,6 @@
 
 #include "common/client.h"
 #include "common/packet.h"
-#include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
 
@@ -122,10 +121,10 @@ static const char *answered(const struct printer *p, const struct ctl_call *c)
 
     for (unsigned i = 0; i < k->n && k->steps[i].len <= c->len && k->steps[i].len <= end; i++) {
         if (strcmp(k->steps[i].state, "known") != 0)
-            return "a helper looks";
+            return "a worker looks";
         if (k->steps[i].len == c->len && c->name_len > 0 && c->outcome != FP_NOTDIR
             && k->steps[i].names[0] == '-')
-            return "a helper looks";
+            return "a worker looks";
     }
     return "known";
 }

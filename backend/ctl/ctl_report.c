@@ -185,3 +185,47 @@ const char *ctl_time_text(uint64_t us, char *room, size_t size)
         snprintf(room, size, "%.1f s", (double)us / 1e6);
     return room;
 }
+
+/* ---- for people ---- */
+
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name)
+{
+    enum ctl_exit rc;
+    char *text = ctl_report(ctl, what, name, &rc);
+
+    if (text != NULL)
+        fputs(text, stdout);
+    free(text);
+    return rc;
+}
+
+void ctl_print_latency(char *report)
+{
+    char *line, a[32], b[32], c[32], d[32];
+    struct ctl_latency l;
+
+    printf("%10s %9s %9s %9s %9s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "mount");
+    while ((line = ctl_next_line(&report)) != NULL) {
+        if (!ctl_parse_latency(line, &l) || l.count == 0)
+            continue;
+        printf("%10" PRIu64 " %9s %9s %9s %9s  %s\n", l.count,
+               ctl_time_text(l.sum_us / l.count, a, sizeof(a)),
+               ctl_time_text(ctl_percentile_us(&l, 50), b, sizeof(b)),
+               ctl_time_text(ctl_percentile_us(&l, 99), c, sizeof(c)),
+               ctl_time_text(l.longest_us, d, sizeof(d)), l.point);
+    }
+}
+
+void ctl_print_slow(FILE *to, char *report, unsigned most)
+{
+    char *line, *words[7], room[32], call[32];
+
+    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
+        if (ctl_words(line, words, 7) != 7)
+            continue;
+        fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
+                ctl_time_text(strtoull(words[1], NULL, 10), room, sizeof(room)), words[2],
+                ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
+                (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
+    }
+}

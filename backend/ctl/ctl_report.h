@@ -55,4 +55,11 @@ uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);
 /* "840 us", "12.3 ms", "4.2 s". */
 const char *ctl_time_text(uint64_t us, char *room, size_t size);
 
+/* Prints a whole report as it is. */
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
+/* Prints the report of latencies as a table; cuts it. */
+void ctl_print_latency(char *report);
+/* Prints at most so many lines of the report of slow lookups; cuts it. */
+void ctl_print_slow(FILE *to, char *report, unsigned most);
+
 #endif

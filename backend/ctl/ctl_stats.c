@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flashpachectl stats: the daemon's counters for people, as JSON, and in the text format
- * that Prometheus reads.
+ * flashpachectl stats: the daemon's counters, for people and as JSON.
  */
 #include "config.h"
 #include "ctl/ctl.h"
@@ -14,14 +13,17 @@
 #include "common/stats_table.h"
 #include "ctl/ctl_report.h"
 
-/* What the formats are made of. */
 struct reports {
     char *stats, *mounts, *latency, *about;
 };
 
-#define ROW(name, field, type, help) { #name, #type, help },
-static const struct { const char *name, *type, *help; } rows[] = { FP_STATS_TABLE(ROW) };
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define NAME(name, field, type, help) #name,
+static const char *const names[] = { FP_STATS_TABLE(NAME) };
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+/* Earlier names, beside the present ones. */
+#define OLD(name, field, type, help) #name,
+static const char *const deprecated[] = { FP_STATS_DEPRECATED(OLD) };
 
 static void free_reports(struct reports *r)
 {
@@ -40,8 +42,7 @@ static enum ctl_exit read_reports(const struct ctl *ctl, struct reports *r)
     return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
-/* The daemon has escaped all but quotes: JSON's and Prometheus's rules for the rest are
- * the same. */
+/* The daemon has escaped all but quotes. */
 static void print_string(const char *text)
 {
     putchar('"');
@@ -89,10 +90,13 @@ static void print_json(const struct reports *r)
     fputs("{\"version\": ", stdout);
     print_string(version);
     fputs(",\n \"stats\": {", stdout);
-    for (size_t i = 0; i < ROWS; i++)
-        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", rows[i].name,
-               ctl_value(r->stats, rows[i].name));
-    fputs("},\n \"mounts\": [", stdout);
+    for (size_t i = 0; i < NAMES; i++)
+        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i],
+               ctl_value(r->stats, names[i]));
+    fputs("},\n \"deprecated\": [", stdout);
+    for (size_t i = 0; i < sizeof(deprecated) / sizeof(deprecated[0]); i++)
+        printf("%s\"%s\"", i > 0 ? ", " : "", deprecated[i]);
+    fputs("],\n \"mounts\": [", stdout);
     for (; (line = ctl_next_line(&next)) != NULL; between = ",\n  ") {
         fputs(between, stdout);
         if (ctl_parse_mount(line, &m))
@@ -108,97 +112,18 @@ static void print_json(const struct reports *r)
     puts("]}");
 }
 
-/* ---- Prometheus ---- */
+/* ---- the command ---- */
 
-static void print_family(const char *name, const char *type, const char *help)
+static enum ctl_exit print_json_stats(const struct ctl *ctl)
 {
-    printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    struct reports r;
+    enum ctl_exit rc = read_reports(ctl, &r);
+
+    if (rc == CTL_DONE)
+        print_json(&r);
+    free_reports(&r);
+    return rc;
 }
-
-static void print_counters(const char *stats)
-{
-    for (size_t i = 0; i < ROWS; i++) {
-        const bool grows = strcmp(rows[i].type, "counter") == 0;
-        char name[80];
-
-        snprintf(name, sizeof(name), "flashpache_%s%s", rows[i].name, grows ? "_total" : "");
-        print_family(name, rows[i].type, rows[i].help);
-        printf("%s %" PRIu64 "\n", name, ctl_value(stats, rows[i].name));
-    }
-}
-
-/* More than one may be mounted at a point: there is one sample for it, of the last. */
-static bool is_covered(const char *rest, const char *point)
-{
-    const size_t len = strlen(point);
-
-    for (const char *line = rest; line != NULL && *line != '\0';) {
-        if (strncmp(line, point, len) == 0 && line[len] == ' ')
-            return true;
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    return false;
-}
-
-static void print_service(char *mounts)
-{
-    static const char name[] = "flashpache_mount_in_service";
-    struct ctl_mount m;
-    char *line;
-
-    print_family(name, "gauge", "1: the file system answers, 0: it is out of service");
-    while ((line = ctl_next_line(&mounts)) != NULL) {
-        if (!ctl_parse_mount(line, &m) || is_covered(mounts, m.point))
-            continue;
-        printf("%s{mount=", name);
-        print_string(m.point);
-        printf(",watch=\"%s\"} %d\n", m.watch, !m.out);
-    }
-}
-
-static void print_bucket(const char *name, const char *point, const char *bound, uint64_t n)
-{
-    printf("%s_bucket{mount=", name);
-    print_string(point);
-    printf(",le=\"%s\"} %" PRIu64 "\n", bound, n);
-}
-
-static void print_histogram(const char *name, const struct ctl_latency *l)
-{
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++) {
-        char bound[32];
-
-        n += l->buckets[i];
-        snprintf(bound, sizeof(bound), "%.6f", (double)(FP_LATENCY_FIRST_US << i) / 1e6);
-        print_bucket(name, l->point, bound, n);
-    }
-    print_bucket(name, l->point, "+Inf", l->count);
-    printf("%s_sum{mount=", name);
-    print_string(l->point);
-    printf("} %.6f\n%s_count{mount=", (double)l->sum_us / 1e6, name);
-    print_string(l->point);
-    printf("} %" PRIu64 "\n", l->count);
-}
-
-static void print_prometheus(const struct reports *r)
-{
-    static const char name[] = "flashpache_lookup_duration_seconds";
-    char *next = r->latency, *line;
-    struct ctl_latency l;
-
-    print_counters(r->stats);
-    print_service(r->mounts);
-    print_family(name, "histogram", "How long helpers' walks took, by where they ended");
-    while ((line = ctl_next_line(&next)) != NULL) {
-        if (ctl_parse_latency(line, &l))
-            print_histogram(name, &l);
-    }
-}
-
-/* ---- for people ---- */
 
 static enum ctl_exit print_latency(const struct ctl *ctl)
 {
@@ -208,38 +133,6 @@ static enum ctl_exit print_latency(const struct ctl *ctl)
     if (text != NULL)
         ctl_print_latency(text);
     free(text);
-    return rc;
-}
-
-void ctl_print_latency(char *report)
-{
-    char *line, a[32], b[32], c[32], d[32];
-    struct ctl_latency l;
-
-    printf("%10s %9s %9s %9s %9s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "mount");
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_latency(line, &l) || l.count == 0)
-            continue;
-        printf("%10" PRIu64 " %9s %9s %9s %9s  %s\n", l.count,
-               ctl_time_text(l.sum_us / l.count, a, sizeof(a)),
-               ctl_time_text(ctl_percentile_us(&l, 50), b, sizeof(b)),
-               ctl_time_text(ctl_percentile_us(&l, 99), c, sizeof(c)),
-               ctl_time_text(l.longest_us, d, sizeof(d)), l.point);
-    }
-}
-
-/* ---- the command ---- */
-
-static enum ctl_exit print_all(const struct ctl *ctl, int format)
-{
-    struct reports r;
-    enum ctl_exit rc = read_reports(ctl, &r);
-
-    if (rc == CTL_DONE && format == 'j')
-        print_json(&r);
-    else if (rc == CTL_DONE)
-        print_prometheus(&r);
-    free_reports(&r);
     return rc;
 }
 
@@ -256,13 +149,16 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == '?')
             return ctl_misused(NULL);
+        if (c == 'p')
+            return ctl_misused("stats has no --prometheus any more: let Prometheus read the module's "
+                               "status page, http://SERVER/flashpache-status?prometheus");
         if (format != 0)
-            return ctl_misused("stats takes one of --json, --prometheus and --latency");
+            return ctl_misused("stats takes one of --json and --latency");
         format = c;
     }
     if (optind != argc)
         return ctl_misused("stats takes no arguments but options");
     if (format == 0)
         return ctl_print_report(ctl, FP_REPORT_STATS, argv[0]);
-    return format == 'l' ? print_latency(ctl) : print_all(ctl, format);
+    return format == 'l' ? print_latency(ctl) : print_json_stats(ctl);
 }

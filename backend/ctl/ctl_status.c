@@ -76,9 +76,9 @@ static void print_questions(const char *stats)
 static void print_cache(const char *stats)
 {
     printf("cache        %" PRIu64 " files (%" PRIu64 " by content), %" PRIu64 " directories (%"
-           PRIu64 " open), %" PRIu64 " absent; %" PRIu64 " evicted\n", ctl_value(stats, "files"),
+           PRIu64 " open), %" PRIu64 " negative; %" PRIu64 " evicted\n", ctl_value(stats, "files"),
            ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
-           ctl_value(stats, "places"), ctl_value(stats, "absent"), ctl_value(stats, "evictions"));
+           ctl_value(stats, "open_dirs"), ctl_value(stats, "negative"), ctl_value(stats, "evictions"));
     printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64
            " KiB in all\n", ctl_value(stats, "bytes") / 1024,
            ctl_value(stats, "content_bytes") / 1024, ctl_value(stats, "resident_bytes") / 1024);
@@ -99,11 +99,11 @@ static void print_changes(const char *stats)
     printf("; %" PRIu64 " watches\n", ctl_value(stats, "watches"));
 }
 
-static void print_helpers(const char *stats, const char *about)
+static void print_workers(const char *stats, const char *about)
 {
-    printf("helpers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64
+    printf("workers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64
            " walks waiting; %" PRIu64 " timeouts, %" PRIu64 " deaths\n",
-           ctl_value(stats, "helpers"), ctl_value(about, "helpers_wanted"),
+           ctl_value(stats, "workers"), ctl_value(about, "workers_wanted"),
            ctl_value(stats, "running"), ctl_value(stats, "queued"), ctl_value(stats, "timeouts"),
            ctl_value(stats, "deaths"));
     printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused, %" PRIu64 " displaced\n",
@@ -122,27 +122,13 @@ static void print_out_of_service(char *mounts)
     }
 }
 
-void ctl_print_slow(FILE *to, char *report, unsigned most)
-{
-    char *line, *words[7], room[32], call[32];
-
-    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (ctl_words(line, words, 7) != 7)
-            continue;
-        fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
-                ctl_time_text(strtoull(words[1], NULL, 10), room, sizeof(room)), words[2],
-                ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
-                (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
-    }
-}
-
 static void print_state(const struct state *s)
 {
     print_about(s->about);
     print_questions(s->stats);
     print_cache(s->stats);
     print_changes(s->stats);
-    print_helpers(s->stats, s->about);
+    print_workers(s->stats, s->about);
     print_out_of_service(s->mounts);
     putchar('\n');
     ctl_print_latency(s->latency);

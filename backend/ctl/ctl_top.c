@@ -74,9 +74,9 @@ static void print_rates(FILE *to, const struct view *now, const struct view *bef
     fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f looked at again/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
             rate(now, before, "refreshed"), rate(now, before, "changes"));
-    fprintf(to, "%" PRIu64 " of %" PRIu64 " helpers at work, %" PRIu64 " walks waiting, %" PRIu64
+    fprintf(to, "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
             " mounts out of service, %" PRIu64 " connections\n",
-            ctl_value(now->stats, "running"), ctl_value(now->stats, "helpers"),
+            ctl_value(now->stats, "running"), ctl_value(now->stats, "workers"),
             ctl_value(now->stats, "queued"), ctl_value(now->stats, "out_of_service"),
             ctl_value(now->stats, "connections"));
 }

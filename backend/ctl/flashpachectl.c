@@ -10,8 +10,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <libgen.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,6 @@
 #include "common/client.h"
 #include "common/log.h"
 #include "conf/conf.h"
-#include "ctl/ctl_path.h"
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
@@ -42,7 +39,7 @@ static void usage(FILE *out)
           "  check                    is everything in place?\n"
           "  top [-n TIMES] [-d SECONDS]\n"
           "                           hot paths, slow lookups and mounts, again and again\n"
-          "  stats [--json | --prometheus | --latency]\n"
+          "  stats [--json | --latency]\n"
           "                           counters; or how long lookups take, for each mount\n"
           "  mounts                   file systems, and how changes on them are noticed\n"
           "  lookup [--access-file NAME]... PATH\n"
@@ -69,123 +66,6 @@ static void usage(FILE *out)
           "  -V, --version            print the version and exit\n"
           "  -h, --help               print this and exit\n\n"
           "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n", out);
-}
-
-void ctl_complain(const char *format, ...)
-{
-    va_list ap;
-
-    fputs("flashpachectl: ", stderr);
-    va_start(ap, format);
-    vfprintf(stderr, format, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-}
-
-enum ctl_exit ctl_misused(const char *what)
-{
-    if (what != NULL)
-        ctl_complain("%s", what);
-    fputs("Try flashpachectl --help.\n", stderr);
-    return CTL_USAGE;
-}
-
-enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
-{
-    if (why == FP_DENIED)
-        ctl_complain("what listens at %s is run by another user and not trusted: run this "
-                     "as the daemon's user or as root", ctl->socket);
-    else if (why == FP_CLOSED && access(ctl->socket, W_OK) == -1)
-        ctl_complain("cannot reach flashpached at %s: %s; is it running, with this socket "
-                     "(-s, -c), and is this its user or root?", ctl->socket, strerror(errno));
-    else if (why == FP_CLOSED)
-        ctl_complain("flashpached does not listen at %s, or serves other users only: is it "
-                     "running, and is this its user or root?", ctl->socket);
-    else if (why == FP_TIMEOUT)
-        ctl_complain("flashpached at %s did not answer in time: -T allows more", ctl->socket);
-    else
-        ctl_complain("no answer from flashpached at %s: %s; are both of one release?",
-                     ctl->socket, fp_status_text(why));
-    return CTL_NO_DAEMON;
-}
-
-/* ---- what commands are made of ---- */
-
-bool ctl_absolute(const char *path, char *room)
-{
-    char dir[PATH_MAX];
-
-    if (getcwd(dir, sizeof(dir)) == NULL) {
-        if (path[0] != '/') {
-            ctl_complain("%s: cannot tell the working directory: %s", path, strerror(errno));
-            return false;
-        }
-        strcpy(dir, "/");
-    }
-    if (ctl_path_normalise(dir, path, room))
-        return true;
-    ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
-    return false;
-}
-
-bool ctl_add_name(struct fp_names *names, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (!fp_name_is_single(name, len)) {
-        ctl_complain("\"%s\" is no name of a file: give it as in AccessFileName", name);
-        return false;
-    }
-    if (names->n == FP_MAX_NAMES) {
-        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES,
-                     FP_MAX_NAMES);
-        return false;
-    }
-    names->list[names->n].name = name;
-    names->list[names->n++].len = len;
-    return true;
-}
-
-bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names)
-{
-    static const struct option options[] = {
-        { "access-file", required_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
-    int c;
-
-    names->n = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c != 'a' || !ctl_add_name(names, optarg)) {
-            ctl_misused(NULL);
-            return false;
-        }
-    }
-    if (optind + 1 != argc) {
-        ctl_misused(wants);
-        return false;
-    }
-    if (names->n == 0)
-        ctl_add_name(names, CTL_ACCESS_FILE);
-    return true;
-}
-
-enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
-                        uint64_t *count)
-{
-    static uint8_t room[FP_MAX_FRAME];
-    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope,
-                                         .path = path, .path_len = strlen(path) };
-    struct fp_reply done;
-    fp_status st = fp_client_control(ctl->client, &question, &done, room);
-
-    if (st != FP_OK)
-        return ctl_no_daemon(ctl, st);
-    *count += done.count;
-    if (done.status == FP_OK)
-        return CTL_DONE;
-    ctl_complain("%s was not forgotten: %s", path, fp_status_text(done.status));
-    return CTL_FAILED;
 }
 
 /* ---- purge ---- */
@@ -241,18 +121,7 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
     return purge_paths(ctl, scope, argv + optind);
 }
 
-/* ---- reports ---- */
-
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name)
-{
-    enum ctl_exit rc;
-    char *text = ctl_report(ctl, what, name, &rc);
-
-    if (text != NULL)
-        fputs(text, stdout);
-    free(text);
-    return rc;
-}
+/* ---- mounts ---- */
 
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {

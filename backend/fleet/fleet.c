@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"
 #include "fleet/fleet_queue.h"

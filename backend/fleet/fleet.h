@@ -18,27 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_FLEET_HOST  64
-#define FP_MAX_FLEET_ROOTS 64
-
 struct ev_loop;
 struct fp_fleet;
+struct fp_fleet_settings;   /* conf/conf_fleet.h */
 struct fp_monitor;
-
-/* The strings are the caller's. */
-struct fp_fleet_settings {
-    const char *url;
-    const char *path;             /* of a Unix-domain socket; "": host and port */
-    char host[FP_MAX_FLEET_HOST]; /* a numeric address */
-    int port;
-    unsigned db;
-    const char *user;             /* "": Redis' default one */
-    const char *password_file;    /* "": none */
-    const char *name;
-    const char *roots[FP_MAX_FLEET_ROOTS + 1];   /* NULL-terminated, normal form */
-    bool publish_changes;
-    long stream_max;
-};
 
 struct fp_fleet_counts {
     uint32_t connected;      /* 1: it reads the stream */
@@ -61,9 +44,6 @@ void fp_fleet_destroy(struct fp_fleet **f);
 /* To all others: the path, and with tree all below it, is to be forgotten.  What is not
  * in the roots is not told.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
-
-/* In the monitor: a non-blocking socket, perhaps still connecting.  -1 with errno. */
-int fp_fleet_connect(const struct fp_fleet_settings *settings);
 
 /* All zero for NULL. */
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f);

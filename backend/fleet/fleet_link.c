@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
-#include "fleet/fleet.h"
+#include "conf/conf_fleet.h"
 #include "privsep/monitor.h"
 
 #define ANSWER_SECONDS   15.      /* longer than any command of ours blocks */

@@ -18,6 +18,9 @@ struct fp_fleet_settings;
 struct fp_monitor;
 struct redisReply;
 
+/* In the monitor: a non-blocking socket to Redis, perhaps still connecting.  -1 with errno. */
+int fp_fleet_connect(const struct fp_fleet_settings *settings);
+
 struct fp_fleet_link_ops {
     void (*ready)(void *ctx);    /* connected and let in: commands may be asked */
     /* The answer to the oldest command; never an error.  False: not as it has to be, the

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "fleet/fleet_link.h"
+
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
                                  const struct fp_monitor *monitor, fp_fleet_forget *forget,
                                  void *ctx)

@@ -80,8 +80,8 @@ static void set_timer(struct fp_connection *conn, double seconds)
     }
 }
 
-/* The last word before the end; whether it arrives does not matter. */
-static void refuse(struct fp_connection *conn, fp_status why)
+/* An ERROR is the last frame; whether it arrives does not matter. */
+static void hang_up(struct fp_connection *conn, fp_status why)
 {
     uint8_t buf[FP_FRAME_HEADER + 2 + FP_MAX_TEXT];
     struct fp_writer w;
@@ -136,7 +136,19 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id,
     if (fp_answer_encode(&w, id, a) == FP_OK)
         send_frame(conn, &w, a->fd);
     else
-        refuse(conn, FP_PROTOCOL);
+        hang_up(conn, FP_PROTOCOL);
+}
+
+void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
+{
+    uint8_t buf[FP_FRAME_HEADER + FP_ANSWER_HEAD];
+    struct fp_writer w;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (fp_refusal_encode(&w, id, why) == FP_OK)
+        send_frame(conn, &w, -1);
+    else
+        hang_up(conn, FP_PROTOCOL);
 }
 
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *d)
@@ -148,7 +160,7 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct f
     if (fp_reply_encode(&w, id, d) == FP_OK)
         send_frame(conn, &w, -1);
     else
-        refuse(conn, FP_PROTOCOL);
+        hang_up(conn, FP_PROTOCOL);
 }
 
 /* Both frames fit into a socket that nothing was sent to yet. */
@@ -218,7 +230,7 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
     if (st == FP_CLOSED || st == FP_SYSTEM)
         fp_connection_destroy(&conn);
     else if (st != FP_OK)
-        refuse(conn, st);
+        hang_up(conn, st);
 }
 
 static void on_writable(struct ev_loop *loop, ev_io *watcher, int events)

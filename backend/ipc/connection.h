@@ -23,7 +23,7 @@ struct fp_lease_table;
 struct fp_connection_ops {
     /*
      * A question arrived; the connection waits until it is answered with
-     * fp_connection_answer() or fp_connection_reply(), at once or later.
+     * fp_connection_answer(), _refuse() or _reply(), at once or later.
      * Anything but FP_OK ends the connection with that reason.
      */
     fp_status (*question)(void *ctx, struct fp_connection *conn,
@@ -53,6 +53,9 @@ void fp_connection_destroy(struct fp_connection **conn);
  */
 void fp_connection_answer(struct fp_connection *conn, uint64_t id,
                           const struct fp_answer *a);
+
+/* As above, that there is no answer, and why. */
+void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why);
 
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */

@@ -39,11 +39,11 @@ void fp_breaker_leave(struct fp_breaker *b, uint32_t mount);
 /* How many there are. */
 size_t fp_breaker_walks(const struct fp_breaker *b, uint32_t mount);
 
-/* A walk that has entered was handed to the helpers. */
+/* A walk that has entered was handed to the workers. */
 void fp_breaker_asked(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
 
 /*
- * The mount answered.  waiting: more walks of it wait for a helper.  0, or since
+ * The mount answered.  waiting: more walks of it wait for a worker.  0, or since
  * when it had been out of service: it is back now.
  */
 uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
@@ -53,7 +53,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
 /* oldest_ms: when the oldest walk that is under way there began; 0: none is. */
 bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms,
                       uint64_t now_ms);
-/* The helper of a walk that began then was killed, for it took too long. */
+/* The worker of a walk that began then was killed, for it took too long. */
 bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms,
                          uint64_t now_ms);
 
@@ -64,7 +64,7 @@ bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 bool fp_breaker_probe(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
 /* That walk has ended, or could not be begun. */
 void fp_breaker_probed(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
-/* So many killed helpers hang there still.  Fewer than when this was told last: one
+/* So many killed workers hang there still.  Fewer than when this was told last: one
  * has got out, so a probe is due. */
 void fp_breaker_hung(struct fp_breaker *b, uint32_t mount, unsigned n);
 /* All mounts that are out of service are due: something may have changed. */

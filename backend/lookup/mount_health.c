@@ -22,7 +22,7 @@
 
 struct probe {
     LIST_ENTRY(probe) link;
-    struct fp_mount_health *guard;
+    struct fp_mount_health *health;
     uint32_t mount;
     struct fp_task task;          /* its path is that below */
     char path[];
@@ -30,7 +30,7 @@ struct probe {
 
 struct fp_mount_health {
     struct ev_loop *loop;
-    struct fp_mount_health_deps parts;
+    struct fp_mount_health_deps deps;
     uint32_t timeout_ms;
     struct fp_breaker *breaker;
     ev_timer check;
@@ -42,7 +42,7 @@ bool fp_mount_health_is_failure(const struct fp_answer *a)
 {
     const struct fp_step *last;
 
-    if (a->status != FP_OK)
+    if (a == NULL)
         return true;
     last = &a->steps[a->n_steps - 1];
     return last->status == FP_IOERROR
@@ -51,58 +51,59 @@ bool fp_mount_health_is_failure(const struct fp_answer *a)
 
 /* ---- out of service, and back ---- */
 
-static const char *name_of(const struct fp_mount_health *g, uint32_t mount)
+static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
 {
-    const char *point = fp_coherence_mount_point(g->parts.fresh, mount);
+    const char *point = fp_coherence_mount_point(health->deps.coherence, mount);
 
     return point != NULL ? point : "(unmounted)";
 }
 
-static void trip(struct fp_mount_health *g, uint32_t mount)
+static void trip(struct fp_mount_health *health, uint32_t mount)
 {
     fp_log(FP_LOG_WARNING, 44, "the file system at %s does not answer: out of service, its "
            "requests are answered from what is known (stale_if_error_ms) or left to httpd until "
-           "it does; see to its server, or unmount it (umount -l)", name_of(g, mount));
-    fp_worker_pool_cancel(g->parts.helpers, mount, FP_UNAVAILABLE);
-    g->parts.tripped(g->parts.ctx, mount);
+           "it does; see to its server, or unmount it (umount -l)", name_of(health, mount));
+    fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
+    health->deps.tripped(health->deps.ctx, mount);
 }
 
-uint32_t fp_mount_health_mount_told(uint32_t mount, const struct fp_answer *a,
-                             const struct fp_walk_result *trail)
+uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
+                                const struct fp_walk_result *result)
 {
-    const unsigned last = a->n_steps - 1;
+    const unsigned last = a != NULL ? a->n_steps - 1 : 0;
 
-    if (trail == NULL || a->n_steps == 0)
+    if (a == NULL)
         return mount;
-    return a->steps[last].status == FP_OK && trail->step_watches[last].mount != 0
-        ? trail->step_watches[last].mount : mount;
+    return a->steps[last].status == FP_OK && result->step_watches[last].mount != 0
+        ? result->step_watches[last].mount : mount;
 }
 
-static void answered(struct fp_mount_health *g, uint32_t mount)
+static void answered(struct fp_mount_health *health, uint32_t mount)
 {
-    const struct fp_mount_usage at = fp_mount_usage(g->parts.helpers, mount);
+    const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, mount);
     uint64_t now = fp_now_ms();
-    uint64_t since = fp_breaker_answered(g->breaker, mount, at.waiting > 0, now);
+    uint64_t since = fp_breaker_answered(health->breaker, mount, at.waiting > 0, now);
 
     if (since == 0)
         return;
     fp_log(FP_LOG_WARNING, 45, "the file system at %s answers again, after %" PRIu64 " ms out of "
-           "service", name_of(g, mount), now - since);
-    fp_worker_pool_absolve(g->parts.helpers, mount);
+           "service", name_of(health, mount), now - since);
+    fp_worker_pool_absolve(health->deps.workers, mount);
 }
 
-void fp_mount_health_heard(struct fp_mount_health *g, uint32_t mount, const struct fp_answer *a,
-                    const struct fp_walk_result *trail, uint64_t began_ms)
+void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
+                           const struct fp_answer *a, const struct fp_walk_result *result,
+                           uint64_t began_ms)
 {
     uint64_t now = fp_now_ms();
 
-    if (a->status == FP_TIMEOUT && fp_breaker_given_up(g->breaker, mount, began_ms, now))
-        trip(g, mount);
-    if (a->status != FP_OK || a->n_steps == 0 || trail == NULL)
+    if (st == FP_TIMEOUT && fp_breaker_given_up(health->breaker, mount, began_ms, now))
+        trip(health, mount);
+    if (st != FP_OK)
         return;
-    /* An error that took so long says that somebody gave up waiting. */
-    if (!fp_mount_health_is_failure(a) || now < began_ms + g->timeout_ms)
-        answered(g, fp_mount_health_mount_told(mount, a, trail));
+    /* An error that took so long means that a client of the file system gave up waiting. */
+    if (!fp_mount_health_is_failure(a) || now < began_ms + health->timeout_ms)
+        answered(health, fp_mount_health_end_of(mount, a, result));
 }
 
 /* ---- probes ---- */
@@ -113,20 +114,20 @@ static void end_probe(struct probe *p)
     free(p);
 }
 
-static void on_probed(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
-                      uint64_t began_ms)
+static void on_probed(void *ctx, fp_status st, struct fp_answer *a,
+                      const struct fp_walk_result *result, uint64_t began_ms)
 {
     struct probe *p = ctx;
 
-    fp_mount_health_heard(p->guard, p->mount, a, trail, began_ms);
-    fp_breaker_probed(p->guard->breaker, p->mount, fp_now_ms());
+    fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
+    fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
     end_probe(p);
 }
 
-/* Helpers refuse to walk to a mount point that no root contains. */
-static const char *probe_path(const struct fp_mount_health *g, const char *point)
+/* Workers refuse to walk to a mount point that no root contains. */
+static const char *probe_path(const struct fp_mount_health *health, const char *point)
 {
-    const char *const *roots = g->parts.roots;
+    const char *const *roots = health->deps.roots;
     const char *below = NULL;
 
     for (size_t i = 0; roots != NULL && roots[i] != NULL; i++) {
@@ -138,20 +139,20 @@ static const char *probe_path(const struct fp_mount_health *g, const char *point
     return below != NULL ? below : point;
 }
 
-static bool send_probe(struct fp_mount_health *g, uint32_t mount, const char *path)
+static bool send_probe(struct fp_mount_health *health, uint32_t mount, const char *path)
 {
     size_t len = strlen(path);
     struct probe *p = len <= FP_MAX_PATH ? calloc(1, sizeof(*p) + len) : NULL;
 
     if (p == NULL)
         return false;
-    p->guard = g;
+    p->health = health;
     p->mount = mount;
     memcpy(p->path, path, len);
     p->task.lookup.path = p->path;
     p->task.lookup.path_len = len;
-    LIST_INSERT_HEAD(&g->probes, p, link);
-    if (fp_worker_pool_probe(g->parts.helpers, mount, &p->task, on_probed, p) == FP_OK)
+    LIST_INSERT_HEAD(&health->probes, p, link);
+    if (fp_worker_pool_probe(health->deps.workers, mount, &p->task, on_probed, p) == FP_OK)
         return true;
     end_probe(p);
     return false;
@@ -161,114 +162,115 @@ static bool send_probe(struct fp_mount_health *g, uint32_t mount, const char *pa
 
 static void look_after(void *ctx, uint32_t mount)
 {
-    struct fp_mount_health *g = ctx;
-    const char *point = fp_coherence_mount_point(g->parts.fresh, mount);
-    const struct fp_mount_usage at = fp_mount_usage(g->parts.helpers, mount);
+    struct fp_mount_health *health = ctx;
+    const char *point = fp_coherence_mount_point(health->deps.coherence, mount);
+    const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, mount);
     uint64_t now = fp_now_ms();
 
     if (mount == 0)
         return;
     if (point == NULL) {
-        if (fp_breaker_reset(g->breaker, mount))
+        if (fp_breaker_reset(health->breaker, mount))
             fp_log(FP_LOG_WARNING, 45, "a file system that was out of service was unmounted");
-        fp_worker_pool_absolve(g->parts.helpers, mount);
+        fp_worker_pool_absolve(health->deps.workers, mount);
         return;
     }
-    if (fp_breaker_check(g->breaker, mount, at.oldest_ms, now))
-        trip(g, mount);
-    fp_breaker_hung(g->breaker, mount, at.hung);
-    if (fp_breaker_probe(g->breaker, mount, now)
-        && !send_probe(g, mount, probe_path(g, point)))
-        fp_breaker_probed(g->breaker, mount, now);
+    if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
+        trip(health, mount);
+    fp_breaker_hung(health->breaker, mount, at.hung);
+    if (fp_breaker_probe(health->breaker, mount, now)
+        && !send_probe(health, mount, probe_path(health, point)))
+        fp_breaker_probed(health->breaker, mount, now);
 }
 
 static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_mount_health *g = w->data;
-    uint64_t losses = fp_coherence_counts(g->parts.fresh).losses;
+    struct fp_mount_health *health = w->data;
+    uint64_t losses = fp_coherence_counts(health->deps.coherence).losses;
 
     (void)events;
-    fp_worker_pool_hear(g->parts.helpers);
+    fp_worker_pool_hear(health->deps.workers);
     /* Something may have been mounted over it. */
-    if (losses != g->losses)
-        fp_breaker_hurry(g->breaker);
-    g->losses = losses;
-    fp_breaker_each(g->breaker, look_after, g);
-    if (!fp_breaker_sweep(g->breaker, fp_now_ms()))
+    if (losses != health->losses)
+        fp_breaker_hurry(health->breaker);
+    health->losses = losses;
+    fp_breaker_each(health->breaker, look_after, health);
+    if (!fp_breaker_sweep(health->breaker, fp_now_ms()))
         ev_timer_stop(loop, w);
 }
 
 /* ---- what is asked ---- */
 
-size_t fp_mount_health_enter(struct fp_mount_health *g, uint32_t mount)
+size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_enter(g->breaker, mount);
-    if (!ev_is_active(&g->check))
-        ev_timer_again(g->loop, &g->check);
-    return fp_breaker_walks(g->breaker, mount);
+    fp_breaker_enter(health->breaker, mount);
+    if (!ev_is_active(&health->check))
+        ev_timer_again(health->loop, &health->check);
+    return fp_breaker_walks(health->breaker, mount);
 }
 
-void fp_mount_health_leave(struct fp_mount_health *g, uint32_t mount)
+void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_leave(g->breaker, mount);
+    fp_breaker_leave(health->breaker, mount);
 }
 
-void fp_mount_health_asked(struct fp_mount_health *g, uint32_t mount)
+void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_asked(g->breaker, mount, fp_now_ms());
+    fp_breaker_asked(health->breaker, mount, fp_now_ms());
 }
 
 bool fp_mount_health_is_out(void *ctx, uint32_t mount)
 {
-    const struct fp_mount_health *g = ctx;
+    const struct fp_mount_health *health = ctx;
 
-    return fp_breaker_is_open(g->breaker, mount);
+    return fp_breaker_is_open(health->breaker, mount);
 }
 
 /* ---- start and end ---- */
 
-struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *parts,
-                                 uint32_t timeout_ms)
+struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop,
+                                               const struct fp_mount_health_deps *deps,
+                                               uint32_t timeout_ms)
 {
-    struct fp_mount_health *g = calloc(1, sizeof(*g));
+    struct fp_mount_health *health = calloc(1, sizeof(*health));
 
-    if (g == NULL)
+    if (health == NULL)
         return NULL;
-    g->loop = loop;
-    g->parts = *parts;
-    g->timeout_ms = timeout_ms;
-    g->breaker = fp_breaker_create(timeout_ms);
-    if (g->breaker == NULL) {
-        free(g);
+    health->loop = loop;
+    health->deps = *deps;
+    health->timeout_ms = timeout_ms;
+    health->breaker = fp_breaker_create(timeout_ms);
+    if (health->breaker == NULL) {
+        free(health);
         return NULL;
     }
-    ev_init(&g->check, on_check);
-    g->check.repeat = CHECK_SECONDS;
-    g->check.data = g;
-    return g;
+    ev_init(&health->check, on_check);
+    health->check.repeat = CHECK_SECONDS;
+    health->check.data = health;
+    return health;
 }
 
-void fp_mount_health_destroy(struct fp_mount_health **gp)
+void fp_mount_health_destroy(struct fp_mount_health **hp)
 {
-    struct fp_mount_health *g = *gp;
+    struct fp_mount_health *health = *hp;
 
-    *gp = NULL;
-    if (g == NULL)
+    *hp = NULL;
+    if (health == NULL)
         return;
-    ev_timer_stop(g->loop, &g->check);
-    while (!LIST_EMPTY(&g->probes))
-        end_probe(LIST_FIRST(&g->probes));
-    fp_breaker_destroy(&g->breaker);
-    free(g);
+    ev_timer_stop(health->loop, &health->check);
+    while (!LIST_EMPTY(&health->probes))
+        end_probe(LIST_FIRST(&health->probes));
+    fp_breaker_destroy(&health->breaker);
+    free(health);
 }
 
-void fp_mount_health_set(struct fp_mount_health *g, uint32_t timeout_ms)
+void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms)
 {
-    g->timeout_ms = timeout_ms;
-    fp_breaker_set(g->breaker, timeout_ms);
+    health->timeout_ms = timeout_ms;
+    fp_breaker_set(health->breaker, timeout_ms);
 }
 
-struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *g)
+struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *health)
 {
-    return fp_breaker_counts(g->breaker);
+    return fp_breaker_counts(health->breaker);
 }

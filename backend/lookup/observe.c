@@ -14,9 +14,9 @@
 
 #define UNKNOWN "(unknown)"
 
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *fresh, uint32_t slow_ms)
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms)
 {
-    o->fresh = fresh;
+    o->coherence = coherence;
     o->latency = fp_latency_create();
     o->slow = fp_slow_create(slow_ms);
     o->hot = fp_hot_create();
@@ -39,14 +39,14 @@ void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
         fp_hot_asked(o->hot, path, len, fp_now_ms());
 }
 
-/* A helper measures for itself; of one that was killed only this is known. */
+/* A worker measures its own walks; of one that was killed only the time is known. */
 static struct fp_effort effort_of(const struct fp_observed *w, uint64_t now_ms)
 {
     const uint64_t ms = now_ms - w->began_ms;
     const uint32_t us = ms < UINT32_MAX / 1000 ? (uint32_t)ms * 1000 : UINT32_MAX;
 
-    if (w->trail != NULL)
-        return w->trail->effort;
+    if (w->result != NULL)
+        return w->result->effort;
     return (struct fp_effort){ .us = us, .call = FP_CALL_NONE };
 }
 
@@ -59,7 +59,7 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
     /* What never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
-    point = fp_coherence_mount_point(o->fresh, fp_mount_health_mount_told(w->mount, w->answer, w->trail));
+    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer, w->result));
     slow = (struct fp_slow_lookup){ w->lookup->path, w->lookup->path_len,
                                     point != NULL ? point : UNKNOWN, effort_of(w, now_ms),
                                     w->waited, now_ms };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator wants to know of single lookups: how long walks take on each mount,
- * which were slow, which paths are asked for most.  Dispatch tells; reports (control.h)
- * are made of it.  All functions run on the loop.
+ * Notes single lookups for operators: how long walks take on each mount, which were slow,
+ * which paths are asked for most.  Reports (control.h) are made of it.  All functions run on
+ * the loop.
  */
 #ifndef FP_OBSERVE_H
 #define FP_OBSERVE_H
@@ -19,17 +19,17 @@ struct fp_slow;
 struct fp_walk_result;
 
 struct fp_observer {
-    const struct fp_coherence *fresh;     /* the caller's */
+    const struct fp_coherence *coherence;     /* the caller's */
     struct fp_latency *latency;
     struct fp_slow *slow;
     struct fp_hot *hot;
 };
 
 /* 0, or -1: no memory. */
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *fresh, uint32_t slow_ms);
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms);
 void fp_observer_clear(struct fp_observer *o);
 
-/* Somebody asks, or uses a lease. */
+/* A client asks for the path, or uses a lease on it. */
 void fp_observe_hit(struct fp_observer *o, const char *path, size_t len);
 
 /* A walk has ended, as fp_worker_done says; mount: where it was expected to be. */
@@ -38,8 +38,8 @@ struct fp_observed {
     uint32_t mount;
     unsigned waited;                  /* questions, until they were answered or gave up */
     uint64_t began_ms;
-    const struct fp_answer *answer;
-    const struct fp_walk_result *trail;     /* NULL: there is no answer */
+    const struct fp_answer *answer;   /* NULL: there is none */
+    const struct fp_walk_result *result;    /* NULL: no worker answered */
 };
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w);
 

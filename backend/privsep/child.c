@@ -5,9 +5,26 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/packet.h"
+
+pid_t fp_child_fork(int *sock_r)
+{
+    int ends[2];
+    pid_t pid;
+
+    *sock_r = -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
+        return -1;
+    pid = fork();
+    fp_close(&ends[pid == 0 ? 0 : 1]);
+    if (pid == -1)
+        fp_close(&ends[0]);
+    *sock_r = ends[pid == 0 ? 1 : 0];
+    return pid;
+}
 
 static void set_signals(void)
 {

@@ -13,8 +13,7 @@
 #include "common/log.h"
 #include "common/packet.h"
 #include "conf/conf.h"
-#include "fleet/fleet.h"
-#include "ipc/socket_path.h"
+#include "conf/conf_fleet.h"
 #include "privsep/child.h"
 #include "privsep/spawner.h"
 
@@ -59,7 +58,7 @@ static int open_password(struct state *s)
 static int connect_redis(struct state *s)
 {
     if (s->conf->fleet != NULL)
-        return fp_fleet_connect(s->conf->fleet);
+        return s->settings->connect_fleet(s->conf->fleet);
     errno = ENOENT;
     return -1;
 }
@@ -74,22 +73,17 @@ static int start_spawner(struct state *s)
 /* Those of the start: they are the daemon's to its end. */
 static int open_lock(struct state *s)
 {
-    return fp_socket_path_open_lock(s->settings->conf->socket);
+    return s->settings->open_lock(s->settings->conf->socket);
 }
 
 static int listen_again(struct state *s)
 {
-    return fp_socket_path_listen(s->settings->conf->socket);
+    return s->settings->listen(s->settings->conf->socket);
 }
 
 static int end_socket(struct state *s)
 {
     return unlink(s->settings->conf->socket) == 0 ? DONE : -1;
-}
-
-static int end_pid_file(struct state *s)
-{
-    return unlink(s->settings->conf->pid_file) == 0 ? DONE : -1;
 }
 
 static int (*const tasks[])(struct state *s) = {
@@ -101,7 +95,6 @@ static int (*const tasks[])(struct state *s) = {
     [FP_MONITOR_LOCK] = open_lock,
     [FP_MONITOR_SOCKET] = listen_again,
     [FP_MONITOR_END_SOCKET] = end_socket,
-    [FP_MONITOR_END_PID_FILE] = end_pid_file,
 };
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
@@ -149,18 +142,10 @@ static void be_monitor(int sock, const struct fp_monitor_settings *settings)
 
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
 {
-    int ends[2];
-    pid_t pid;
+    const pid_t pid = fp_child_fork(&m->sock);
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
-        return -1;
-    pid = fork();
     if (pid == 0)
-        be_monitor(ends[1], settings);
-    fp_close(&ends[1]);
-    if (pid == -1)
-        fp_close(&ends[0]);
-    m->sock = ends[0];
+        be_monitor(m->sock, settings);
     return pid == -1 ? -1 : 0;
 }
 

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 struct fp_conf;
+struct fp_fleet_settings;
 struct fp_worker_job;
 
 enum fp_monitor_task {
@@ -25,8 +26,7 @@ enum fp_monitor_task {
     FP_MONITOR_SPAWNER,         /* starts one; the daemon's end of its socket */
     FP_MONITOR_LOCK,            /* the one beside the daemon's socket, if that was removed */
     FP_MONITOR_SOCKET,          /* the same, listening */
-    FP_MONITOR_END_SOCKET,      /* removes the daemon's socket */
-    FP_MONITOR_END_PID_FILE
+    FP_MONITOR_END_SOCKET       /* removes the daemon's socket */
 };
 
 struct fp_monitor_settings {
@@ -35,6 +35,9 @@ struct fp_monitor_settings {
     size_t n_overrides;
     const struct fp_conf *conf; /* as the daemon was started */
     const struct fp_worker_job *job;   /* of workers */
+    int (*connect_fleet)(const struct fp_fleet_settings *settings);   /* to its Redis */
+    int (*open_lock)(const char *socket_path);
+    int (*listen)(const char *socket_path);
 };
 
 struct fp_monitor {

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,36 +92,30 @@ static void kill_child(pid_t pid)
     }
 }
 
-/* The helper's end in the child, the daemon's end sent to the daemon. */
+/* Forks a worker and sends the daemon its end of the socket. */
 static fp_status spawn(int sock, const struct fp_worker_job *job)
 {
-    int ends[2] = { -1, -1 };
-    pid_t pid = -1;
+    int end = -1;
+    const pid_t pid = n_children < MAX_CHILDREN ? fp_child_fork(&end) : -1;
     fp_status st;
 
-    if (n_children < MAX_CHILDREN
-        && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0)
-        pid = fork();
     if (pid == 0) {
         close(sock);
-        close(ends[0]);
-        job->run(ends[1], job->ctx);
+        job->run(end, job->ctx);
         _exit(1);
     }
-    fp_close(&ends[1]);
     if (pid > 0) {
         children[n_children].pid = pid;
         children[n_children++].dying = false;
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    } else
-        fp_close(&ends[0]);
-    st = send_note(sock, BORN, pid > 0 ? pid : 0, ends[0]);
+        fcntl(end, F_SETFL, O_NONBLOCK);
+    }
+    st = send_note(sock, BORN, pid > 0 ? pid : 0, end);
     if (st == FP_SYSTEM) {
         if (pid > 0)
             kill_child(pid);
         st = send_note(sock, BORN, 0, -1);
     }
-    fp_close(&ends[0]);
+    fp_close(&end);
     return st;
 }
 
@@ -146,21 +139,10 @@ static void be_spawner(int sock, const struct fp_worker_job *job)
 
 int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *job)
 {
-    int ends[2];
-
-    s->sock = -1;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1)
-        return -1;
-    s->pid = fork();
+    s->pid = fp_child_fork(&s->sock);
     if (s->pid == 0)
-        be_spawner(ends[1], job);
-    fp_close(&ends[1]);
-    if (s->pid == -1) {
-        fp_close(&ends[0]);
-        return -1;
-    }
-    s->sock = ends[0];
-    return fcntl(s->sock, F_SETFL, O_NONBLOCK);
+        be_spawner(s->sock, job);
+    return s->pid == -1 ? -1 : fcntl(s->sock, F_SETFL, O_NONBLOCK);
 }
 
 fp_status fp_spawner_ask(const struct fp_spawner *s)

@@ -9,173 +9,173 @@ struct fp_mount_queue {
     TAILQ_HEAD(, fp_waiting) waiting;
     uint32_t mount;
     size_t n_waiting;
-    unsigned working, dying;     /* helpers */
+    unsigned working, dying;     /* workers */
 };
 
-void fp_mount_queues_init(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting)
+void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting)
 {
-    TAILQ_INIT(&l->all);
-    l->waiting = 0;
-    fp_mount_queues_set(l, helpers, max_waiting);
+    TAILQ_INIT(&q->all);
+    q->waiting = 0;
+    fp_mount_queues_set(q, workers, max_waiting);
 }
 
-void fp_mount_queues_set(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting)
+void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting)
 {
-    l->helpers = helpers;
-    l->max_waiting = max_waiting;
+    q->workers = workers;
+    q->max_waiting = max_waiting;
 }
 
-static struct fp_mount_queue *find(const struct fp_mount_queues *l, uint32_t mount)
+static struct fp_mount_queue *find(const struct fp_mount_queues *q, uint32_t mount)
 {
-    struct fp_mount_queue *lane;
+    struct fp_mount_queue *queue;
 
-    TAILQ_FOREACH(lane, &l->all, link) {
-        if (lane->mount == mount)
-            return lane;
+    TAILQ_FOREACH(queue, &q->all, link) {
+        if (queue->mount == mount)
+            return queue;
     }
     return NULL;
 }
 
-static struct fp_mount_queue *find_or_make(struct fp_mount_queues *l, uint32_t mount)
+static struct fp_mount_queue *find_or_make(struct fp_mount_queues *q, uint32_t mount)
 {
-    struct fp_mount_queue *lane = find(l, mount);
+    struct fp_mount_queue *queue = find(q, mount);
 
-    if (lane != NULL)
-        return lane;
-    lane = calloc(1, sizeof(*lane));
-    if (lane == NULL)
+    if (queue != NULL)
+        return queue;
+    queue = calloc(1, sizeof(*queue));
+    if (queue == NULL)
         return NULL;
-    lane->mount = mount;
-    TAILQ_INIT(&lane->waiting);
-    TAILQ_INSERT_TAIL(&l->all, lane, link);
-    return lane;
+    queue->mount = mount;
+    TAILQ_INIT(&queue->waiting);
+    TAILQ_INSERT_TAIL(&q->all, queue, link);
+    return queue;
 }
 
-static void drop_if_empty(struct fp_mount_queues *l, struct fp_mount_queue *lane)
+static void drop_if_empty(struct fp_mount_queues *q, struct fp_mount_queue *queue)
 {
-    if (lane->n_waiting > 0 || lane->working > 0 || lane->dying > 0)
+    if (queue->n_waiting > 0 || queue->working > 0 || queue->dying > 0)
         return;
-    TAILQ_REMOVE(&l->all, lane, link);
-    free(lane);
+    TAILQ_REMOVE(&q->all, queue, link);
+    free(queue);
 }
 
-static void insert(struct fp_mount_queues *l, struct fp_waiting *w, bool first)
+static void insert(struct fp_mount_queues *q, struct fp_waiting *w, bool first)
 {
     if (first)
-        TAILQ_INSERT_HEAD(&w->lane->waiting, w, link);
+        TAILQ_INSERT_HEAD(&w->queue->waiting, w, link);
     else
-        TAILQ_INSERT_TAIL(&w->lane->waiting, w, link);
-    w->lane->n_waiting++;
-    l->waiting++;
+        TAILQ_INSERT_TAIL(&w->queue->waiting, w, link);
+    w->queue->n_waiting++;
+    q->waiting++;
 }
 
-static void take_out(struct fp_mount_queues *l, struct fp_waiting *w)
+static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    TAILQ_REMOVE(&w->lane->waiting, w, link);
-    w->lane->n_waiting--;
-    l->waiting--;
+    TAILQ_REMOVE(&w->queue->waiting, w, link);
+    w->queue->n_waiting--;
+    q->waiting--;
 }
 
-fp_status fp_mount_queues_put(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
 {
-    if (l->waiting >= l->max_waiting || fp_mount_queues_waiting(l, mount) >= (l->max_waiting + 1) / 2)
+    if (q->waiting >= q->max_waiting || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2)
         return FP_BUSY;
-    w->lane = find_or_make(l, mount);
+    w->queue = find_or_make(q, mount);
     w->probe = false;
-    if (w->lane == NULL)
+    if (w->queue == NULL)
         return FP_NOMEM;
-    insert(l, w, false);
+    insert(q, w, false);
     return FP_OK;
 }
 
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w)
+fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w)
 {
-    w->lane = find_or_make(l, mount);
+    w->queue = find_or_make(q, mount);
     w->probe = true;
-    if (w->lane == NULL)
+    if (w->queue == NULL)
         return FP_NOMEM;
-    insert(l, w, true);
+    insert(q, w, true);
     return FP_OK;
 }
 
-static bool may_begin(const struct fp_mount_queues *l, const struct fp_mount_queue *lane)
+static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
 {
-    const struct fp_waiting *w = TAILQ_FIRST(&lane->waiting);
+    const struct fp_waiting *w = TAILQ_FIRST(&queue->waiting);
 
-    return w != NULL && lane->working < l->helpers
-        && lane->working + lane->dying < l->helpers + (w->probe ? 1 : 0);
+    return w != NULL && queue->working < q->workers
+        && queue->working + queue->dying < q->workers + (w->probe ? 1 : 0);
 }
 
-struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *l)
+struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q)
 {
     struct fp_waiting *w;
-    struct fp_mount_queue *lane;
+    struct fp_mount_queue *queue;
 
-    TAILQ_FOREACH(lane, &l->all, link) {
-        if (may_begin(l, lane))
+    TAILQ_FOREACH(queue, &q->all, link) {
+        if (may_begin(q, queue))
             break;
     }
-    if (lane == NULL)
+    if (queue == NULL)
         return NULL;
-    TAILQ_REMOVE(&l->all, lane, link);
-    TAILQ_INSERT_TAIL(&l->all, lane, link);
-    w = TAILQ_FIRST(&lane->waiting);
-    take_out(l, w);
-    lane->working++;
+    TAILQ_REMOVE(&q->all, queue, link);
+    TAILQ_INSERT_TAIL(&q->all, queue, link);
+    w = TAILQ_FIRST(&queue->waiting);
+    take_out(q, w);
+    queue->working++;
     return w;
 }
 
-void fp_mount_queues_put_back(struct fp_mount_queues *l, struct fp_waiting *w)
+void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    w->lane->working--;
-    insert(l, w, true);
+    w->queue->working--;
+    insert(q, w, true);
 }
 
-struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *l, uint32_t mount)
+struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount)
 {
-    struct fp_mount_queue *lane = find(l, mount);
-    struct fp_waiting *w = lane != NULL ? TAILQ_FIRST(&lane->waiting) : NULL;
+    struct fp_mount_queue *queue = find(q, mount);
+    struct fp_waiting *w = queue != NULL ? TAILQ_FIRST(&queue->waiting) : NULL;
 
     if (w == NULL)
         return NULL;
-    take_out(l, w);
-    w->lane = NULL;
-    drop_if_empty(l, lane);
+    take_out(q, w);
+    w->queue = NULL;
+    drop_if_empty(q, queue);
     return w;
 }
 
-size_t fp_mount_queues_waiting(const struct fp_mount_queues *l, uint32_t mount)
+size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount)
 {
-    const struct fp_mount_queue *lane = find(l, mount);
+    const struct fp_mount_queue *queue = find(q, mount);
 
-    return lane != NULL ? lane->n_waiting : 0;
+    return queue != NULL ? queue->n_waiting : 0;
 }
 
-void fp_mount_queues_left(struct fp_mount_queues *l, struct fp_waiting *w)
+void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    struct fp_mount_queue *lane = w->lane;
+    struct fp_mount_queue *queue = w->queue;
 
-    w->lane = NULL;
-    lane->working--;
-    drop_if_empty(l, lane);
+    w->queue = NULL;
+    queue->working--;
+    drop_if_empty(q, queue);
 }
 
-struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *l, struct fp_waiting *w)
+struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    struct fp_mount_queue *lane = w->lane;
+    struct fp_mount_queue *queue = w->queue;
 
-    lane->dying++;
-    fp_mount_queues_left(l, w);
-    return lane;
+    queue->dying++;
+    fp_mount_queues_left(q, w);
+    return queue;
 }
 
-void fp_mount_queues_dead(struct fp_mount_queues *l, struct fp_mount_queue *lane)
+void fp_mount_queues_dead(struct fp_mount_queues *q, struct fp_mount_queue *queue)
 {
-    lane->dying--;
-    drop_if_empty(l, lane);
+    queue->dying--;
+    drop_if_empty(q, queue);
 }
 
-uint32_t fp_mount_queue_mount(const struct fp_mount_queue *lane)
+uint32_t fp_mount_queue_mount(const struct fp_mount_queue *queue)
 {
-    return lane->mount;
+    return queue->mount;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits for a helper: a lane for each mounted file system, served in turn,
- * in each first come first served.  A mount may have a limited number of helpers
+ * What waits for a worker: a queue for each mounted file system, served in turn,
+ * in each first come first served.  A mount may have a limited number of workers
  * at a time, and at most half of the places in which to wait, so that one that
- * does not answer leaves helpers and places for the others.
+ * does not answer leaves workers and places for the others.
  *
- * A helper that was killed and does not die (it hangs in the kernel) still
+ * A worker that was killed and does not die (it hangs in the kernel) still
  * counts against its mount, until the mount answers or it is dead: so no more
  * than the limit, and one for a probe, ever hang there.
  */
@@ -24,42 +24,42 @@ struct fp_mount_queue;
 /* Part of what waits; the caller's, who sets nothing in it. */
 struct fp_waiting {
     TAILQ_ENTRY(fp_waiting) link;
-    struct fp_mount_queue *lane;       /* until fp_mount_queues_left() */
+    struct fp_mount_queue *queue;       /* until fp_mount_queues_left() */
     bool probe;
 };
 
 struct fp_mount_queues {
     TAILQ_HEAD(, fp_mount_queue) all;  /* the one whose turn is next first */
-    unsigned helpers;           /* that may be at one mount */
+    unsigned workers;           /* that may be at one mount */
     size_t max_waiting, waiting;
 };
 
 /* Each at least 1. */
-void fp_mount_queues_init(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting);
-void fp_mount_queues_set(struct fp_mount_queues *l, unsigned helpers, size_t max_waiting);
+void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
+void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 
-/* Puts it at the end of the mount's lane.  FP_OK, FP_BUSY or FP_NOMEM. */
-fp_status fp_mount_queues_put(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w);
-/* Puts it first in its lane, whatever waits already; it may begin while one more
+/* Puts it at the end of the mount's queue.  FP_OK, FP_BUSY or FP_NOMEM. */
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w);
+/* Puts it first in its queue, whatever waits already; it may begin while one more
  * hangs.  FP_OK or FP_NOMEM. */
-fp_status fp_mount_queues_put_probe(struct fp_mount_queues *l, uint32_t mount, struct fp_waiting *w);
+fp_status fp_mount_queues_put_probe(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w);
 
-/* What may begin now, NULL: nothing.  A helper is at its mount from now on. */
-struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *l);
-/* It could not begin: it is the first of its lane again. */
-void fp_mount_queues_put_back(struct fp_mount_queues *l, struct fp_waiting *w);
+/* What may begin now, NULL: nothing.  A worker is at its mount from now on. */
+struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);
+/* It could not begin: it is the first of its queue again. */
+void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w);
 /* One that still waits for that mount leaves; NULL: there is none. */
-struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *l, uint32_t mount);
+struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount);
 /* How many wait for that mount. */
-size_t fp_mount_queues_waiting(const struct fp_mount_queues *l, uint32_t mount);
+size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 
-/* The helper that was at w's mount is not there any more. */
-void fp_mount_queues_left(struct fp_mount_queues *l, struct fp_waiting *w);
+/* The worker that was at w's mount is not there any more. */
+void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w);
 
-/* It was killed, and is there until it is dead.  The lane stays until
+/* It was killed, and is there until it is dead.  The queue stays until
  * fp_mount_queues_dead(). */
-struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *l, struct fp_waiting *w);
-void fp_mount_queues_dead(struct fp_mount_queues *l, struct fp_mount_queue *lane);
-uint32_t fp_mount_queue_mount(const struct fp_mount_queue *lane);
+struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *q, struct fp_waiting *w);
+void fp_mount_queues_dead(struct fp_mount_queues *q, struct fp_mount_queue *queue);
+uint32_t fp_mount_queue_mount(const struct fp_mount_queue *queue);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The blocking walk from "/" to a path, and the open at its end.  Runs in a
- * helper process; knows no cache and no loop.
+ * worker process; knows no cache and no loop.
  *
  * The walk goes by descriptors, component by component, so the metadata and
  * the descriptor of the last step are those of one and the same inode, and a
@@ -15,37 +15,14 @@
 #ifndef FP_RESOLVE_H
 #define FP_RESOLVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "workers/resolver.h"
 
 struct fp_answer;
-struct fp_mounts_view;
-struct fp_sandbox;
 struct fp_task;
 struct fp_walk_result;
-struct fp_watch;
-
-/* All of it the caller's, for as long as there are walks. */
-struct fp_resolver_settings {
-    const char *const *roots;   /* where answers are given: NULL-terminated prefixes in
-                                   normal form; NULL or none: everywhere */
-    size_t read_ahead;          /* bytes of a file that are brought into memory */
-    struct fp_mounts_view *view;         /* NULL: nothing is watched */
-    const struct fp_watch *watch;
-    const struct fp_sandbox *sandbox;    /* that helpers enter; NULL: none */
-};
-
-struct fp_resolver {
-    const struct fp_resolver_settings *settings;
-    int slash;                  /* "/" opened O_PATH */
-    bool protected_links;       /* as the kernel does (proc(5), protected_symlinks) */
-};
-
-/* 0, or -1 with errno: "/" cannot be opened. */
-int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
 
 /*
- * Fills *a and *trail for the task: its path is in normal form
+ * Fills *a and *result for the task: its path is in normal form
  * (fp_path_is_normal), its names are looked for in each directory on the way.
  * base is the directory where it begins, opened O_PATH, -1 for "/"; it stays
  * the caller's.  Only regular files are opened: O_RDONLY, non-blocking, never a
@@ -55,6 +32,6 @@ int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *s
  * owns a->fd.
  */
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a, struct fp_walk_result *trail);
+                struct fp_answer *a, struct fp_walk_result *result);
 
 #endif

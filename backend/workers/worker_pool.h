@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool of helper processes, seen from the loop: each does one blocking
- * walk at a time; a helper that dies or outlives its deadline is killed and
+ * The pool of worker processes, seen from the loop: each does one blocking
+ * walk at a time; a worker that dies or outlives its deadline is killed and
  * replaced.  All functions run on the loop.
  *
  * How many may be at one mounted file system, and how many walks of it may wait,
@@ -25,10 +25,10 @@ struct fp_task;
 struct fp_walk_result;
 
 struct fp_worker_pool_settings {
-    unsigned helpers;
-    uint32_t timeout_ms;        /* for one walk, then its helper is killed */
-    size_t max_queue;           /* walks waiting for a helper; half of them at one mount */
-    unsigned mount_helpers;     /* at one mount at a time; at least 1 */
+    unsigned workers;
+    uint32_t timeout_ms;        /* for one walk, then its worker is killed */
+    size_t max_queue;           /* walks waiting for a worker; half of them at one mount */
+    unsigned mount_workers;     /* at one mount at a time; at least 1 */
     const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
 };
 
@@ -39,58 +39,58 @@ struct fp_worker_pool_counts {
 };
 
 /*
- * Called once for every walk that was accepted.  *a is the callee's for the
- * call, with its descriptor: what is not taken (a->fd made -1) is closed
- * afterwards.  trail: NULL where there is no answer.  began_ms is when the walk
- * began (clock.h).
+ * Called once for every walk that was accepted.  st: FP_OK, or why there is no answer; a is
+ * NULL then.  *a is the callee's for the call, with its descriptor: a descriptor that is not
+ * taken (a->fd made -1) is closed afterwards.  result: NULL where no worker answered.
+ * began_ms is when the walk began (clock.h); 0: it did not.
  */
-typedef void fp_worker_done(void *ctx, struct fp_answer *a, const struct fp_walk_result *trail,
-                            uint64_t began_ms);
+typedef void fp_worker_done(void *ctx, fp_status st, struct fp_answer *a,
+                            const struct fp_walk_result *result, uint64_t began_ms);
 
-/* Has a spawner started and asks it for the helpers.  NULL with errno. */
+/* Has a spawner started and asks it for the workers.  NULL with errno. */
 struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
-                                     const struct fp_worker_pool_settings *settings);
-/* Ends all helpers; walks under way are not called back. */
-void fp_worker_pool_destroy(struct fp_worker_pool **h);
+                                             const struct fp_worker_pool_settings *settings);
+/* Ends all workers; walks under way are not called back. */
+void fp_worker_pool_destroy(struct fp_worker_pool **pool);
 
-/* New settings hold at once, but for the number of helpers and the monitor. */
-void fp_worker_pool_set(struct fp_worker_pool *h, const struct fp_worker_pool_settings *settings);
+/* New settings hold at once, but for the number of workers and the monitor. */
+void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings);
 
 /*
  * FP_OK: done will be called, later; until then *t and what it points to, and
  * base, must stay.  base: as in resolve.h.  mount: where most of the walk is
  * expected to be.  FP_BUSY or FP_NOMEM: it will not.
  */
-fp_status fp_worker_pool_submit(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
-                            int base, fp_worker_done *done, void *ctx);
+fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount,
+                                const struct fp_task *t, int base, fp_worker_done *done, void *ctx);
 
 /* The same of a walk from "/" that goes before what waits for the mount, and is
  * never FP_BUSY. */
-fp_status fp_worker_pool_probe(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
-                           fp_worker_done *done, void *ctx);
+fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount,
+                               const struct fp_task *t, fp_worker_done *done, void *ctx);
 
 /* Ends the walks that wait for the mount, now: they have no answer but why. */
-void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status why);
+void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why);
 
 /* The walks of a mount. */
 struct fp_mount_usage {
     uint64_t oldest_ms;         /* when the oldest one under way began; 0: none is */
-    size_t waiting;             /* for a helper */
-    unsigned hung;              /* helpers that were killed there and are not dead yet */
+    size_t waiting;             /* for a worker */
+    unsigned hung;              /* workers that were killed there and are not dead yet */
 };
-struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mount);
+struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount);
 
-/* Helpers that were killed at the mount and hang in the kernel count against its
+/* Workers that were killed at the mount and hang in the kernel count against its
  * limit no more: it answers again, or is gone. */
-void fp_worker_pool_absolve(struct fp_worker_pool *h, uint32_t mount);
+void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount);
 
-/* Is so little queued that what nobody waits for may be submitted, too? */
-bool fp_worker_pool_spare(const struct fp_worker_pool *h);
+/* True if so little is queued that walks nobody waits for may be submitted, too. */
+bool fp_worker_pool_spare(const struct fp_worker_pool *pool);
 
-/* Takes the answers that are there already, before it is asked who is late: after a pause of the
- * whole daemon timers are first. */
-void fp_worker_pool_hear(struct fp_worker_pool *h);
+/* Takes the answers that are there already, before late walks are looked for: after a pause of
+ * the whole daemon timers are first. */
+void fp_worker_pool_hear(struct fp_worker_pool *pool);
 
-struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *h);
+struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool);
 
 #endif

@@ -25,9 +25,9 @@ def line(row):
 
 
 def table(rows):
-    """Group by group, each in the order in which its rows were told."""
+    """Group by group, each in the order of its tests."""
     text = HEAD
-    for group, members in groupby(sorted(rows, key=itemgetter("group")), itemgetter("group")):
+    for group, members in groupby(sorted(rows, key=itemgetter("group", "order")), itemgetter("group")):
         text += f"| **{group}** | | | | | |\n" + "".join(map(line, members))
     return text
 

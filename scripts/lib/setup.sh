@@ -6,13 +6,33 @@
 #
 #   FLASHPACHE_BUILD  where to build (default: build/ in the source tree)
 
+# configure and make take no path with a space or the like. A source tree that has one is built in the
+# user's cache directory, from a symbolic link there.
+fp_is_plain() {
+    case $1 in
+    *[![:alnum:]_./+@,-]*) return 1 ;;
+    esac
+}
+
+fp_source=$fp_repo
 fp_build=${FLASHPACHE_BUILD:-$fp_repo/build}
+if ! fp_is_plain "$fp_repo"; then
+    fp_build=${FLASHPACHE_BUILD:-${XDG_CACHE_HOME:-$HOME/.cache}/flashpache/$(printf %s "$fp_repo" | cksum | cut -d' ' -f1)}
+    fp_source=$fp_build/source
+fi
 
 # apache2-bin is the server without its service: nothing of it is started, now or at boot.
 fp_packages=(
     apache2-bin apache2-dev libapr1-dev libaprutil1-dev check libev-dev libsodium-dev
     uthash-dev libconfuse-dev libhiredis-dev libseccomp-dev autoconf automake libtool pkg-config make gcc libc6-dev
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
+)
+
+# What the tests use beside: packages and service, manual pages, fleets, HTTP/2, a whole system to
+# install in, other servers and the report of the lab.
+fp_test_packages=(
+    python3-pytest-xdist debhelper dpkg-dev libsystemd-dev lintian mmdebstrap systemd man-db
+    iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
 fp_begin=$SECONDS
@@ -71,9 +91,20 @@ fp_apt_install() (
         -o DPkg::Lock::Timeout=300 install "$@"
 )
 
-# Installs those of the given packages that are missing (default: fp_packages).
+# Servers among packages that were just installed are for the tests alone: they do not start at boot either.
+fp_keep_down() {
+    local package
+    for package in "$@"; do
+        case $package in
+        nginx|lighttpd|redis-server) fp_as_root systemctl disable "$package" || return 1 ;;
+        esac
+    done
+}
+
+# Installs those of the given packages that are missing (default: fp_packages). One run at a time on a
+# machine: the lock is on dpkg's own directory, which every user can open.
 fp_install_packages() {
-    local missing log
+    local missing log lock
     [ $# -gt 0 ] || set -- "${fp_packages[@]}"
     if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
         fp_say "not Debian or Ubuntu: the packages of these names are assumed to be there: $*"
@@ -88,20 +119,34 @@ fp_install_packages() {
     log=$(mktemp "${TMPDIR:-/tmp}/flashpache-install.XXXXXX")
     # Ask for the password here: below, the output goes to the log.
     [ "$(id -u)" -eq 0 ] || sudo -v
+    exec {lock}</var/lib/dpkg
+    flock "$lock"
+    # Another run may have installed them meanwhile; what is there is left as it is.
+    mapfile -t missing < <(fp_missing_packages "$@")
+    if [ ${#missing[@]} -eq 0 ]; then
+        exec {lock}<&-
+        rm -f "$log"
+        return 0
+    fi
     fp_quietly "$log" fp_as_root apt-get -q update || fp_fail "apt-get update failed"
     fp_quietly "$log" fp_apt_install "${missing[@]}" || fp_fail "apt-get install failed"
+    fp_quietly "$log" fp_keep_down "${missing[@]}" || fp_fail "cannot keep a server from starting at boot"
+    exec {lock}<&-
     rm -f "$log"
 }
 
 fp_configure() {
-    [ -x "$fp_repo/configure" ] || (cd "$fp_repo" && autoreconf -i) || return 1
-    [ -f "$fp_build/Makefile" ] || (cd "$fp_build" && "$fp_repo/configure" "$@")
+    [ "$fp_source" -ef "$fp_repo" ] || ln -sfn "$fp_repo" "$fp_source" || return 1
+    [ -x "$fp_source/configure" ] || (cd "$fp_source" && autoreconf -i) || return 1
+    [ -f "$fp_build/Makefile" ] || (cd "$fp_build" && "$fp_source/configure" "$@")
 }
 
 # Builds everything out of tree; arguments go to configure, the first time. make itself
 # brings configure and Makefile up to date afterwards.
 fp_build_tree() {
     local log=$fp_build/build.log
+    fp_is_plain "$fp_build" ||
+        fp_fail "cannot build in $fp_build: set FLASHPACHE_BUILD to a path without spaces and other marks"
     mkdir -p "$fp_build"
     : >"$log"
     fp_say "building in $fp_build"

@@ -4,7 +4,7 @@
 #include "conf/conf.h"
 
 #include "changes/mounts.h"
-#include "fleet/fleet.h"
+#include "conf/conf_fleet.h"
 #include "fuzz.h"
 
 static void check_roots(const char *const *roots)
@@ -16,7 +16,7 @@ static void check_roots(const char *const *roots)
 static void check(const struct fp_conf *c)
 {
     FUZZ_MUST(fp_path_is_normal(c->socket, strlen(c->socket)));
-    FUZZ_MUST(c->helpers >= 1 && c->helpers <= 256 && c->lookup_timeout_ms >= 10);
+    FUZZ_MUST(c->workers >= 1 && c->workers <= 256 && c->lookup_timeout_ms >= 10);
     FUZZ_MUST(c->ttl_ms >= 1 && c->max_connections >= 1 && c->max_entries >= 16);
     FUZZ_MUST(c->uid != 0 && c->watch != FP_BY_FANOTIFY);
     check_roots(c->roots);

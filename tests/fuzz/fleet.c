@@ -6,6 +6,7 @@
 #include <ev.h>
 
 #include "common/log.h"
+#include "conf/conf_fleet.h"
 #include "fleet/fleet_message.h"
 #include "fuzz.h"
 #include "privsep/monitor.h"

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "changes/mounts.h"
 
+#include "changes/mounts_view.h"
 #include "fuzz.h"
 
 static void check_one(const struct fp_mounts *m, size_t i)

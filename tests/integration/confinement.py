@@ -7,7 +7,7 @@ import procs
 from conftest import BUILD
 
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-DAEMON, HELPER, MONITOR, SPAWNER = "flashpached", "fp-helper", "fp-monitor", "fp-spawner"
+DAEMON, HELPER, MONITOR, SPAWNER = "flashpached", "fp-worker", "fp-monitor", "fp-spawner"
 FILTERED, FREE = "2", "0"           # modes of seccomp
 
 

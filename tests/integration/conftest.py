@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures: one base directory, the built programs, and servers shared by a module's tests.
+"""Fixtures: a base directory, the built programs, and servers shared by a module's tests. Which tests
+run, and which beside each other: selection.
 
 FLASHPACHE_BUILD      build directory (default: the repository's build/)
 FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
                       the tests
 FLASHPACHE_KEEP       1: keep the base directory
+FLASHPACHE_FULL       1: the full form, with the tests that are marked `full` (forms)
 FLASHPACHE_LONG       1: the long forms of soak and leaks (test_soak, test_leaks; more: for so many
                       seconds) and of the flood (test_hostile_clients)
 FLASHPACHE_SEED       of the soak's random faults
@@ -13,7 +15,9 @@ FLASHPACHE_SANITIZE   address or thread: the build is such a one (sanitizer)
 """
 
 import functools
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,8 +29,12 @@ import pytest
 sys.dont_write_bytecode = True
 
 import fault_kit  # noqa: E402
+import forms  # noqa: E402
+import machine_lock  # noqa: E402
+import mount_namespace  # noqa: E402
 import reliability  # noqa: E402
 import sanitizer  # noqa: E402
+import selection  # noqa: E402
 import slowfs as slowfs_module  # noqa: E402
 from daemon import Flashpached  # noqa: E402
 from httpd import APACHE, Httpd, make_certificate  # noqa: E402
@@ -36,15 +44,27 @@ REPO = HERE.parent.parent
 BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
 SELFCHECK = os.environ.get("FLASHPACHE_SELFCHECK") == "1"
 MPMS = ("prefork", "worker", "event")
+SHORT = 16              # bytes of the place for the base directory: a socket's path has room for 107
+os.umask(0o022)         # whoever starts this: www-data has to read what tests make
 
 
 def pytest_configure(config):
+    mount_namespace.enter()
+    selection.configure(config)
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
+    config.addinivalue_line("markers", "never: no test, by parameters that do not go together")
+    config.addinivalue_line("markers", "full_where, never_where(judge): so where judge({parameter: value}) is true")
     config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_itemcollected(item):
+    forms.mark(item)
+
+
+@pytest.hookimpl(tryfirst=True)         # before xdist looks at the groups
+def pytest_collection_modifyitems(config, items):
+    selection.select(config, items)
     for item in items:
         if "outcome" in item.fixturenames:
             item.add_marker("reliability")
@@ -60,13 +80,43 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"FLASHPACHE_SANITIZE: {marker.args[0]}"))
 
 
-def built(*candidates):
-    """The first of these paths below the build directory that exists; else the test fails."""
-    for name in candidates:
-        if (BUILD / name).exists():
-            return BUILD / name
-    return pytest.fail(f"{BUILD / candidates[0]} is not built: run make, or set FLASHPACHE_BUILD",
-                       pytrace=False)
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    reliability.order = item.stash[selection.PLACE]
+    with machine_lock.held(exclusive=bool(item.get_closest_marker("alone"))):
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    selection.plain(report)
+
+
+def passable(path):
+    """True if everybody may go through a directory and all above it."""
+    return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+
+
+@functools.cache
+def session_directory():
+    """A directory that www-data can pass, unlike pytest's own, and with a short name without a space."""
+    given = Path(tempfile.gettempdir()).resolve()
+    fits = passable(given) and len(str(given)) <= SHORT and not re.search(r"[^\w./-]", str(given))
+    path = Path(tempfile.mkdtemp(prefix="flashpache-", dir=given if fits else "/tmp"))
+    path.chmod(0o755)
+    return path
+
+
+def built(name):
+    """A copy of what was built, where www-data can reach it: the build may lie in a closed home."""
+    if not (BUILD / name).exists():
+        pytest.fail(f"{BUILD / name} is not built: run make, or set FLASHPACHE_BUILD", pytrace=False)
+    copy = session_directory() / "built" / name
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(BUILD / name, copy)
+        copy.chmod(0o755)
+    return copy
 
 
 def remove_tree(path):
@@ -79,17 +129,25 @@ def remove_tree(path):
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def base():
-    """A directory that www-data can pass, unlike pytest's own."""
-    path = Path(tempfile.mkdtemp(prefix="flashpache-it-"))
-    path.chmod(0o755)
+@pytest.fixture(scope="session", autouse=True)
+def session_base():
+    path = session_directory()
     sanitizer.begin(path / "sanitizer")
     yield path
     late = sanitizer.new_reports()
     if os.environ.get("FLASHPACHE_KEEP") != "1":
         remove_tree(path)
     assert not late, "\n".join(late)
+
+
+@pytest.fixture(scope="module")
+def base(session_base, request):
+    """A module's own directory; another one each time, should the module's tests come in several parts."""
+    name = request.module.__name__.removeprefix("test_")
+    names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
+    path = next(session_base / each for each in names if not (session_base / each).exists())
+    path.mkdir()
+    return path
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +160,7 @@ def no_report():
 
 @pytest.fixture(scope="session")
 def flashpached_program():
+    built("backend/flashpachectl")          # beside it (Flashpached.counters)
     return built("backend/flashpached")
 
 
@@ -123,16 +182,16 @@ def module_path():
 
 
 @pytest.fixture(scope="session")
-def certificate(base):
-    return make_certificate(base)
+def certificate(session_base):
+    return make_certificate(session_base)
 
 
 @pytest.fixture(scope="session")
-def bodycheck_program(base):
+def bodycheck_program(session_base):
     """The body comparer: the build's, or compiled here."""
     if (BUILD / "tests/integration/bodycheck").exists():
-        return BUILD / "tests/integration/bodycheck"
-    program = base / "bodycheck"
+        return built("tests/integration/bodycheck")
+    program = session_base / "bodycheck"
     done = subprocess.run(["cc", "-std=c11", "-O2", "-o", program, HERE / "bodycheck.c", "-lcurl"],
                           capture_output=True, text=True)
     if done.returncode:
@@ -147,8 +206,8 @@ def outcome():
 
 
 @pytest.fixture(scope="session")
-def fault_root(base):
-    return fault_kit.make_tree(base / "faults")
+def fault_root(session_base):
+    return fault_kit.make_tree(session_base / "fault-tree")
 
 
 @pytest.fixture
@@ -216,7 +275,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(base, request):
-    directory = base / request.module.__name__
+    directory = base / "lab"
     directory.mkdir()
     made = Lab(directory, request)
     yield made

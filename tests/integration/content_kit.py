@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are served by their content, which a daemon keeps of a file that changed some time ago."""
 
-import time
+import pytest
 
 import wire
+from shifted_clock import shifted
 from waiting import wait_for
 
-SETTLED_S = 2.2     # the daemon wants two seconds
+SETTLED_S = 3       # the daemon wants two seconds
 
 
-def settle():
-    """What was changed before is old enough afterwards."""
-    time.sleep(SETTLED_S)
+@pytest.fixture(scope="module")
+def clock(lab):
+    """The wall clock of daemons that are started from now on: while it is ahead by SETTLED_S, what was
+    changed before is old enough."""
+    with shifted(lab.base) as made:
+        yield made
+
+
+@pytest.fixture
+def settled(clock):
+    """All that was changed before is old enough, all through the test."""
+    with clock.ahead(SETTLED_S):
+        yield
 
 
 def stats(daemon):

@@ -12,7 +12,7 @@ from httpd import USER, user_ids
 from waiting import wait_for
 
 READY = "FP0001"
-HELPER = "fp-helper"
+HELPER = "fp-worker"
 
 
 def setting(key, value):
@@ -70,7 +70,7 @@ class Flashpached:
     def start(self):
         ready = self.log_text().count(READY)
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([*self.around, *self.command("-f")], stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen([*self.around, *self.command()], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True,
                                             env=sanitizer.environment())
 
@@ -122,7 +122,9 @@ class Flashpached:
         self.stop()
 
     def log_text(self):
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        """What the file of the settings says, or where standard error leads."""
+        target = Path(self.settings["log"]) if str(self.settings["log"]).startswith("/") else self.log
+        return target.read_text(errors="replace") if target.exists() else ""
 
     def helper_pids(self):
         return sorted(p for p, comm in procs.descendants(self.pid).items() if comm == HELPER)

@@ -33,7 +33,7 @@ NEW_NAMES = itertools.count()
 IN_A_ROW = 6                        # so many good answers come from more than one child
 
 # Not all of the tree fits, so there are always misses.
-SETTINGS = {"ttl_ms": 60000, "helpers": 3, "lookup_timeout_ms": 2000, "max_descriptors": 200,
+SETTINGS = {"ttl_ms": 60000, "workers": 3, "lookup_timeout_ms": 2000, "max_descriptors": 200,
             "max_content_bytes": 2 << 20}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import procs
 import sanitizer
+from ports import free_port
 from waiting import wait_for
 
 APACHE = os.environ.get("FLASHPACHE_APACHE") or shutil.which("apache2") or shutil.which("httpd") or ""
@@ -43,12 +44,6 @@ LOG_FORMAT = r"%{X-Test}i\t%{flashpache}n\t%{flashpache-reason}n\t%{flashpache-u
 HITS = {"hit", "lease"}
 
 Entry = namedtuple("Entry", LOG_FIELDS)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def make_certificate(directory):

@@ -90,6 +90,15 @@ def children_config(log):
     return f'LogFormat "%{{X-Test}}i %P" children\nCustomLog "{log}" children\nKeepAliveTimeout 600\n'
 
 
+def child_of(log, tag):
+    """The child that served the request of this tag."""
+    def logged():
+        # The last line may be half of one.
+        rows = (line.split() for line in log.read_text().split("\n")[:-1])
+        return next((int(pid) for seen, pid in rows if seen == tag), None)
+    return wait_for(logged, f"{tag} in {log}")
+
+
 class Children:
     """Connections to a server so that each of its `count` children serves at least `each`."""
 
@@ -120,11 +129,7 @@ class Children:
         self.tags += 1
         tag = f"child-{self.tags}"
         connection.get("/", tag)
-
-        def logged():
-            rows = (line.split() for line in self.log.read_text().splitlines())
-            return next((int(pid) for seen, pid in rows if seen == tag), None)
-        return wait_for(logged, f"{tag} in {self.log}")
+        return child_of(self.log, tag)
 
     def again(self, ended):
         """Another connection to the child of one that has ended, in its place."""

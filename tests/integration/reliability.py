@@ -9,6 +9,9 @@ import json
 import os
 
 
+order = 0               # the running test's place among all: tests run side by side, and rows are told in any order
+
+
 @dataclasses.dataclass
 class Row:
     group: str                  # "fault", "hostile peer", "hostile content", ...
@@ -26,4 +29,4 @@ def tell(row):
     path = os.environ.get("FLASHPACHE_RELIABILITY")
     if path:
         with open(path, "a") as out:
-            out.write(json.dumps(dataclasses.asdict(row)) + "\n")
+            out.write(json.dumps({**dataclasses.asdict(row), "order": order}) + "\n")

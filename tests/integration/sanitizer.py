@@ -46,7 +46,8 @@ def environment():
         return None
     found = [subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
                             text=True).stdout.strip() for name in RUNTIMES]
-    return {**os.environ, "LD_PRELOAD": ":".join([*found, str(reports / "leakcheck.so")])}
+    others = os.environ.get("LD_PRELOAD", "").split()
+    return {**os.environ, "LD_PRELOAD": ":".join([*found, str(reports / "leakcheck.so"), *others])}
 
 
 def look_for_leaks(pid):
@@ -55,7 +56,7 @@ def look_for_leaks(pid):
     if KIND != "address":
         return
     asked = {p: reports / f"looked.{p}" for p, comm in procs.descendants(pid).items()
-             if comm in ("fp-helper", "fp-spawner") and procs.state(p) == "S"}
+             if comm in ("fp-worker", "fp-spawner") and procs.state(p) == "S"}
     for one, sign in asked.items():
         sign.unlink(missing_ok=True)
         os.kill(one, signal.SIGRTMAX)

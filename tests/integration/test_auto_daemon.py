@@ -261,11 +261,11 @@ def test_restart_keeps_the_daemon(make, mpm):
 def test_graceful_restart_with_another_configuration_replaces_the_daemon(make, lab, root,
                                                                          bodycheck_program):
     config = lab.base / "own.conf"
-    config.write_text("helpers = 3\n")
+    config.write_text("workers = 3\n")
     with make(f"FlashpacheDaemonConfig {config}\n") as server:
         first = daemon_of(server)
         wait_for(lambda: "with 3 helpers" in server.error_text(), "the daemon to be ready")
-        config.write_text("helpers = 4 # more\n")
+        config.write_text("workers = 4 # more\n")
         with Load(bodycheck_program, server.url(), root, list(SIZES)) as running:
             more_requests(server)
             server.graceful()

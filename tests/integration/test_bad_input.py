@@ -23,7 +23,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 def refused(daemon, *words):
     """The daemon ends with 1 and a message on stderr that has these words."""
-    done = daemon.run("-f")
+    done = daemon.run()
     assert done.returncode == 1, done
     for word in words:
         assert str(word) in done.stderr, f"{word!r} is not in: {done.stderr}"
@@ -48,8 +48,8 @@ def test_unknown_key(daemon):
 
 
 @pytest.mark.parametrize("key,value", [
-    ("helpers", 0), ("helpers", -1), ("helpers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
-    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("helpers", 2**70),
+    ("workers", 0), ("workers", -1), ("workers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
+    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("workers", 2**70),
     ("log_level", "loud"), ("user", "nobody-of-that-name"), ("socket", "relative.sock")])
 def test_value_out_of_range(daemon, key, value):
     daemon.settings[key] = value
@@ -58,16 +58,16 @@ def test_value_out_of_range(daemon, key, value):
 
 
 def test_wrong_type_and_syntax(daemon):
-    daemon.write_config('helpers = "many"\n')
-    refused(daemon, daemon.config, "helpers")
-    daemon.write_config("helpers = \n{")
+    daemon.write_config('workers = "many"\n')
+    refused(daemon, daemon.config, "workers")
+    daemon.write_config("workers = \n{")
     refused(daemon, daemon.config)
 
 
-@pytest.mark.parametrize("arguments", [["-o", "no_such_key=1"], ["-o", "helpers=0"], ["-o", "helpers"],
-                                       ["-o", "helpers=3x"]])
+@pytest.mark.parametrize("arguments", [["-o", "no_such_key=1"], ["-o", "workers=0"], ["-o", "workers"],
+                                       ["-o", "workers=3x"]])
 def test_wrong_override_on_the_command_line(daemon, arguments):
-    done = daemon.run("-f", *arguments)
+    done = daemon.run(*arguments)
     assert done.returncode == 1, done
     assert arguments[1].split("=")[0] in done.stderr
 
@@ -144,22 +144,16 @@ def test_hangup_with_a_broken_file_keeps_the_old_settings(daemon):
     wait_for(lambda: "reread" in daemon.log_text()[before:], "the log to say that it was reread")
 
 
-def test_detached_it_holds_nothing_of_who_started_it(lab):
-    """Also not to the end of what it says at the start, which somebody may read."""
-    daemon = lab.daemon("detached")
-    pid_file = daemon.socket_dir / "pid"
-    daemon.settings.update(log=str(daemon.socket_dir / "log"), pid_file=str(pid_file))
-    daemon.write_config()
-    done = daemon.run()     # returns when standard output and error have ended, too
-    pid = int(pid_file.read_text())
-    try:
-        assert (done.returncode, done.stderr) == (0, "")
-        with wire.connect(daemon.socket) as conn:
-            conn.sendall(wire.hello())
-            assert conn.recv(1000)
-    finally:
-        os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: not pid_file.exists(), "the daemon to end")
+@pytest.mark.parametrize("arguments", ([], ["-f"], ["-o", "pid_file=/nonexistent/pid"]), ids=" ".join)
+def test_it_stays_in_the_foreground(daemon, arguments):
+    """What once was for the background and its end is taken, and does nothing."""
+    command = daemon.command
+    daemon.command = lambda *more: command(*arguments, *more)
+    daemon.start()
+    lock = daemon.socket.with_name(daemon.socket.name + ".lock")
+    assert int(lock.read_text()) == daemon.pid
+    assert ("pid_file has no effect" in daemon.log_text()) == ("-o" in arguments)
+    assert daemon.stop() == 0
 
 
 def test_termination_removes_the_socket(daemon):

@@ -7,14 +7,15 @@ import subprocess
 import pytest
 
 import tree
-from content_kit import content_files, forget_all, get_lease, settle
+from content_kit import SETTLED_S, clock, content_files, forget_all, get_lease, settled  # noqa: F401 (fixtures)
+from forms import never_where
 from freshness import settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
 from rawhttp import exchange, normalised, parse, request
 from test_walk_calls import LIMITS
 from trace import Trace
-from waiting import until_good
+from waiting import until_good, wait_for
 
 SIZES = (1, 499, 4096, 5000, 16384, 16385)
 CONTENTS = 5        # of these files
@@ -32,7 +33,6 @@ def root(base):
     for size in SIZES:
         tree.put(root / f"file{size}.bin", tree.content(f"file{size}", size))
         tree.put(root / f"page{size}.html", b"<p>" * (size // 3 + 1))
-    settle()
     return root
 
 
@@ -54,7 +54,7 @@ def served(request, root):
 
 
 @pytest.fixture(scope="module", params=("event", "prefork"))
-def servers(lab, served, certificate, request):
+def servers(lab, served, certificate, clock, request):  # noqa: F811 (clock)
     options = dict(mpm=request.param, tls=certificate, http2=request.param == "event", config=CONFIG)
     name = f"{request.param}-{served.name}"
     stock = lab.stock(f"stock-{name}", served, **options).start()
@@ -89,6 +89,7 @@ def without_note(response):
 
 
 @pytest.mark.parametrize("tls", (False, True), ids=("plain", "tls"))
+@pytest.mark.usefixtures("settled")
 def test_as_stock(servers, tls):
     stock, flash = servers
     asked = [*questions()]
@@ -103,10 +104,10 @@ def test_as_stock(servers, tls):
 
 
 @pytest.mark.skipif(not shutil.which("nghttp"), reason="needs nghttp (nghttp2-client)")
+@pytest.mark.usefixtures("settled")
+@never_where(lambda values: values["servers"] == "prefork")      # it has no HTTP/2
 def test_over_http2(servers, served):
     _, flash = servers
-    if not flash.http2:
-        pytest.skip("prefork has no HTTP/2")
     for _ in range(2):
         for path in paths():
             done = subprocess.run(["nghttp", f"https://localhost:{flash.tls_port}{path}"], capture_output=True)
@@ -115,6 +116,7 @@ def test_over_http2(servers, served):
 
 @pytest.mark.needs_flashpache
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the worker's calls")
+@pytest.mark.usefixtures("settled")
 def test_a_warm_hit_asks_nobody(lab, root):
     """Neither the file system nor the daemon; header and body leave in one call."""
     server = lab.under_test("calls", root, mpm="prefork", limits=LIMITS["prefork"],
@@ -143,6 +145,7 @@ def test_a_warm_hit_asks_nobody(lab, root):
 
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("size,files", ((0, 0), (499, 2), (1 << 20, len(SIZES))))
+@pytest.mark.usefixtures("settled")
 def test_the_setting(lab, root, size, files):
     server = lab.under_test(f"setting{size}", root, daemon_settings={"content_file_max": size, **settings(True)})
     connection = Connection(server.port)
@@ -155,12 +158,12 @@ def test_the_setting(lab, root, size, files):
 
 
 @pytest.mark.needs_flashpache
+@pytest.mark.usefixtures("settled")
 def test_no_more_than_the_budget(lab, root):
     """What finds no room is kept open, and is content when there is room again."""
     many = root / "many"
     for number in range(40):
         tree.put(many / f"file{number}", tree.content(f"many{number}", 5000))
-    settle()
     server = lab.under_test("budget", root, daemon_settings={
         "max_content_bytes": 65536, "content_file_max": 8192, **settings(True)})
     connection = Connection(server.port)
@@ -174,7 +177,7 @@ def test_no_more_than_the_budget(lab, root):
 
 
 @pytest.mark.needs_flashpache
-def test_a_fresh_file_becomes_content_later(lab, base):
+def test_a_fresh_file_becomes_content_later(lab, base, clock):  # noqa: F811
     """Too new at first, it is open; with the next look leases take the content."""
     root = base / "fresh"
     tree.put(root / "file.txt", "text\n")
@@ -183,12 +186,11 @@ def test_a_fresh_file_becomes_content_later(lab, base):
     connection = Connection(server.port)
     assert get_lease(connection, "/file.txt").body == b"text\n"
     assert content_files(server.daemon) == 0
-    settle()
-    for _ in range(3):
+
+    def becomes_content():
         assert get_lease(connection, "/file.txt").body == b"text\n"
-        if content_files(server.daemon):
-            break
-    found = content_files(server.daemon)
+        return content_files(server.daemon) == 1
+    with clock.ahead(SETTLED_S):
+        wait_for(becomes_content, "the next look")
     connection.close()
     lab.end()
-    assert found == 1

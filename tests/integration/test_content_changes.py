@@ -17,8 +17,9 @@ import test_changes
 import tree
 from change_cases import CASES, PAGE
 from conftest import SELFCHECK
-from content_kit import content_files, forget_all, get_lease, settle
+from content_kit import SETTLED_S, clock, content_files, forget_all, get_lease, settled  # noqa: F401 (fixtures)
 from fetch import get
+from forms import full
 from freshness import bound_s, settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
@@ -30,7 +31,7 @@ CONTENTS = 20       # at least so many, in the first rounds
 
 
 @pytest.fixture(scope="module")
-def site(base, lab):
+def site(base, lab, clock):  # noqa: F811
     root, elsewhere = base / "content-changes", base / "content-elsewhere"
     root.mkdir()
     elsewhere.mkdir()
@@ -59,16 +60,16 @@ class Running:
         return True
 
 
-def test_every_case(site):
+def test_every_case(site, clock):  # noqa: F811
     cases = [Running(site, name) for name in CASES]
     seen = []
     for number in range(1, ROUNDS + 1):
-        settle()
-        if not SELFCHECK:
-            forget_all(site.ours.daemon)
-        for case in cases:
-            warm(site, case.name, case.wants)
-        seen.append(0 if SELFCHECK else content_files(site.ours.daemon))
+        with clock.ahead(SETTLED_S):
+            if not SELFCHECK:
+                forget_all(site.ours.daemon)
+            for case in cases:
+                warm(site, case.name, case.wants)
+            seen.append(0 if SELFCHECK else content_files(site.ours.daemon))
         cases = [case for case in cases if case.step(site, number)]
     print(f"contents before each round: {seen}")
     for case in cases:
@@ -77,7 +78,8 @@ def test_every_case(site):
 
 
 @pytest.mark.needs_flashpache
-@pytest.mark.parametrize("kind", ("disk", "tmpfs"))
+@pytest.mark.parametrize("kind", ("disk", full("tmpfs")))
+@pytest.mark.usefixtures("settled")
 def test_a_long_mapping(base, lab, request, kind):
     """Nothing tells of writes through a mapping; its end is told, and shows the last of them."""
     root = base / "mapped" if kind == "disk" else request.getfixturevalue("tmpfs") / "mapped"
@@ -86,7 +88,6 @@ def test_a_long_mapping(base, lab, request, kind):
     connection = Connection(server.port)
     with open(root / "file.txt", "r+b") as file, mmap.mmap(file.fileno(), PAGE) as area:
         area[:] = b"b" * PAGE       # from here on the page is dirty, and no time changes
-        settle()
         assert get_lease(connection, "/file.txt").body == b"b" * PAGE
         assert content_files(server.daemon) == 1
         area[:] = b"c" * PAGE
@@ -97,11 +98,11 @@ def test_a_long_mapping(base, lab, request, kind):
 
 
 @pytest.mark.needs_flashpache
+@pytest.mark.usefixtures("settled")
 def test_a_removed_file_is_not_held_open(base, lab):
     """Not even before anybody knows that it was removed."""
     root = base / "removed"
     tree.put(root / "file.txt", "text\n")
-    settle()
     server = lab.under_test("removed", root, config=NOTE_CONFIG, daemon_settings=settings(True))
     connection = Connection(server.port)
     get_lease(connection, "/file.txt")
@@ -125,6 +126,7 @@ def links_of(pid):
 
 
 @pytest.mark.needs_flashpache
+@pytest.mark.usefixtures("settled")
 def test_bodies_while_the_mount_hangs(base, lab):
     """The kernel has nothing of the files any more, and nobody waits for them."""
     reason = slowfs.why_not()
@@ -132,7 +134,6 @@ def test_bodies_while_the_mount_hangs(base, lab):
         pytest.skip(reason)
     world = World(lab, base, "hung-content", stale_if_error_ms=STALE_MS)
     try:
-        settle()
         server = world.serve()
         names = [f"file{i}" for i in range(10)]
         for name in names:

@@ -144,7 +144,7 @@ def test_purge_all(server, root, ctl):
     warm(server, "/one.txt", "/dirx/c.txt")
     done(ctl("purge", "--all"))
     counters = dict(line.split() for line in done(ctl("stats")).splitlines())
-    assert (counters["files"], counters["directories"], counters["absent"]) == ("0", "0", "0")
+    assert (counters["files"], counters["directories"], counters["negative"]) == ("0", "0", "0")
     assert_note(server, "/one.txt", "miss")
     assert_note(server, "/dirx/c.txt", "miss")
 

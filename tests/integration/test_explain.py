@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see stock's path calls")]
 
 DEEP = "a/b/c/d/e/f/g"
+KNOWN = "deep/a/b/known.txt"        # nobody asks for it before its test
 LIMITS = ("StartServers 1\nServerLimit 1\nThreadsPerChild 4\nThreadLimit 4\nMaxRequestWorkers 4\n"
           "MinSpareThreads 1\nMaxSpareThreads 4\n")
 # virtual host: (what its directory says, options of explain)
@@ -85,6 +86,8 @@ def root(base):
     (root / "closed").chmod(0o700)
     os.symlink("deep/a", root / "dirlink")
     tree.put(root / "deep/a/file.txt", "linked\n")
+    # Before anything is watched: the event of its own creation would make it unknown again.
+    tree.put(root / KNOWN, "known\n")
     os.symlink("plain.txt", root / "filelink.txt")
     os.symlink("nowhere", root / "dangling")
     return root
@@ -161,8 +164,7 @@ def known(out):
 
 
 def test_what_is_known_is_told(daemon, flashpachectl, root):
-    path = root / "deep/a/b/known.txt"
-    tree.put(path, "known\n")
+    path = root / KNOWN
     before = known(explain(flashpachectl, daemon, "--root", root, path))
     assert before[str(path)] == "unknown"
     after = known(explain(flashpachectl, daemon, "--root", root, path))

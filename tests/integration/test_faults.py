@@ -4,7 +4,6 @@
 import os
 import shutil
 import signal
-import struct
 import subprocess
 
 import pytest
@@ -16,6 +15,7 @@ from conftest import HERE
 from fault_kit import HOT, PAUSE, ROUNDS, SETTINGS, daemon, server, until_well  # noqa: F401 (fixtures)
 from fetch import get
 from httpd import HITS
+from shifted_clock import shifted
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -69,7 +69,7 @@ def test_settings_reread(under_load, server, daemon):
     usual = dict(daemon.settings)
     with under_load(server, "daemon's settings changed and reread, to and fro") as fault:
         for most in (1000, 200000) * ROUNDS:
-            daemon.settings.update(max_entries=most, max_absent=most, content_file_max=most % 999)
+            daemon.settings.update(max_entries=most, max_negative=most, content_file_max=most % 999)
             daemon.write_config()
             daemon.signal(signal.SIGHUP)
             fault.goes_on()
@@ -155,11 +155,11 @@ def test_own_daemon_killed(under_load, httpds_own):
 def are_replaced(daemon, victims):
     def replaced():
         now = daemon.helper_pids()
-        return len(now) == SETTINGS["helpers"] and not set(now) & set(victims)
+        return len(now) == SETTINGS["workers"] and not set(now) & set(victims)
     wait_for(replaced, "other helpers")
 
 
-NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["helpers"], "all helpers")))
+NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["workers"], "all helpers")))
 
 
 @NUMBERS
@@ -228,28 +228,17 @@ def test_socket_directory_emptied(under_load, server, daemon):
             shutil.chown(daemon.socket_dir, "www-data", "www-data")
             connects_anew(server, daemon)
             fault.ends()
-    second = daemon.run("-f")
+    second = daemon.run()
     assert second.returncode != 0 and f"process {daemon.pid}" in second.stderr
 
 
 # Clocks and logs
 
 @pytest.fixture
-def clock(lab, monkeypatch):
+def clock(lab):
     """set(seconds): the wall clock of all that is started from now on is as far ahead."""
-    library, file = lab.base / "shifted_clock.so", lab.base / "shift"
-    done = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "shifted_clock.c"],
-                          capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"needs a C compiler: {done.stderr[-300:]}")
-
-    def set_clock(seconds):
-        with open(file, "r+b" if file.exists() else "wb") as out:
-            out.write(struct.pack("q", seconds))
-    set_clock(0)
-    monkeypatch.setenv("LD_PRELOAD", f"{os.environ.get('LD_PRELOAD', '')} {library}".strip())
-    monkeypatch.setenv("SHIFTED_CLOCK", str(file))
-    return set_clock
+    with shifted(lab.base) as made:
+        yield made.set
 
 
 def test_clock_jumps(under_load, lab, fault_root, clock):
@@ -277,11 +266,10 @@ def test_clock_jumps(under_load, lab, fault_root, clock):
 def test_logs_rotated(under_load, lab, fault_root):
     """The daemon's own file is opened again on SIGHUP, httpd's at a graceful restart."""
     daemon = lab.daemon("rotated", **SETTINGS)
-    log, pid_file = daemon.socket_dir / "log", daemon.socket_dir / "pid"
-    daemon.settings.update(log=log, pid_file=pid_file)
+    log = daemon.socket_dir / "log"
+    daemon.settings.update(log=log)
     daemon.write_config()
-    assert daemon.run().returncode == 0
-    pid = int(pid_file.read_text())
+    daemon.start()
     server = lab.flash("rotated-flash", fault_root, daemon.socket,
                        config=fault_kit.config(fault_root)).start()
     try:
@@ -289,13 +277,12 @@ def test_logs_rotated(under_load, lab, fault_root):
             for number in range(ROUNDS):
                 rotate(server, number)
                 log.rename(f"{log}.{number}")
-                os.kill(pid, signal.SIGHUP)
+                daemon.signal(signal.SIGHUP)
                 wait_for(lambda: log.exists() and "reread" in log.read_text(), "the daemon's new log")
                 fault.ends()
     finally:
         server.stop()
-        os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: not pid_file.exists(), "the daemon to end")
+        daemon.stop()
 
 
 def rotate(server, number):

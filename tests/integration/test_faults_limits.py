@@ -105,7 +105,7 @@ def address_space(pid):
 def knows_all(ctl):
     """Has the daemon room for every name that it was asked for? It may have none even to say so."""
     done = ctl("stats")
-    return done.returncode == 0 and int(dict(map(str.split, done.stdout.splitlines()))["absent"]) >= NAMES
+    return done.returncode == 0 and int(dict(map(str.split, done.stdout.splitlines()))["negative"]) >= NAMES
 
 
 def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
@@ -129,7 +129,7 @@ def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
 
 def test_least_settings(under_load, lab, fault_root):
     """Hardly anything is kept or waits: what finds no room is served without."""
-    least = {"helpers": 1, "max_entries": 16, "max_absent": 16, "max_bytes": 1 << 20, "max_descriptors": 4,
+    least = {"workers": 1, "max_entries": 16, "max_negative": 16, "max_bytes": 1 << 20, "max_descriptors": 4,
              "max_content_bytes": 0, "max_queue": 1, "max_inflight": 4, "max_connections": 2}
     daemon = lab.daemon("least", **least).start()
     server = lab.flash("least-flash", fault_root, daemon.socket,
@@ -139,6 +139,7 @@ def test_least_settings(under_load, lab, fault_root):
     assert "fallback" in notes and notes & HITS
 
 
+@pytest.mark.alone
 def test_tiny_system(under_load, lab, fault_root, monkeypatch):
     case = (f"{FEW_DESCRIPTORS} descriptors for daemon and helpers, {HTTPD_DESCRIPTORS} for httpd, "
             f"{FEW_WATCHES} watches")

@@ -72,8 +72,7 @@ class Machine:
 
     def warm(self, *paths):
         for path in paths:
-            self.ask(path)
-            assert self.ask(path)[1] == "hit", path
+            wait_for(lambda path=path: self.ask(path)[1] == "hit", f"{path} to be known")
 
 
 @pytest.fixture(scope="module")

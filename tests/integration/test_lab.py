@@ -137,6 +137,7 @@ def latency_result(middle):
             "cdf": metrics.cdf(latencies), "inversion": 0.5, "deciles": metrics.deciles(sizes, latencies)}
 
 
+@pytest.mark.full
 def test_report_needs_nothing_else(tmp_path):
     pytest.importorskip("matplotlib", reason="needs python3-matplotlib")
     from lab import report

@@ -11,20 +11,21 @@ import pytest
 
 import leak_kit
 import sanitizer
+from forms import chosen
 from leak_kit import Asks, Clients, Level
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
 LONG = int(os.environ.get("FLASHPACHE_LONG", "0"))
-REQUESTS, RESTARTS = (100_000, 100) if LONG else (5_000, 10)
+REQUESTS, RESTARTS = (100_000, 100) if LONG else chosen((2_500, 5), (5_000, 10))
 WARM_UP = 500               # requests until all that is limited is full
 SAMPLES = 4                 # after each restart
 SLICE = REQUESTS // RESTARTS // SAMPLES // 2
 STOP_EVERY = 5              # rounds: in one of so many the daemon is stopped for some requests
 STOPPED = 20
 # Less is held than the requests ask for, so that entries and leases come and go all the time.
-SETTINGS = {"ttl_ms": 60000, "helpers": 4, "max_descriptors": 100, "max_entries": 60, "max_absent": 50}
+SETTINGS = {"ttl_ms": 60000, "workers": 4, "max_descriptors": 100, "max_entries": 60, "max_negative": 50}
 LEASES = 50
 # Always two children, whatever they do.
 CHILDREN = 2

@@ -15,7 +15,6 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 PACKAGES = ("libapache2-mod-flashpache", "flashpached")
-DAEMON = "flashpached -o pid_file=/run/flashpache/pid"
 LOG = "var/log/apache2/notes.log"
 SECONDS = 1200      # for what fetches, unpacks and builds in the time that other tests leave; it ends a hang
 
@@ -144,7 +143,9 @@ def test_installed_used_and_purged(packages, clean):
         shutil.copy(package, clean.root / "packages")
     clean.apt("install /packages/*.deb")
     assert "flashpache" not in clean.run("apachectl -M"), "not before the administrator wants it"
-    clean.run(f"install -d -o www-data -g www-data -m 0750 /run/flashpache; {DAEMON} 2>/run/daemon.log")
+    clean.run("install -d -o www-data -g www-data -m 0750 /run/flashpache; touch /run/daemon.log; "
+              "flashpached </dev/null >/run/daemon.log 2>&1 &")
+    wait_for(lambda: "FP0001" in (clean.root / "run/daemon.log").read_text(), "flashpached")
     assert "flashpache_srpt_module" in clean.run("a2enmod -q flashpache_srpt && apachectl configtest && apachectl -M")
     clean.run("a2enmod flashpache && apachectl configtest && apachectl restart")
     for _ in range(3):
@@ -153,7 +154,7 @@ def test_installed_used_and_purged(packages, clean):
     assert notes[0] == "-" and set(notes[2:]) <= HITS, notes
     assert "<title>Flashpache</title>" in clean.get("/flashpache-status")
 
-    clean.run("kill $(cat /run/flashpache/pid)")
+    clean.run("kill $(cat /run/flashpache/flashpached.sock.lock)")
     clean.apt(f"purge {' '.join(PACKAGES)}")
     clean.run("apachectl configtest && apachectl restart")
     assert clean.get("/page.txt") == "a page\n"

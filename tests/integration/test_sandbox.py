@@ -17,7 +17,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-HELPERS = 3
+WORKERS = 3
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def root(base):
 
 
 def ready(daemon):
-    wait_for(lambda: len(daemon.helper_pids()) == HELPERS, "all helpers")
+    wait_for(lambda: len(daemon.helper_pids()) == WORKERS, "all helpers")
     # A helper enters its filter before it reads a task.
     wait_for(lambda: all(procs.state(p) == "S" for p in daemon.helper_pids()), "helpers that wait")
     return daemon
@@ -46,14 +46,14 @@ def ask(daemon, path):
 
 
 def test_no_process_has_rights(lab):
-    with lab.daemon("rights", helpers=HELPERS) as daemon:
+    with lab.daemon("rights", workers=WORKERS) as daemon:
         count = confinement.assert_confined(ready(daemon).pid)
         assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, confinement.SPAWNER: 1,
-                         confinement.HELPER: HELPERS}
+                         confinement.HELPER: WORKERS}
 
 
 def test_filters_can_be_left_out(lab, flashpachectl):
-    with lab.daemon("free", helpers=HELPERS, seccomp="false") as daemon:
+    with lab.daemon("free", workers=WORKERS, seccomp="false") as daemon:
         confinement.assert_confined(ready(daemon).pid, filters=False)
         assert "seccomp off" in flashpachectl("-s", daemon.socket, "status").stdout
         assert "no filters of system calls" in flashpachectl("-s", daemon.socket, "check").stdout
@@ -72,7 +72,7 @@ def test_filters_are_told_of(lab, flashpachectl):
 
 
 def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
-    with lab.daemon("spawner", helpers=HELPERS) as daemon:
+    with lab.daemon("spawner", workers=WORKERS) as daemon:
         server = lab.flash("spawner-httpd", root, daemon.socket).start()
         assert get(server.port, "/file0.txt") == (200, b"0\n")
         before = set(ready(daemon).helper_pids())
@@ -93,11 +93,11 @@ def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
 @pytest.mark.parametrize("victim", ("daemon", "monitor"))
 def test_processes_end_together_without_close_range(lab, root, tmp_path, victim):
     """As with a kernel before 5.9: a child that kept the other end of its own socket would go on for ever."""
-    daemon = lab.daemon(f"old-{victim}", helpers=HELPERS)
+    daemon = lab.daemon(f"old-{victim}", workers=WORKERS)
     daemon.around = ["strace", "-D", "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=close_range",
                      "-e", "inject=close_range:error=ENOSYS"]
     daemon.start()
-    wait_for(lambda: len(daemon.helper_pids()) == HELPERS, "all helpers")
+    wait_for(lambda: len(daemon.helper_pids()) == WORKERS, "all helpers")
     assert ask(daemon, root / "file0.txt")
     family = daemon.family()
     assert "ENOSYS" in (tmp_path / "trace").read_text()
@@ -110,7 +110,7 @@ def test_processes_end_together_without_close_range(lab, root, tmp_path, victim)
 
 def test_without_its_monitor_the_daemon_ends(lab, root):
     """It could open no file again; whoever looks after it starts it again."""
-    daemon = lab.daemon("monitor", helpers=HELPERS).start()
+    daemon = lab.daemon("monitor", workers=WORKERS).start()
     os.kill(one(ready(daemon), confinement.MONITOR), signal.SIGKILL)
     assert daemon.process.wait(20) == 1
     assert "FP0071" in daemon.log_text()
@@ -147,32 +147,23 @@ def test_httpd_starts_a_daemon_without_monitor_again(lab, root, module_path, fla
 
 # What the daemon has to have opened by the monitor
 
-def test_log_and_pid_file(lab, base):
+def test_log_that_is_rotated_and_another_one(lab, base):
     logs = base / "sandbox-logs"
     logs.mkdir()
     os.chown(logs, *user_ids())
-    daemon = lab.daemon("files", helpers=HELPERS, log=logs / "first.log", pid_file=logs / "pid")
-    # In the background: that log is a file.
-    assert daemon.run().returncode == 0
-    pid = int((logs / "pid").read_text())
-    try:
+    with lab.daemon("files", workers=WORKERS, log=logs / "first.log") as daemon:
         os.rename(logs / "first.log", logs / "rotated.log")
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: (logs / "first.log").exists() and "reread" in (logs / "first.log").read_text(),
-                 "the rotated log's successor")
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "reread" in daemon.log_text(), "the rotated log's successor")
         daemon.settings["log"] = logs / "second.log"
         daemon.write_config()
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: (logs / "second.log").exists() and "reread" in (logs / "second.log").read_text(),
-                 "the other log")
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "reread" in daemon.log_text(), "the other log")
         daemon.write_config("nonsense = 1\n")
-        os.kill(pid, signal.SIGHUP)
-        wait_for(lambda: "has mistakes" in (logs / "second.log").read_text(), "word of mistakes")
-        confinement.assert_confined(pid)
-    finally:
-        os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: procs.state(pid) in (None, "Z"), "the daemon's end")
-    assert not (logs / "pid").exists() and not daemon.socket.exists()
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: "has mistakes" in daemon.log_text(), "word of mistakes")
+        confinement.assert_confined(daemon.pid)
+    assert not daemon.socket.exists()
 
 
 def test_mistakes_are_told_where_the_daemon_was_started(lab):

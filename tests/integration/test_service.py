@@ -58,7 +58,7 @@ class Manager:
                "LISTEN_FDNAMES": ":".join(["flashpached.socket"] * sockets)}
         with open(self.daemon.log, "ab") as log:
             self.daemon.process = subprocess.Popen(
-                [*around, "bash", "-c", line, "bash", *within, *self.daemon.command("-f")], pass_fds=[fd],
+                [*around, "bash", "-c", line, "bash", *within, *self.daemon.command()], pass_fds=[fd],
                 env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def hear(self):
@@ -177,7 +177,7 @@ def test_without_a_manager_the_socket_is_its_own(lab):
 def test_a_second_daemon_is_kept_away(manager, lab):
     manager.start()
     manager.hear()
-    done = manager.daemon.run("-f")
+    done = manager.daemon.run()
     assert done.returncode == 1 and "FP0003" in done.stderr
     assert answers(manager.daemon.socket)
 

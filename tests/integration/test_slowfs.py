@@ -18,6 +18,7 @@ from conftest import built
 from waiting import wait_for
 
 MS = 0.001
+TIMES = 10
 
 
 class Mount:
@@ -81,6 +82,11 @@ def seconds(function, *arguments):
     return time.monotonic() - start
 
 
+def at_best(function, *arguments):
+    """The least of several times: a busy machine may take longer than any delay for one of them."""
+    return min(seconds(function, *arguments) for _ in range(TIMES))
+
+
 def read(path):
     with open(path, "rb", buffering=0) as file:
         return os.pread(file.fileno(), 1 << 20, 0)
@@ -95,12 +101,12 @@ def as_www_data(*command):
 def test_each_kind_of_call_has_its_delay(mount):
     m = mount()
     (m.source / "file").write_text("hello")
-    assert seconds(os.stat, m.path / "file") < 100 * MS
+    assert at_best(os.stat, m.path / "file") < 100 * MS
     for kind in ("lookup-us", "getattr-us", "open-us"):
         m.behave(f"{kind}=100000")
         assert seconds(read, m.path / "file") >= 100 * MS
     m.behave("open-us=100000")
-    assert seconds(os.stat, m.path / "file") < 100 * MS
+    assert at_best(os.stat, m.path / "file") < 100 * MS
 
 
 def test_delays_overlap(mount):
@@ -114,7 +120,7 @@ def test_delays_overlap(mount):
         start = time.monotonic()
         list(pool.map(lambda name: os.stat(m.path / name), names))
         all_of_them = time.monotonic() - start
-    assert all_of_them < 5 * one
+    assert all_of_them < len(names) / 2 * one
 
 
 def test_every_call_is_counted(mount):
@@ -146,7 +152,7 @@ def test_reads_of_an_open_file_are_not_delayed(mount):
     (m.source / "file").write_text("hello")
     with open(m.path / "file", "rb", buffering=0) as file:
         m.behave("delay-us=300000")
-        assert seconds(os.pread, file.fileno(), 100, 0) < 300 * MS
+        assert at_best(os.pread, file.fileno(), 100, 0) < 300 * MS
         assert seconds(os.fstat, file.fileno()) >= 300 * MS
         m.behave("hang")
         (m.source / "file").write_text("HELLO")

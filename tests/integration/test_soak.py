@@ -22,6 +22,7 @@ import soak_changes
 import soak_readers
 import soak_tree as tree
 from conftest import SELFCHECK
+from forms import chosen
 from freshness import WATCHED, bound_s, settings
 from soak_faults import Faults
 from soak_model import CUT, NOTHING, ODD, RECORD, VERDICTS, WHOLE, WRONG, Model, Record
@@ -30,7 +31,7 @@ from waiting import wait_for
 LONG = int(os.environ.get("FLASHPACHE_LONG", "0"))
 LONG_S = 1650
 Size = namedtuple("Size", "tops slots files seconds")
-SHORT_FORM, LONG_FORM = Size(20, 10, 50, 20), Size(20, 50, 100, LONG if LONG > 1 else LONG_S)
+SHORT_FORM, LONG_FORM = Size(20, 10, 50, chosen(8, 20)), Size(20, 50, 100, LONG if LONG > 1 else LONG_S)
 STOCK_FORM = SHORT_FORM._replace(seconds=10)
 FAULTS_LONG_S = 900
 FAULTS_FORM = Size(20, 10, 50, LONG if LONG > 1 else FAULTS_LONG_S if LONG else 12)
@@ -41,7 +42,7 @@ WARM_UP = 0.4                       # of the time; afterwards nothing may grow
 MAX_ENTRIES, MAX_DESCRIPTORS, LEASES = 150, 1000, 300
 OTHER_DESCRIPTORS = 250             # connections, helpers' and children's own
 GROWTH_KIB = 6000
-LEAST = 4000                        # responses of the short form; fewer would say little
+LEAST = chosen(1000, 4000)          # responses of the short form; fewer would say little
 LEAST_WITH_FAULTS = 1000
 MIXED_SHARE = 1e-4
 
@@ -202,9 +203,10 @@ def test_every_response_was_true(lab, base):
 
 
 def has_its_helpers(daemon):
-    return daemon.counters()["helpers"] == daemon.settings["helpers"]
+    return daemon.counters()["workers"] == daemon.settings["workers"]
 
 
+@pytest.mark.full
 @pytest.mark.needs_flashpache
 def test_random_faults(lab, base, flashpachectl, outcome):
     seed = int(os.environ.get("FLASHPACHE_SEED", "0")) or random.randrange(1, 1 << 30)
@@ -213,7 +215,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     directory = lab.base / "fault-records"
     directory.mkdir()
     server = lab.under_test("faults", root, config=config(root) + SAYS_WHO_SERVED,
-                            daemon_settings={**settings(local=True), "helpers": 8, "lookup_timeout_ms": 1000,
+                            daemon_settings={**settings(local=True), "workers": 8, "lookup_timeout_ms": 1000,
                                              "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
     faults = Faults(server, flashpachectl, root, seed)
     print(f"\nFLASHPACHE_SEED={seed}")
@@ -231,6 +233,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
             f"a race that stock has; FLASHPACHE_SEED={seed}")
 
 
+@pytest.mark.full
 @pytest.mark.needs_flashpache
 def test_stock_beside_it(lab, base):
     root = base / "soak-stock"

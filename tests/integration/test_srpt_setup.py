@@ -19,7 +19,7 @@ def inside(script):
     return done.stdout
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def possible():
     missing = [tool for tool in ("tc", "nft", "unshare") if not shutil.which(tool)]
     if missing:

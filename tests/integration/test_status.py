@@ -12,6 +12,7 @@ import exposition
 import status_kit
 import tree
 from fetch import Client, get
+from keepalive import child_of, children_config
 from status_kit import figures, grown, page
 from waiting import wait_for
 
@@ -38,7 +39,7 @@ def root(base):
 
 def start(lab, name, root, mpm="event", **options):
     vhosts = options.pop("vhosts", [([host], "") for host in HOSTS])
-    config = f"FlashpacheExclude {root}/excluded\nFlashpacheTimeout 200ms\n" + options.pop("config", "")
+    config = f"FlashpacheExclude {root}/excluded\nFlashpacheTimeout 1\n" + options.pop("config", "")
     return lab.under_test(name, root, mpm=mpm, config=config, vhosts=[*vhosts, status_kit.VHOST],
                           extra_modules=status_kit.MODULES, **options)
 
@@ -50,7 +51,11 @@ def server(request, lab, root):
 
 @pytest.fixture(scope="module")
 def event(lab, root):
-    return start(lab, "alone", root)
+    return start(lab, "alone", root, config=children_config(children_log(lab)))
+
+
+def children_log(lab):
+    return lab.base / "children.log"
 
 
 def request_all(server, paths, host="localhost", method="GET"):
@@ -176,15 +181,18 @@ def test_what_a_child_holds(lab, root):
     assert figures(server)["FlashpacheChildren"] == 1
 
 
-def test_crashed_child_is_not_told(event):
+def test_crashed_child_is_not_told(lab, event):
     def all_told():
         return figures(event)["FlashpacheChildren"] == len(event.pids()) - 1
     wait_for(all_told, "every child")
     with Client(event.port, host=status_kit.HOST) as client:
-        victim = event.pids()[-1]
+        client.get(status_kit.PAGE + "?auto", "mine")
+        # The connection is this child's until it ends.
+        serving = child_of(children_log(lab), "mine")
+        victim = next(pid for pid in event.pids()[1:] if pid != serving)
         os.kill(victim, signal.SIGSTOP)
         try:
-            wait_for(lambda: client.get(status_kit.PAGE + "?auto")[0] == 200, "a page of the other child")
+            assert client.get(status_kit.PAGE + "?auto")[0] == 200
         finally:
             os.kill(victim, signal.SIGKILL)
     wait_for(lambda: victim not in event.pids() and all_told(), "the other children alone")

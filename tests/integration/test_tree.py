@@ -9,6 +9,7 @@ import pytest
 
 import tree
 from fetch import Client
+from forms import full_where
 from httpd import HITS
 from trace import PathTrace
 
@@ -51,6 +52,7 @@ def shares(entries):
     return counts
 
 
+@full_where(lambda values: values["mpm"] != "event")
 def test_every_file_is_the_same_and_the_second_pass_hits(servers, files):
     stock, flash = servers
     _, content = files
@@ -67,6 +69,7 @@ def test_every_file_is_the_same_and_the_second_pass_hits(servers, files):
         assert sum(notes.get(n, 0) for n in HITS) >= HIT_SHARE * len(content), notes
 
 
+@full_where(lambda values: values["mpm"] != "event" and values["setting"] != "all")
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the workers' path calls")
@@ -87,6 +90,7 @@ def test_hits_make_no_path_calls(servers, files, setting):
     assert not calls, f"{len(calls)} path calls on {len(hits)} hits, the first:\n" + "\n".join(calls[:20])
 
 
+@full_where(lambda values: values["mpm"] != "event")
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the workers' path calls")
 def test_the_trace_sees_the_path_calls_of_stock(servers, files):
     """Without this the test above could pass by looking at nothing."""

@@ -40,6 +40,7 @@ def start(flashpached_program, module_path, lab, root):     # the programs first
     return server
 
 
+@pytest.mark.alone
 def test_full_queue(start, root, file):
     with inotify("max_queued_events", QUEUE):     # of instances that are made now
         server = start(**settings(True))
@@ -56,6 +57,7 @@ def test_full_queue(start, root, file):
     wait_for(lambda: file.ask(connection)[2] == "lease", "leases again")
 
 
+@pytest.mark.alone
 def test_no_watches_left(start, file):
     with inotify("max_user_watches", WATCHES):
         server = start(ttl_ms=TTL_MS)

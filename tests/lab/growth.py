@@ -45,7 +45,7 @@ CONNECTIONS = 16
 WARM_UP = 2000
 SEED = 20240229
 # What is known stays so for the whole run.
-DAEMON = {"max_entries": 2_000_000, "max_absent": 10_000_000, "max_bytes": 1 << 34,
+DAEMON = {"max_entries": 2_000_000, "max_negative": 10_000_000, "max_bytes": 1 << 34,
           "watched_ttl_ms": 3_600_000, "read_ahead": 0}
 LEASES_ALLOWED = "FlashpacheLeases 5000\n"
 PREFORK = ("StartServers {0}\nMinSpareServers 1\nMaxSpareServers {0}\nServerLimit {0}\n"
@@ -146,7 +146,7 @@ def measure_paths(base, root, kind, count, arguments):
         empty = memory_of(ours.daemon.pid)
         pace = make_known(ours.daemon, root, kind, count, base)
         stats = ours.daemon.counters()
-        entries = sum(stats[key] for key in ("files", "directories", "absent"))
+        entries = sum(stats[key] for key in ("files", "directories", "negative"))
         grown = (memory_of(ours.daemon.pid) - empty) / entries
         for law in ("even", "zipf"):
             urls = sample(kind, count, law, base / "out" / "urls")

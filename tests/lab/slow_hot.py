@@ -148,7 +148,7 @@ class Servers:
         options = self._options(root)
         options["config"] += (f"FlashpacheLeases {self.arguments.leases}\n"
                               f"FlashpacheTimeout {self.arguments.timeout_ms}ms\n")
-        settings = {"ttl_ms": self.arguments.ttl_ms, "helpers": self.arguments.helpers}
+        settings = {"ttl_ms": self.arguments.ttl_ms, "workers": self.arguments.helpers}
         return lab_kit.flashpache(self.base, self._name(), root, daemon_settings=settings, **options)
 
     def nginx(self, root):

@@ -124,9 +124,9 @@ static inline uint64_t kit_clock(void)
 /* A cache without leases, which tells nobody what it gives up. */
 static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 {
-    const struct fp_cache_deps means = { .slots = NULL, .now_ms = kit_clock };
+    const struct fp_cache_deps deps = { .lease_table = NULL, .now_ms = kit_clock };
 
-    return fp_cache_create(limits, &means);
+    return fp_cache_create(limits, &deps);
 }
 
 /* A walk from "/" that looked for no access files and had nothing watched, and a

@@ -7,6 +7,7 @@
 #define FP_CACHE_WATCH_KIT_H
 
 #include "cache/cache.h"
+#include "changes/coherence.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/walk_result.h"
@@ -22,11 +23,11 @@
 static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
 
 static struct fp_cache *cache;
-static struct fp_lease_table *slots;
+static struct fp_lease_table *lease_table;
 static struct fp_lease_view *view;
 static struct fp_answer answer;
-static struct fp_walk_result trail;
-static struct fp_validity trust[FP_MAX_STEPS];
+static struct fp_walk_result result;
+static struct fp_validity validity[FP_MAX_STEPS];
 static int fds_at_rest;
 static unsigned forgotten;
 
@@ -39,17 +40,17 @@ static inline void on_forget(void *ctx, const struct fp_watch_key *key)
 
 static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
 {
-    struct fp_cache_deps means = { .now_ms = kit_clock, .forget = on_forget,
+    struct fp_cache_deps deps = { .now_ms = kit_clock, .forget = on_forget,
                                     .ctx = &forgotten };
 
     fp_cache_destroy(&cache);
     fp_lease_view_release(&view);
-    fp_lease_table_destroy(&slots);
-    slots = means.slots = fp_lease_table_create(n_slots);
-    ck_assert_ptr_nonnull(slots);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
+    fp_lease_table_destroy(&lease_table);
+    lease_table = deps.lease_table = fp_lease_table_create(n_slots);
+    ck_assert_ptr_nonnull(lease_table);
+    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table), fp_lease_table_referenced_fd(lease_table));
     ck_assert_ptr_nonnull(view);
-    cache = fp_cache_create(limits, &means);
+    cache = fp_cache_create(limits, &deps);
     ck_assert_ptr_nonnull(cache);
     fp_cache_set_names(cache, NAMES, &names);
 }
@@ -72,7 +73,7 @@ static inline void teardown(void)
     ck_assert_uint_eq(fp_cache_counts(cache).bytes, 0);
     fp_cache_destroy(&cache);
     fp_lease_view_release(&view);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&lease_table);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
@@ -93,23 +94,23 @@ static inline struct fp_watch_key key_of(const char *path, size_t len)
 static inline void walk(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
-    fp_walk_result_init(&trail);
+    fp_walk_result_init(&result);
     for (unsigned i = 0; i < answer.n_steps; i++) {
         const struct fp_step *s = &answer.steps[i];
 
-        trust[i] = (struct fp_validity){ 0, true, TTL, STALE };
+        validity[i] = (struct fp_validity){ 0, true, TTL, STALE };
         if (fp_step_target(s) == NULL)
             continue;
-        trust[i].mount = trail.step_watches[i].mount = 1;
-        trail.step_watches[i].watch = key_of(path, s->end);
+        validity[i].mount = result.step_watches[i].mount = 1;
+        result.step_watches[i].watch = key_of(path, s->end);
     }
 }
 
 static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
 {
-    const struct fp_walk_meta evidence = { &trail, trust };
+    const struct fp_walk_meta meta = { &result, validity };
 
-    fp_cache_insert(cache, path, strlen(path), number, NULL, began_ms, &evidence, &answer);
+    fp_cache_insert(cache, path, strlen(path), number, NULL, began_ms, &meta, &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
 
@@ -169,7 +170,7 @@ static inline size_t change(const char *place, const char *name, bool replaced)
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_changed(cache, &k, name, strlen(name), replaced);
+    n = fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced);
     kit_now_ms++;
     return n;
 }
@@ -180,7 +181,7 @@ static inline size_t lose_watch(const char *place)
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_unwatched(cache, &k);
+    n = fp_cache_change_ops.unwatched(cache, &k);
     kit_now_ms++;
     return n;
 }

@@ -226,7 +226,7 @@ START_TEST(a_walk_that_ended_above_answers_for_all_below)
     walked("/no/x/y", now, "da");
     assert_known("/no", "da");
     assert_known("/no/z", "da");
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 1);
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 1);
 }
 END_TEST
 

@@ -43,7 +43,7 @@ START_TEST(absent_names_are_bounded)
     start(100, 100, 4);
     for (int i = 0; i < 50; i++)
         walked(numbered("/n", i), now, i % 2 == 0 ? "da" : "dx");
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 4);
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 4);
 }
 END_TEST
 
@@ -72,7 +72,7 @@ START_TEST(a_path_deeper_than_the_limit)
     walked("/no", now, "da");
     ck_assert_uint_le(fp_cache_counts(cache).directories, 1);
     ck_assert_uint_le(fp_cache_counts(cache).files, 1);
-    ck_assert_uint_le(fp_cache_counts(cache).absent, 1);
+    ck_assert_uint_le(fp_cache_counts(cache).negatives, 1);
     ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
 }
 END_TEST
@@ -141,7 +141,7 @@ START_TEST(smaller_limits_hold_at_once)
     fp_cache_set_limits(cache, &smaller);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 3);
     ck_assert_uint_eq(fp_cache_counts(cache).directories, 5);
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 2);
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 2);
     ck_assert_int_eq(cached_fds(), 3);
 }
 END_TEST
@@ -172,7 +172,7 @@ START_TEST(everything_can_be_forgotten)
     ck_assert_int_eq(cached_fds(), 0);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
     ck_assert_uint_eq(fp_cache_counts(cache).directories, 0);
-    ck_assert_uint_eq(fp_cache_counts(cache).absent, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 0);
     assert_unknown("/a/b/f");
     assert_unknown("/");
     fp_cache_clear(cache);

@@ -15,7 +15,7 @@
 #define FILE_MAX 6000u      /* two pages of the smallest size */
 
 static struct fp_cache *cache;
-static struct fp_lease_table *slots;
+static struct fp_lease_table *lease_table;
 static struct fp_answer answer;
 static size_t page;
 static int fds_at_rest;
@@ -31,14 +31,14 @@ static void allow(uint32_t file_max, size_t bytes)
 static void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, TTL };
-    struct fp_cache_deps means = { .now_ms = kit_clock };
+    struct fp_cache_deps deps = { .now_ms = kit_clock };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     page = (size_t)sysconf(_SC_PAGESIZE);
     fds_at_rest = unit_open_fds();
     now = 1000;
-    slots = means.slots = fp_lease_table_create(100);
-    cache = fp_cache_create(&limits, &means);
+    lease_table = deps.lease_table = fp_lease_table_create(100);
+    cache = fp_cache_create(&limits, &deps);
     ck_assert_ptr_nonnull(cache);
     allow(FILE_MAX, 1 << 20);
 }
@@ -49,7 +49,7 @@ static void teardown(void)
     ck_assert_uint_eq(fp_cache_counts(cache).content_files, 0);
     ck_assert_uint_eq(fp_cache_counts(cache).content_bytes, 0);
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&lease_table);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 

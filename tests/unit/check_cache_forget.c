@@ -59,7 +59,7 @@ static size_t entries(void)
 {
     const struct fp_cache_counts n = fp_cache_counts(cache);
 
-    return n.files + n.directories + n.absent;
+    return n.files + n.directories + n.negatives;
 }
 
 static void fill(void)

@@ -356,9 +356,9 @@ START_TEST(memory_is_counted_right)
         if (unit_random(&seed) % 2 == 0)
             look_for_names();
         if (unit_random(&seed) % 4 == 0)
-            fp_walk_result_add(&trail, answer.n_steps - 1, &trail.step_watches[0].watch, "name", 4);
+            fp_walk_result_add(&result, answer.n_steps - 1, &result.step_watches[0].watch, "name", 4);
         if (unit_random(&seed) % 4 == 0)
-            trail.step_watches[answer.n_steps - 1].watch.len = 0;
+            result.step_watches[answer.n_steps - 1].watch.len = 0;
         insert_as(path, answer.n_names > 0 ? NAMES : 0, kit_now_ms);
         if (unit_random(&seed) % 16 == 0)
             change("/a", "f", true);

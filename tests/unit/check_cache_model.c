@@ -204,7 +204,7 @@ static void assert_bounds(void)
 
     ck_assert_uint_le(c.files, limits.files);
     ck_assert_uint_le(c.directories, limits.directories);
-    ck_assert_uint_le(c.absent, limits.absent);
+    ck_assert_uint_le(c.negatives, limits.negatives);
 }
 
 static void run(bool roomy)

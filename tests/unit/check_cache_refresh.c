@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 
 #include "cache/timer_wheel.h"
+#include "changes/coherence.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
@@ -19,7 +20,7 @@
 #define NAMES 1        /* the number of the list that questions name */
 
 static struct fp_cache *cache;
-static struct fp_lease_table *slots;
+static struct fp_lease_table *lease_table;
 static struct fp_lease_view *view;
 static struct fp_answer answer;
 static struct fp_cache_refresh due;
@@ -29,9 +30,9 @@ static uint64_t seen_ms;      /* when the first walks began */
 static void new_table(uint32_t n)
 {
     fp_lease_view_release(&view);
-    slots = fp_lease_table_create(n);
-    ck_assert_ptr_nonnull(slots);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(slots), fp_lease_table_referenced_fd(slots));
+    lease_table = fp_lease_table_create(n);
+    ck_assert_ptr_nonnull(lease_table);
+    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table), fp_lease_table_referenced_fd(lease_table));
     ck_assert_ptr_nonnull(view);
 }
 
@@ -39,13 +40,13 @@ static void new_table(uint32_t n)
 static void start(size_t n, uint32_t n_slots)
 {
     const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL };
-    struct fp_cache_deps means = { .now_ms = kit_clock };
+    struct fp_cache_deps deps = { .now_ms = kit_clock };
 
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&lease_table);
     new_table(n_slots);
-    means.slots = slots;
-    cache = fp_cache_create(&limits, &means);
+    deps.lease_table = lease_table;
+    cache = fp_cache_create(&limits, &deps);
     ck_assert_ptr_nonnull(cache);
 }
 
@@ -61,7 +62,7 @@ static void teardown(void)
 {
     fp_cache_destroy(&cache);
     fp_lease_view_release(&view);
-    fp_lease_table_destroy(&slots);
+    fp_lease_table_destroy(&lease_table);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
@@ -78,15 +79,15 @@ static void walked(const char *path, const char *what)
 /* What each step leads to is believed for so long. */
 static void walked_with_lives(const char *path, const char *what, const uint32_t *ttl_ms)
 {
-    static struct fp_walk_result trail;
-    static struct fp_validity trust[FP_MAX_STEPS];
-    const struct fp_walk_meta evidence = { &trail, trust };
+    static struct fp_walk_result result;
+    static struct fp_validity validity[FP_MAX_STEPS];
+    const struct fp_walk_meta meta = { &result, validity };
 
     kit_answer(&answer, path, what);
-    fp_walk_result_init(&trail);
+    fp_walk_result_init(&result);
     for (unsigned i = 0; i < answer.n_steps; i++)
-        trust[i] = (struct fp_validity){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
-    fp_cache_insert(cache, path, strlen(path), 0, NULL, kit_now_ms, &evidence, &answer);
+        validity[i] = (struct fp_validity){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
+    fp_cache_insert(cache, path, strlen(path), 0, NULL, kit_now_ms, &meta, &answer);
 }
 
 /* A walk that begins at the directory, which it does not see itself. */
@@ -518,7 +519,7 @@ START_TEST(a_walk_that_finds_nothing_changed_extends_them)
         /* Of that nobody has looked. */
         ck_assert(!holds_at(&no, kit_now_ms + 2 * FP_SLOT_TICK_MS));
         for (unsigned k = 0; k < file.n; k++)
-            ck_assert_uint_eq(fp_lease_table_generation(slots, file.slots[k]), file.generations[k]);
+            ck_assert_uint_eq(fp_lease_table_generation(lease_table, file.slots[k]), file.generations[k]);
     }
 }
 END_TEST
@@ -578,11 +579,11 @@ END_TEST
 
 static void another_table(uint32_t n)
 {
-    struct fp_lease_table *before = slots;
+    struct fp_lease_table *before = lease_table;
 
-    fp_lease_table_retire(slots);
+    fp_lease_table_retire(lease_table);
     new_table(n);
-    fp_cache_set_slots(cache, slots);
+    fp_cache_set_lease_table(cache, lease_table);
     fp_lease_table_destroy(&before);
 }
 
@@ -630,13 +631,13 @@ START_TEST(leases_of_the_one_before_are_over)
 
     walked("/f", "df");
     take_lease("/f");
-    fp_lease_table_heartbeat(slots, kit_now_ms);
+    fp_lease_table_heartbeat(lease_table, kit_now_ms);
     ck_assert(fp_lease_view_is_current(view, kit_now_ms));
     fp_lease_view_retain(before);
     another_table(SLOTS);
     ck_assert(!fp_lease_view_is_current(before, 0));
     ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
-    fp_lease_table_heartbeat(slots, kit_now_ms);
+    fp_lease_table_heartbeat(lease_table, kit_now_ms);
     ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
     fp_lease_view_release(&before);
 }
@@ -654,7 +655,7 @@ START_TEST(slots_of_it_are_given_back)
     another_table(SLOTS);
     take_lease("/a/b");
     fp_cache_clear(cache);
-    for (; (slot = fp_lease_table_take(slots)) != FP_NO_SLOT; n++) {
+    for (; (slot = fp_lease_table_take(lease_table)) != FP_NO_SLOT; n++) {
         ck_assert(!seen[slot]);
         seen[slot] = true;
     }

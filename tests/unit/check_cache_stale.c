@@ -14,7 +14,7 @@ START_TEST(stale_answers)
 
     walk("/a/f", "ddf");
     for (int i = 0; i < 3; i++)
-        trust[i].watchable = false;
+        validity[i].watchable = false;
     insert("/a/f");
     ck_assert(known_at("/a/f", seen + TTL - 1));
     ck_assert(!known_at("/a/f", seen + TTL));
@@ -48,8 +48,8 @@ START_TEST(where_no_stale_answers_are_allowed)
 
     walk("/a/f", "ddf");
     for (int i = 0; i < 3; i++) {
-        trust[i].watchable = false;
-        trust[i].stale_ms = i == _i ? 0 : STALE;
+        validity[i].watchable = false;
+        validity[i].stale_ms = i == _i ? 0 : STALE;
     }
     insert("/a/f");
     ck_assert(known_stale("/a/f", seen + TTL - 1));
@@ -83,7 +83,7 @@ START_TEST(mount_of_a_path)
     ck_assert_uint_eq(fp_cache_mount(cache, "/m/d/f", 6, &len), 0);
     ck_assert_uint_eq(len, 0);
     walk("/m/d/f", "dddf");
-    trust[1].mount = trust[2].mount = trust[3].mount = 7;
+    validity[1].mount = validity[2].mount = validity[3].mount = 7;
     insert("/m/d/f");
     ck_assert_uint_eq(fp_cache_mount(cache, "/m/d/f", 6, &len), 7);
     ck_assert_uint_eq(len, 6);
@@ -93,7 +93,7 @@ START_TEST(mount_of_a_path)
     ck_assert_uint_eq(len, 1);
     /* An absent name is where the directory is; and believed or not. */
     walk("/m/no", "dda");
-    trust[1].mount = 7;
+    validity[1].mount = 7;
     insert("/m/no");
     ck_assert_uint_eq(fp_cache_mount(cache, "/m/no", 5, &len), 7);
     invalidate(NULL);

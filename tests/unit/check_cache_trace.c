@@ -106,8 +106,8 @@ static void make_trace(bool scan)
 
 static struct fp_cache *cache_start(void)
 {
-    const struct fp_cache_limits limits = { .files = ROOM, .places = 1,
-                                            .directories = DIRECTORIES + 2, .absent = 1,
+    const struct fp_cache_limits limits = { .files = ROOM, .open_dirs = 1,
+                                            .directories = DIRECTORIES + 2, .negatives = 1,
                                             .bytes = SIZE_MAX,
                                             .ttl_ms = UINT32_MAX };
     struct fp_cache *c;

@@ -16,8 +16,8 @@ static uint64_t now = 5000;
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { .files = 10, .places = 10, .directories = 10,
-                                            .absent = 10, .bytes = 1 << 20, .ttl_ms = TTL_MS,
+    const struct fp_cache_limits limits = { .files = 10, .open_dirs = 10, .directories = 10,
+                                            .negatives = 10, .bytes = 1 << 20, .ttl_ms = TTL_MS,
                                             .watched_ttl_ms = TTL_MS };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);

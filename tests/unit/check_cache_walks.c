@@ -93,7 +93,7 @@ START_TEST(base_is_found)
     walked("/", "d");
     ck_assert(find_base("/x"));
     ck_assert_uint_eq(base.len, 1);
-    ck_assert_uint_eq(fp_cache_counts(cache).places, 2);
+    ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 2);
     ck_assert_int_eq(cached_fds(), 2);
 }
 END_TEST
@@ -122,8 +122,8 @@ START_TEST(places_are_bounded)
     for (int i = 0; i < 20; i++) {
         snprintf(path, sizeof(path), "/d%d", i);
         walked(path, "dd");
-        ck_assert_uint_le(fp_cache_counts(cache).places, PLACES);
-        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).places);
+        ck_assert_uint_le(fp_cache_counts(cache).open_dirs, PLACES);
+        ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).open_dirs);
         ck_assert(known(path));
     }
     ck_assert(find_base("/d19/f"));
@@ -151,7 +151,7 @@ START_TEST(place_stays_while_it_is_the_same_directory)
     ck_assert(find_base("/a/f"));
     walked("/a/g", "dd1f");
     ck_assert(!find_base("/a/f"));
-    ck_assert_uint_eq(fp_cache_counts(cache).places, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 0);
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(place_goes_with_its_directory)
         kit_answer(&answer, "/a", instead[i]);
         insert("/a", NULL);
         ck_assert(!find_base("/a/f"));
-        ck_assert_uint_eq(fp_cache_counts(cache).places, 0);
+        ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 0);
         ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
     }
 }

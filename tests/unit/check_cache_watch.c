@@ -34,16 +34,16 @@ START_TEST(time_to_live_is_the_mounts)
 {
     walk("/m/f", "ddf");
     for (int i = 0; i < 3; i++)
-        trust[i].watchable = false;
-    trust[0].ttl_ms = 500;
-    trust[1].ttl_ms = trust[2].ttl_ms = 300;
+        validity[i].watchable = false;
+    validity[0].ttl_ms = 500;
+    validity[1].ttl_ms = validity[2].ttl_ms = 300;
     insert("/m/f");
     ck_assert_uint_eq(life("/m/f"), 300);
     walk("/n/f", "ddf");
     for (int i = 0; i < 3; i++)
-        trust[i].watchable = false;
-    trust[0].ttl_ms = 200;
-    trust[1].ttl_ms = trust[2].ttl_ms = 300;
+        validity[i].watchable = false;
+    validity[0].ttl_ms = 200;
+    validity[1].ttl_ms = validity[2].ttl_ms = 300;
     insert("/n/f");
     ck_assert_uint_eq(life("/n/f"), 200);
 }
@@ -56,7 +56,7 @@ START_TEST(absence_is_watched_from_above)
     change("/a", "no", true);
     ck_assert(!known("/a/no"));
     walk("/b/no", "dda");
-    trail.step_watches[1].watch.len = 0;
+    result.step_watches[1].watch.len = 0;
     insert("/b/no");
     ck_assert_uint_eq(life("/b/no"), TTL);
 }
@@ -69,7 +69,7 @@ START_TEST(a_watch_goes_on)
     walked("/a/f", "ddf");
     kit_now_ms++;
     walk("/a/f", "ddf");
-    trail.step_watches[1].watch.len = 0;
+    result.step_watches[1].watch.len = 0;
     answer.steps[1].self.mode ^= 0444;
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), WATCHED_TTL);
@@ -77,7 +77,7 @@ START_TEST(a_watch_goes_on)
     change("/a", "f", false);
     ck_assert(!known("/a/f"));
     walk("/a/f", "ddf");
-    trail.step_watches[1].watch.len = 0;
+    result.step_watches[1].watch.len = 0;
     answer.steps[1].self.ino++;
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
@@ -90,16 +90,16 @@ START_TEST(what_is_not_watched_enough)
 {
     walk("/a/f", "ddf");
     switch (_i) {
-    case 0: trail.step_watches[0].watch.len = 0; break;         /* "/" has nobody above it */
-    case 1: trail.step_watches[1].watch.len = 0; break;         /* "f" lies there */
-    case 2: trail.step_watches[2].untold = true; break;
-    case 3: trust[2].watchable = false; break;
-    case 4: trust[1].watchable = false; break;
-    case 5: trail.step_watches[1].untold = true; break;
-    case 6: trail.step_watches[2].watch.len = 0; answer.steps[2].self.nlink = 2; break;
-    case 7: trail.step_watches[2].watch.len = 0; trust[2].mount = 2; break;
-    case 8: trail.step_watches[1].watch.len = 0; trust[1].mount = 2; break;
-    case 9: trail.step_watches[2].watch.len = 0; break;         /* what is written to it */
+    case 0: result.step_watches[0].watch.len = 0; break;         /* "/" has nobody above it */
+    case 1: result.step_watches[1].watch.len = 0; break;         /* "f" lies there */
+    case 2: result.step_watches[2].untold = true; break;
+    case 3: validity[2].watchable = false; break;
+    case 4: validity[1].watchable = false; break;
+    case 5: result.step_watches[1].untold = true; break;
+    case 6: result.step_watches[2].watch.len = 0; answer.steps[2].self.nlink = 2; break;
+    case 7: result.step_watches[2].watch.len = 0; validity[2].mount = 2; break;
+    case 8: result.step_watches[1].watch.len = 0; validity[1].mount = 2; break;
+    case 9: result.step_watches[2].watch.len = 0; break;         /* what is written to it */
     }
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
@@ -112,8 +112,8 @@ START_TEST(what_is_watched_enough)
     switch (_i) {
     case 0: break;
     case 1: answer.steps[2].self.nlink = 2; break;
-    case 2: trust[2].mount = 2; break;
-    case 3: trust[1].mount = trust[2].mount = 2; break;
+    case 2: validity[2].mount = 2; break;
+    case 3: validity[1].mount = validity[2].mount = 2; break;
     }
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), WATCHED_TTL);
@@ -125,7 +125,7 @@ START_TEST(a_link_needs_its_own)
     walked("/l/f", "dlf");
     ck_assert_uint_eq(life("/l/f"), WATCHED_TTL);
     walk("/k/L", "ddL");
-    trail.step_watches[2].watch.len = 0;
+    result.step_watches[2].watch.len = 0;
     insert("/k/L");
     ck_assert_uint_eq(life("/k/L"), TTL);
     walked("/k/M", "ddL");
@@ -139,12 +139,12 @@ END_TEST
 START_TEST(a_directory_with_access_files_needs_its_own)
 {
     walk("/a", "dd");
-    trail.step_watches[1].watch.len = 0;
+    result.step_watches[1].watch.len = 0;
     insert("/a");
     ck_assert_uint_eq(life("/a"), WATCHED_TTL);
     kit_now_ms++;
     walk("/a", "dd");
-    trail.step_watches[1].watch.len = 0;
+    result.step_watches[1].watch.len = 0;
     look_for_names();
     insert_as("/a", NAMES, kit_now_ms);
     ck_assert_uint_eq(life("/a"), TTL);
@@ -235,8 +235,8 @@ START_TEST(a_name_that_a_link_passes)
     for (int i = 0; i < 4; i++) {
         kit_now_ms++;
         walk("/l/f", "dlf");
-        ck_assert(fp_walk_result_add(&trail, 1, &t, "current", 7));
-        ck_assert(fp_walk_result_add(&trail, 1, &u, "42", 2));
+        ck_assert(fp_walk_result_add(&result, 1, &t, "current", 7));
+        ck_assert(fp_walk_result_add(&result, 1, &u, "42", 2));
         insert("/l/f");
         ck_assert_uint_eq(life("/l/f"), WATCHED_TTL);
         change("/t", "currently", true);
@@ -300,7 +300,7 @@ START_TEST(two_paths_of_one_directory)
 {
     walked("/a/f", "ddf");
     walk("/l/f", "dlf");
-    trail.step_watches[1].watch = key_of("/a", 2);
+    result.step_watches[1].watch = key_of("/a", 2);
     insert("/l/f");
     change("/a", "f", false);
     ck_assert(!known("/a/f"));
@@ -313,7 +313,7 @@ START_TEST(how_many_a_change_concerns)
 {
     walked("/a/f", "ddf");
     walk("/l/f", "dlf");
-    trail.step_watches[1].watch = key_of("/a", 2);
+    result.step_watches[1].watch = key_of("/a", 2);
     insert("/l/f");
     ck_assert_uint_eq(change("/a", "other", true), 0);
     ck_assert_uint_eq(change("/c", "f", true), 0);
@@ -387,7 +387,7 @@ START_TEST(what_changed_at_that_moment_is_not_believed)
 {
     const struct fp_watch_key k = key_of("/a", 2);
 
-    fp_cache_changed(cache, &k, "f", 1, false);
+    fp_cache_change_ops.changed(cache, &k, "f", 1, false);
     walked("/a/f", "ddf");
     ck_assert(!known("/a/f"));
 }
@@ -426,7 +426,7 @@ START_TEST(name_of_a_link_that_changed_meanwhile)
     const uint64_t began = kit_now_ms;
 
     walk("/l/f", "dlf");
-    ck_assert(fp_walk_result_add(&trail, 1, &t, "current", 7));
+    ck_assert(fp_walk_result_add(&result, 1, &t, "current", 7));
     change("/t", "current", true);
     insert_as("/l/f", 0, began);
     ck_assert(!known("/l/f"));
@@ -439,7 +439,7 @@ START_TEST(link_to_a_closed_directory_that_changed_meanwhile)
     const uint64_t began = kit_now_ms;
 
     walk("/k/L", "ddL");
-    trail.step_watches[2].watch.len = 0;
+    result.step_watches[2].watch.len = 0;
     change("/k", "L", true);
     insert_as("/k/L", 0, began);
     ck_assert(!known("/k/L"));
@@ -501,7 +501,7 @@ START_TEST(how_many_the_end_of_a_watch_concerns)
 
     walked("/a/f", "ddf");
     walk("/l/f", "dlf");
-    ck_assert(fp_walk_result_add(&trail, 1, &t, "current", 7));
+    ck_assert(fp_walk_result_add(&result, 1, &t, "current", 7));
     insert("/l/f");
     ck_assert_uint_eq(lose_watch("/c"), 0);
     ck_assert_uint_eq(lose_watch("/a"), 1);
@@ -514,11 +514,11 @@ END_TEST
 START_TEST(only_what_is_watched_is_doubted)
 {
     walk("/w/f", "ddf");
-    trust[0].watchable = false;
+    validity[0].watchable = false;
     insert("/w/f");
     walk("/u/f", "ddf");
     for (int i = 0; i < 3; i++)
-        trust[i].watchable = false;
+        validity[i].watchable = false;
     insert("/u/f");
     ck_assert(known("/w/f"));
     ck_assert_uint_eq(invalidate("/elsewhere"), 0);
@@ -557,7 +557,7 @@ START_TEST(watches_are_given_up)
     /* Seen again, as another thing with another key. */
     kit_now_ms++;
     walk("/a/f", "ddf1");
-    trail.step_watches[2].watch = key_of("/new", 4);
+    result.step_watches[2].watch = key_of("/new", 4);
     insert("/a/f");
     ck_assert_uint_eq(forgotten, 1);
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 4);

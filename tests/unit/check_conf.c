@@ -91,12 +91,11 @@ START_TEST(nothing_set)
 {
     assert_loaded(NULL, NULL);
     ck_assert_str_eq(conf->socket, FP_DEFAULT_SOCKET);
-    ck_assert_str_eq(conf->pid_file, "");
-    ck_assert_str_eq(conf->log, "syslog");
+    ck_assert_str_eq(conf->log, "stderr");
     ck_assert_int_eq(conf->log_level, FP_LOG_INFO);
     ck_assert_ptr_nonnull(conf->roots);
     ck_assert_ptr_null(conf->roots[0]);
-    ck_assert_uint_ge(conf->helpers, 1);
+    ck_assert_uint_ge(conf->workers, 1);
     ck_assert_uint_ge(conf->ttl_ms, 1);
     ck_assert_uint_ge(conf->lookup_timeout_ms, 1);
     ck_assert_uint_eq(conf->max_descriptors, 0);
@@ -106,10 +105,10 @@ START_TEST(nothing_set)
     ck_assert_int_eq(conf->watch, FP_BY_AUTO);
     ck_assert_uint_eq(conf->stale_if_error_ms, 0);
     ck_assert_uint_eq(conf->watched_ttl_ms, 60000);
-    ck_assert_uint_eq(conf->mount_helpers, 0);
+    ck_assert_uint_eq(conf->mount_workers, 0);
     ck_assert_uint_eq(conf->mount_timeout_ms, 2000);
     ck_assert_uint_eq(conf->read_ahead, 65536);
-    ck_assert_uint_eq(conf->max_absent, 200000);
+    ck_assert_uint_eq(conf->max_negative, 200000);
     ck_assert_uint_eq(conf->max_bytes, 268435456);
     ck_assert_uint_eq(conf->max_inflight, 4096);
     ck_assert_uint_eq(conf->n_mounts, 0);
@@ -135,17 +134,17 @@ START_TEST(reread_from_a_descriptor)
     char *overrides[] = { strdup("ttl_ms=7") };
     struct fp_conf *c;
 
-    unit_write_file(file, "user = \"no-such-user\"\ngroup = \"no-such-group\"\nhelpers = 5\n");
+    unit_write_file(file, "user = \"no-such-user\"\ngroup = \"no-such-group\"\nworkers = 5\n");
     c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_eq(c->uid, 12);
     ck_assert_uint_eq(c->gid, 34);
     ck_assert_str_eq(c->user, "no-such-user");
     ck_assert_str_eq(c->group, "no-such-group");
-    ck_assert_uint_eq(c->helpers, 5);
+    ck_assert_uint_eq(c->workers, 5);
     ck_assert_uint_eq(c->ttl_ms, 7);
     fp_conf_destroy(&c);
-    unit_write_file(file, "helpers = none\n");
+    unit_write_file(file, "workers = none\n");
     ck_assert_ptr_null(fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1));
     ck_assert_ptr_null(fp_conf_reload(-1, &now, overrides, 1));
     free(overrides[0]);
@@ -156,18 +155,17 @@ START_TEST(empty_files)
 {
     assert_loaded("", NULL);
     assert_loaded("# nothing\n\n   \n# at all", NULL);
-    assert_loaded("helpers = 3", NULL);     /* without a line end */
-    ck_assert_uint_eq(conf->helpers, 3);
+    assert_loaded("workers = 3", NULL);     /* without a line end */
+    ck_assert_uint_eq(conf->workers, 3);
 }
 END_TEST
 
 START_TEST(every_setting_from_a_file)
 {
     assert_loaded("socket = \"/run/x/s.sock\" # here\n"
-                  "pid_file = \"/run/x.pid\"\n"
                   "log = \"/var/log/x.log\"\n"
                   "log_level = \"debug\"\n"
-                  "helpers = 2\n"
+                  "workers = 2\n"
                   "lookup_timeout_ms = 500\n"
                   "ttl_ms = 60000\n"
                   "max_entries = 1000\n"
@@ -177,18 +175,17 @@ START_TEST(every_setting_from_a_file)
                   "watch = \"inotify\"\n"
                   "watched_ttl_ms = 50\n"
                   "stale_if_error_ms = 60\n"
-                  "mount_helpers = 1\n"
+                  "mount_workers = 1\n"
                   "mount_timeout_ms = 700\n"
                   "read_ahead = 0\n"
-                  "max_absent = 80\n"
+                  "max_negative = 80\n"
                   "max_bytes = 9876543210\n"
                   "max_inflight = 90\n"
                   "roots = {\"/var/www\", \"/srv\"}\n", NULL);
     ck_assert_str_eq(conf->socket, "/run/x/s.sock");
-    ck_assert_str_eq(conf->pid_file, "/run/x.pid");
     ck_assert_str_eq(conf->log, "/var/log/x.log");
     ck_assert_int_eq(conf->log_level, FP_LOG_DEBUG);
-    ck_assert_uint_eq(conf->helpers, 2);
+    ck_assert_uint_eq(conf->workers, 2);
     ck_assert_uint_eq(conf->lookup_timeout_ms, 500);
     ck_assert_uint_eq(conf->ttl_ms, 60000);
     ck_assert_uint_eq(conf->max_entries, 1000);
@@ -198,10 +195,10 @@ START_TEST(every_setting_from_a_file)
     ck_assert_int_eq(conf->watch, FP_BY_INOTIFY);
     ck_assert_uint_eq(conf->watched_ttl_ms, 50);
     ck_assert_uint_eq(conf->stale_if_error_ms, 60);
-    ck_assert_uint_eq(conf->mount_helpers, 1);
+    ck_assert_uint_eq(conf->mount_workers, 1);
     ck_assert_uint_eq(conf->mount_timeout_ms, 700);
     ck_assert_uint_eq(conf->read_ahead, 0);
-    ck_assert_uint_eq(conf->max_absent, 80);
+    ck_assert_uint_eq(conf->max_negative, 80);
     ck_assert_uint_eq(conf->max_bytes, 9876543210);
     ck_assert_uint_eq(conf->max_inflight, 90);
     ck_assert_str_eq(conf->roots[0], "/var/www");
@@ -242,12 +239,12 @@ END_TEST
 
 START_TEST(override_wins)
 {
-    char *overrides[] = { user_setting, strdup("helpers=5"), strdup("helpers=6"),
+    char *overrides[] = { user_setting, strdup("workers=5"), strdup("workers=6"),
                           strdup("socket=/run/y"), strdup("log_level=error") };
 
-    unit_write_file(file, "helpers = 2\nsocket = \"/run/x\"\nttl_ms = 77\n");
+    unit_write_file(file, "workers = 2\nsocket = \"/run/x\"\nttl_ms = 77\n");
     ck_assert(load_as_is(file, overrides, 5));
-    ck_assert_uint_eq(conf->helpers, 6);
+    ck_assert_uint_eq(conf->workers, 6);
     ck_assert_str_eq(conf->socket, "/run/y");
     ck_assert_int_eq(conf->log_level, FP_LOG_ERROR);
     ck_assert_uint_eq(conf->ttl_ms, 77);
@@ -262,8 +259,8 @@ START_TEST(every_setting_by_override)
     ck_assert_uint_eq(conf->ttl_ms, 123);
     assert_loaded(NULL, "log=stderr");
     ck_assert_str_eq(conf->log, "stderr");
-    assert_loaded(NULL, "pid_file=/a=b");
-    ck_assert_str_eq(conf->pid_file, "/a=b");
+    assert_loaded(NULL, "log=/a=b");
+    ck_assert_str_eq(conf->log, "/a=b");
     assert_loaded(NULL, "roots=/var/www");
     ck_assert_str_eq(conf->roots[0], "/var/www");
     ck_assert_ptr_null(conf->roots[1]);
@@ -282,19 +279,113 @@ START_TEST(destroying_nothing)
 }
 END_TEST
 
+/* ---- settings that were renamed ---- */
+
+/* Taken, with one line that says all of these words. */
+static void assert_warned(const char *text, const char *override, const char *old, const char *new)
+{
+    ck_assert_msg(load(text, override), "%s", said);
+    ck_assert_msg(lines_said() == 1, "not one line: %s", said);
+    ck_assert_msg(strstr(said, old) != NULL && strstr(said, new) != NULL, "%s", said);
+}
+
+START_TEST(old_names_go_on_working)
+{
+    assert_warned("helpers = 7\n", NULL, "conf:1: helpers", "workers");
+    ck_assert_uint_eq(conf->workers, 7);
+    assert_warned("ttl_ms = 5\nmount_helpers = 2\n", NULL, "conf:2: mount_helpers", "mount_workers");
+    ck_assert_uint_eq(conf->mount_workers, 2);
+    assert_warned(NULL, "max_absent=99", "max_absent", "max_negative");
+    ck_assert_uint_eq(conf->max_negative, 99);
+    ck_assert(!load("helpers = 2\nworkers = 3\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "helpers is the old name of workers, and both are given"));
+    ck_assert(!load("max_negative = 90\nmax_absent = 90\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "max_absent is the old name of max_negative"));
+}
+END_TEST
+
+/* The command line overrides the file by either name. */
+START_TEST(old_and_new_names_on_the_command_line)
+{
+    assert_warned("workers = 2\n", "helpers=3", "helpers", "workers");
+    ck_assert_uint_eq(conf->workers, 3);
+    assert_warned("helpers = 2\n", "workers=3", "conf:1: helpers", "workers");
+    ck_assert_uint_eq(conf->workers, 3);
+}
+END_TEST
+
+START_TEST(old_names_have_the_bounds_of_the_new)
+{
+    ck_assert(!load("helpers = 257\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "helpers = 257 is out of range: use 1 to 256"));
+    ck_assert(!load(NULL, "max_absent=0"));
+    ck_assert_ptr_nonnull(strstr(said, "max_absent = 0 is out of range"));
+}
+END_TEST
+
+START_TEST(the_pid_file_has_no_effect)
+{
+    assert_warned("pid_file = \"/run/x.pid\"\n", NULL, "conf:1: pid_file", "no effect");
+    assert_warned(NULL, "pid_file=/run/x.pid", "pid_file", "no effect");
+}
+END_TEST
+
+START_TEST(old_names_in_a_file_that_is_reread)
+{
+    const struct fp_conf now = { .uid = 12, .gid = 34 };
+    char *overrides[] = { strdup("mount_helpers=3") };
+    struct fp_conf *c;
+
+    unit_write_file(file, "helpers = 5\npid_file = \"/run/x\"\n");
+    c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_uint_eq(c->workers, 5);
+    ck_assert_uint_eq(c->mount_workers, 3);
+    fp_conf_destroy(&c);
+    unit_write_file(file, "helpers = 5\nworkers = 5\n");
+    ck_assert_ptr_null(fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1));
+    free(overrides[0]);
+}
+END_TEST
+
+/* ---- what is fixed at the start ---- */
+
+START_TEST(settings_that_need_a_restart)
+{
+    static const struct { const char *changed, *keys; } cases[] = {
+        { "", "" }, { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
+        { "workers = 9\nsocket = \"/run/other\"\n", "socket, workers" },
+        { "seccomp = false\nroots = {\"/srv\"}\n", "seccomp, roots" },
+        { "read_ahead = 0\nmax_connections = 7\n", "read_ahead, max_connections" },
+    };
+    struct fp_conf *now;
+    char keys[256];
+
+    assert_loaded("", NULL);
+    now = conf;
+    conf = NULL;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_loaded(cases[i].changed, NULL);
+        ck_assert(fp_conf_needs_restart(now, conf, keys, sizeof(keys)) == (cases[i].keys[0] != '\0'));
+        ck_assert_str_eq(keys, cases[i].keys);
+    }
+    fp_conf_destroy(&now);
+}
+END_TEST
+
 /* ---- what is refused ---- */
 
 static const char *const numbers[] = {
-    "helpers", "lookup_timeout_ms", "ttl_ms", "max_entries", "max_descriptors",
-    "max_connections", "max_queue", "watched_ttl_ms", "stale_if_error_ms", "mount_helpers",
-    "mount_timeout_ms", "read_ahead", "max_absent", "max_bytes", "max_inflight",
+    "workers", "lookup_timeout_ms", "ttl_ms", "max_entries", "max_descriptors",
+    "max_connections", "max_queue", "watched_ttl_ms", "stale_if_error_ms", "mount_workers",
+    "mount_timeout_ms", "read_ahead", "max_negative", "max_bytes", "max_inflight",
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
 
 static bool may_be_zero(const char *key)
 {
     return strcmp(key, "max_descriptors") == 0 || strcmp(key, "stale_if_error_ms") == 0
-        || strcmp(key, "mount_helpers") == 0 || strcmp(key, "read_ahead") == 0;
+        || strcmp(key, "mount_workers") == 0 || strcmp(key, "read_ahead") == 0;
 }
 
 START_TEST(numbers_that_are_none_or_out_of_range)
@@ -318,7 +409,7 @@ END_TEST
 
 START_TEST(bounds_are_said)
 {
-    assert_refused("helpers = 257", NULL, "257", "1 to 256");
+    assert_refused("workers = 257", NULL, "257", "1 to 256");
     assert_refused("ttl_ms = 0", NULL, "ttl_ms", "1 to");
     assert_refused("max_entries = 4294967296", NULL, "4294967296", "16 to");
     assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
@@ -327,23 +418,23 @@ END_TEST
 
 START_TEST(number_without_digits)
 {
-    assert_refused(NULL, "helpers=", "helpers", NULL);
+    assert_refused(NULL, "workers=", "workers", NULL);
 }
 END_TEST
 
 START_TEST(unknown_settings)
 {
-    assert_refused("helpers = 2\nhelper = 2\n", NULL, "helper", "conf:2");
+    assert_refused("workers = 2\nhelper = 2\n", NULL, "helper", "conf:2");
     assert_refused("nonsense = 2\n", NULL, "nonsense", "conf:1");
     assert_refused(NULL, "helper=2", "helper", NULL);
     assert_refused(NULL, "Helpers=2", "Helpers", NULL);
-    assert_refused(NULL, "helpers =2", "helpers", NULL);
+    assert_refused(NULL, "workers =2", "workers", NULL);
 }
 END_TEST
 
 START_TEST(overrides_that_are_none)
 {
-    assert_refused(NULL, "helpers", "KEY=VALUE", "helpers");
+    assert_refused(NULL, "workers", "KEY=VALUE", "workers");
     assert_refused(NULL, "", "KEY=VALUE", NULL);
     assert_refused(NULL, "=", NULL, NULL);
     assert_refused(NULL, "=5", NULL, NULL);
@@ -354,9 +445,9 @@ END_TEST
 START_TEST(mistakes_in_the_file)
 {
     static const char *const texts[] = {
-        "helpers\n", "helpers 5\n", "= 5\n", "helpers = \n", "socket = {\"/a\"}\n",
+        "workers\n", "workers 5\n", "= 5\n", "workers = \n", "socket = {\"/a\"}\n",
         "socket = \"/run/x\n", "roots = {\"/a\"\n", "roots = {\"/a\",,}\n", "}\n", "{\n",
-        "helpers = {5}\n", "\x01\x02\n",
+        "workers = {5}\n", "\x01\x02\n",
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -428,7 +519,7 @@ START_TEST(sections_with_mistakes)
         { "mount \"/srv\" {\n ttl_ms = -1\n}\n", "1 to 86400000", "conf:2" },
         { "mount \"/srv\" {\n stale_if_error_ms = -1\n}\n", "0 to 86400000", "conf:2" },
         { "mount \"/srv\" {\n stale_if_error_ms = x\n}\n", "stale_if_error_ms", "conf:2" },
-        { "mount \"/srv\" {\n helpers = 2\n}\n", "helpers", "conf:2" },
+        { "mount \"/srv\" {\n workers = 2\n}\n", "workers", "conf:2" },
         { "mount \"srv\" { }\n", "\"srv\"", "conf:1" },
         { "mount \"/srv/\" { }\n", "\"/srv/\"", "conf:1" },
         { "mount \"\" { }\n", "mount", "conf:1" },
@@ -523,7 +614,7 @@ END_TEST
 START_TEST(changed_files_are_harmless)
 {
     static const char good[] = "socket = \"/run/x\" # c\nroots = {\"/var/www\", \"/srv\"}\n"
-                               "helpers = 4\nlog_level = \"info\"\n"
+                               "workers = 4\nlog_level = \"info\"\n"
                                "mount \"/srv\" { watch = \"ttl\" ttl_ms = 5 }\n";
     char text[sizeof(good)];
     uint64_t seed = 5 + (uint64_t)_i;
@@ -559,6 +650,12 @@ static Suite *make_suite(void)
     tcase_add_test(t, null_device_is_an_empty_file);
     tcase_add_test(t, user_is_taken);
     tcase_add_test(t, group_is_taken);
+    tcase_add_test(t, old_names_go_on_working);
+    tcase_add_test(t, old_and_new_names_on_the_command_line);
+    tcase_add_test(t, old_names_have_the_bounds_of_the_new);
+    tcase_add_test(t, the_pid_file_has_no_effect);
+    tcase_add_test(t, old_names_in_a_file_that_is_reread);
+    tcase_add_test(t, settings_that_need_a_restart);
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(refused, setup, teardown);
     tcase_set_timeout(refused, 30);

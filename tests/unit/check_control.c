@@ -3,30 +3,30 @@
 #include "admin/control.h"
 
 #include "cache/cache.h"
+#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "lookup/dispatch.h"
 #include "unit.h"
 
-/* ---- the dispatch, which only notes what it was told to forget ---- */
+/* ---- forgetting only notes what is to be forgotten ---- */
 
 static char forgotten[FP_MAX_PATH + 1];
 static bool with_tree;
 
-size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
+static size_t forget(void *ctx, const char *path, size_t len, bool tree)
 {
-    ck_assert_ptr_null(d);
+    ck_assert_ptr_eq(ctx, forgotten);
     memcpy(forgotten, path, len);
     forgotten[len] = '\0';
     with_tree = tree;
     return 42;
 }
 
-unsigned fp_dispatch_find_names(const struct fp_dispatch *d, const struct fp_names *names)
+unsigned fp_names_registry_find(const struct fp_names_registry *r, const struct fp_names *names)
 {
-    ck_assert_ptr_null(d);
+    ck_assert_ptr_null(r);
     return names->n;
 }
 
@@ -79,14 +79,14 @@ static void purge(enum fp_scope scope, const char *path)
 {
     const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope, .path = path,
                                          .path_len = path != NULL ? strlen(path) : 0 };
-    const struct fp_control_deps parts = { .purged = tell, .purged_ctx = forgotten };
-    struct fp_reply done;
+    const struct fp_control_deps deps = { .forget = forget, .purged = tell, .ctx = forgotten };
+    struct fp_reply reply;
 
-    fp_control_purge(&parts, &question, &done);
-    ck_assert_int_eq((int)done.status, FP_OK);
-    ck_assert_uint_eq(done.count, 42);
-    ck_assert_uint_eq(done.next, 0);
-    ck_assert_uint_eq(done.text_len, 0);
+    fp_control_purge(&deps, &question, &reply);
+    ck_assert_int_eq((int)reply.status, FP_OK);
+    ck_assert_uint_eq(reply.count, 42);
+    ck_assert_uint_eq(reply.next, 0);
+    ck_assert_uint_eq(reply.text_len, 0);
 }
 
 START_TEST(scopes)
@@ -129,20 +129,20 @@ static size_t line(void *ctx, uint32_t n, char *room, size_t size)
 static unsigned read_all(struct lines *lines)
 {
     const struct fp_report_source source = { line, lines };
-    struct fp_reply done;
+    struct fp_reply reply;
     uint32_t from = 0, n = 0;
     unsigned parts = 0;
 
     do {
-        fp_control_report(&source, from, &done);
+        fp_control_report(&source, from, &reply);
         parts++;
-        ck_assert_int_eq((int)done.status, FP_OK);
-        ck_assert_uint_le(done.text_len, FP_MAX_REPORT);
-        ck_assert_uint_eq(done.text_len % lines->len, 0);
-        ck_assert(done.next == 0 || done.next > from);
-        for (size_t at = 0; at < done.text_len; at += lines->len, n++)
-            ck_assert_int_eq(atoi(done.text + at), (int)n);
-        from = done.next;
+        ck_assert_int_eq((int)reply.status, FP_OK);
+        ck_assert_uint_le(reply.text_len, FP_MAX_REPORT);
+        ck_assert_uint_eq(reply.text_len % lines->len, 0);
+        ck_assert(reply.next == 0 || reply.next > from);
+        for (size_t at = 0; at < reply.text_len; at += lines->len, n++)
+            ck_assert_int_eq(atoi(reply.text + at), (int)n);
+        from = reply.next;
     } while (from != 0);
     ck_assert_uint_eq(n, lines->n);
     return parts;
@@ -172,12 +172,12 @@ START_TEST(beyond_the_end)
     struct lines lines = { 3, 20 };
     const struct fp_report_source source = { line, &lines };
     static const uint32_t from[] = { 3, 4, UINT32_MAX - 1, UINT32_MAX };
-    struct fp_reply done;
+    struct fp_reply reply;
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
-        fp_control_report(&source, from[i], &done);
-        ck_assert_int_eq((int)done.status, FP_OK);
-        ck_assert_uint_eq(done.text_len, 0);
+        fp_control_report(&source, from[i], &reply);
+        ck_assert_int_eq((int)reply.status, FP_OK);
+        ck_assert_uint_eq(reply.text_len, 0);
     }
 }
 END_TEST
@@ -185,12 +185,12 @@ END_TEST
 START_TEST(no_such_report)
 {
     const struct fp_report_source source = { NULL, NULL };
-    struct fp_reply done;
+    struct fp_reply reply;
 
-    fp_control_report(&source, 0, &done);
-    ck_assert_int_eq((int)done.status, FP_FAILED);
-    ck_assert_uint_eq(done.text_len, 0);
-    ck_assert_uint_eq(done.next, 0);
+    fp_control_report(&source, 0, &reply);
+    ck_assert_int_eq((int)reply.status, FP_FAILED);
+    ck_assert_uint_eq(reply.text_len, 0);
+    ck_assert_uint_eq(reply.next, 0);
 }
 END_TEST
 
@@ -198,18 +198,18 @@ END_TEST
 
 START_TEST(every_component_is_explained)
 {
-    const struct fp_control_deps parts = { .dispatch = NULL };
+    const struct fp_control_deps deps = { .names = NULL };
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = "/a b/c",
                                          .path_len = 6, .names = { .n = 1 } };
-    struct fp_reply done;
+    struct fp_reply reply;
     unsigned left;
     char text[512];
 
-    fp_control_answer(&parts, &question, &done);
-    ck_assert_int_eq((int)done.status, FP_OK);
-    ck_assert_uint_lt(done.text_len, sizeof(text));
-    memcpy(text, done.text, done.text_len);
-    text[done.text_len] = '\0';
+    fp_control_answer(&deps, &question, &reply);
+    ck_assert_int_eq((int)reply.status, FP_OK);
+    ck_assert_uint_lt(reply.text_len, sizeof(text));
+    memcpy(text, reply.text, reply.text_len);
+    text[reply.text_len] = '\0';
     ck_assert_int_eq(sscanf(text, "1 known inotify %u", &left), 1);
     ck_assert(left > 0 && left <= 60000);
     ck_assert_ptr_nonnull(strstr(text, " lease - names /\n"));
@@ -221,27 +221,27 @@ END_TEST
 START_TEST(a_path_of_many_components_is_cut)
 {
     static char path[FP_MAX_PATH];
-    const struct fp_control_deps parts = { .dispatch = NULL };
+    const struct fp_control_deps deps = { .names = NULL };
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = path,
                                          .path_len = sizeof(path) - 1 };
-    struct fp_reply done;
+    struct fp_reply reply;
 
     for (size_t i = 0; i < sizeof(path); i++)
         path[i] = i % 2 == 0 ? '/' : 'x';
-    fp_control_answer(&parts, &question, &done);
-    ck_assert_uint_le(done.text_len, FP_MAX_REPORT);
-    ck_assert_int_eq(done.text[done.text_len - 1], '\n');
+    fp_control_answer(&deps, &question, &reply);
+    ck_assert_uint_le(reply.text_len, FP_MAX_REPORT);
+    ck_assert_int_eq(reply.text[reply.text_len - 1], '\n');
 }
 END_TEST
 
 START_TEST(level_of_the_log)
 {
-    const struct fp_control_deps parts = { .dispatch = NULL };
+    const struct fp_control_deps deps = { .names = NULL };
     struct fp_control question = { .op = FP_CONTROL_LOG, .level = FP_LOG_WARNING };
-    struct fp_reply done;
+    struct fp_reply reply;
 
-    fp_control_answer(&parts, &question, &done);
-    ck_assert_int_eq((int)done.status, FP_OK);
+    fp_control_answer(&deps, &question, &reply);
+    ck_assert_int_eq((int)reply.status, FP_OK);
     ck_assert_int_eq((int)fp_log_level(), FP_LOG_WARNING);
 }
 END_TEST

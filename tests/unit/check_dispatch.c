@@ -154,7 +154,7 @@ START_TEST(asker_leaves)
 {
     ask(&early, "/");
     forget("/", true);
-    fp_dispatch_ops.closed(dispatch, &early);
+    fp_router_ops.closed(&router, &early);
     finish("/", "d");
     ck_assert(!early.answered);
     ask(&late, "/");
@@ -169,8 +169,8 @@ START_TEST(end_while_walks_are_under_way)
     ask(&early, "/a/f");
     forget("/a/f", false);
     ask(&late, "/a/f");
-    fp_dispatch_ops.closed(dispatch, &early);
-    fp_dispatch_ops.closed(dispatch, &late);
+    fp_router_ops.closed(&router, &early);
+    fp_router_ops.closed(&router, &late);
 }
 END_TEST
 

@@ -48,7 +48,7 @@ START_TEST(given_up)
 }
 END_TEST
 
-/* What hangs is not waited for, what waits for it neither, nor for a helper. */
+/* What hangs is not waited for, what waits for it neither, nor for a worker. */
 START_TEST(walks_of_a_mount_that_trips)
 {
     know_root();

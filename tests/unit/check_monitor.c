@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/packet.h"
 #include "conf/conf.h"
-#include "fleet/fleet.h"
+#include "conf/conf_fleet.h"
 #include "ipc/socket_path.h"
 #include "privsep/spawner.h"
 #include "unit.h"
@@ -63,7 +63,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     (void)format;
 }
 
-int fp_fleet_connect(const struct fp_fleet_settings *s)
+static int connect_fleet(const struct fp_fleet_settings *s)
 {
     ck_assert_ptr_eq(s, &fleet);
     errno = ECONNREFUSED;
@@ -94,9 +94,11 @@ static void setup(void)
     unit_write_file(password, "secret");
     unit_write_file(socket_path, "");
     fleet.password_file = password;
-    conf = (struct fp_conf){ .socket = socket_path, .pid_file = unit_join(dir, "no-pid"),
-                             .log = file, .fleet = &fleet };
-    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job };
+    conf = (struct fp_conf){ .socket = socket_path, .log = file, .fleet = &fleet };
+    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job,
+                                             .connect_fleet = connect_fleet,
+                                             .open_lock = fp_socket_path_open_lock,
+                                             .listen = fp_socket_path_listen };
     fds_at_rest = unit_open_fds();
     ck_assert_int_eq(fp_monitor_start(&monitor, &settings), 0);
 }
@@ -185,7 +187,8 @@ START_TEST(errors_are_told)
 {
     ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
     ck_assert_int_eq(errno, ECONNREFUSED);
-    ck_assert_int_eq(ask(FP_MONITOR_END_PID_FILE), -1);
+    ck_assert_int_eq(unlink(socket_path), 0);
+    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
     ck_assert_int_eq(errno, ENOENT);
 }
 END_TEST

@@ -4,39 +4,39 @@
 
 #include "unit.h"
 
-#define HELPERS 2
+#define WORKERS 2
 #define MAX     20
 
-static struct fp_mount_queues lanes;
+static struct fp_mount_queues queues;
 static struct fp_waiting all[100];
 
 static void setup(void)
 {
-    fp_mount_queues_init(&lanes, HELPERS, MAX);
+    fp_mount_queues_init(&queues, WORKERS, MAX);
 }
 
 static void teardown(void)
 {
-    ck_assert_uint_eq(lanes.waiting, 0);
-    ck_assert(TAILQ_EMPTY(&lanes.all));
+    ck_assert_uint_eq(queues.waiting, 0);
+    ck_assert(TAILQ_EMPTY(&queues.all));
 }
 
 static void put(uint32_t mount, unsigned i)
 {
-    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, mount, &all[i]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, mount, &all[i]), FP_OK);
 }
 
 /* Which one began; -1: none may. */
 static int take(void)
 {
-    const struct fp_waiting *w = fp_mount_queues_take(&lanes);
+    const struct fp_waiting *w = fp_mount_queues_take(&queues);
 
     return w != NULL ? (int)(w - all) : -1;
 }
 
 static void left(unsigned i)
 {
-    fp_mount_queues_left(&lanes, &all[i]);
+    fp_mount_queues_left(&queues, &all[i]);
 }
 
 START_TEST(first_come_first_served)
@@ -93,16 +93,16 @@ START_TEST(half_of_the_places)
 {
     unsigned n = 0;
 
-    while (n < MAX && fp_mount_queues_put(&lanes, 1, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&queues, 1, &all[n]) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX / 2);
-    while (n < MAX && fp_mount_queues_put(&lanes, 2, &all[n]) == FP_OK)
+    while (n < MAX && fp_mount_queues_put(&queues, 2, &all[n]) == FP_OK)
         n++;
     ck_assert_uint_eq(n, MAX);
-    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, 3, &all[n]), FP_BUSY);
-    ck_assert_uint_eq(fp_mount_queues_waiting(&lanes, 1), MAX / 2);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 3, &all[n]), FP_BUSY);
+    ck_assert_uint_eq(fp_mount_queues_waiting(&queues, 1), MAX / 2);
     for (uint32_t mount = 1; mount <= 2; mount++) {
-        while (fp_mount_queues_cancel(&lanes, mount) != NULL)
+        while (fp_mount_queues_cancel(&queues, mount) != NULL)
             n--;
     }
     ck_assert_uint_eq(n, 0);
@@ -114,7 +114,7 @@ START_TEST(put_back)
     put(1, 0);
     put(1, 1);
     ck_assert_int_eq(take(), 0);
-    fp_mount_queues_put_back(&lanes, &all[0]);
+    fp_mount_queues_put_back(&queues, &all[0]);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), 1);
     left(0);
@@ -132,23 +132,23 @@ START_TEST(dying)
     put(1, 2);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), 1);
-    one = fp_mount_queues_dying(&lanes, &all[0]);
+    one = fp_mount_queues_dying(&queues, &all[0]);
     ck_assert_int_eq(take(), -1);
-    ck_assert_int_eq((int)fp_mount_queues_put_probe(&lanes, 1, &all[3]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put_probe(&queues, 1, &all[3]), FP_OK);
     ck_assert_int_eq(take(), 3);
     ck_assert_int_eq(take(), -1);
-    two = fp_mount_queues_dying(&lanes, &all[3]);
+    two = fp_mount_queues_dying(&queues, &all[3]);
     ck_assert_ptr_eq(one, two);
     ck_assert_uint_eq(fp_mount_queue_mount(one), 1);
-    ck_assert_int_eq((int)fp_mount_queues_put_probe(&lanes, 1, &all[4]), FP_OK);
+    ck_assert_int_eq((int)fp_mount_queues_put_probe(&queues, 1, &all[4]), FP_OK);
     ck_assert_int_eq(take(), -1);
-    fp_mount_queues_dead(&lanes, one);
+    fp_mount_queues_dead(&queues, one);
     ck_assert_int_eq(take(), 4);
     left(4);
     left(1);
     ck_assert_int_eq(take(), 2);
     left(2);
-    fp_mount_queues_dead(&lanes, two);
+    fp_mount_queues_dead(&queues, two);
 }
 END_TEST
 
@@ -157,11 +157,11 @@ START_TEST(new_limits)
     put(1, 0);
     put(1, 1);
     put(1, 2);
-    fp_mount_queues_set(&lanes, 1, 2);
-    ck_assert_int_eq((int)fp_mount_queues_put(&lanes, 2, &all[3]), FP_BUSY);
+    fp_mount_queues_set(&queues, 1, 2);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[3]), FP_BUSY);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), -1);
-    fp_mount_queues_set(&lanes, 3, 2);
+    fp_mount_queues_set(&queues, 3, 2);
     ck_assert_int_eq(take(), 1);
     ck_assert_int_eq(take(), 2);
     for (unsigned i = 0; i < 3; i++)
@@ -171,8 +171,8 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("lanes");
-    TCase *t = unit_add_case(s, "lanes", setup, teardown, 0);
+    Suite *s = suite_create("queues");
+    TCase *t = unit_add_case(s, "queues", setup, teardown, 0);
 
     tcase_add_test(t, first_come_first_served);
     tcase_add_test(t, mounts_in_turn);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "changes/mounts.h"
+#include "changes/mounts_view.h"
 
 #include <sched.h>
 #include <sys/mount.h>

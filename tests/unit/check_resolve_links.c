@@ -7,6 +7,7 @@
 #include "workers/resolve.h"
 
 #include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "changes/watch.h"
 #include "resolve_kit.h"
 

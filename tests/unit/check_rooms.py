@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which file may include which: no include leads up the order of the rooms, none closes a circle.
 
-A .c and the .h of its name are one. Prints what is wrong and ends with status 1; --figures prints
-files and lines of each room as well.
+A .c and the .h of its name are one. Prints what is wrong and ends with status 1. With --figures it prints the
+files, lines and functions of each room as well.
 """
 
 import os
 import re
+import statistics
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -21,6 +22,8 @@ ORDERS = (
     "mod_flashpache status common",
     "srpt common",
 )
+# A definition: its head begins a line, its braces stand alone at the beginning of lines.
+FUNCTION = re.compile(r"^[A-Za-z][^;{}#]*\)\n\{\n.*?^\}", re.MULTILINE | re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -74,13 +77,22 @@ def circles(uses):
     return found
 
 
+def row(name, files_of):
+    texts = [(SOURCE / path).read_text() for path in files_of]
+    functions = [len(found.splitlines()) for path, text in zip(files_of, texts) if path.suffix == ".c"
+                 for found in FUNCTION.findall(text)]
+    print(f"{name:24} {len(texts):4} files {sum(len(text.splitlines()) for text in texts):6} lines "
+          f"{len(functions):5} functions, median {statistics.median(functions or [0]):g}, "
+          f"longest {max(functions, default=0)} lines")
+
+
 def figures(known):
     rooms = defaultdict(list)
     for path in known:
-        rooms[str(path.parent)].append(len((SOURCE / path).read_text().splitlines()))
-    for room, lines in sorted(rooms.items()):
-        print(f"{room:28} {len(lines):4} files {sum(lines):6} lines")
-    print(f"{'in all':28} {len(known):4} files {sum(map(sum, rooms.values())):6} lines")
+        rooms[str(path.parent)].append(path)
+    for room in sorted(rooms):
+        row(room, rooms[room])
+    row("in all", known)
 
 
 def main():

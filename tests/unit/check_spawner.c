@@ -319,7 +319,7 @@ START_TEST(processes_have_names)
     int sock = spawn(&pid);
 
     ask(sock, 1, "/");
-    ck_assert_str_eq(status_of(pid, "Name"), "fp-helper");
+    ck_assert_str_eq(status_of(pid, "Name"), "fp-worker");
     ck_assert_str_eq(status_of(spawner.pid, "Name"), "fp-spawner");
     snprintf(number, sizeof(number), "%d", (int)spawner.pid);
     ck_assert_str_eq(status_of(pid, "PPid"), number);

@@ -150,16 +150,6 @@ START_TEST(names_that_are_no_names)
 }
 END_TEST
 
-START_TEST(name_length_bound)
-{
-    static char name[FP_MAX_NAME + 1];
-
-    memset(name, 'n', sizeof(name));
-    ck_assert(fp_name_is_single(name, FP_MAX_NAME));
-    ck_assert(!fp_name_is_single(name, FP_MAX_NAME + 1));
-}
-END_TEST
-
 START_TEST(path_table)
 {
     ck_assert_msg(fp_path_is_normal(paths[_i].path, paths[_i].len) == paths[_i].good,
@@ -167,61 +157,6 @@ START_TEST(path_table)
     raw_lookup(paths[_i].path, paths[_i].len, paths[_i].len);
     ck_assert_int_eq((int)parse_and_decode(decode_lookup, buf, w.len),
                      paths[_i].good ? FP_OK : FP_PROTOCOL);
-}
-END_TEST
-
-START_TEST(path_length_bound)
-{
-    static char path[FP_MAX_PATH + 1];
-
-    for (size_t i = 0; i < sizeof(path); i++)
-        path[i] = i % 2 == 0 ? '/' : 'a';
-    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH));   /* ends with a slash */
-    ck_assert(fp_path_is_normal(path, FP_MAX_PATH - 1));
-    path[FP_MAX_PATH - 1] = 'b';
-    ck_assert(fp_path_is_normal(path, FP_MAX_PATH));
-    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH + 1));
-}
-END_TEST
-
-START_TEST(path_in_common)
-{
-    static const struct { const char *a, *b; size_t common; } pairs[] = {
-        { "/", "/", 1 }, { "/", "/a", 1 }, { "/a", "/b", 1 }, { "/a", "/a", 2 },
-        { "/a", "/ab", 1 }, { "/a/b", "/a", 2 }, { "/a/b", "/a/c", 2 },
-        { "/a/b", "/a/bc", 2 }, { "/a/b/c", "/a/b/d/e", 4 }, { "/a/b/c", "/a/b", 4 },
-        { "/ab/c", "/a/b", 1 },
-    };
-
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        const char *a = pairs[i].a, *b = pairs[i].b;
-
-        ck_assert_uint_eq(fp_path_common_len(a, strlen(a), b, strlen(b)), pairs[i].common);
-        ck_assert_uint_eq(fp_path_common_len(b, strlen(b), a, strlen(a)), pairs[i].common);
-    }
-}
-END_TEST
-
-/* Down from "/" and up again. */
-START_TEST(path_component_by_component)
-{
-    static const struct { const char *path; size_t ends[4]; } rows[] = {
-        { "/a", { 1, 2 } }, { "/a/b", { 1, 2, 4 } }, { "/abc/d/efgh", { 1, 4, 6, 11 } },
-        { "/.../..x", { 1, 4, 8 } },
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *path = rows[i].path;
-        const size_t len = strlen(path), *end = rows[i].ends;
-
-        for (; *end < len; end++) {
-            ck_assert_uint_eq(fp_path_child_len(path, len, end[0]), end[1]);
-            ck_assert_uint_eq(fp_path_parent_len(path, end[1]), end[0]);
-        }
-    }
-    /* What follows is no part of the path. */
-    ck_assert_uint_eq(fp_path_child_len("/ab/c", 2, 1), 2);
-    ck_assert_uint_eq(fp_path_child_len("/a/b/c", 4, 2), 4);
 }
 END_TEST
 
@@ -237,11 +172,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_that_are_equal_or_not);
     tcase_add_test(t, more_or_fewer_names_than_said);
     tcase_add_test(t, names_that_are_no_names);
-    tcase_add_test(t, name_length_bound);
     tcase_add_loop_test(t, path_table, 0, PATHS);
-    tcase_add_test(t, path_length_bound);
-    tcase_add_test(t, path_in_common);
-    tcase_add_test(t, path_component_by_component);
     return s;
 }
 

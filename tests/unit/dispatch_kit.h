@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world for the dispatch.  The cache is real; connections, helpers, what tells of changes
+ * A world for the dispatch.  The cache is real; connections, workers, what tells of changes
  * and the clock are played here, so that a walk ends and time goes by when the test says so.
  * For one source file of a program, linked with --wrap=clock_gettime: it defines what the
  * dispatch calls.
@@ -22,6 +22,7 @@
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
 #include "lookup/observe.h"
+#include "lookup/router.h"
 #include "workers/worker_pool.h"
 #include "cache_kit.h"
 
@@ -29,6 +30,7 @@
 #define MAX_JOBS 16
 
 static struct fp_dispatch *dispatch;
+static struct fp_router router;
 
 /* ---- the clock ---- */
 
@@ -82,6 +84,14 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
 }
 
+void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
+{
+    struct fp_answer a;
+
+    fp_answer_init(&a, why);
+    fp_connection_answer(conn, id, &a);
+}
+
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *done)
 {
     ck_assert_uint_eq(id, 1);
@@ -131,11 +141,11 @@ void fp_coherence_catch_up(struct fp_coherence *f)
     (void)f;
 }
 
-void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *trail, size_t n,
+void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                     struct fp_validity *trust)
 {
     (void)f;
-    (void)trail;
+    (void)result;
     for (size_t i = 0; i < n; i++)
         trust[i] = from_root && i == 0
             ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
@@ -186,7 +196,7 @@ struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
     return (struct fp_coherence_counts){ .events = 0 };
 }
 
-/* ---- helpers ---- */
+/* ---- workers ---- */
 
 static struct job {
     uint32_t mount;
@@ -196,25 +206,25 @@ static struct job {
     uint64_t began_ms;
 } jobs[MAX_JOBS];
 static unsigned n_jobs;
-static unsigned n_running;     /* the first of them are with a helper, others wait */
+static unsigned n_running;     /* the first of them are with a worker, others wait */
 static unsigned n_probes;
 static bool have_spare = true;
 
-fp_status fp_worker_pool_submit(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                             int base, fp_worker_done *done, void *ctx)
 {
-    (void)h;
+    (void)pool;
     (void)base;
     ck_assert_uint_lt(n_jobs, MAX_JOBS);
     jobs[n_jobs++] = (struct job){ mount, t, done, ctx, fp_now_ms() };
     return FP_OK;
 }
 
-fp_status fp_worker_pool_probe(struct fp_worker_pool *h, uint32_t mount, const struct fp_task *t,
+fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                            fp_worker_done *done, void *ctx)
 {
     n_probes++;
-    return fp_worker_pool_submit(h, mount, t, -1, done, ctx);
+    return fp_worker_pool_submit(pool, mount, t, -1, done, ctx);
 }
 
 static inline struct job take_job(unsigned i)
@@ -227,17 +237,14 @@ static inline struct job take_job(unsigned i)
 
 static inline void end_without(const struct job *job, fp_status why)
 {
-    struct fp_answer a;
-
-    fp_answer_init(&a, why);
-    job->done(job->ctx, &a, NULL, job->began_ms);
+    job->done(job->ctx, why, NULL, NULL, job->began_ms);
 }
 
-void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status why)
+void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why)
 {
     unsigned i = n_running;
 
-    (void)h;
+    (void)pool;
     while (i < n_jobs) {
         struct job job;
 
@@ -251,11 +258,11 @@ void fp_worker_pool_cancel(struct fp_worker_pool *h, uint32_t mount, fp_status w
     }
 }
 
-struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mount)
+struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount)
 {
     struct fp_mount_usage at = { .oldest_ms = 0 };
 
-    (void)h;
+    (void)pool;
     for (unsigned i = 0; i < n_running && i < n_jobs; i++) {
         if (jobs[i].mount == mount && at.oldest_ms == 0)
             at.oldest_ms = jobs[i].began_ms;
@@ -263,21 +270,21 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *h, uint32_t mo
     return at;
 }
 
-void fp_worker_pool_absolve(struct fp_worker_pool *h, uint32_t mount)
+void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
 {
-    (void)h;
+    (void)pool;
     (void)mount;
 }
 
 /* A walk ends when the test says so. */
-void fp_worker_pool_hear(struct fp_worker_pool *h)
+void fp_worker_pool_hear(struct fp_worker_pool *pool)
 {
-    (void)h;
+    (void)pool;
 }
 
-bool fp_worker_pool_spare(const struct fp_worker_pool *h)
+bool fp_worker_pool_spare(const struct fp_worker_pool *pool)
 {
-    (void)h;
+    (void)pool;
     return have_spare;
 }
 
@@ -308,13 +315,13 @@ static inline void give_up(const char *path)
 /* It ends, having found what (cache_kit.h; the whole path, whatever it began at). */
 static inline void finish(const char *path, const char *what)
 {
-    static struct fp_walk_result trail;
+    static struct fp_walk_result result;
     struct fp_answer a;
     unsigned skip = 0;
     struct job job = take_walk(path);
 
     from_root = job.task->base_len == 0;
-    fp_walk_result_init(&trail);
+    fp_walk_result_init(&result);
     kit_answer(&a, path, what);
     a.source = FP_SOURCE_WORKER;
     /* From a base: its own steps are not told. */
@@ -324,7 +331,7 @@ static inline void finish(const char *path, const char *what)
     memmove(a.steps, a.steps + skip, a.n_steps * sizeof(a.steps[0]));
     if (a.fd == -1 && fp_step_is_dir(&a.steps[a.n_steps - 1]))
         a.fd = kit_file('p');
-    job.done(job.ctx, &a, &trail, job.began_ms);
+    job.done(job.ctx, FP_OK, &a, &result, job.began_ms);
     fp_close(&a.fd);
 }
 
@@ -349,10 +356,11 @@ static inline void setup(void)
     fds_at_rest = unit_open_fds();
     slots = fp_lease_table_create(100);
     ck_assert_ptr_nonnull(slots);
-    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .slots = slots,
+    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = slots,
                                                                .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
+    router.dispatch = dispatch;
 }
 
 static inline void teardown(void)
@@ -378,7 +386,7 @@ static inline void question(struct fp_connection *conn, const char *path,
     ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &l), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     memset(conn, 0, sizeof(*conn));
-    ck_assert_int_eq((int)fp_dispatch_ops.question(dispatch, conn, &f), FP_OK);
+    ck_assert_int_eq((int)fp_router_ops.question(&router, conn, &f), FP_OK);
 }
 
 static inline void ask(struct fp_connection *conn, const char *path)

@@ -2,7 +2,8 @@
 """Tests of flashpache-bench against a small server whose behaviour is known.
 
 Delays are bounded from below exactly, from above generously: a busy machine may be slow, but
-never fast. Collected by tests/integration/test_bench.py; PROGRAM is set there.
+never fast. Where a time is bounded from above the test is of the full form and runs alone on the
+machine. Collected by tests/integration/test_bench.py; PROGRAM is set there.
 """
 
 import asyncio
@@ -223,6 +224,8 @@ def test_summary_is_printed(bench):
         assert word in bench.done.stdout
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_latency_and_rate_of_a_delay(bench):
     found = bench("-n", 40, "-c", 4, "/delay/50")
     latency = found["latency_ms"]
@@ -233,6 +236,8 @@ def test_latency_and_rate_of_a_delay(bench):
     assert found["duration_s"] >= 0.5
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_percentiles_tell_slow_from_fast(bench, tmp_path):
     urls = tmp_path / "urls"
     urls.write_text("/delay/0\n" * 19 + "/delay/300\n")
@@ -252,12 +257,16 @@ def test_no_coordinated_omission(bench):
     assert found["late_starts"] >= 60
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_closed_loop_sees_the_stall_once(bench):
     found = bench("-d", 2, "-c", 1, "/stall/600")
     assert found["latency_ms"]["max"] >= 600
     assert found["latency_ms"]["p99"] < 300
 
 
+@pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.parametrize("arrivals", ["constant", "exponential"])
 def test_open_loop_keeps_the_rate(bench, tmp_path, arrivals):
     records = tmp_path / "records"
@@ -356,10 +365,9 @@ def test_wrong_answers(bench, path, kind, message):
 
 
 def test_timeout(bench):
-    start = time.monotonic()
-    found = bench("-n", 2, "-c", 2, "-t", "0.3", "/delay/5000", expect=1)
+    # The answer would come long after the end of this test's patience.
+    found = bench("-n", 2, "-c", 2, "-t", "0.3", "/delay/600000", expect=1)
     assert found["by_error"]["timeout"] == 2
-    assert time.monotonic() - start < 4
 
 
 def test_verify(bench, tmp_path):

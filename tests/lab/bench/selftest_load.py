@@ -3,7 +3,7 @@
 knows when it was itself the limit.
 
 Intended starts are the program's own arithmetic and are checked closely; what a busy machine
-may delay is bounded from below exactly, from above generously.
+may delay is bounded from below exactly, from above generously, in the full form, beside no other test.
 """
 
 import math
@@ -52,6 +52,8 @@ def mean(values):
 
 # Latency
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_percentiles_of_known_delays(bench, tmp_path):
     urls = tmp_path / "urls"
     urls.write_text("".join(f"/delay/{5 * rank}\n" for rank in range(1, 101)))
@@ -71,6 +73,8 @@ def waited_for_the_stall(table):
             and all(record["end_us"] >= first["end_us"] - 5e3 for record in waited))
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_stall_of_a_second_at_a_hundred_a_second(records, server):
     """Where client and server were not kept from running for a while themselves: then another time."""
     for _ in range(ATTEMPTS):
@@ -110,6 +114,8 @@ def test_once_counts_the_warmup(bench, server, tmp_path):
 
 # Sessions
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_sessions_have_their_requests_and_think(records, server):
     found, table = records("--sessions", 50, "--session-requests", 4, "--think", 0.05, "-d", 3,
                            "/delay/10")
@@ -125,6 +131,8 @@ def test_sessions_have_their_requests_and_think(records, server):
     assert 0.8 < spread / mean(thoughts) < 1.2
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_sessions_arrive_as_a_poisson_process(records):
     found, table = records("--sessions", 100, "--session-requests", 1, "-d", 3, "/size/1")
     starts = sorted(record["start_us"] for record in table)
@@ -134,6 +142,8 @@ def test_sessions_arrive_as_a_poisson_process(records):
     assert 8.5e3 < mean(gaps) < 12e3 and 0.8 < spread / mean(gaps) < 1.2
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_session_lengths_around_a_mean(records):
     """In a run whose end cuts next to none short: on a machine that is too busy, another time."""
     for _ in range(ATTEMPTS):
@@ -146,6 +156,8 @@ def test_session_lengths_around_a_mean(records):
     assert 0.15 < lengths.count(1) / len(lengths) < 0.35 and max(lengths) > 8
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_sessions_do_not_wait_for_the_server_but_for_a_connection(records):
     """50 sessions a second, of which two at a time are served in 100 ms."""
     options = ("--sessions", 50, "--session-requests", 1, "--arrivals", "constant", "-d", 1,
@@ -227,6 +239,8 @@ def test_idle_client_is_not_the_limit(bench):
     check_limits(found, bench.done.stdout)
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_busy_client_is_the_limit(bench):
     """Unless the machine takes the processor away from client and server: then another time."""
     for _ in range(ATTEMPTS):
@@ -238,6 +252,8 @@ def test_busy_client_is_the_limit(bench):
     pytest.fail(f"never busy: {found}")
 
 
+@pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.parametrize("connections", [1, 200])
 def test_stalled_server_is_not_the_clients_fault(bench, connections):
     found = bench("-r", 100, "-n", 200, "-c", connections, "/stall/600")

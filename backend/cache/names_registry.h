@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers for the lists of access file names that clients ask about: a names_id from 1 to
+ * FP_MAX_LISTS, 0 for none.  A list is kept for good, for entries of the cache name it.
+ */
+#ifndef FP_NAMES_REGISTRY_H
+#define FP_NAMES_REGISTRY_H
+
+#include "cache/cache.h"
+
+struct fp_name_list;
+
+/* Set cache, leave the rest zero. */
+struct fp_names_registry {
+    struct fp_cache *cache;                     /* learns each new list; the caller's */
+    struct fp_name_list *lists[FP_MAX_LISTS];   /* names_id n is lists[n - 1] */
+};
+
+/* The list's names_id; 0: no client asked about it. */
+unsigned fp_names_registry_find(const struct fp_names_registry *r, const struct fp_names *names);
+
+/* As above, after adding a new list.  0 for an empty list, and where there are too many: the
+ * client then looks for those files itself. */
+unsigned fp_names_registry_add(struct fp_names_registry *r, const struct fp_names *names);
+
+/* The list of a names_id other than 0. */
+const struct fp_names *fp_names_registry_get(const struct fp_names_registry *r, unsigned names_id);
+
+/* After the cache's last use. */
+void fp_names_registry_clear(struct fp_names_registry *r);
+
+#endif

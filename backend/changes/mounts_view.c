@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "changes/mounts_view.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "changes/mount_table.h"
+
+#define VIEW_MOUNTS 4096     /* 32 KB; a container host has hundreds */
+
+/* A slot holds all of a mount in one word, so that no half of one can be seen. */
+struct fp_mounts_view {
+    _Atomic uint32_t n;
+    _Atomic uint64_t slots[VIEW_MOUNTS];   /* ascending: id << 32 | by << 1 | local */
+};
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "a lock would not work between processes");
+
+struct fp_mounts_view *fp_mounts_view_create(void)
+{
+    void *p = mmap(NULL, sizeof(struct fp_mounts_view), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return p != MAP_FAILED ? p : NULL;
+}
+
+int fp_mounts_view_protect(struct fp_mounts_view *v)
+{
+    return mprotect(v, sizeof(*v), PROT_READ);
+}
+
+void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t)
+{
+    const size_t n = t->n < VIEW_MOUNTS ? t->n : VIEW_MOUNTS;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct fp_mount *m = &t->by_id[i].mount;
+
+        atomic_store(&v->slots[i], (uint64_t)m->id << 32 | (uint64_t)m->by << 1 | m->local);
+    }
+    atomic_store(&v->n, (uint32_t)n);
+}
+
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
+                                     bool *local_r)
+{
+    size_t low = 0, high = atomic_load(&v->n);
+
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        const uint64_t slot = atomic_load(&v->slots[mid]);
+
+        if (slot >> 32 == mnt_id) {
+            *local_r = (slot & 1) != 0;
+            return (enum fp_watch_by)((slot & UINT32_MAX) >> 1);
+        }
+        if (slot >> 32 < mnt_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    *local_r = false;
+    return FP_BY_TTL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How workers see the mounts: shared memory that is made before they are forked and that
+ * only the daemon writes.  It holds up to 4096 mounts, those with the lowest ids.
+ */
+#ifndef FP_MOUNTS_VIEW_H
+#define FP_MOUNTS_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conf/mount_rule.h"
+
+struct fp_mount_table;
+struct fp_mounts_view;
+
+/* NULL with errno; it lasts as long as the process. */
+struct fp_mounts_view *fp_mounts_view_create(void);
+
+/* In the daemon: the mounts are these from now on. */
+void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t);
+
+/* In a worker: it can only read from now on.  0, or -1 with errno. */
+int fp_mounts_view_protect(struct fp_mounts_view *v);
+
+/*
+ * How changes on the mount are noticed, and whether it is local; FP_BY_TTL and
+ * not local for a mount that is not there.
+ *
+ * A reader may run while the daemon writes.  It then sees the old state, the new state, or
+ * lacks a mount that is in both; one mount's two values always belong together.  That is
+ * harmless: after every change of the table the daemon invalidates everything that was
+ * seen before, and the results of walks that are under way.
+ */
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
+                                     bool *local_r);
+
+#endif

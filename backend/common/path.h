@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths and their components as text, without looking at the file system.
+ */
+#ifndef FP_PATH_H
+#define FP_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FP_MAX_PATH 4095    /* bytes, without a terminator: Linux's PATH_MAX less one */
+#define FP_MAX_NAME 255     /* bytes of a component: Linux's NAME_MAX */
+
+/*
+ * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no
+ * slash at the end, at most FP_MAX_PATH bytes.
+ */
+bool fp_path_is_normal(const char *path, size_t len);
+
+/*
+ * Writes path in normal form to buf, which has FP_MAX_PATH + 1 bytes.  A relative path is below
+ * dir, which is absolute; ".." of "/" is "/".  False: path is empty, or the result is longer
+ * than FP_MAX_PATH.
+ */
+bool fp_path_normalise(const char *dir, const char *path, char *buf);
+
+/* The length of a path without slashes at its end ("/" stays). */
+size_t fp_path_len(const char *path);
+
+/* The length of the directory that a path in normal form lies in; "/" for "/a".  len > 1. */
+size_t fp_path_parent_len(const char *path, size_t len);
+
+/* The length of the path's part that is one component longer than its first at bytes, which
+ * end at a component themselves; "/a" for "/".  at < len. */
+size_t fp_path_child_len(const char *path, size_t len, size_t at);
+
+/* True if a path in normal form is above, which is terminated, or lies below it. */
+bool fp_path_is_below(const char *path, size_t len, const char *above);
+
+/* The length of the longest path that two in normal form both are, or lie below. */
+size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);
+
+/* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */
+bool fp_name_is_single(const char *name, size_t len);
+
+#endif

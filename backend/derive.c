@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "derive.h"
+
+#include "common/lease_table.h"
+#include "common/log.h"
+#include "conf/conf.h"
+#include "flashpached.h"
+
+/* Descriptors that are neither files nor connections: log, loop, lock, standard streams, answers
+ * on their way. */
+#define OWN_DESCRIPTORS 64
+
+/* One in so many descriptors is an open directory's, and one at most a connection's. */
+#define OPEN_DIRS_SHARE   4
+#define CONNECTIONS_SHARE 4
+
+size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
+{
+    const size_t share = d->descriptors / CONNECTIONS_SHARE;
+
+    return c->max_connections < share ? c->max_connections : share;
+}
+
+void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c,
+                      struct fp_cache_limits *l)
+{
+    size_t reserve = fp_derive_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
+    size_t most = d->descriptors > reserve ? d->descriptors - reserve : 16;
+
+    l->files = c->max_descriptors != 0 ? c->max_descriptors : most;
+    if (l->files > most) {
+        fp_log(FP_LOG_WARNING, 7, "the limit of %zu descriptors leaves %zu for open files: "
+               "raise it (LimitNOFILE=, ulimit -n) or lower max_descriptors and "
+               "max_connections", d->descriptors, most);
+        l->files = most;
+    }
+    /* Files that requests ask for come first. */
+    l->open_dirs = l->files / OPEN_DIRS_SHARE + 1;
+    l->files -= l->files / OPEN_DIRS_SHARE;
+    l->directories = c->max_entries;
+    l->negatives = c->max_negative;
+    l->bytes = c->max_bytes;
+    l->ttl_ms = c->ttl_ms;
+    l->watched_ttl_ms = c->watched_ttl_ms;
+}
+
+struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c)
+{
+    return (struct fp_mounts_settings){ c->mounts, c->n_mounts, c->watch, c->ttl_ms,
+                                        c->stale_if_error_ms };
+}
+
+struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d,
+                                                 const struct fp_conf *c)
+{
+    const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
+
+    return (struct fp_worker_pool_settings){
+        .workers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
+        .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
+        .monitor = &d->monitor };
+}
+
+struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d,
+                                                   const struct fp_conf *c)
+{
+    return (struct fp_dispatch_settings){ .max_inflight = c->max_inflight,
+                                          .mount_timeout_ms = c->mount_timeout_ms,
+                                          .roots = d->conf->roots };
+}
+
+/* A slot for each entry, and another one for each directory that ends a path. */
+uint32_t fp_derive_leases(const struct fp_cache_limits *l)
+{
+    size_t n = l->files + l->negatives + 2 * l->directories;
+
+    return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
+}
+
+struct fp_cache_content fp_derive_content(const struct fp_conf *c)
+{
+    return (struct fp_cache_content){ c->content_file_max, c->max_content_bytes };
+}

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup/walks.h"
+
+#include <ev.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "cache/cache.h"
+#include "cache/names_registry.h"
+#include "changes/coherence.h"
+#include "common/answer.h"
+#include "common/clock.h"
+#include "common/keyed_hash.h"
+#include "common/packet.h"
+#include "common/task.h"
+#include "common/walk_result.h"
+#include "ipc/connection.h"
+#include "lookup/mount_health.h"
+#include "lookup/observe.h"
+#include "workers/worker_pool.h"
+
+#define MAX_DEADLINE_MS 60000u
+#define PATIENCE        0.9     /* of the client's deadline: our answer comes before it gives up */
+#define SHED_FILES      64      /* descriptors given back when there is none */
+#define SLOW_MS         25u     /* a client that asks so long after a walk began may know better */
+
+TAILQ_HEAD(siblings, fp_walk);
+
+struct fp_walk {
+    UT_hash_handle hh;
+    struct fp_walks *walks;
+    TAILQ_HEAD(, waiter) waiters;
+    struct siblings children;      /* walks that wait for this directory */
+    TAILQ_ENTRY(fp_walk) sibling;
+    bool follows;                  /* it is one of its directory's children */
+    LIST_ENTRY(fp_walk) link;      /* while it is detached */
+    bool detached;
+    struct fp_task task;           /* its lookup points into key and the registry of names */
+    struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
+    uint32_t mount;                /* where it is expected to end */
+    unsigned waited;               /* questions that waited for it, until now */
+    unsigned names_id;
+    bool outdated;                 /* its path was forgotten since it was submitted */
+    size_t stale_len;              /* so much of its path leads to a forgotten one: a walk that
+                                      ends there says something of that one, too */
+    size_t key_len;
+    char key[];                    /* names_id in one byte, then the path */
+};
+
+/* One connection's question; lives in the connection's slot. */
+struct waiter {
+    TAILQ_ENTRY(waiter) link;
+    struct fp_walk *walk;
+    struct fp_connection *conn;
+    uint64_t id, asked_ms;
+    ev_timer deadline;
+};
+
+struct fp_walks {
+    struct fp_walks_deps deps;
+    size_t max;
+    struct fp_walk *by_key;
+    LIST_HEAD(, fp_walk) detached;
+    struct fp_observer *observer;  /* NULL: none */
+    struct fp_walks_counts counts;
+    struct fp_answer answer;       /* from the cache, while questions are answered */
+};
+
+/* ---- the table ---- */
+
+static void make_key(char *key, const struct fp_lookup *l, unsigned names_id)
+{
+    key[0] = (char)names_id;
+    memcpy(key + 1, l->path, l->path_len);
+}
+
+FP_HASH_DIAGNOSTICS_OFF
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l,
+                             unsigned names_id)
+{
+    char key[1 + FP_MAX_PATH];
+    struct fp_walk *w;
+
+    make_key(key, l, names_id);
+    HASH_FIND(hh, ws->by_key, key, 1 + l->path_len, w);
+    return w;
+}
+
+static bool add(struct fp_walks *ws, struct fp_walk *w)
+{
+    HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
+    return w->hh.tbl != NULL;
+}
+
+static void detach(struct fp_walk *w)
+{
+    if (w->detached)
+        return;
+    HASH_DEL(w->walks->by_key, w);
+    w->detached = true;
+    LIST_INSERT_HEAD(&w->walks->detached, w, link);
+}
+
+static void detach_mount(struct fp_walks *ws, uint32_t mount)
+{
+    struct fp_walk *w, *next;
+
+    HASH_ITER(hh, ws->by_key, w, next) {
+        if (w->mount == mount && !w->follows)
+            detach(w);
+    }
+}
+
+/* What the walk has to do with a path that is forgotten. */
+static void mark_stale(struct fp_walk *w, const char *path, size_t len)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    size_t common = fp_path_common_len(l->path, l->path_len, path, len);
+    size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
+    const char *name = parent_len > 1 ? path + parent_len + 1 : path + 1;
+
+    if (common > w->stale_len)
+        w->stale_len = common;
+    if (common == len || (common == parent_len
+                          && fp_names_find(&l->names, name, (size_t)(path + len - name)) != -1))
+        w->outdated = true;
+}
+
+void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
+{
+    struct fp_walk *w, *next;
+
+    LIST_FOREACH(w, &ws->detached, link)
+        mark_stale(w, path, len);
+    HASH_ITER(hh, ws->by_key, w, next) {
+        mark_stale(w, path, len);
+        if (w->outdated)
+            detach(w);
+    }
+}
+FP_HASH_DIAGNOSTICS_ON
+
+static void discard(struct fp_walk *w)
+{
+    LIST_REMOVE(w, link);
+    fp_close(&w->base.fd);
+    free(w);
+}
+
+/* ---- answers ---- */
+
+void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why)
+{
+    ws->counts.unanswered++;
+    if (why == FP_UNAVAILABLE)
+        ws->counts.unavailable++;
+    /* Want of memory passes; a peer knows no such reason. */
+    fp_connection_refuse(conn, id, why == FP_NOMEM ? FP_BUSY : why);
+}
+
+/* The stale answer instead of a failed one (NULL: there is none), if that is allowed.  A failed
+ * answer is never in ws->answer itself: the cache keeps none. */
+static const struct fp_answer *or_stale(struct fp_walk *w, const struct fp_answer *a)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct fp_walks *ws = w->walks;
+
+    if (!fp_mount_health_is_failure(a)
+        || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
+                                  &ws->answer))
+        return a;
+    ws->counts.stale++;
+    return &ws->answer;
+}
+
+static void free_waiter(struct waiter *wt)
+{
+    ev_timer_stop(wt->walk->walks->deps.loop, &wt->deadline);
+    TAILQ_REMOVE(&wt->walk->waiters, wt, link);
+    *fp_connection_slot(wt->conn) = NULL;
+    free(wt);
+}
+
+/* a: NULL where there is none, and why.  The connection may be gone afterwards, the waiter is. */
+static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answer *a)
+{
+    struct fp_walks *ws = wt->walk->walks;
+    struct fp_connection *conn = wt->conn;
+    uint64_t id = wt->id;
+
+    a = or_stale(wt->walk, a);
+    free_waiter(wt);
+    if (a != NULL)
+        fp_connection_answer(conn, id, a);
+    else
+        fp_walks_refuse(ws, conn, id, why);
+}
+
+static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer *a)
+{
+    struct waiter *wt;
+
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
+        answer_waiter(wt, why, a);
+}
+
+static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    (void)loop;
+    (void)events;
+    answer_waiter(timer->data, FP_TIMEOUT, NULL);
+}
+
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id,
+                       uint32_t deadline_ms)
+{
+    struct waiter *wt = calloc(1, sizeof(*wt));
+    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
+
+    if (wt == NULL)
+        return FP_NOMEM;
+    wt->walk = w;
+    w->waited++;
+    wt->conn = conn;
+    wt->id = id;
+    wt->asked_ms = fp_now_ms();
+    ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
+    wt->deadline.data = wt;
+    ev_timer_start(w->walks->deps.loop, &wt->deadline);
+    TAILQ_INSERT_TAIL(&w->waiters, wt, link);
+    *fp_connection_slot(conn) = wt;
+    return FP_OK;
+}
+
+void fp_walks_leave(struct fp_connection *conn)
+{
+    struct waiter *wt = *fp_connection_slot(conn);
+
+    if (wt != NULL)
+        free_waiter(wt);
+}
+
+/* ---- ends ---- */
+
+static void go_on(struct fp_walk *w, fp_status parent_status);
+
+static void let_go_on(struct siblings *children, fp_status parent_status)
+{
+    struct fp_walk *child;
+
+    while ((child = TAILQ_FIRST(children)) != NULL) {
+        TAILQ_REMOVE(children, child, sibling);
+        child->follows = false;
+        go_on(child, parent_status);
+    }
+}
+
+/* Every walk ends here: questions that wait for it are answered, and walks that wait for its
+ * directory go on.  a: NULL where there is none, and why. */
+static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
+{
+    struct siblings children = TAILQ_HEAD_INITIALIZER(children);
+
+    TAILQ_CONCAT(&children, &w->children, sibling);
+    detach(w);
+    fp_mount_health_leave(w->walks->deps.health, w->mount);
+    w->walks->counts.inflight--;
+    answer_all(w, why, a);
+    discard(w);
+    let_go_on(&children, why);
+}
+
+static bool end_from_cache(struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct fp_walks *ws = w->walks;
+
+    if (!fp_cache_lookup_inserted(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
+                                  &ws->answer))
+        return false;
+    ws->answer.source = FP_SOURCE_WORKER;
+    end(w, FP_OK, &ws->answer);
+    return true;
+}
+
+/* A walk of the mount that is with a worker and that something waits for. */
+static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
+{
+    struct fp_walk *w;
+
+    LIST_FOREACH(w, &ws->detached, link) {
+        if (w->mount == mount && !w->follows
+            && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
+            return w;
+    }
+    return NULL;
+}
+
+/* Walks that only wait for a worker have been ended already; the results of those that hang are
+ * kept if they come back. */
+void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
+{
+    struct fp_walk *w, *child;
+
+    detach_mount(ws, mount);
+    while ((w = hanging_walk(ws, mount)) != NULL) {
+        while ((child = TAILQ_FIRST(&w->children)) != NULL) {
+            TAILQ_REMOVE(&w->children, child, sibling);
+            end(child, FP_UNAVAILABLE, NULL);
+        }
+        answer_all(w, FP_UNAVAILABLE, NULL);
+    }
+}
+
+/* ---- begins ---- */
+
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+{
+    const struct fp_coherence *coherence = ws->deps.coherence;
+    size_t seen, listed;
+    uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
+    uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
+
+    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache
+        : by_name;
+}
+
+/* NULL: there are too many. */
+static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
+{
+    struct fp_mount_health *health = ws->deps.health;
+    struct fp_walk *w = NULL;
+
+    if (ws->counts.inflight < ws->max)
+        w = calloc(1, sizeof(*w) + 1 + l->path_len);
+    if (w == NULL)
+        return NULL;
+    w->walks = ws;
+    w->base.fd = -1;
+    w->names_id = names_id;
+    w->key_len = 1 + l->path_len;
+    make_key(w->key, l, names_id);
+    w->task.lookup = *l;
+    w->task.lookup.path = w->key + 1;
+    w->task.lookup.names.n = 0;
+    if (names_id != 0)
+        w->task.lookup.names = *fp_names_registry_get(ws->deps.names, names_id);
+    TAILQ_INIT(&w->waiters);
+    TAILQ_INIT(&w->children);
+    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
+    if (fp_mount_health_enter(health, w->mount) > (ws->max + 1) / 2 || !add(ws, w)) {
+        fp_mount_health_leave(health, w->mount);
+        free(w);
+        return NULL;
+    }
+    ws->counts.inflight++;
+    return w;
+}
+
+/* The cache may close its descriptor while the task waits: ours is a copy. */
+static void take_base(struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct fp_cache *cache = w->walks->deps.cache;
+
+    w->task.base_len = 0;
+    if (!fp_cache_find_base(cache, l->path, l->path_len, w->names_id, fp_now_ms(), &w->base))
+        w->base.fd = -1;
+    else
+        w->base.fd = fcntl(w->base.fd, F_DUPFD_CLOEXEC, 0);
+    if (w->base.fd == -1)
+        return;
+    w->task.base_len = w->base.len;
+    w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
+}
+
+static void on_walked(void *ctx, fp_status st, struct fp_answer *a,
+                      const struct fp_walk_result *result, uint64_t began_ms);
+
+static fp_status submit(struct fp_walk *w)
+{
+    const struct fp_walks_deps *deps = &w->walks->deps;
+    const struct fp_lookup *l = &w->task.lookup;
+    const uint32_t before = w->mount;
+    fp_status st;
+
+    /* More may be known than when it was created. */
+    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
+    fp_mount_health_enter(deps->health, w->mount);
+    fp_mount_health_leave(deps->health, before);
+    if (fp_mount_health_is_out(deps->health, w->mount))
+        return FP_UNAVAILABLE;
+    /* It will look after all that was forgotten until now. */
+    w->outdated = false;
+    w->stale_len = 0;
+    w->task.content_max = fp_cache_content_max(deps->cache, l->path, l->path_len,
+                                               w->task.has_known);
+    st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
+    if (st == FP_OK)
+        fp_mount_health_asked(deps->health, w->mount);
+    return st;
+}
+
+static fp_status submit_from_root(struct fp_walk *w)
+{
+    fp_close(&w->base.fd);
+    w->task.base_len = 0;
+    w->task.has_known = false;
+    return submit(w);
+}
+
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l,
+                                      unsigned names_id)
+{
+    struct fp_walk *w = fp_walk_find(ws, l, names_id);
+
+    if (w != NULL || (w = create(ws, l, names_id)) == NULL || submit_from_root(w) == FP_OK)
+        return w;
+    end(w, FP_BUSY, NULL);
+    return NULL;
+}
+
+static void follow(struct fp_walk *w, struct fp_walk *parent)
+{
+    w->follows = true;
+    TAILQ_INSERT_TAIL(&parent->children, w, sibling);
+}
+
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l,
+                                    unsigned names_id, struct fp_walk *parent)
+{
+    struct fp_walk *w = create(ws, l, names_id);
+
+    if (w != NULL)
+        follow(w, parent);
+    return w;
+}
+
+/* Begins the walk, or lets it wait for its directory's. */
+static fp_status begin(struct fp_walk *w)
+{
+    struct fp_lookup parent = w->task.lookup;
+    struct fp_walk *p;
+
+    take_base(w);
+    if (w->base.fd != -1 || parent.path_len == 1)
+        return submit(w);
+    parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
+    p = fp_walk_find_or_start(w->walks, &parent, w->names_id);
+    if (p == NULL)
+        return FP_BUSY;
+    follow(w, p);
+    return FP_OK;
+}
+
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                              fp_status *why_r)
+{
+    struct fp_walk *w = create(ws, l, names_id);
+
+    *why_r = w != NULL ? begin(w) : FP_NOMEM;
+    if (w != NULL && *why_r != FP_OK) {
+        end(w, *why_r, NULL);
+        return NULL;
+    }
+    return w;
+}
+
+/* The directory has been looked at, or cannot be: on with what lies in it. */
+static void go_on(struct fp_walk *w, fp_status parent_status)
+{
+    fp_status st = parent_status;
+
+    if (st == FP_OK || st == FP_REFUSED) {
+        take_base(w);
+        if (w->base.fd == -1 && end_from_cache(w))
+            return;
+        st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
+    }
+    if (st != FP_OK)
+        end(w, st, NULL);
+}
+
+/* ---- results ---- */
+
+/* True if the result is valid; false: it was seen before the path was forgotten. */
+static bool is_current(const struct fp_walk *w, const struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    return !w->outdated && (last->end > w->stale_len || fp_step_is_dir(last));
+}
+
+/* Into the cache, with all that the walk brought; a->fd is -1 afterwards. */
+static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
+                 uint64_t began_ms)
+{
+    const struct fp_walks_deps *deps = &w->walks->deps;
+    const struct fp_lookup *l = &w->task.lookup;
+    struct fp_validity validity[FP_MAX_STEPS];
+    const struct fp_walk_meta meta = { result, validity };
+
+    fp_coherence_validity(deps->coherence, result, a->n_steps, validity);
+    fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id,
+                    w->base.fd != -1 ? &w->base : NULL, began_ms, &meta, a);
+}
+
+/*
+ * A walk from a base brings the last step only: the whole answer is in the
+ * cache then.  If it is not, something has changed meanwhile, or the file
+ * system knows the base no more, or it had to be forgotten: once again, from "/".
+ */
+static void end_from_base(struct fp_walk *w, struct fp_answer *a,
+                          const struct fp_walk_result *result, uint64_t began_ms)
+{
+    fp_status st;
+
+    if (is_current(w, a)) {
+        keep(w, a, result, began_ms);
+        if (end_from_cache(w))
+            return;
+    }
+    st = submit_from_root(w);
+    if (st != FP_OK)
+        end(w, st, NULL);
+}
+
+/*
+ * What the cache does not keep has changed while it was looked at, or is an
+ * error: the answer is as it was seen, for clients that asked before that can have been
+ * over.  For the others it is looked at once again: true when there are any.
+ */
+static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint64_t began_ms)
+{
+    struct siblings children = TAILQ_HEAD_INITIALIZER(children);
+    struct waiter *wt;
+
+    if (fp_mount_health_is_failure(a))
+        return false;
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
+        answer_waiter(wt, FP_OK, a);
+    if (wt == NULL)
+        return false;
+    TAILQ_CONCAT(&children, &w->children, sibling);
+    if (submit_from_root(w) != FP_OK)
+        end(w, FP_BUSY, NULL);
+    let_go_on(&children, FP_OK);
+    return true;
+}
+
+/* A directory's descriptor is for us, not for the client. */
+static void end_from_root(struct fp_walk *w, struct fp_answer *a,
+                          const struct fp_walk_result *result, uint64_t began_ms)
+{
+    bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
+    bool current = is_current(w, a);
+    int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+    if (current)
+        keep(w, a, result, began_ms);
+    if (!current || !end_from_cache(w)) {
+        fp_close(&a->fd);
+        a->fd = fd;
+        if (!current || !repeat_for_others(w, a, began_ms))
+            end(w, FP_OK, a);
+        a->fd = -1;
+    }
+    fp_close(&fd);
+}
+
+static void observe(const struct fp_walk *w, const struct fp_answer *a,
+                    const struct fp_walk_result *result, uint64_t began_ms)
+{
+    struct fp_observed seen = { &w->task.lookup, w->mount, w->waited, began_ms, a, result };
+    const struct fp_walk *child;
+
+    TAILQ_FOREACH(child, &w->children, sibling)
+        seen.waited += child->waited;
+    fp_observe_walk(w->walks->observer, &seen);
+}
+
+static void on_walked(void *ctx, fp_status st, struct fp_answer *a,
+                      const struct fp_walk_result *result, uint64_t began_ms)
+{
+    struct fp_walk *w = ctx;
+
+    observe(w, a, result, began_ms);
+    fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);
+    if (st == FP_BUSY)
+        fp_cache_shed_files(w->walks->deps.cache, SHED_FILES);
+    if (st != FP_OK)
+        end(w, st, NULL);
+    else if (w->base.fd != -1)
+        end_from_base(w, a, result, began_ms);
+    else
+        end_from_root(w, a, result, began_ms);
+}
+
+/* ---- start and end ---- */
+
+struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max)
+{
+    struct fp_walks *ws = calloc(1, sizeof(*ws));
+
+    if (ws != NULL) {
+        ws->deps = *deps;
+        ws->max = max;
+    }
+    return ws;
+}
+
+void fp_walks_destroy(struct fp_walks **wsp)
+{
+    struct fp_walks *ws = *wsp;
+    struct fp_walk *w;
+
+    *wsp = NULL;
+    if (ws == NULL)
+        return;
+    while (ws->by_key != NULL)
+        detach(ws->by_key);
+    while ((w = LIST_FIRST(&ws->detached)) != NULL)
+        discard(w);
+    free(ws);
+}
+
+void fp_walks_set_max(struct fp_walks *ws, size_t max)
+{
+    ws->max = max;
+}
+
+void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer)
+{
+    ws->observer = observer;
+}
+
+struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws)
+{
+    return ws->counts;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks under way, and the questions that wait for them.  A walk begins at the directory that
+ * its path lies in, if the cache has that open; else a walk to that directory goes first, so
+ * that all files in it share one; else it begins at "/".  All functions run on the loop.
+ *
+ * Walks are told apart by their path and the names_id (names_registry.h) of the access files
+ * that they look for.  A detached walk is one that no further question may join.
+ */
+#ifndef FP_WALKS_H
+#define FP_WALKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/errors.h"
+
+struct ev_loop;
+struct fp_cache;
+struct fp_coherence;
+struct fp_connection;
+struct fp_lookup;
+struct fp_mount_health;
+struct fp_names_registry;
+struct fp_observer;
+struct fp_walk;
+struct fp_walks;
+struct fp_worker_pool;
+
+/* All of them the caller's; they outlive the walks. */
+struct fp_walks_deps {
+    struct ev_loop *loop;
+    struct fp_cache *cache;
+    struct fp_worker_pool *workers;
+    struct fp_coherence *coherence;
+    struct fp_mount_health *health;
+    const struct fp_names_registry *names;
+};
+
+struct fp_walks_counts {
+    uint64_t stale, unanswered, unavailable;    /* as in dispatch.h */
+    size_t inflight;
+};
+
+/* max: walks that may be under way, half of them at one mount.  NULL: no memory. */
+struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max);
+/* After the workers and all connections are gone. */
+void fp_walks_destroy(struct fp_walks **ws);
+void fp_walks_set_max(struct fp_walks *ws, size_t max);
+/* The observer, or NULL, hears of each walk that ends. */
+void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer);
+
+struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws);
+
+/* The walk that is under way and may be joined; NULL: there is none. */
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l,
+                             unsigned names_id);
+/* As above, or a walk that begins now, at "/"; NULL: it could not begin. */
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l,
+                                      unsigned names_id);
+/* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                              fp_status *why_r);
+/* A walk that begins when the walk to its directory, parent, has ended.  NULL: there are too many. */
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l,
+                                    unsigned names_id, struct fp_walk *parent);
+
+/* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
+ * FP_OK or FP_NOMEM. */
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id,
+                       uint32_t deadline_ms);
+/* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
+ * keeping. */
+void fp_walks_leave(struct fp_connection *conn);
+/* Answers that there is no answer, and counts that. */
+void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why);
+
+/* The mount where a walk of the path will end, as far as is known. */
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len);
+/* Detaches the walks of that mount and ends their questions: it does not answer. */
+void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount);
+/* The path was forgotten: results of walks that may have seen it before are not kept. */
+void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "reload.h"
+
+#include <unistd.h>
+
+#include "admin/slow.h"
+#include "cache/cache.h"
+#include "changes/coherence.h"
+#include "changes/mounts.h"
+#include "common/lease_table.h"
+#include "common/log.h"
+#include "conf/conf.h"
+#include "conf/conf_fleet.h"
+#include "derive.h"
+#include "fleet/fleet.h"
+#include "flashpached.h"
+#include "ipc/listener.h"
+#include "lookup/dispatch.h"
+#include "workers/worker_pool.h"
+
+bool fp_open_log(const struct fp_conf *c)
+{
+    if (fp_log_open(c->log, (enum fp_log_level)c->log_level) == 0) {
+        if (geteuid() == 0 && fp_log_chown(c->uid, c->gid) == -1)
+            fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log,
+                   (unsigned)c->uid);
+        return true;
+    }
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
+    return false;
+}
+
+static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
+{
+    int fd;
+
+    if (c->log[0] != '/') {
+        fp_open_log(c);
+        return;
+    }
+    fd = fp_monitor_ask(&d->monitor, FP_MONITOR_LOG);
+    if (fd != -1)
+        fp_log_take_file(fd, (enum fp_log_level)c->log_level);
+    else
+        fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
+}
+
+/* Clients notice that the former table is retired, and connect again. */
+static void resize_leases(struct flashpached *d, uint32_t n)
+{
+    struct fp_lease_table *table;
+
+    if (n == fp_lease_table_count(d->leases))
+        return;
+    table = fp_lease_table_create(n);
+    if (table == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "the lease table keeps its size: %m");
+        return;
+    }
+    fp_lease_table_retire(d->leases);
+    fp_cache_set_lease_table(d->cache, table);
+    fp_coherence_set_lease_table(d->coherence, table);
+    fp_listener_set_slots(d->listener, table);
+    fp_lease_table_destroy(&d->leases);
+    d->leases = table;
+}
+
+static void forget_for_fleet(void *ctx, const char *path, size_t len, bool tree)
+{
+    const struct flashpached *d = ctx;
+
+    fp_dispatch_forget(d->dispatch, path, len, tree);
+}
+
+void fp_publish_change(void *ctx, const char *path, size_t len, bool tree)
+{
+    const struct flashpached *d = ctx;
+
+    fp_fleet_publish(d->fleet, path, len, tree);
+}
+
+void fp_leave_fleet(struct flashpached *d)
+{
+    fp_cache_set_report_changed(d->cache, NULL, NULL);
+    fp_fleet_destroy(&d->fleet);
+    if (d->fleet_conf != d->conf)
+        fp_conf_destroy(&d->fleet_conf);
+    d->fleet_conf = NULL;
+}
+
+void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
+{
+    if (c->fleet == NULL)
+        return;
+    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, forget_for_fleet, d);
+    if (d->fleet == NULL) {
+        fp_log(FP_LOG_ERROR, 61, "fleet: out of memory; this daemon is in none");
+        return;
+    }
+    d->fleet_conf = c;
+    if (c->fleet->publish_changes)
+        fp_cache_set_report_changed(d->cache, fp_publish_change, d);
+}
+
+static bool is_same_fleet(const struct flashpached *d, const struct fp_conf *c)
+{
+    if (d->fleet == NULL || c->fleet == NULL)
+        return d->fleet == NULL && c->fleet == NULL;
+    return fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet);
+}
+
+/* Entries stay, with the TTL that they have. */
+static void apply(struct flashpached *d, const struct fp_conf *c)
+{
+    const struct fp_mounts_settings mounts = fp_derive_mounts(c);
+    const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
+    const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
+    const struct fp_cache_content content = fp_derive_content(c);
+    struct fp_cache_limits limits;
+
+    fp_derive_limits(d, c, &limits);
+    fp_cache_set_limits(d->cache, &limits);
+    resize_leases(d, fp_derive_leases(&limits));
+    fp_cache_set_content(d->cache, &content);
+    fp_worker_pool_set(d->workers, &workers);
+    fp_dispatch_set(d->dispatch, &dispatch);
+    fp_slow_set(d->observer.slow, c->slow_log_ms);
+    fp_coherence_set(d->coherence, c->ttl_ms, c->stale_if_error_ms);
+    if (fp_mounts_set(d->mounts, &mounts) == -1)
+        fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
+    /* Entries that the former rules of mounts watched are looked at again. */
+    fp_cache_invalidate(d->cache, NULL);
+}
+
+static struct fp_conf *reread(const struct flashpached *d)
+{
+    const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
+
+    return fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
+}
+
+void fp_reload(struct flashpached *d)
+{
+    struct fp_conf *c = reread(d);
+    char keys[256];
+
+    if (c == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "%s has mistakes: keeping the old settings; check it with "
+               "flashpached -t", d->args.file);
+        return;
+    }
+    reopen_log(d, c);
+    apply(d, c);
+    if (fp_conf_needs_restart(d->conf, c, keys, sizeof(keys)))
+        fp_log(FP_LOG_WARNING, 9, "changed settings that take effect after a restart only: %s",
+               keys);
+    fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
+    if (!is_same_fleet(d, c)) {
+        fp_leave_fleet(d);
+        fp_join_fleet(d, c);
+    }
+    if (c != d->fleet_conf)
+        fp_conf_destroy(&c);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of the daemon that another configuration changes while it runs.
+ */
+#ifndef FP_RELOAD_H
+#define FP_RELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct flashpached;
+struct fp_conf;
+
+/* Reads the configuration again.  With mistakes the old one stays, which is logged. */
+void fp_reload(struct flashpached *d);
+
+/* False after logging why not. */
+bool fp_open_log(const struct fp_conf *c);
+
+/* Joins the fleet of that configuration, if it has one; d->fleet_conf is c then. */
+void fp_join_fleet(struct flashpached *d, struct fp_conf *c);
+void fp_leave_fleet(struct flashpached *d);
+
+/* Tells the fleet of a changed path; ctx is the daemon. */
+void fp_publish_change(void *ctx, const char *path, size_t len, bool tree);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/resolve_links.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "changes/mounts.h"
+#include "common/answer.h"
+#include "common/packet.h"
+#include "common/walk_result.h"
+#include "workers/calls.h"
+#include "workers/resolver.h"
+
+#define MAX_LINKS 40     /* followed for one step, as by the kernel */
+
+struct symlink_walk {
+    const struct fp_symlink *link;
+    struct fp_node at;          /* where the link has led so far */
+    unsigned links;
+    char *rest;                 /* what is left to go, in text */
+    char text[2 * FP_MAX_PATH + 2];
+};
+
+/* Takes the descriptor. */
+static void go_to(struct symlink_walk *w, int fd)
+{
+    fp_close(&w->at.fd);
+    w->at = (struct fp_node){ .fd = fd, .mount = fp_mount_of(fd) };
+}
+
+/*
+ * The kernel's own rule (proc(5), protected_symlinks): in a sticky directory
+ * that everybody may write to, a link at the end of a path counts only if it is
+ * ours or the directory's owner's.
+ */
+static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
+{
+    struct fp_meta dir;
+    uint32_t mount;
+    fp_status st;
+
+    if (!w->link->resolver->protected_links || link->uid == geteuid())
+        return FP_OK;
+    st = fp_look(w->at.fd, &dir, &mount);
+    if (st == FP_OK && link->uid != dir.uid
+        && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+        return FP_DENIED;
+    return st;
+}
+
+/*
+ * Puts the link's text in front of what is left to go; more: with a slash that must not get
+ * lost.  It is the text of the very link that was looked at, not of one put in its place.
+ */
+static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta *m, bool more)
+{
+    const bool at_end = !w->link->passed && w->rest[strspn(w->rest, "/")] == '\0';
+    const size_t rest = strlen(w->rest);
+    char text[FP_MAX_PATH + 1];
+    fp_status st = at_end ? may_follow(w, m) : FP_OK;
+    ssize_t n;
+
+    if (st != FP_OK)
+        return st;
+    n = fp_call_readlinkat(fd, "", text, sizeof(text));
+    if (n <= 0)
+        return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;
+    if (++w->links > MAX_LINKS)
+        return FP_LOOP;
+    if ((size_t)n >= sizeof(text) || (size_t)n + 1 + rest >= sizeof(w->text))
+        return FP_NAMETOOLONG;
+    memmove(w->text + n + 1, w->rest, rest + 1);
+    w->text[n] = more ? '/' : '\0';
+    memcpy(w->text, text, (size_t)n);
+    w->rest = w->text;
+    if (w->text[0] == '/')
+        go_to(w, fcntl(w->link->resolver->slash, F_DUPFD_CLOEXEC, 0));
+    return w->at.fd == -1 ? FP_BUSY : FP_OK;
+}
+
+/* Cuts the next name off; NULL: there is none.  *more_r: something follows, and
+ * be it a slash, so that it must be a directory. */
+static const char *next_name(struct symlink_walk *w, bool *more_r)
+{
+    char *name = w->rest + strspn(w->rest, "/");
+    size_t len = strcspn(name, "/");
+
+    *more_r = name[len] != '\0';
+    name[len] = '\0';
+    w->rest = name + len + *more_r;
+    return len > 0 ? name : NULL;
+}
+
+/* The outcome depends on that name here; "." and ".." are no names of the directory. */
+static void note_name(struct symlink_walk *w, const char *name)
+{
+    struct fp_walk_result *result = w->link->result;
+    struct fp_step_watch *watch = &result->step_watches[w->link->step];
+    const struct fp_watch_key *dir = &w->at.watch;
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return;
+    fp_node_watch(w->link->resolver, &w->at, true, &watch->refused);
+    /* inotify reports a change of the directory's own mode where the directory lies, as a
+     * change of its name there; fanotify only as a change of the directory itself. */
+    if (dir->len == 0 || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
+        || (dir->bytes[0] == FP_BY_FANOTIFY
+            && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
+        watch->untold = true;
+}
+
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
+                            const struct fp_meta *m)
+{
+    struct symlink_walk w = { .link = link, .at = *link->dir };
+    const char *name;
+    fp_status st;
+    bool more;
+
+    w.rest = w.text;
+    w.at.fd = fcntl(link->dir->fd, F_DUPFD_CLOEXEC, 0);
+    st = w.at.fd != -1 ? enter_link(&w, node->fd, m, false) : FP_BUSY;
+    while (st == FP_OK && (name = next_name(&w, &more)) != NULL) {
+        struct fp_meta next = { .mode = S_IFDIR };
+        bool is_directory;
+        uint32_t mount;
+        int fd;
+
+        note_name(&w, name);
+        fd = fp_open_name(w.at.fd, name, more, &is_directory);
+        if (fd == -1)
+            st = fp_why_not_opened();
+        else if (!is_directory)
+            st = fp_look(fd, &next, &mount);
+        if (st == FP_OK && S_ISLNK(next.mode)) {
+            st = enter_link(&w, fd, &next, more);
+        } else if (st == FP_OK && more && !is_directory) {
+            st = FP_NOTDIR;
+        } else if (st == FP_OK) {
+            go_to(&w, fd);
+            continue;
+        }
+        fp_close(&fd);
+    }
+    fp_close(&node->fd);
+    if (st == FP_OK)
+        *node = w.at;
+    else
+        fp_close(&w.at.fd);
+    return st;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows a symbolic link name by name, so that every name on which the outcome depends is
+ * noted.  It comes out as if the kernel had followed the link.  Runs in a worker process.
+ */
+#ifndef FP_RESOLVE_LINKS_H
+#define FP_RESOLVE_LINKS_H
+
+#include <stdbool.h>
+
+#include "common/errors.h"
+
+struct fp_meta;
+struct fp_node;
+struct fp_resolver;
+struct fp_walk_result;
+
+/* The link of one step. */
+struct fp_symlink {
+    const struct fp_resolver *resolver;
+    const struct fp_node *dir;        /* where it lies */
+    struct fp_walk_result *result;    /* gets the names */
+    unsigned step;
+    bool passed;                      /* the path goes on behind the link */
+};
+
+/*
+ * node: the link, open, with its metadata m; becomes its target, or with any status but
+ * FP_OK -1.
+ */
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
+                            const struct fp_meta *m);
+
+#endif

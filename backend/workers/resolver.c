@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/resolver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "changes/mounts_view.h"
+#include "changes/watch.h"
+#include "common/answer.h"
+#include "common/clock.h"
+#include "common/packet.h"
+#include "workers/calls.h"
+
+int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
+{
+    char c = '1';
+    int fd = open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC);
+
+    r->settings = settings;
+    /* Where the kernel does not say, links are protected. */
+    r->protected_links = fd == -1 || read(fd, &c, 1) != 1 || c != '0';
+    fp_close(&fd);
+    r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return r->slash == -1 ? -1 : 0;
+}
+
+bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len)
+{
+    const char *const *roots = r->settings->roots;
+
+    if (roots == NULL || roots[0] == NULL)
+        return true;
+    for (; *roots != NULL; roots++) {
+        if (fp_path_is_below(path, len, *roots))
+            return true;
+    }
+    return false;
+}
+
+/* A link may lead out of the roots: the kernel knows where the file really is. */
+bool fp_resolver_opened_within(const struct fp_resolver *r, int fd)
+{
+    char name[FP_FD_NAME], real[FP_MAX_PATH + 1];
+    ssize_t n;
+
+    if (r->settings->roots == NULL || r->settings->roots[0] == NULL)
+        return true;
+    fp_fd_name(name, fd);
+    n = readlink(name, real, sizeof(real));
+    return n > 0 && (size_t)n < sizeof(real) && fp_resolver_is_within(r, real, (size_t)n);
+}
+
+/* ---- looking ---- */
+
+static struct fp_time time_of(const struct statx_timestamp *ts)
+{
+    return (struct fp_time){ .sec = ts->tv_sec, .nsec = ts->tv_nsec };
+}
+
+void fp_meta_from_statx(struct fp_meta *m, const struct statx *st)
+{
+    m->mode = st->stx_mode;
+    m->uid = st->stx_uid;
+    m->gid = st->stx_gid;
+    m->dev = makedev(st->stx_dev_major, st->stx_dev_minor);
+    m->ino = st->stx_ino;
+    m->nlink = st->stx_nlink;
+    m->size = st->stx_size;
+    m->blocks = st->stx_blocks;
+    m->atime = time_of(&st->stx_atime);
+    m->mtime = time_of(&st->stx_mtime);
+    m->ctime = time_of(&st->stx_ctime);
+}
+
+/* 0 where the kernel does not say (before Linux 5.8). */
+static uint32_t mount_in(const struct statx *st)
+{
+    return (st->stx_mask & STATX_MNT_ID) != 0 ? (uint32_t)st->stx_mnt_id : 0;
+}
+
+fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r)
+{
+    struct statx st;
+
+    if (fp_call_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
+        return fp_status_from_errno(errno);
+    fp_meta_from_statx(m, &st);
+    *mount_r = mount_in(&st);
+    return FP_OK;
+}
+
+uint32_t fp_mount_of(int fd)
+{
+    struct statx st;
+
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
+        return 0;
+    return mount_in(&st);
+}
+
+/* ---- opening ---- */
+
+fp_status fp_why_not_opened(void)
+{
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY
+        : fp_status_from_errno(errno);
+}
+
+/* O_DIRECTORY first, where more is to come: it makes an automount mount, which O_PATH alone
+ * does not. */
+int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
+{
+    int fd = -1;
+
+    if (more)
+        fd = fp_call_openat(dir, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+    *is_directory_r = fd != -1;
+    if (!more || (fd == -1 && errno == ENOTDIR))
+        fd = fp_call_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd;
+}
+
+/* ---- watching ---- */
+
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
+                   bool *refused_r)
+{
+    const struct fp_resolver_settings *settings = r->settings;
+    enum fp_watch_by by;
+    uint64_t began_us;
+    bool local;
+    fp_status st;
+
+    if (n->watch.len > 0 || settings->view == NULL)
+        return false;
+    by = fp_mounts_view_find(settings->view, n->mount, &local);
+    if (by == FP_BY_TTL)
+        return false;
+    began_us = fp_now_us();
+    st = fp_watch_place(settings->watch, by, n->fd, directory, &n->watch);
+    fp_call_note(FP_CALL_WATCH, began_us);
+    if (st != FP_OK)
+        n->watch.len = 0;
+    *refused_r = *refused_r || st == FP_BUSY;
+    return by == FP_BY_INOTIFY && st == FP_OK;
+}

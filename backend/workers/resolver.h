@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The means of a walk (resolve.h): its settings, and how one name is opened, looked at and
+ * watched.  Runs in a worker process.
+ */
+#ifndef FP_RESOLVER_H
+#define FP_RESOLVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/errors.h"
+#include "common/walk_result.h"
+
+struct fp_meta;
+struct fp_mounts_view;
+struct fp_sandbox;
+struct fp_watch;
+struct statx;
+
+/* All of it the caller's, for as long as there are walks. */
+struct fp_resolver_settings {
+    const char *const *roots;   /* where answers are given: NULL-terminated prefixes in
+                                   normal form; NULL or none: everywhere */
+    size_t read_ahead;          /* bytes of a file that are brought into memory */
+    struct fp_mounts_view *view;         /* NULL: nothing is watched */
+    const struct fp_watch *watch;
+    const struct fp_sandbox *sandbox;    /* that workers enter; NULL: none */
+};
+
+struct fp_resolver {
+    const struct fp_resolver_settings *settings;
+    int slash;                  /* "/" opened O_PATH */
+    bool protected_links;       /* as the kernel does (proc(5), protected_symlinks) */
+};
+
+/* A directory or file that a walk has reached. */
+struct fp_node {
+    int fd;                     /* O_PATH; -1: the walk cannot go on */
+    uint32_t mount;
+    struct fp_watch_key watch;  /* empty: no event reports changes there */
+};
+
+/* 0, or -1 with errno: "/" cannot be opened. */
+int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
+
+/* True if the path lies within the roots. */
+bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len);
+/* The same of an open file, wherever links have led to. */
+bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
+
+/* lstat(2) of what is open, and its mount; 0: the kernel does not say. */
+fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
+/* Its mount alone, without asking the file system. */
+uint32_t fp_mount_of(int fd);
+void fp_meta_from_statx(struct fp_meta *m, const struct statx *st);
+
+/*
+ * Opens one name below dir O_PATH, without following it; -1 with errno.  more: the path goes
+ * on behind it.  *is_directory_r: it is known to be a directory.
+ */
+int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r);
+/* errno of an open: FP_BUSY where it says nothing about the path. */
+fp_status fp_why_not_opened(void);
+
+/*
+ * Has the node watched, before what is in it is looked at.  True where it was not watched
+ * before: metadata of the node itself is too old then.  *refused_r is set at the system's limit.
+ */
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
+                   bool *refused_r);
+
+#endif

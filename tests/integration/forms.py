@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which form of the tests runs.
+
+FLASHPACHE_FULL=1: the full form. It repeats what the normal form shows once: on every kind of file
+system, with every MPM, with large numbers. Tests of it alone are marked `full`. The long forms of soak,
+leaks and flood (FLASHPACHE_LONG, conftest) are of it as well.
+"""
+
+import os
+
+import pytest
+
+FULL = os.environ.get("FLASHPACHE_FULL") == "1" or os.environ.get("FLASHPACHE_LONG", "0") != "0"
+
+
+def full(*values, **named):
+    """A parameter of the full form alone."""
+    return pytest.param(*values, marks=pytest.mark.full, **named)
+
+
+def chosen(normal, in_full):
+    """A number that is smaller in the normal form."""
+    return in_full if FULL else normal
+
+
+def full_where(is_full):
+    """Combinations of parameters of which is_full({name: value}) is true are of the full form alone."""
+    return pytest.mark.full_where(is_full)
+
+
+def never_where(is_senseless):
+    """Combinations of parameters of which is_senseless({name: value}) is true are no test at all."""
+    return pytest.mark.never_where(is_senseless)
+
+
+def mark(item):
+    """Mark a collected test `full` or `never` where its parameters say so."""
+    for name in ("full", "never"):
+        for marker in item.iter_markers(f"{name}_where"):
+            if marker.args[0](item.callspec.params):
+                item.add_marker(name)
+
+
+def is_wanted(item):
+    """True if the test belongs to the form that runs."""
+    return not item.get_closest_marker("never") and (FULL or not item.get_closest_marker("full"))
