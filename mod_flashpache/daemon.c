@@ -29,7 +29,7 @@
 APLOG_USE_MODULE(flashpache);
 
 #define USERDATA     "flashpache: the daemon"
-#define STEADY       apr_time_from_sec(30)   /* who lives for so long died of something else */
+#define STEADY       apr_time_from_sec(30)   /* a daemon that lives as long starts without a pause */
 #define FIRST_PAUSE  1u                      /* seconds; doubled at each early death */
 #define MOST_PAUSE   64u
 #define MOST_GROUPS  256
@@ -39,17 +39,17 @@ APLOG_USE_MODULE(flashpache);
 #define LOCK_NAME   SOCKET_NAME ".lock"
 
 /*
- * The parent's, beyond restarts, while this module is unloaded and loaded
+ * The parent keeps it over restarts, while this module is unloaded and loaded
  * again: so no function of ours may be registered with a pool that outlives
- * the configuration, and a later release must find what it expects here.
+ * the configuration, and a later release must find the same members here.
  */
 struct daemon {
     apr_pool_t *life;        /* its end is the daemon's end; NULL: none was started */
     apr_proc_t proc;
-    pid_t parent;            /* who started it */
+    pid_t parent;            /* of the process that started it */
     int channel;             /* the daemon's standard input is its other end */
-    const char *origin;      /* what it was started from; in life */
-    apr_time_t begins;       /* behind the pause */
+    const char *origin;      /* program, files and user that it was started with; in life */
+    apr_time_t begins;       /* after the pause */
     unsigned pause;          /* before it begins */
 
     /* The present configuration's. */
@@ -68,7 +68,7 @@ const char *fp_daemon_socket(apr_pool_t *p)
     return ap_runtime_dir_relative(p, DIRECTORY "/" SOCKET_NAME);
 }
 
-/* What another User's daemon left behind.  False: one still serves there. */
+/* Removes what another User's daemon left.  False: one still serves there. */
 static int clear(int dir)
 {
     int lock = openat(dir, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -82,7 +82,7 @@ static int clear(int dir)
     return idle;
 }
 
-/* Root gives it to the user. */
+/* Root gives the directory to the user. */
 static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid, gid_t gid)
 {
     struct stat st;
@@ -103,18 +103,18 @@ static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid
 
 static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
 {
-    const apr_size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    const apr_size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
     const char *path = ap_runtime_dir_relative(p, DIRECTORY);
     const char *socket = fp_daemon_socket(p), *wrong;
     int dir;
 
-    if (path == NULL || strlen(socket) > room)
+    if (path == NULL || strlen(socket) > most)
         return apr_psprintf(p, "the socket's path would have more than %" APR_SIZE_T_FMT
-                            " bytes; choose a shorter DefaultRuntimeDir", room);
+                            " bytes; choose a shorter DefaultRuntimeDir", most);
     if (mkdir(path, 0700) == -1 && errno != EEXIST)
         return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir",
                             path, &errno);
-    /* Not through a link: what it led to would be given away. */
+    /* Not through a link: its target would be given away. */
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir == -1)
         return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path,
@@ -132,7 +132,7 @@ static struct daemon *daemon_of(server_rec *s)
     return found;
 }
 
-/* ---- what it is started from ---- */
+/* ---- program, files and user ---- */
 
 static uid_t user(void)
 {
@@ -161,7 +161,7 @@ static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *p
     return command;
 }
 
-/* Of a file's versions each has another one. */
+/* Differs for each version of a file. */
 static const char *version_of(apr_pool_t *p, const char *path)
 {
     apr_finfo_t f;
@@ -173,7 +173,7 @@ static const char *version_of(apr_pool_t *p, const char *path)
                         (unsigned long)f.device, (unsigned long)f.inode, f.mtime, f.size);
 }
 
-/* Whoever was taken out of a group must not read by it through the daemon. */
+/* A user that left a group must not read by it through the daemon. */
 static const char *groups_of(apr_pool_t *p)
 {
     gid_t groups[MOST_GROUPS];
@@ -214,13 +214,13 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the new process.  It has httpd's error log and nothing else of httpd's. */
+/* In the new process.  It keeps httpd's error log and nothing else of httpd. */
 static void become_daemon(const struct daemon *d, int channel)
 {
     reset_signals();
     /* Signals for httpd's process group are not for us. */
     setsid();
-    /* What is said to the manager of httpd's service is for httpd to say. */
+    /* Only httpd reports to its service manager. */
     unsetenv("NOTIFY_SOCKET");
     fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
@@ -276,16 +276,16 @@ static void end(struct daemon *d)
     fp_close(&d->channel);
 }
 
-/* The MPM tells the number, not which of the two it is. */
-static void say_why(const struct daemon *d, int number)
+/* The MPM passes a number that is an exit status or a signal. */
+static void log_end(const struct daemon *d, int number)
 {
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server, "FP0111: flashpached (process %d) "
                  "ended (status or signal %d) and is started again in %u s; requests are served "
-                 "without it until then. What it said stands above", (int)d->proc.pid, number,
+                 "without it until then. Its own messages stand above", (int)d->proc.pid, number,
                  d->pause);
 }
 
-/* Called by the MPM in the parent, also for what is no death. */
+/* The MPM calls it in the parent, also for other reasons than a death. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;
@@ -301,7 +301,7 @@ static void maintain(int reason, void *data, apr_wait_t status)
         d->pause = 0;
     else if (d->pause < MOST_PAUSE)
         d->pause = d->pause == 0 ? FIRST_PAUSE : 2 * d->pause;
-    say_why(d, status);
+    log_end(d, status);
     start(d);
 }
 

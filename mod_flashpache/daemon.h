@@ -20,10 +20,10 @@ const char *fp_daemon_socket(apr_pool_t *p);
 void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
                     const char *configuration, const char *socket);
 
-/* post_config, in the parent: none is wanted; one that runs is ended. */
+/* post_config, in the parent: ends the daemon if one runs. */
 void fp_daemon_end(server_rec *s);
 
-/* In a child: the parent's side of the daemon is not ours. */
+/* In a child: closes the parent's end of the daemon's channel. */
 void fp_daemon_leave(server_rec *s);
 
 #endif

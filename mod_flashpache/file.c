@@ -169,18 +169,13 @@ apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len
     return n == 0 ? APR_EOF : APR_SUCCESS;
 }
 
-/* Also marks it as served. */
-static bool was_served(struct fp_file *file)
-{
-    return atomic_exchange_explicit(&file->served, true, memory_order_relaxed);
-}
-
 const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length)
 {
     struct fp_mapping *there = mapping_of(file), *mine;
     struct stat st;
 
-    if (!file->local || (length < KEEP_LEAST && !was_served(file)))
+    if (!file->local || (length < KEEP_LEAST
+                         && !atomic_exchange_explicit(&file->served, true, memory_order_relaxed)))
         return NULL;
     if (there != NULL)
         return there;

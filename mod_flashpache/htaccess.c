@@ -52,7 +52,7 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
 
 /*
  * The directory's access file that core would take: the first that is there,
- * those before it being absent.  -1: there is none, or it cannot be told.
+ * those before it being absent.  -1: there is none, or it is not known.
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
@@ -63,17 +63,6 @@ static int access_of(const struct fp_request *q, const struct fp_step *s)
             return -1;
     }
     return -1;
-}
-
-static const char *make_key(apr_pool_t *p, const server_rec *s, const char *dir,
-                            apr_size_t dir_len, apr_size_t *len_r)
-{
-    char *key = apr_palloc(p, sizeof(s) + dir_len);
-
-    memcpy(key, &s, sizeof(s));
-    memcpy(key + sizeof(s), dir, dir_len);
-    *len_r = sizeof(s) + dir_len;
-    return key;
 }
 
 /* ---- the content ---- */
@@ -121,7 +110,7 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
     return same_access(x, &found);
 }
 
-/* Reads it all at once; NULL where it is not as long as it was said to be. */
+/* Reads it all at once; NULL: its length is not the answer's. */
 static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
 {
     struct content *c = apr_palloc(p, sizeof(*c));
@@ -143,8 +132,8 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
 }
 
 /*
- * Does it ask, while it is parsed, for what may be another thing the next moment?
- * Others (IfModule, IfDefine, IfVersion) are the same until httpd is restarted.
+ * True if parsing it again may give another result.  Other conditions (IfModule, IfDefine,
+ * IfVersion) have one result until httpd is restarted.
  */
 static bool is_conditional(const struct content *c)
 {
@@ -161,11 +150,11 @@ static bool is_conditional(const struct content *c)
     return false;
 }
 
-/* What the file that the walk saw has in it; NULL if that cannot be had. */
+/* The content of the file that the walk saw; NULL: not to be had. */
 static struct content *fetch(const request_rec *r, const char *path,
                              const struct fp_access *x)
 {
-    /* With the names, so that the walk does not leave directories without. */
+    /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
     struct fp_answer a;
     struct content *c = NULL;
@@ -211,9 +200,8 @@ static apr_status_t file_close(void *param)
 }
 
 /*
- * As core opens and reads it, but without waiting for whoever would write to a FIFO:
- * one put there would hold a worker for good.  A lease on the file (EAGAIN) is
- * for core to wait for.
+ * As core opens and reads it, but without waiting for a FIFO's writer: a FIFO put there
+ * would hold a worker for good.  Core waits for the holder of a lease on the file (EAGAIN).
  */
 static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
 {
@@ -231,7 +219,7 @@ static apr_status_t open_by_name(const request_rec *r, const char *path, ap_conf
     return APR_SUCCESS;
 }
 
-/* -1 where the daemon told nothing of that name. */
+/* The name's index among the answer's names; -1: it was not asked about. */
 static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
 {
     int n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
@@ -239,18 +227,18 @@ static int number_of(const request_rec *r, const struct fp_request *q, const cha
     return n < (int)q->n_names ? n : -1;
 }
 
-fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
+fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r)
 {
-    int beyond, n = number_of(r, q, name);
+    int below, n = number_of(r, q, name);
     const struct fp_step *s = n == -1 ? NULL
-        : fp_request_find_step(q, dir, fp_path_len(dir), &beyond);
+        : fp_request_find_step(q, dir, fp_path_len(dir), &below);
 
     *access_r = NULL;
     if (s == NULL)
         return FP_FAILED;
     if (!fp_step_is_dir(s))
-        return fp_step_beyond(s);
+        return fp_request_error_below(s);
     *access_r = &s->access[n];
     return s->access[n].status;
 }
@@ -265,27 +253,27 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
     if (q == NULL)
         return AP_DECLINED;
-    st = fp_htaccess_tell(r, q, dir, name, &access);
+    st = fp_htaccess_find(r, q, dir, name, &access);
     if (st == FP_ABSENT || st == FP_NOTDIR)
         return fp_status_to_errno(st);
     *full_name = ap_make_full_path(r->pool, dir, name);
     if (st == FP_OK)
         rv = open_present(r, q, *full_name, access, file);
     if (rv == AP_DECLINED) {
-        q->access_left = 1;
+        q->access_left = true;
         rv = open_by_name(r, *full_name, file);
     }
     return rv;
 }
 
-/* ---- giving and keeping ---- */
+/* ---- parsed files ---- */
 
 /* Retained for the caller; NULL if there is none for this very file. */
 static struct parsed *find(const request_rec *r, const struct fp_request *q,
                            const struct fp_step *s, unsigned name)
 {
-    apr_size_t len;
-    const char *key = make_key(r->pool, r->server, q->path, s->end, &len);
+    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
+    apr_size_t len = fp_item_key(key, r->server, q->path, s->end);
     struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
     if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
@@ -352,12 +340,11 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
 {
     unsigned opened = q->access_opened;
     struct parsed *p;
-    const char *key;
-    apr_size_t key_len;
     apr_pool_t *pool;
+    char *key;
 
-    /* Of no parent: it lives longer than the request and is destroyed by
-     * whichever thread lets go of it last. */
+    /* Without a parent: it lives longer than the request, and the thread that releases it
+     * last destroys it. */
     if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
         return;
     p = apr_pcalloc(pool, sizeof(*p));
@@ -370,8 +357,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     }
     if (q->conditional)
         p->conf = NULL;
-    key = make_key(pool, r->server, q->path, s->end, &key_len);
-    fp_item_init(&p->item, key, key_len, destroy);
+    key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->path, s->end), destroy);
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;
     p->override_opts = h->override_opts;
@@ -389,12 +376,12 @@ void fp_htaccess_keep(request_rec *r)
         return;
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
-        int beyond = 0, name;
+        int below = 0, name;
         const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &beyond);
+            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
         struct parsed *p;
 
-        name = s != NULL && !beyond ? access_of(q, s) : -1;
+        name = s != NULL && !below ? access_of(q, s) : -1;
         if (name == -1 || s->access[name].size > CONTENT_MOST)
             continue;
         p = find(r, q, s, (unsigned)name);

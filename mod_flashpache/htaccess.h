@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .htaccess without the file system: whether there is one, what is in it, and
- * what came out when it was parsed before.
+ * .htaccess without the file system: its presence, its content, and the result of parsing it.
  *
  * Parsed files are kept in each child, in a pool of their own, for a server,
  * a directory and what may be overridden there. One is used as long as the
@@ -27,21 +26,20 @@ void fp_htaccess_init(apr_pool_t *p, int limit);
 
 /*
  * The open_htaccess hook: absent, or the content from a descriptor that the
- * daemon passes.  Whatever is neither is AP_DECLINED, and core opens the file
- * itself: an answer that is missing must never look like an absent file, which
- * may have held Require.
+ * daemon passes.  Else AP_DECLINED, and core opens the file itself: a missing answer
+ * must never look like an absent file, since the file may hold Require.
  */
 apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
                               ap_configfile_t **file, const char **full_name);
 
 /*
- * What q knows of the access file of that name in the directory: FP_OK (it is there, see
- * *access_r), FP_ABSENT, FP_NOTDIR; anything else: nothing that core could be told.
+ * Finds the access file of that name in the directory in q's answer: FP_OK (it is there, see
+ * *access_r), FP_ABSENT, FP_NOTDIR; any other status: core has to look itself.
  */
-fp_status fp_htaccess_tell(const request_rec *r, const struct fp_request *q, const char *dir,
+fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r);
 
-/* Before core's walk: gives it the parsed files of the directories on the way. */
+/* Before core's walk: gives it the parsed files of the path's directories. */
 void fp_htaccess_inject(request_rec *r);
 
 /* After core's walk: keeps what core had to parse. */

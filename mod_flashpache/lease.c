@@ -21,27 +21,26 @@
 #define SWEEP_MOST        10000u
 #define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
 
-/* Where the shared table tells of a step, and what stood there. */
-struct place {
+/* A step's slot in the lease table, and the generation that the answer had. */
+struct step_slot {
     apr_uint32_t slot, generation;
 };
 
-/* A directory, and those on the way to it. */
+/* A directory and those above it. */
 struct fp_dir_chain {
     struct fp_item item;
     struct fp_lease_view *view;
     struct fp_dir_chain *parent;        /* has the steps but the last; NULL: there is only one */
     unsigned n, n_names;
-    struct place *places;         /* n of them, apart from the steps: they are what
-                                     every use looks at */
+    struct step_slot *slots;      /* n of them, apart from the steps: every use reads them */
     const struct fp_step *steps[];
 };
 
-/* What was asked about lately: by the hash's lower bits its upper ones. */
+/* Paths with a recent request: at the lower bits of a path's hash its upper ones. */
 #define SEEN 4096u
-static apr_uint16_t *seen;        /* NULL: threads share what is kept, and all of it is */
+static apr_uint16_t *seen;        /* NULL: threads share the leases, and each answer makes one */
 
-static struct fp_table *leases, *ways;
+static struct fp_table *leases, *chains;
 static int most_leases;
 static unsigned most_descriptors;
 
@@ -55,70 +54,66 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
     leases = fp_table_create(p, limit);
-    ways = fp_table_create(p, limit);
+    chains = fp_table_create(p, limit);
 }
 
 static void destroy(struct fp_item *item)
 {
     struct fp_lease *lease = (struct fp_lease *)item;
 
-    if (lease->way != NULL)
-        fp_item_release(&lease->way->item);
+    if (lease->chain != NULL)
+        fp_item_release(&lease->chain->item);
     fp_file_release(&lease->file);
     free(atomic_load_explicit(&lease->headers.etag, memory_order_relaxed));
     fp_lease_view_release(&lease->view);
     free(lease);
 }
 
-static void destroy_way(struct fp_item *item)
+static void destroy_chain(struct fp_item *item)
 {
-    struct fp_dir_chain *way = (struct fp_dir_chain *)item;
+    struct fp_dir_chain *chain = (struct fp_dir_chain *)item;
 
-    if (way->parent != NULL)
-        fp_item_release(&way->parent->item);
-    fp_lease_view_release(&way->view);
-    free(way);
+    if (chain->parent != NULL)
+        fp_item_release(&chain->parent->item);
+    fp_lease_view_release(&chain->view);
+    free(chain);
 }
 
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
 {
-    return i + 1 < lease->n_steps ? lease->way->steps[i] : lease->last;
+    return i + 1 < lease->n_steps ? lease->chain->steps[i] : lease->last;
 }
 
-static bool way_holds(const struct fp_dir_chain *way, apr_uint64_t now)
+static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
 {
-    unsigned i = way->n;
+    unsigned i = chain->n;
 
     while (i-- > 0) {
-        if (!fp_lease_view_is_valid(way->view, way->places[i].slot, way->places[i].generation, now))
+        const struct step_slot *s = &chain->slots[i];
+
+        if (!fp_lease_view_is_valid(chain->view, s->slot, s->generation, now))
             return false;
     }
     return true;
 }
 
-/* The last step first: most changes are of files. */
-static bool holds(const struct fp_lease *lease, apr_uint64_t now)
+/* Looks at the last step first: most changes are of files. */
+static bool is_valid(const struct fp_lease *lease, apr_uint64_t now)
 {
     return fp_lease_view_is_valid(lease->view, lease->last->slot, lease->last->generation, now)
-        && (lease->way == NULL || way_holds(lease->way, now));
+        && (lease->chain == NULL || is_chain_valid(lease->chain, now));
 }
 
-/* May it be used?  Without a daemon that says it is up to date, no. */
-static bool is_in_force(const struct fp_lease *lease, apr_uint64_t now)
-{
-    return fp_lease_view_is_current(lease->view, now) && holds(lease, now);
-}
-
-static bool is_over(const struct fp_item *item)
+static bool is_expired(const struct fp_item *item)
 {
     const struct fp_lease *lease = (const struct fp_lease *)item;
 
-    return !holds(lease, fp_now_ms());
+    return !is_valid(lease, fp_now_ms());
 }
 
-static bool is_way_over(const struct fp_item *item)
+static bool is_chain_expired(const struct fp_item *item)
 {
-    return !way_holds((const struct fp_dir_chain *)item, fp_now_ms());
+    return !is_chain_valid((const struct fp_dir_chain *)item, fp_now_ms());
 }
 
 static void sweep(apr_uint32_t now)
@@ -128,46 +123,40 @@ static void sweep(apr_uint32_t now)
 
     if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
         return;
-    fp_table_drop_if(leases, is_over, SWEEP_MOST);
-    fp_table_drop_if(ways, is_way_over, SWEEP_MOST);
-}
-
-static apr_size_t make_key(char *key, const void *owner, const char *path, apr_size_t len)
-{
-    memcpy(key, &owner, sizeof(owner));
-    memcpy(key + sizeof(owner), path, len);
-    return sizeof(owner) + len;
+    fp_table_drop_if(leases, is_expired, SWEEP_MOST);
+    fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
 }
 
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
 {
-    char key[sizeof(owner) + FP_MAX_PATH];
+    char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     apr_uint64_t now = fp_now_ms();
     struct fp_lease *lease;
 
     sweep((apr_uint32_t)now);
-    lease = (struct fp_lease *)fp_table_get(leases, key, make_key(key, owner, path, len));
+    lease = (struct fp_lease *)fp_table_get(leases, key, fp_item_key(key, owner, path, len));
     if (lease == NULL)
         return NULL;
-    if (is_in_force(lease, now)) {
+    /* Nothing is used while the daemon does not report itself up to date. */
+    if (fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
         fp_lease_view_reference(lease->view, lease->last->slot);
         return lease;
     }
-    /* A daemon that was behind for a moment makes it good again. */
-    if (is_over(&lease->item))
+    /* A lease is current again once a daemon that fell behind has caught up. */
+    if (is_expired(&lease->item))
         fp_table_drop(leases, &lease->item);
     fp_item_release(&lease->item);
     return NULL;
 }
 
-/* ---- the way ---- */
+/* ---- the chain of directories ---- */
 
 static apr_size_t aligned(apr_size_t size)
 {
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
-/* Puts a copy of the step at *to, and what is behind it into *to. */
+/* Puts a copy of the step at *to, and moves *to behind it. */
 static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n_names)
 {
     const struct fp_step *copy = memcpy(*to, s, fp_step_size(s, n_names));
@@ -176,90 +165,93 @@ static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n
     return copy;
 }
 
-/* Of the answer's first n steps.  Takes the reference to the parent, which has those before. */
-static struct fp_dir_chain *create_way(const struct fp_answer *a, unsigned n, struct fp_dir_chain *parent,
-                                 const char *key, apr_size_t key_len, struct fp_lease_view *view)
+/* Makes one of the answer's first n steps.  Takes the reference to the parent, which has the
+ * first n - 1. */
+static struct fp_dir_chain *create_chain(const struct fp_answer *a, unsigned n,
+                                         struct fp_dir_chain *parent, const char *key,
+                                         apr_size_t key_len, struct fp_lease_view *view)
 {
     const struct fp_step *own = &a->steps[n - 1];
     apr_size_t head = aligned(sizeof(struct fp_dir_chain) + n * sizeof(struct fp_step *)
-                              + n * sizeof(struct place));
-    struct fp_dir_chain *way = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
+                              + n * sizeof(struct step_slot));
+    struct fp_dir_chain *chain = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
     char *at;
 
-    if (way == NULL) {
+    if (chain == NULL) {
         if (parent != NULL)
             fp_item_release(&parent->item);
         return NULL;
     }
-    way->view = view;
+    chain->view = view;
     if (view != NULL)
         fp_lease_view_retain(view);
-    way->parent = parent;
-    way->n = n;
-    way->n_names = a->n_names;
-    way->places = (struct place *)(way->steps + n);
+    chain->parent = parent;
+    chain->n = n;
+    chain->n_names = a->n_names;
+    chain->slots = (struct step_slot *)(chain->steps + n);
     for (unsigned i = 0; i < n; i++)
-        way->places[i] = (struct place){ a->steps[i].slot, a->steps[i].generation };
+        chain->slots[i] = (struct step_slot){ a->steps[i].slot, a->steps[i].generation };
     if (parent != NULL)
-        memcpy(way->steps, parent->steps, (n - 1) * sizeof(way->steps[0]));
-    at = (char *)way + head;
-    way->steps[n - 1] = pack(&at, own, a->n_names);
-    fp_item_init(&way->item, memcpy(at, key, key_len), key_len, destroy_way);
-    return way;
+        memcpy(chain->steps, parent->steps, (n - 1) * sizeof(chain->steps[0]));
+    at = (char *)chain + head;
+    chain->steps[n - 1] = pack(&at, own, a->n_names);
+    fp_item_init(&chain->item, memcpy(at, key, key_len), key_len, destroy_chain);
+    return chain;
 }
 
-/* Would the answer's first n steps be told in the same way? */
-static bool is_same_way(const struct fp_dir_chain *way, const struct fp_answer *a, unsigned n,
+/* True if the chain has the answer's first n steps. */
+static bool is_same_chain(const struct fp_dir_chain *chain, const struct fp_answer *a, unsigned n,
                         const struct fp_lease_view *view)
 {
-    if (way->view != view || way->n != n || way->n_names != a->n_names)
+    if (chain->view != view || chain->n != n || chain->n_names != a->n_names)
         return false;
     for (unsigned i = 0; i < n; i++) {
-        if (way->places[i].slot != a->steps[i].slot
-            || way->places[i].generation != a->steps[i].generation)
+        if (chain->slots[i].slot != a->steps[i].slot
+            || chain->slots[i].generation != a->steps[i].generation)
             return false;
     }
     return true;
 }
 
-/* The key of a directory begins with those of all above it. */
-static apr_size_t way_key_len(const struct fp_answer *a, unsigned n)
+/* A directory's key begins with the keys of all directories above it. */
+static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
 {
-    return sizeof(const void *) + a->steps[n - 1].end;
+    return FP_ITEM_KEY_SIZE(a->steps[n - 1].end);
 }
 
-static struct fp_dir_chain *find_way(const struct fp_answer *a, unsigned n, const char *key,
-                               apr_size_t key_len, const struct fp_lease_view *view)
+static struct fp_dir_chain *find_chain(const struct fp_answer *a, unsigned n, const char *key,
+                                       apr_size_t key_len, const struct fp_lease_view *view)
 {
-    struct fp_dir_chain *way = (struct fp_dir_chain *)fp_table_get(ways, key, key_len);
+    struct fp_dir_chain *chain = (struct fp_dir_chain *)fp_table_get(chains, key, key_len);
 
-    if (way == NULL || is_same_way(way, a, n, view))
-        return way;
-    fp_item_release(&way->item);
+    if (chain == NULL || is_same_chain(chain, a, n, view))
+        return chain;
+    fp_item_release(&chain->item);
     return NULL;
 }
 
-/* To the answer's last directory, retained for the caller; NULL when out of memory.
- * share: with others, from now on too. */
-static struct fp_dir_chain *way_for(const void *owner, const char *path, const struct fp_answer *a,
-                              struct fp_lease_view *view, bool share)
+/* The chain to the answer's last directory, retained for the caller; NULL when out of memory.
+ * share: leases on other paths use it, too. */
+static struct fp_dir_chain *chain_for(const void *owner, const char *path,
+                                      const struct fp_answer *a, struct fp_lease_view *view,
+                                      bool share)
 {
     const unsigned n = a->n_steps - 1;
-    char key[sizeof(owner) + FP_MAX_PATH];
-    struct fp_dir_chain *way = NULL;
+    char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
+    struct fp_dir_chain *chain = NULL;
     unsigned known = share ? n : 0;
 
-    make_key(key, owner, path, a->steps[n - 1].end);
-    while (known > 0 && (way = find_way(a, known, key, way_key_len(a, known), view)) == NULL)
+    fp_item_key(key, owner, path, a->steps[n - 1].end);
+    while (known > 0 && (chain = find_chain(a, known, key, chain_key_len(a, known), view)) == NULL)
         known--;
     for (unsigned i = known + 1; i <= n; i++) {
-        way = create_way(a, i, way, key, way_key_len(a, i), view);
-        if (way == NULL)
+        chain = create_chain(a, i, chain, key, chain_key_len(a, i), view);
+        if (chain == NULL)
             return NULL;
         if (share)
-            fp_table_put(ways, &way->item);
+            fp_table_put(chains, &chain->item);
     }
-    return way;
+    return chain;
 }
 
 /* ---- the lease ---- */
@@ -272,12 +264,6 @@ unsigned fp_lease_count(void)
 apr_time_t fp_lease_time(const struct fp_time *t)
 {
     return apr_time_from_sec(t->sec) + t->nsec / 1000;
-}
-
-static void format_headers(struct fp_headers *h, const struct fp_meta *m)
-{
-    apr_rfc822_date(h->last_modified, fp_lease_time(&m->mtime));
-    apr_snprintf(h->length, sizeof(h->length), "%" APR_UINT64_T_FMT, m->size);
 }
 
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)
@@ -303,7 +289,7 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
 }
 
 /* NULL: there is none, or no memory.  Takes the descriptor. */
-static struct fp_file *file_of(struct fp_answer *a, bool again)
+static struct fp_file *file_of(struct fp_answer *a, bool keep)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     int fd = a->fd;
@@ -312,26 +298,26 @@ static struct fp_file *file_of(struct fp_answer *a, bool again)
     if (fd == -1)
         return NULL;
     return a->content
-        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, again)
+        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keep)
         : fp_file_create(fd, a->local);
 }
 
-/* With everything but the file and the way. */
+/* Makes a lease without the file and the chain. */
 static struct fp_lease *create(const void *owner, const char *path, apr_size_t len,
                                const struct fp_answer *a, struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     apr_size_t head = aligned(sizeof(struct fp_lease));
     struct fp_lease *lease = calloc(1, head + aligned(fp_step_size(last, a->n_names))
-                                    + sizeof(owner) + len);
+                                    + FP_ITEM_KEY_SIZE(len));
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
     lease->last = pack(&at, last, a->n_names);
-    fp_item_init(&lease->item, at, make_key(at, owner, path, len), destroy);
+    fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
     lease->view = view;
-    lease->path = at + sizeof(owner);
+    lease->path = at + FP_ITEM_KEY_SIZE(0);
     lease->path_len = len;
     lease->n_steps = a->n_steps;
     lease->n_names = a->n_names;
@@ -340,9 +326,9 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
 }
 
 /*
- * Is it asked about for the second time, of late?  A child without threads meets most of a large
- * site's files once in a long time, and a thousand such children with leases for
- * them keep the files themselves out of memory.
+ * True for a path's second recent request.  A child without threads meets most files of a large
+ * site once in a long time, and a thousand such children with leases on them would keep the
+ * files themselves out of memory.
  */
 static bool is_worth_keeping(const char *path, apr_size_t len)
 {
@@ -367,11 +353,16 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         return NULL;
     }
     lease->file = file_of(a, again);
-    if (lease->file != NULL)
-        format_headers(&lease->headers, fp_step_target(lease->last));
+    if (lease->file != NULL) {
+        const struct fp_meta *m = fp_step_target(lease->last);
+
+        apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
+        apr_snprintf(lease->headers.length, sizeof(lease->headers.length),
+                     "%" APR_UINT64_T_FMT, m->size);
+    }
     if (a->n_steps > 1) {
-        lease->way = way_for(owner, path, a, view, again);
-        if (lease->way == NULL) {
+        lease->chain = chain_for(owner, path, a, view, again);
+        if (lease->chain == NULL) {
             fp_item_release(&lease->item);
             return NULL;
         }

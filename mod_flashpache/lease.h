@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers that this child may use again without asking: while the daemon's
- * shared table shows that it believes them itself (lease_table.h).  What is used is
- * marked there, so the daemon looks again in time and they go on.
+ * Leases: answers that this child uses again without asking, as long as the daemon's lease
+ * table shows that they are valid (lease_table.h).  A use is marked there, so the daemon
+ * refreshes the entry in time and the lease goes on.
  *
- * All leases on what lies in one directory share what is known of the way
- * there.
+ * All leases on names in one directory share the chain of directories above.
  */
 #ifndef FP_LEASE_H
 #define FP_LEASE_H
@@ -27,48 +26,47 @@ struct fp_etag {
     char text[];                  /* empty: there is none */
 };
 
-/* What a response says of the file, formatted once. */
+/* The headers of a response with the file, formatted once. */
 struct fp_headers {
     char last_modified[APR_RFC822_DATE_LEN];
     char length[24];
-    _Atomic(struct fp_etag *) etag;   /* of who asked for it first; NULL: nobody yet */
+    _Atomic(struct fp_etag *) etag;   /* made at the first response; NULL: not yet */
 };
 
 struct fp_lease {
     struct fp_item item;          /* release with fp_item_release(&lease->item) */
-    struct fp_lease_view *view;   /* the table of its slots; NULL: none, no lease */
-    struct fp_dir_chain *way;           /* to the directory it lies in; NULL: it is "/" */
+    struct fp_lease_view *view;   /* the lease table of its slots; NULL: it is never kept */
+    struct fp_dir_chain *chain;   /* to the directory it lies in; NULL: it is "/" */
     struct fp_file *file;         /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path;             /* not terminated; part of the key */
     unsigned n_steps, n_names;
-    bool stale;                   /* the file system did not answer */
+    bool stale;                   /* the file system did not answer, and this is the last answer */
     struct fp_headers headers;    /* where there is a file */
     const struct fp_step *last;
 };
 
-/* Once in a child.  limit: how many.  No more of the process's descriptors than a
- * quarter are used for them: what would need another one is not kept.  alone: no thread
- * shares them; then what is asked about once is not kept either. */
+/* Once in a child.  limit: the most leases.  They hold at most a quarter of the process's
+ * descriptors; an answer that needs one more is not kept.  alone: the child has no threads;
+ * then a path is leased at its second recent request. */
 void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*
- * The lease on what owner (a server's settings: they decide what is asked)
- * asked about the path, retained for the caller; NULL if there is none in
- * force.  Once a second what holds no longer goes, and its files are closed; of very
- * many leases a part each time.
+ * The lease of owner (a server's settings: they decide what is asked) on the path, retained
+ * for the caller; NULL if there is none that may be used.  Once a second expired leases go,
+ * and their files are closed; of very many leases a part each time.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len);
 
 /*
- * Makes one of an answer (status FP_OK), whose descriptor it takes, and the
- * reference to the view (may be NULL), retained for the caller; and keeps it
- * if it may be used again.  NULL when out of memory.
+ * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may
+ * be used again.  Takes the answer's descriptor and the reference to the view (may be NULL).
+ * NULL when out of memory.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_lease_view *view);
 
-/* How many are kept now. */
+/* The number of leases that are kept now. */
 unsigned fp_lease_count(void);
 
 /* Step i of n_steps, "/" first. */

@@ -25,19 +25,19 @@ APLOG_USE_MODULE(flashpache);
 
 struct fp_client *fp_child_client;
 
-/* ---- is it ours? ---- */
+/* ---- which requests ---- */
 
-/* FP_OUTCOMES, or why this request is served without asking. */
-static enum fp_count why_not(const request_rec *r)
+/* The reason why this request is served without asking, or FP_OUTCOMES. */
+static enum fp_count reason_not_to_ask(const request_rec *r)
 {
     if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
         return FP_COUNT_NOFILE;
     if (fp_request_is_again(r))
         return FP_COUNT_CHANGED;
-    /* A directory listing's entries, say: httpd does not stat them. */
+    /* httpd does not stat these itself: a directory listing's entries, for one. */
     if (r->finfo.filetype != APR_NOFILE)
         return FP_COUNT_KNOWN;
-    /* Methods that change things (WebDAV) want to know how it is now. */
+    /* Methods that change files (WebDAV) need the present state. */
     if (r->method_number != M_GET && r->method_number != M_POST
         && r->method_number != M_OPTIONS)
         return FP_COUNT_METHOD;
@@ -45,10 +45,10 @@ static enum fp_count why_not(const request_rec *r)
 }
 
 /*
- * The path as core's walk will see it, without a slash at its end.  NULL
- * where it has no normal form.
+ * The path as core's walk will see it, without a slash at its end.  NULL: it has no
+ * normal form.
  */
-static const char *question_of(const request_rec *r, apr_size_t *len_r)
+static const char *normal_path(const request_rec *r, apr_size_t *len_r)
 {
     char *path;
     apr_size_t len;
@@ -64,7 +64,7 @@ static const char *question_of(const request_rec *r, apr_size_t *len_r)
 
 /* ---- asking ---- */
 
-/* A word for the log; the daemon's log has more. */
+/* The reason for the log; the daemon's log has more. */
 static enum fp_count failure(fp_status st)
 {
     switch (st) {
@@ -92,8 +92,8 @@ static enum fp_count success(enum fp_source source)
     }
 }
 
-/* A daemon that is away is worth a line now and then, not one a request. */
-static int is_news(void)
+/* True once in SILENCE_SECONDS: a daemon that is down is not worth a line for each request. */
+static bool may_warn(void)
 {
     static apr_uint32_t last;
     apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
@@ -103,8 +103,8 @@ static int is_news(void)
         && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* The daemon follows each by itself and has no number of all. */
-static int has_too_many_links(const struct fp_answer *a)
+/* The daemon follows each link by itself and does not count all of a path. */
+static bool has_too_many_links(const struct fp_answer *a)
 {
     unsigned n = 0;
 
@@ -137,9 +137,9 @@ static fp_status fetch(const struct fp_settings *settings, const char *path, apr
     return st;
 }
 
-static void ask(request_rec *r, const char *path, apr_size_t len)
+static void ask(request_rec *r, const struct fp_settings *settings, const char *path,
+                apr_size_t len)
 {
-    const struct fp_settings *settings = fp_settings_of(r->server);
     uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
     enum fp_source source;
@@ -154,23 +154,11 @@ static void ask(request_rec *r, const char *path, apr_size_t len)
         return;
     }
     fp_request_note(r, failure(st));
-    level = st == FP_REFUSED || st == FP_TOODEEP || !is_news() ? APLOG_DEBUG : APLOG_WARNING;   /* a macro takes it twice */
+    /* The macro evaluates its level twice. */
+    level = st == FP_REFUSED || st == FP_TOODEEP || !may_warn() ? APLOG_DEBUG : APLOG_WARNING;
     ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
                   "%s): serving it as without Flashpache", settings->socket, path,
                   fp_outcomes[failure(st)].reason, fp_status_text(st));
-}
-
-static void use_lease_or_ask(request_rec *r, const struct fp_settings *settings,
-                             const char *path, apr_size_t len)
-{
-    struct fp_lease *lease = fp_lease_find(settings, path, len);
-
-    if (lease == NULL) {
-        ask(r, path, len);
-        return;
-    }
-    fp_request_remember(r, lease);
-    fp_request_note(r, FP_COUNT_LEASE);
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)
@@ -206,34 +194,33 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     return 1;
 }
 
-static void tell_held(void)
-{
-    const struct fp_usage now = { fp_lease_count(), fp_file_descriptors(), fp_file_mapped() };
-
-    fp_counters_set_usage(&now);
-}
-
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     enum fp_count reason;
+    struct fp_lease *lease;
     const char *path;
     apr_size_t len = 0;
 
     if (settings->engine <= FP_ENGINE_OFF)
         return;
-    reason = fp_child_client == NULL ? FP_COUNT_DISABLED : why_not(r);
+    reason = fp_child_client == NULL ? FP_COUNT_DISABLED : reason_not_to_ask(r);
     if (reason != FP_OUTCOMES) {
         fp_request_note(r, reason);
         return;
     }
-    path = question_of(r, &len);
-    if (path == NULL) {
-        fp_request_note(r, FP_COUNT_PATH);
-    } else if (fp_settings_excludes(settings, path, len)) {
-        fp_request_note(r, FP_COUNT_EXCLUDED);
-    } else {
-        use_lease_or_ask(r, settings, path, len);
-        tell_held();
+    path = normal_path(r, &len);
+    if (path == NULL || fp_settings_excludes(settings, path, len)) {
+        fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
+        return;
     }
+    lease = fp_lease_find(settings, path, len);
+    if (lease != NULL) {
+        fp_request_remember(r, lease);
+        fp_request_note(r, FP_COUNT_LEASE);
+    } else {
+        ask(r, settings, path, len);
+    }
+    fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(),
+                                              fp_file_mapped() });
 }

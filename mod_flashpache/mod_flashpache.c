@@ -30,10 +30,10 @@
 #include "table.h"
 #include "walk.h"
 
-/* A step before what core does last, with whatever is left. */
+/* Just before core's own functions, which come last. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
-#define IDLE_SHARE 8            /* one in so many descriptors may be an idle connection's */
+#define IDLE_SHARE 8            /* at most 1/8 of the descriptors are idle connections' */
 
 static int engine_is_on(server_rec *s)
 {
@@ -45,9 +45,8 @@ static int engine_is_on(server_rec *s)
 }
 
 /*
- * Where httpd sees other paths than the daemon, or has other rights from one
- * request to the next, the daemon's answers would not be those httpd would
- * get itself.  NULL, or what is in the way.
+ * Returns what makes the daemon's answers differ from httpd's own: httpd sees other paths
+ * than the daemon, or has other rights from one request to the next.  NULL: nothing does.
  */
 static const char *obstacle(void)
 {
@@ -63,8 +62,8 @@ static const char *obstacle(void)
     return NULL;
 }
 
-/* In the pass that only checks the configuration nothing is started. */
-static void see_to_daemon(apr_pool_t *pconf, server_rec *s)
+/* The pass that only checks the configuration starts nothing. */
+static void start_or_end_daemon(apr_pool_t *pconf, server_rec *s)
 {
     const struct fp_settings *settings = fp_settings_of(s);
     const int on = engine_is_on(s);
@@ -94,7 +93,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     (void)ptemp;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
-    see_to_daemon(pconf, s);
+    start_or_end_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
         fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, counted_as);
     return OK;
@@ -116,7 +115,7 @@ static apr_status_t end_child(void *unused)
     return APR_SUCCESS;
 }
 
-/* One for each thread, as far as clients' connections have room beside them. */
+/* One for each thread, as far as the clients' connections leave descriptors. */
 static unsigned idle_connections(int threads)
 {
     struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };

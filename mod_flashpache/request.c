@@ -14,12 +14,12 @@
 
 /*
  * In the request_config of each request; that of the main request also holds
- * the list of all that its subrequests know.
+ * the list of its own answer and those of its subrequests.
  */
 struct slot {
     struct fp_request *own;
     struct fp_request *all;
-    struct fp_request *shadow;    /* as own, but httpd's walk knows nothing of it */
+    struct fp_request *shadow;    /* as own, but httpd's walk does not use it */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -59,7 +59,7 @@ struct fp_request *fp_request_shadow(const request_rec *r)
     return s != NULL ? s->shadow : NULL;
 }
 
-/* In this request and its subrequests, linked by next. */
+/* The list of the main request and its subrequests, linked by next. */
 static const struct fp_request *all_of(const request_rec *r)
 {
     const struct slot *s = slot_of(main_request(r));
@@ -100,14 +100,14 @@ const struct fp_step *fp_request_last_step(const struct fp_request *q)
 }
 
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *beyond_r)
+                                           apr_size_t len, int *below_r)
 {
     const struct fp_step *last = fp_request_last_step(q);
 
     if (len > q->len || memcmp(name, q->path, len) != 0)
         return NULL;
-    *beyond_r = len > last->end;
-    if (*beyond_r)
+    *below_r = len > last->end;
+    if (*below_r)
         return last;
     for (unsigned i = q->n_steps; i-- > 0;) {
         if (fp_request_step(q, i)->end == len)
@@ -116,20 +116,20 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
     return NULL;
 }
 
-fp_status fp_step_beyond(const struct fp_step *last)
+fp_status fp_request_error_below(const struct fp_step *last)
 {
     if (last->status != FP_OK)
         return last->status;
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-static int is_absent(const struct fp_step *last)
+static bool is_absent(const struct fp_step *last)
 {
     return last->status == FP_ABSENT
         || (last->status == FP_OK && last->target_status == FP_ABSENT);
 }
 
-/* In a subrequest's pool the answer goes before the main request does. */
+/* A subrequest's pool may be destroyed before the main request's. */
 static apr_status_t forget(void *data)
 {
     request_rec *r = data;
@@ -164,7 +164,6 @@ void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease)
     q->file = lease->file;
 }
 
-/* The request has a reference to the lease until its pool is gone. */
 void fp_request_remember(request_rec *r, struct fp_lease *lease)
 {
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
@@ -190,7 +189,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
 int fp_request_again(request_rec *r)
 {
     apr_table_setn(r->notes, AGAIN, "1");
-    /* Core would use again what its walk found and parsed, by what we told. */
+    /* Core would use again what its walk found and parsed by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     r->htaccess = NULL;
     ap_internal_redirect(apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri),
@@ -198,16 +197,16 @@ int fp_request_again(request_rec *r)
     return OK;
 }
 
-int fp_request_is_again(const request_rec *r)
+bool fp_request_is_again(const request_rec *r)
 {
     const request_rec *p = r;
 
-    /* Also what it leads to: its subrequests, and further redirects. */
+    /* Its subrequests and further redirects are part of it, too. */
     while ((p = p->prev != NULL ? p->prev : p->main) != NULL) {
         if (apr_table_get(p->notes, AGAIN) != NULL)
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
 /* ---- notes, environment and Server-Timing ---- */
@@ -239,7 +238,7 @@ int fp_request_log(request_rec *r)
     return DECLINED;
 }
 
-/* In milliseconds, as the header wants it; "" where nobody was asked. */
+/* In milliseconds, as the header wants it; "" where the daemon was not asked. */
 static const char *duration(request_rec *r)
 {
     const char *us = apr_table_get(r->notes, "flashpache-us");

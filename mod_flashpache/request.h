@@ -22,16 +22,16 @@ struct fp_request {
                                      not terminated */
     apr_size_t len;
     unsigned n_steps;
-    unsigned n_names;             /* access files told of each directory */
-    apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: knowing the
-                                     file, [0]: while it knew of none */
+    unsigned n_names;             /* access files of each directory in the answer */
+    apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: when it
+                                     knew the file, [0]: when it did not */
     unsigned access_opened;       /* .htaccess files given to core from memory */
-    int access_left;              /* one was looked for by name */
-    int conditional;              /* one says something else from one moment to the next */
+    bool access_left;             /* one was opened by name */
+    bool conditional;             /* the last one may parse differently the next time */
     const struct htaccess_result *injected;   /* head of the list that core was given */
     struct fp_file *file;         /* the last step's, or NULL */
-    int compared, different;      /* FlashpacheEngine Shadow: with what httpd found */
-    struct fp_request *next;      /* another one of the same main request */
+    bool compared, different;     /* FlashpacheEngine Shadow: with what httpd found */
+    struct fp_request *next;      /* the next one of the same main request */
 };
 
 /* ---- for lookup.c ---- */
@@ -55,17 +55,17 @@ int fp_request_log(request_rec *r);
  * Server Timing), for browsers' developer tools and monitoring. */
 void fp_request_add_timing(request_rec *r);
 
-/* ---- what is known ---- */
+/* ---- answers ---- */
 
 /* Serves the request once more from the beginning, without asking.  OK. */
 int fp_request_again(request_rec *r);
-/* Is it being served once more, or part of what is? */
-int fp_request_is_again(const request_rec *r);
+/* True if r, or a request that it is part of, is being served once more. */
+bool fp_request_is_again(const request_rec *r);
 
-/* What is known for the walk of this very request; NULL: nothing. */
+/* The answer for the walk of this very request; NULL: there is none. */
 struct fp_request *fp_request_of(const request_rec *r);
 
-/* With FlashpacheEngine Shadow: what would have been used; NULL: nothing. */
+/* With FlashpacheEngine Shadow: the answer that would have been used; NULL: there is none. */
 struct fp_request *fp_request_shadow(const request_rec *r);
 
 /* Step i of n_steps, "/" first; see answer.h. */
@@ -73,27 +73,26 @@ const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);
 const struct fp_step *fp_request_last_step(const struct fp_request *q);
 
 /*
- * What httpd knows of name, r->filename or a part of it (a slash behind it
- * does not count): the step that it is, or, where the walk ended above it,
- * that last step, *beyond_r being 1.  NULL: nothing is known.
+ * The step of name, which is r->filename or a part of it (without a slash at its end).  Where
+ * the walk ended above name, the last step, and *below_r is 1.  NULL: not in the answer.
  */
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *beyond_r);
+                                           apr_size_t len, int *below_r);
 
-/* What stat() says of a name behind a step at which the walk ended. */
-fp_status fp_step_beyond(const struct fp_step *last);
+/* The error of stat() for a name below the step at which the walk ended. */
+fp_status fp_request_error_below(const struct fp_step *last);
 
 /*
- * Is it so for anything that is known in this request's family: its main request, the
- * subrequests, and those before of which it is an internal redirect?  Core uses
- * what a walk of one of them found for the others.
+ * True if it is so for an answer of this request's family: its main request, the
+ * subrequests, and the requests that were redirected internally to it.  Core uses
+ * for one of them what it found in the walk of another.
  */
 typedef bool fp_request_is(const struct fp_request *q, const void *ctx);
 bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx);
 
 /*
- * What is known of the file name, be it from this request or from a
- * subrequest whose result it took over (DirectoryIndex).  NULL: nothing.
+ * The answer about the file of that name, from this request or from a subrequest whose
+ * result it took over (DirectoryIndex).  NULL: there is none.
  */
 const struct fp_request *fp_request_find(const request_rec *r, const char *name);
 

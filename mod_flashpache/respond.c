@@ -23,34 +23,34 @@
 APLOG_USE_MODULE(flashpache);
 
 #define SENDFILE_LEAST ((apr_off_t)16 * 1024)   /* below this opening costs more than copying */
-#define CORE_KEEPS     4096                    /* it sends no less from memory by itself */
+#define CORE_KEEPS     4096                    /* bytes: core's output filter holds back less than this */
 
 /*
- * What core does by reading the file through its own descriptor: Content-MD5
- * and entity tags made of the content.  Rare, and core's to do.
+ * True for what core makes by reading the file through its own descriptor: Content-MD5
+ * and entity tags of the content.
  */
-static int wants_content(const request_rec *r)
+static bool wants_content(const request_rec *r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
 
 #ifdef ETAG_DIGEST
     if (d->etag_bits & ETAG_DIGEST)
-        return 1;
+        return true;
 #endif
     return (d->content_md5 & 1) != 0;
 }
 
-static int has_path_info(const request_rec *r)
+static bool has_path_info(const request_rec *r)
 {
     return r->path_info != NULL && r->path_info[0] != '\0';
 }
 
 /*
- * Only what core's handler would open: a file, asked for by GET or HEAD.  POST,
- * path-info that is not accepted and errors are core's, rules and log lines
- * included; so is what one bucket cannot hold, on 32-bit machines.
+ * True for a file that core's handler would open for GET or HEAD.  Core handles POST,
+ * path-info that is not accepted and errors, with its rules and log lines; also a file that
+ * one bucket cannot hold, on 32-bit machines.
  */
-static int is_plain(const request_rec *r)
+static bool is_plain(const request_rec *r)
 {
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
         && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
@@ -58,21 +58,21 @@ static int is_plain(const request_rec *r)
         && !wants_content(r);
 }
 
-/* As the walk approved it? */
-static int is_approved(const request_rec *r, const apr_finfo_t *f)
+/* True if it is as the walk approved it. */
+static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
     return f->inode == r->finfo.inode && f->device == r->finfo.device
         && f->size == r->finfo.size && f->mtime == r->finfo.mtime;
 }
 
-/* Is the open file the one that the walk approved? */
-static int is_same(const request_rec *r, const struct fp_request *q)
+/* True if the open file is the one that the walk approved. */
+static bool is_same(const request_rec *r, const struct fp_request *q)
 {
     const struct fp_meta *m = fp_step_target(fp_request_last_step(q));
     apr_finfo_t f;
 
     if (m == NULL)
-        return 0;
+        return false;
     fp_walk_fill(&f, m, r->filename, r->pool);
     return is_approved(r, &f);
 }
@@ -98,12 +98,12 @@ static unsigned etag_bits(const request_rec *r)
     return (unsigned)((d->etag_bits & ~d->etag_remove) | d->etag_add);
 }
 
-/* Is it made of what the file's metadata say, and of nothing else? */
-static int has_plain_etag(const request_rec *r)
+/* True if the entity tag is made of the file's metadata alone. */
+static bool has_plain_etag(const request_rec *r)
 {
 #ifdef AP_REQUEST_IS_STRONG_ETAG
     if (AP_REQUEST_IS_STRONG_ETAG(r))
-        return 0;
+        return false;
 #endif
     /* A younger file's is weak. */
     return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
@@ -112,7 +112,7 @@ static int has_plain_etag(const request_rec *r)
 
 static void set_known_etag(request_rec *r, struct fp_lease *lease)
 {
-    int plain = has_plain_etag(r);
+    bool plain = has_plain_etag(r);
     const char *known = plain ? fp_lease_etag(lease, etag_bits(r)) : NULL;
 
     if (known != NULL) {
@@ -126,7 +126,7 @@ static void set_known_etag(request_rec *r, struct fp_lease *lease)
 }
 
 /*
- * The same with what was formatted before, where httpd would format just that:
+ * The same with the lease's formatted headers, where httpd would format just these:
  * nothing else has set a later time, and the file's does not lie in the future.
  */
 static void set_known_headers(request_rec *r, struct fp_lease *lease)
@@ -153,8 +153,8 @@ static bool is_secondary(const conn_rec *c)
 }
 
 /*
- * HTTP/2's secondary connections copy whatever a bucket gives at once into
- * memory: there small reads are better than one large mapping.
+ * HTTP/2's secondary connections copy all that one read of a bucket returns:
+ * there small reads are better than one large mapping.
  */
 static bool may_map(const request_rec *r)
 {
@@ -198,19 +198,11 @@ static apr_bucket *body_of(request_rec *r, struct fp_file *file)
     return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
-static int is_async(void)
-{
-    int async = 0;
-
-    return ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async;
-}
-
 /*
- * Core sends by sendfile what is in a file bucket of APR's only, and an event
- * worker waits for the client to take whatever else is larger than
- * FlushMaxThreshold.  Such a bucket reads by the descriptor's offset, which ours
- * shares with other processes: so it gets one of its own.  NULL: none is needed, or
- * to be had.
+ * Core uses sendfile for APR's file buckets alone, and an event worker waits for the
+ * client to take any other bucket that is larger than FlushMaxThreshold.  Such a bucket reads
+ * by the descriptor's offset, which ours shares with other processes: so it gets a
+ * descriptor of its own.  NULL: none is needed, or to be had.
  */
 static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
 {
@@ -219,10 +211,11 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
     int fd = fp_file_descriptor(q->file);
     char name[FP_FD_NAME];
     apr_file_t *file = NULL;
+    int async = 0;
 
     if (fd == -1 || q->lease->stale || r->header_only || is_secondary(r->connection)
         || r->finfo.size <= (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
-        || (!sendfile && !is_async()))
+        || (!sendfile && (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) != APR_SUCCESS || !async)))
         return NULL;
     fp_fd_name(name, fd);
     if (apr_file_open(&file, name, APR_FOPEN_READ
@@ -248,9 +241,9 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
 }
 
 /*
- * Core sends what is in a file at once, but keeps a few KiB of memory back until it
- * has looked for the next request.  A small file's client should not wait for that
- * here either; nor should this thread, if the client is slow.
+ * Core sends a file bucket at once, but holds a few KiB of memory back until it has looked
+ * for the next request.  A small file's client should not wait for that; nor should this
+ * thread, if the client is slow.
  */
 static void send_now(conn_rec *c)
 {
@@ -264,7 +257,7 @@ static void send_now(conn_rec *c)
         f->frec->filter_func.out_func(f, NULL);
 }
 
-/* That a file system died since the daemon looked shows here, while httpd can still say so. */
+/* A file system that died since the daemon looked shows here, while httpd can still report it. */
 static bool can_be_read(const request_rec *r, const apr_bucket_brigade *bb)
 {
     apr_bucket *e = APR_BRIGADE_FIRST(bb);
@@ -305,9 +298,9 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* Opening a FIFO waits until somebody writes to it: stock httpd hangs there.  A
- * socket cannot be opened, but by now a file may have its name. */
-static int is_refused(const request_rec *r)
+/* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
+ * but by now a file may have its name. */
+static bool is_refused(const request_rec *r)
 {
     return r->method_number == M_GET
         && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
@@ -321,8 +314,8 @@ static int refuse(const request_rec *r)
     return HTTP_FORBIDDEN;
 }
 
-/* Does the step lead to the same directory, or to a regular file, as before?  Files
- * may be two, one put in the other's place. */
+/* True if both lead to the same directory, or both to a regular file.  The files may differ:
+ * one may have replaced the other. */
 static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
 {
     const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
@@ -335,7 +328,7 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
         && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
-/* As far as their paths are the same, do they lead elsewhere? */
+/* True if a common part of their paths leads to different places. */
 static bool went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
@@ -351,17 +344,8 @@ static bool went_elsewhere(const struct fp_request *other, const void *ctx)
     return false;
 }
 
-/*
- * With path-info core walked by the answer to another question: did that come to the
- * file the same way?  Then q has what it found.
- */
-static bool came_same_way(const struct fp_request *walked, const struct fp_request *q)
-{
-    return walked->n_steps == q->n_steps && !went_elsewhere(walked, q);
-}
-
-/* Where core does not know the file it does not tell whether links need their target's
- * owner (fp_walk_links), and so such a one is left to it. */
+/* Where core does not know the file it does not show whether links need their target's
+ * owner (fp_walk_links), so core handles such a path. */
 static bool has_foreign_link(const struct fp_request *q)
 {
     for (unsigned i = 0; i < q->n_steps; i++) {
@@ -371,8 +355,8 @@ static bool has_foreign_link(const struct fp_request *q)
     return false;
 }
 
-/* Is the file that bears the name now still the one that the walk approved? */
-static int is_unchanged(request_rec *r)
+/* True if the name still leads to the file that the walk approved. */
+static bool is_unchanged(request_rec *r)
 {
     apr_finfo_t now;
 
@@ -387,9 +371,9 @@ static bool has_access_left(const struct fp_request *q, const void *ctx)
 }
 
 /*
- * Was an access file on the way to it opened by name, and what bears that name may be
- * another one than the answer shows?  A link that was switched meanwhile would
- * lead core to one release's rules, and us to the other's file.
+ * True if an access file of its path was opened by name, and the file is not the one that
+ * the answer shows.  A link that was switched meanwhile would lead core to one release's
+ * rules, and us to the other's file.
  */
 static bool has_other_rules(request_rec *r)
 {
@@ -409,8 +393,8 @@ static int leave_to_core(request_rec *r)
     return fp_request_again(r);
 }
 
-/* Says what core says where it cannot open the file, without waiting as core would if a
- * FIFO has its name by now.  DECLINED: it can be opened. */
+/* Logs and returns what core does if the file cannot be opened, but does not wait if a FIFO
+ * has its name by now.  DECLINED: it can be opened. */
 static int try_to_open(request_rec *r)
 {
     int fd = fp_open_now(r->filename);
@@ -427,7 +411,7 @@ static int try_to_open(request_rec *r)
     return S_ISREG(st.st_mode) ? DECLINED : refuse(r);
 }
 
-/* The daemon could not open it.  If it is still that file core may try, too. */
+/* The daemon could not open the file.  If it is still there core may try, too. */
 static int deny_unreadable(request_rec *r)
 {
     if (is_unchanged(r))
@@ -437,17 +421,19 @@ static int deny_unreadable(request_rec *r)
     return HTTP_FORBIDDEN;
 }
 
-/* OK: *q_r is what is known of the file with path-info behind it. */
+/* OK: *q_r is the answer about the file in front of the path-info. */
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
     const struct fp_request *q = fp_lookup_file(r);
     const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
+    const struct fp_request *walked = fp_request_of(r);
 
     if (q == NULL)
         return DECLINED;
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
-    if (!came_same_way(fp_request_of(r), q))
+    /* Core walked by the answer for the longer path: it must lead to the same file. */
+    if (walked->n_steps != q->n_steps || went_elsewhere(walked, q))
         return fp_request_again(r);
     if (has_foreign_link(q))
         return DECLINED;
@@ -463,7 +449,7 @@ int fp_respond(request_rec *r)
 
     if (is_refused(r))
         return refuse(r);
-    /* The answers of its family are those that it is served again without. */
+    /* The answers of its family are not used this time. */
     if (fp_request_is_again(r))
         return DECLINED;
     if (!is_plain(r))
@@ -478,7 +464,7 @@ int fp_respond(request_rec *r)
         return DECLINED;
     if (q->file == NULL)
         return deny_unreadable(r);
-    /* What core found in a walk of one of the family it believes for the others. */
+    /* Core uses for one request of the family what it found in the walk of another. */
     if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {

@@ -51,7 +51,7 @@ struct fp_settings *fp_settings_of(const server_rec *s)
     return ap_get_module_config(s->module_config, &flashpache_module);
 }
 
-/* ---- whose daemon ---- */
+/* ---- the daemon ---- */
 
 int fp_settings_check(server_rec *s)
 {
@@ -86,7 +86,7 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
         n->leases = USUAL_LEASES;
 }
 
-/* ---- what the configuration says about .htaccess files ---- */
+/* ---- .htaccess files ---- */
 
 struct overrides {
     int some;        /* a section that allows something */
@@ -112,8 +112,8 @@ static void take_names(apr_pool_t *p, const char *access_names, struct fp_names 
         const char *name = ap_getword_conf(p, &access_names);
         apr_size_t len = strlen(name);
 
-        /* Core takes the first that exists: without one of them we know
-         * nothing of those behind it. */
+        /* Core takes the first that exists, so without this one those behind it are
+         * unknown. */
         if (!fp_name_is_single(name, len))
             return;
         names->list[names->n].name = name;
@@ -123,7 +123,7 @@ static void take_names(apr_pool_t *p, const char *access_names, struct fp_names 
 
 void fp_settings_finish(apr_pool_t *p, server_rec *s)
 {
-    /* A host without a directive of ours shares the main server's struct. */
+    /* A host without a directive of this module shares the main server's struct. */
     struct fp_settings *n = apr_pmemdup(p, fp_settings_of(s), sizeof(*n));
     const core_server_config *core = ap_get_core_module_config(s->module_config);
     const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);
@@ -137,8 +137,8 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
     set_defaults(p, n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
-    /* Where no section speaks of the top core looks for .htaccess files until
-     * one does. */
+    /* Without a section for "/" core looks for .htaccess files down to the first that
+     * forbids them. */
     if (o.some || !o.none_at_top)
         take_names(p, core->access_name, &n->names);
 }
@@ -237,7 +237,7 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
 
 static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
 {
-    const apr_size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    const apr_size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     apr_finfo_t finfo;
 
@@ -247,10 +247,10 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     if (!fp_path_is_normal(path, strlen(path)))
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: give the absolute path of "
                             "flashpached's socket, as its configuration has it", path);
-    if (strlen(path) > room)
+    if (strlen(path) > most)
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: the path is too long: a "
                             "Unix-domain socket's may have %" APR_SIZE_T_FMT " bytes, "
-                            "choose a shorter one", path, room);
+                            "choose a shorter one", path, most);
     if (apr_stat(&finfo, path, APR_FINFO_TYPE, cmd->temp_pool) == APR_SUCCESS
         && finfo.filetype != APR_SOCK)
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: this exists and is not a "

@@ -24,7 +24,7 @@ APLOG_USE_MODULE(flashpache);
 #define PAUSE         apr_time_from_msec(10)   /* by then the daemon has heard of a change */
 #define MOST_A_SECOND 5u                       /* lines of a child */
 
-/* What somebody says of a name. */
+/* The result of one look at a name. */
 struct sight {
     apr_status_t status;
     apr_finfo_t finfo;        /* where it is there */
@@ -39,7 +39,7 @@ struct point {
     const char *dir, *name;   /* of an access file; NULL: it is a stat */
 };
 
-/* ---- what both say ---- */
+/* ---- both results ---- */
 
 static void stock_sight(const struct point *p, struct sight *s)
 {
@@ -47,16 +47,10 @@ static void stock_sight(const struct point *p, struct sight *s)
                          p->r->pool);
 }
 
-/* AP_DECLINED: it would have left this to httpd. */
-static void our_stat(const struct point *p, struct sight *s)
-{
-    s->status = fp_walk_answer_stat(&s->finfo, p->r, p->q, p->wanted);
-}
-
 static void our_access(const struct point *p, struct sight *s)
 {
     const struct fp_access *x;
-    fp_status st = fp_htaccess_tell(p->r, p->q, p->dir, p->name, &x);
+    fp_status st = fp_htaccess_find(p->r, p->q, p->dir, p->name, &x);
 
     if (st != FP_OK) {
         s->status = st == FP_ABSENT || st == FP_NOTDIR ? fp_status_to_errno(st) : AP_DECLINED;
@@ -71,16 +65,17 @@ static void our_access(const struct point *p, struct sight *s)
     s->finfo.mtime = fp_lease_time(&x->mtime);
 }
 
+/* Status AP_DECLINED: Flashpache would have left this to httpd. */
 static void our_sight(const struct point *p, struct sight *s)
 {
     s->finfo.valid = 0;
     if (p->name != NULL)
         our_access(p, s);
     else
-        our_stat(p, s);
+        s->status = fp_walk_answer_stat(&s->finfo, p->r, p->q, p->wanted);
 }
 
-/* ---- do they agree? ---- */
+/* ---- comparing ---- */
 
 static bool is_there(const struct sight *s)
 {
@@ -96,7 +91,7 @@ static bool same_rights(const apr_finfo_t *a, const apr_finfo_t *b)
     return a->protection == b->protection && a->user == b->user && a->group == b->group;
 }
 
-/* Nobody is served from a directory's size and time, which change with its entries. */
+/* A directory's size and time change with its entries, and no response depends on them. */
 static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 {
     if (a->filetype != b->filetype || a->inode != b->inode || a->device != b->device)
@@ -104,7 +99,7 @@ static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
     return a->filetype == APR_DIR || (a->size == b->size && a->mtime == b->mtime);
 }
 
-/* Is the open descriptor that would be sent that of the file that httpd found? */
+/* True if the open descriptor that would be sent is of the file that httpd found. */
 static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
 {
     int fd = p->q->file != NULL ? fp_file_descriptor(p->q->file) : -1;
@@ -127,13 +122,13 @@ static bool agree(const struct point *p, const struct sight *stock, const struct
 {
     if (ours->status == AP_DECLINED)
         return true;
-    /* What cannot be opened core would try to open itself. */
+    /* Core itself tries to open a file that the daemon could not open. */
     if (p->name != NULL && is_there(ours) && !is_there(stock))
         return !APR_STATUS_IS_ENOENT(stock->status) && !APR_STATUS_IS_ENOTDIR(stock->status);
     return same_sight(stock, ours) && (!is_there(stock) || same_descriptor(p, &stock->finfo));
 }
 
-/* Does the difference go away?  Else both are as they were seen last. */
+/* True if the difference goes away; else both sights are the last ones. */
 static bool was_a_change(const struct point *p, struct sight *stock, struct sight *ours)
 {
     for (int i = 0; i < LOOKS_AGAIN; i++) {
@@ -152,18 +147,18 @@ static bool was_a_change(const struct point *p, struct sight *stock, struct sigh
     return false;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-/* False for what is too much in this second; *left_out_r: how many were since the last. */
-static bool is_one_of_few(apr_uint32_t *left_out_r)
+/* False above MOST_A_SECOND; *left_out_r: the number left out since the last line. */
+static bool may_log(apr_uint32_t *left_out_r)
 {
-    static apr_uint32_t second, told, left_out;
+    static apr_uint32_t second, logged, left_out;
     apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
     apr_uint32_t before = apr_atomic_read32(&second);
 
     if (now != before && apr_atomic_cas32(&second, now, before) == before)
-        apr_atomic_set32(&told, 0);
-    if (apr_atomic_inc32(&told) >= MOST_A_SECOND) {
+        apr_atomic_set32(&logged, 0);
+    if (apr_atomic_inc32(&logged) >= MOST_A_SECOND) {
         apr_atomic_inc32(&left_out);
         return false;
     }
@@ -184,10 +179,10 @@ static const char *kind_of(apr_filetype_e type)
 static const char *describe(apr_pool_t *p, const struct sight *s)
 {
     const apr_finfo_t *f = &s->finfo;
-    char room[128];
+    char buf[128];
 
     if (!is_there(s))
-        return apr_pstrdup(p, apr_strerror(s->status, room, sizeof(room)));
+        return apr_pstrdup(p, apr_strerror(s->status, buf, sizeof(buf)));
     return apr_psprintf(p, "%s of %" APR_OFF_T_FMT " bytes, modified %" APR_TIME_T_FMT ".%06d, "
                         "device %" APR_UINT64_T_FMT ", inode %" APR_UINT64_T_FMT "%s",
                         kind_of(f->filetype), f->size, apr_time_sec(f->mtime),
@@ -197,8 +192,8 @@ static const char *describe(apr_pool_t *p, const struct sight *s)
                                        (unsigned)f->user, (unsigned)f->group));
 }
 
-static void tell(const struct point *p, const struct sight *stock, const struct sight *ours,
-                 apr_uint32_t left_out)
+static void log_difference(const struct point *p, const struct sight *stock,
+                           const struct sight *ours, apr_uint32_t left_out)
 {
     apr_pool_t *pool = p->r->pool;
     const char *more = left_out == 0 ? ""
@@ -211,38 +206,29 @@ static void tell(const struct point *p, const struct sight *stock, const struct 
                   ? ", and sent another file" : "", more);
 }
 
-static void count_difference(const struct point *p)
-{
-    if (!p->q->different)
-        fp_count(fp_settings_of(p->r->server)->host, FP_COUNT_DIFFERENT);
-    p->q->different = 1;
-    apr_table_setn(p->r->notes, "flashpache-shadow", "different");
-}
-
-static void count_comparison(const struct point *p)
-{
-    if (p->q->compared)
-        return;
-    p->q->compared = 1;
-    fp_count(fp_settings_of(p->r->server)->host, FP_COUNT_COMPARED);
-    apr_table_setn(p->r->notes, "flashpache-shadow", "same");
-}
-
-/* The sight that httpd had. */
+/* stock: httpd's own sight. */
 static void compare(const struct point *p, struct sight *stock)
 {
+    const unsigned host = fp_settings_of(p->r->server)->host;
     struct sight ours;
     apr_uint32_t left_out = 0;
 
     our_sight(p, &ours);
     if (ours.status == AP_DECLINED)
         return;
-    count_comparison(p);
+    if (!p->q->compared) {
+        p->q->compared = true;
+        fp_count(host, FP_COUNT_COMPARED);
+        apr_table_setn(p->r->notes, "flashpache-shadow", "same");
+    }
     if (agree(p, stock, &ours) || was_a_change(p, stock, &ours))
         return;
-    count_difference(p);
-    if (is_one_of_few(&left_out))
-        tell(p, stock, &ours, left_out);
+    if (!p->q->different)
+        fp_count(host, FP_COUNT_DIFFERENT);
+    p->q->different = true;
+    apr_table_setn(p->r->notes, "flashpache-shadow", "different");
+    if (may_log(&left_out))
+        log_difference(p, stock, &ours, left_out);
 }
 
 /* ---- the hooks ---- */

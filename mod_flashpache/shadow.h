@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FlashpacheEngine Shadow: core's walk is answered by the file system as without
- * Flashpache, and each answer compared with what would have been used instead.
+ * FlashpacheEngine Shadow: the file system answers core's walk as without Flashpache,
+ * and each result is compared with the one that Flashpache would have used.
  *
- * What was asked a moment before may have changed since, so a difference is
- * looked at again: the daemon is asked once more, a moment later, and so is the
- * file system.  Only what then still differs is one.
+ * A file may have changed between the two looks, so a difference is looked at again: the
+ * daemon is asked once more, a moment later, and so is the file system.  Only a difference
+ * that is still there counts.
  *
  * Not compared: the content of small files, which the daemon reads itself.
  */

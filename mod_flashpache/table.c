@@ -3,19 +3,20 @@
 #include "table.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define MOST_SHARDS    16u    /* a power of two, as every number of shards is */
-#define SHARD_LEAST    64     /* things: shares as small as that still fill evenly */
-#define SWEEP_AT_ONCE  256u   /* things looked at under one hold of a mutex */
+#define SHARD_LEAST    64     /* items: smaller shares would not fill evenly */
+#define SWEEP_AT_ONCE  256u   /* items looked at under one hold of a mutex */
 
-/* The hash's list is the queue: from the oldest to what was put last. */
+/* The hash's list is the queue: from the oldest item to the newest. */
 struct shard {
     pthread_mutex_t mutex;
     struct fp_item *items;
-    struct fp_item *hand;      /* where the next eviction begins; NULL: the oldest */
-    struct fp_item *sweep;     /* what fp_table_drop_if() looks at next */
+    struct fp_item *hand;      /* where the next eviction begins; NULL: at the oldest */
+    struct fp_item *sweep;     /* the next item of fp_table_drop_if() */
     unsigned limit;
-    atomic_uint *total;        /* things in all shards */
+    atomic_uint *total;        /* items in all shards */
 };
 
 struct fp_table {
@@ -26,7 +27,7 @@ struct fp_table {
     struct shard *shards;
 };
 
-static int sharers = 1;
+static int sharers = 1;      /* threads */
 
 int fp_table_init(int threads)
 {
@@ -35,6 +36,13 @@ int fp_table_init(int threads)
 }
 
 /* ---- items ---- */
+
+apr_size_t fp_item_key(char *key, const void *owner, const char *path, apr_size_t len)
+{
+    memcpy(key, &owner, sizeof(owner));
+    memcpy(key + sizeof(owner), path, len);
+    return FP_ITEM_KEY_SIZE(len);
+}
 
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item))
@@ -54,7 +62,7 @@ static void retain(struct fp_item *item)
 
 void fp_item_release(struct fp_item *item)
 {
-    /* All use by other threads is over before the last one destroys. */
+    /* Orders all use by other threads before the destruction. */
     if (atomic_fetch_sub_explicit(&item->references, 1, memory_order_acq_rel) == 1)
         item->destroy(item);
 }
@@ -70,7 +78,7 @@ void fp_item_release_with(apr_pool_t *p, struct fp_item *item)
     apr_pool_cleanup_register(p, item, release, apr_pool_cleanup_null);
 }
 
-/* Lets go of what was dropped, without a mutex: to destroy may mean to close. */
+/* Without a mutex: destroying an item may close a file. */
 static void release_all(struct fp_item *dropped)
 {
     while (dropped != NULL) {
@@ -117,11 +125,6 @@ static unsigned count(const struct shard *s)
 }
 FP_HASH_DIAGNOSTICS_ON
 
-static bool is_kept(const struct shard *s, const struct fp_item *item)
-{
-    return find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item;
-}
-
 /* Moves it to the list of the dropped, and the shard's reference with it. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
@@ -156,7 +159,7 @@ static void add(struct shard *s, struct fp_item *item)
         fp_item_release(item);   /* out of memory; the caller's reference is left */
 }
 
-/* ---- for everybody ---- */
+/* ---- the table ---- */
 
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len)
 {
@@ -197,7 +200,7 @@ void fp_table_drop(struct fp_table *t, struct fp_item *item)
     struct fp_item *dropped = NULL;
 
     pthread_mutex_lock(&s->mutex);
-    if (is_kept(s, item))
+    if (find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item)
         drop(s, item, &dropped);
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
@@ -209,7 +212,7 @@ unsigned fp_table_count(const struct fp_table *t)
 }
 
 /* The next few of a sweep; false: there are no more. */
-static bool sweep_some(struct shard *s, bool (*over)(const struct fp_item *item))
+static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *item))
 {
     struct fp_item *dropped = NULL;
     bool more;
@@ -219,7 +222,7 @@ static bool sweep_some(struct shard *s, bool (*over)(const struct fp_item *item)
         struct fp_item *item = s->sweep;
 
         s->sweep = item->hh.next;
-        if (over(item))
+        if (expired(item))
             drop(s, item, &dropped);
     }
     more = s->sweep != NULL;
@@ -228,14 +231,7 @@ static bool sweep_some(struct shard *s, bool (*over)(const struct fp_item *item)
     return more;
 }
 
-static void begin_sweep(struct shard *s)
-{
-    pthread_mutex_lock(&s->mutex);
-    s->sweep = s->items;
-    pthread_mutex_unlock(&s->mutex);
-}
-
-void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *item),
+void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item),
                       unsigned most)
 {
     unsigned looked = 0, done = 0;
@@ -244,10 +240,15 @@ void fp_table_drop_if(struct fp_table *t, bool (*over)(const struct fp_item *ite
         return;
     /* Once around, from the middle of a shard to there. */
     for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {
-        if (sweep_some(&t->shards[t->swept], over))
+        struct shard *s;
+
+        if (sweep_some(&t->shards[t->swept], expired))
             continue;
         t->swept = (t->swept + 1) % t->n_shards;
-        begin_sweep(&t->shards[t->swept]);
+        s = &t->shards[t->swept];
+        pthread_mutex_lock(&s->mutex);
+        s->sweep = s->items;
+        pthread_mutex_unlock(&s->mutex);
         done++;
     }
     atomic_flag_clear(&t->sweeping);
@@ -259,8 +260,8 @@ static void empty(struct shard *s)
 {
     struct fp_item *dropped = NULL;
 
-    /* prefork ends a child from a signal handler, which may have interrupted whoever
-     * holds this one: what is in it then goes with the process. */
+    /* prefork ends a child from a signal handler, which may have interrupted the holder of
+     * this mutex: the process's end frees the items then. */
     if (pthread_mutex_trylock(&s->mutex) != 0)
         return;
     s->limit = 0;

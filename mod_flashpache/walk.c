@@ -57,13 +57,13 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->ctime = fp_lease_time(&m->ctime);
 }
 
-/* An error that core would read as something else is left to core to find. */
+/* Core would take an I/O error for another one, so it finds that itself. */
 static apr_status_t error_of(fp_status st)
 {
     return st == FP_IOERROR ? AP_DECLINED : fp_status_to_errno(st);
 }
 
-static apr_status_t tell(apr_finfo_t *finfo, const request_rec *r,
+static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r,
                          const struct fp_meta *m, apr_int32_t wanted)
 {
     fp_walk_fill(finfo, m, r->filename, r->pool);
@@ -84,13 +84,13 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
                           apr_int32_t wanted)
 {
     apr_size_t len = fp_path_len(r->filename);
-    int slash = r->filename[len] == '/', beyond;
-    const struct fp_step *s = fp_request_find_step(q, r->filename, len, &beyond);
+    int slash = r->filename[len] == '/', below;
+    const struct fp_step *s = fp_request_find_step(q, r->filename, len, &below);
 
     if (s == NULL)
         return AP_DECLINED;
-    if (beyond)
-        return error_of(fp_step_beyond(s));
+    if (below)
+        return error_of(fp_request_error_below(s));
     if (s->status != FP_OK)
         return error_of(s->status);
     /* lstat() of a name with a slash behind it follows the link, too. */
@@ -98,13 +98,13 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
         /* With the file known core asks for this only where links are
          * restricted (fp_walk_links). */
         q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << number_of(q, s);
-        return tell(finfo, r, &s->self, wanted);
+        return fill(finfo, r, &s->self, wanted);
     }
     if (fp_step_target(s) == NULL)
         return error_of(s->target_status);
     if (slash && !S_ISDIR(fp_step_target(s)->mode))
         return APR_ENOTDIR;
-    return tell(finfo, r, fp_step_target(s), wanted);
+    return fill(finfo, r, fp_step_target(s), wanted);
 }
 
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
@@ -114,17 +114,17 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
     return q != NULL ? fp_walk_answer_stat(finfo, r, q, wanted) : AP_DECLINED;
 }
 
-/* A step on the way to q's file, and did core know the file? */
-struct way_point {
+/* A step of q's path, and whether core knew the file. */
+struct asked_step {
     const struct fp_request *q;
     unsigned i;
     bool known;
 };
 
-/* Was its lstat asked for, in a walk that came the same way? */
+/* True if core asked for its lstat in a walk of the same path. */
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
-    const struct way_point *at = ctx;
+    const struct asked_step *at = ctx;
     const apr_size_t end = fp_request_step(at->q, at->i)->end;
 
     return (other->links_asked[at->known] >> at->i & 1) != 0 && other->n_steps > at->i
@@ -141,7 +141,7 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
     enum fp_links found = FP_LINKS_ALLOWED;
 
     for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct way_point known = { q, i, true }, unknown = { q, i, false };
+        const struct asked_step known = { q, i, true }, unknown = { q, i, false };
 
         if (!fp_walk_is_foreign(fp_request_step(q, i)))
             continue;

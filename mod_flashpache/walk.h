@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Core's directory walk, its stat and lstat answered from what is known.
+ * Answers the stat and lstat calls of core's directory walk.
  */
 #ifndef FP_WALK_H
 #define FP_WALK_H
@@ -14,11 +14,11 @@ struct fp_step;
 
 /*
  * The dirwalk_stat hook: about r->filename, which core changes while it walks.
- * What is not known is AP_DECLINED, and core asks the file system.
+ * AP_DECLINED: it is not in the answer, and core asks the file system.
  */
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
 
-/* The same from what q knows. */
+/* The same from q's answer. */
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                           apr_int32_t wanted);
 
@@ -29,12 +29,12 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
  * it knows the file already, only where links need a check, and goes on only
  * if the owners match: then those that we walked to q's file must match as
  * well, whichever request of r's family core checked them in.  Where core knew of no
- * file (one of the family was absent) it asks always, and does not tell.
+ * file (one of the family was absent) it always asks, so nothing follows from it.
  */
 enum fp_links { FP_LINKS_ALLOWED, FP_LINKS_DENIED, FP_LINKS_UNKNOWN };
 enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
 
-/* A link with another owner than what it leads to? */
+/* True for a link whose owner is not its target's. */
 bool fp_walk_is_foreign(const struct fp_step *s);
 
 /* Fills finfo as apr_stat() does, with what it then calls valid. */

@@ -95,9 +95,8 @@ static apr_off_t unsent(const struct connection *connection)
 /* ---- markers ---- */
 
 /*
- * What was written may lie in the socket yet, that of an earlier response, too,
- * and one write may have taken what is behind the marker with it: so the larger
- * number counts, not the sum.
+ * The socket may still hold bytes of this and of an earlier response, and one write may
+ * have taken bytes behind the marker with it: so the larger number counts, not the sum.
  */
 static void reach(struct connection *connection, const struct fp_classes *classes,
                   apr_off_t remaining)
@@ -114,9 +113,8 @@ static void reach(struct connection *connection, const struct fp_classes *classe
 /*
  * A metadata bucket between two pieces of a response.  Core's output filter
  * destroys it when everything before it was written to the socket, and not
- * earlier, whoever calls that filter: this request, the next one of a pipeline,
- * or the event MPM when the socket is writable again, which calls no other
- * filter.  If the connection breaks it is destroyed with the rest.
+ * earlier.  This request calls that filter, or the next one of a pipeline, or the event
+ * MPM when the socket is writable again, which calls no other filter.  If the connection breaks it is destroyed with the rest.
  */
 static void marker_destroy(void *data)
 {
@@ -199,7 +197,7 @@ static apr_off_t announced_length(const request_rec *r)
     return length;
 }
 
-/* How much of the brigade is known to be data. */
+/* The bytes of the brigade's buckets whose length is known. */
 static apr_off_t length_of(const apr_bucket_brigade *bb)
 {
     apr_off_t length = 0;
@@ -278,7 +276,7 @@ static apr_status_t end_stream(void *data)
 {
     struct connection *connection = data;
 
-    /* What was announced and never sent, because the client reset the stream. */
+    /* Announced bytes that are left belong to streams that the client reset. */
     if (atomic_fetch_sub(&connection->streams, 1) == 1)
         atomic_store(&connection->announced, 0);
     return APR_SUCCESS;
@@ -305,7 +303,7 @@ static void pass_stream(struct response *response, const request_rec *r, apr_buc
         atomic_fetch_add(&response->connection->announced, length_of(bb));
 }
 
-/* Takes length off what was announced, and tells what that was. */
+/* Subtracts length from the announced bytes and returns what they were. */
 static apr_off_t take_announced(struct connection *connection, apr_off_t length)
 {
     int_fast64_t before = atomic_load(&connection->announced);
@@ -400,7 +398,7 @@ int fp_schedule_request(request_rec *r)
     struct connection *connection = connection_of(c);
     struct response *response;
 
-    /* What a request leads to within httpd shares the filters of its response. */
+    /* Subrequests and internal redirects share the filters of the response. */
     if (connection == NULL || r->main != NULL || r->prev != NULL)
         return OK;
     response = apr_pcalloc(r->pool, sizeof(*response));

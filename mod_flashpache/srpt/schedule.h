@@ -4,10 +4,9 @@
  * by the bytes of the response that remain, so that a queueing discipline can
  * send the shortest remainder first (docs/scheduling.md).
  *
- * What is known is what httpd has not written yet and what the kernel has not
- * sent yet.  What lies in the device's queue keeps the priority with which it
- * came there; the kernel lets a connection have no more than about two packets
- * there.
+ * The bytes that remain are those that httpd has not written and those that the kernel has
+ * not sent.  A packet in the device's queue keeps the priority with which it came there;
+ * the kernel lets a connection have about two packets there.
  */
 #ifndef FP_SCHEDULE_H
 #define FP_SCHEDULE_H
@@ -20,7 +19,7 @@ void fp_schedule_register(void);
 /* post_config: is any server scheduled?  If not, the hooks below do nothing. */
 void fp_schedule_init(server_rec *s);
 
-/* pre_connection: what is known of this connection from now on. */
+/* pre_connection: begins the state of this connection. */
 int fp_schedule_connection(conn_rec *c, void *socket);
 
 /* create_request: its response goes through the filter. */

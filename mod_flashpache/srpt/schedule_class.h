@@ -13,12 +13,12 @@
 
 #define FP_MAX_BOUNDS 6
 #define FP_MAX_CLASSES (FP_MAX_BOUNDS + 1)
-/* What a process without CAP_NET_ADMIN may give to SO_PRIORITY, and what every
- * socket has at first. */
+/* The largest SO_PRIORITY that a process without CAP_NET_ADMIN may set, and the one that
+ * every socket begins with. */
 #define FP_MAX_PRIORITY 6
 #define FP_FIRST_PRIORITY 0
 
-/* Class n has what is left up to bounds[n], the last class whatever is more. */
+/* Class n has remainders up to bounds[n], the last class all larger ones. */
 struct fp_classes {
     unsigned n_bounds;
     int64_t bounds[FP_MAX_BOUNDS];      /* ascending */

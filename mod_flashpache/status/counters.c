@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE         64u      /* bytes that processors take from each other at once */
+#define LINE         64u      /* bytes of a cache line */
 #define MOST_STRIPES 64u      /* a power of two, as every number of stripes is */
 
 #define ROW (((FP_COUNTS * sizeof(apr_uint64_t) + LINE - 1) / LINE) * LINE \
@@ -23,7 +23,7 @@ struct block {
 };
 
 struct child {
-    alignas(LINE) atomic_int pid;     /* 0: nobody's */
+    alignas(LINE) atomic_int pid;     /* 0: the row is free */
     atomic_uint leases, descriptors;
     atomic_ullong mapped;
 };
@@ -120,7 +120,7 @@ static apr_status_t create(struct fp_counters *made, apr_pool_t *process,
     return APR_SUCCESS;
 }
 
-/* The counts of before, for the hosts that are still there. */
+/* Adds the old counts of the hosts that are still there. */
 static void carry(const struct fp_counters *from, const struct fp_counters *to)
 {
     struct block *target = blocks_in(to->memory);
@@ -188,9 +188,9 @@ apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what)
     return sum;
 }
 
-/* ---- what children hold ---- */
+/* ---- the usage of children ---- */
 
-/* A child that crashed did not say so.  They all are of one user, who may ask. */
+/* A child that crashed did not end its row.  All children run as one user, so kill() may ask. */
 static bool is_alive(int pid)
 {
     return pid != 0 && kill(pid, 0) == 0;
@@ -218,19 +218,19 @@ void fp_counters_end_child(void)
     mine = NULL;
 }
 
-static void tell(atomic_uint *place, unsigned now)
+static void report(atomic_uint *number, unsigned now)
 {
-    /* Others read this line: it is written only when there is news. */
-    if (atomic_load_explicit(place, memory_order_relaxed) != now)
-        atomic_store_explicit(place, now, memory_order_relaxed);
+    /* Others read this cache line: only a new number is written. */
+    if (atomic_load_explicit(number, memory_order_relaxed) != now)
+        atomic_store_explicit(number, now, memory_order_relaxed);
 }
 
 void fp_counters_set_usage(const struct fp_usage *now)
 {
     if (mine == NULL)
         return;
-    tell(&mine->leases, now->leases);
-    tell(&mine->descriptors, now->descriptors);
+    report(&mine->leases, now->leases);
+    report(&mine->descriptors, now->descriptors);
     if (atomic_load_explicit(&mine->mapped, memory_order_relaxed) != now->mapped)
         atomic_store_explicit(&mine->mapped, now->mapped, memory_order_relaxed);
 }

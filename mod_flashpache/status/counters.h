@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What became of requests, counted in memory that all children of httpd share.
- * Knows no httpd.
+ * Counts the outcomes of requests in memory that all children of httpd share.
+ * Uses no httpd.
  *
- * To count is one addition, without a lock and without a system call: each
- * processor has a block of its own for each virtual host.  Sums are made when
- * somebody asks.  A sum is no snapshot: what is counted meanwhile may be in it.
+ * Counting is one addition, without a lock and without a system call: each
+ * processor has a block of its own for each virtual host.  A sum is computed when the status
+ * page asks; it is no snapshot, since counting goes on meanwhile.
  */
 #ifndef FP_COUNTERS_H
 #define FP_COUNTERS_H
@@ -15,7 +15,7 @@
 #include <apr_tables.h>
 
 enum fp_count {
-    /* Each request that is looked at is one of these. */
+    /* The outcome of each request. */
     FP_COUNT_LEASE, FP_COUNT_HIT, FP_COUNT_MISS, FP_COUNT_STALE,
     FP_COUNT_NOFILE, FP_COUNT_KNOWN, FP_COUNT_METHOD, FP_COUNT_PATH, FP_COUNT_EXCLUDED,
     FP_COUNT_DISABLED, FP_COUNT_CHANGED, FP_COUNT_ROOTS, FP_COUNT_DEEP,
@@ -24,10 +24,10 @@ enum fp_count {
     FP_COUNT_DESCRIPTORS, FP_COUNT_ERROR,
     FP_OUTCOMES,
 
-    /* And may be one of these beside. */
-    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer was that the path is not there */
-    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: compared with httpd's */
-    FP_COUNT_DIFFERENT,              /* own look, and not the same */
+    /* Counted beside the outcome. */
+    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer is that the path does not exist */
+    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: with httpd's own look */
+    FP_COUNT_DIFFERENT,              /* and found not the same */
     FP_COUNTS
 };
 
@@ -37,13 +37,13 @@ struct fp_outcome {
 };
 extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
 
-/* What a child holds. */
+/* What a child keeps for its leases. */
 struct fp_usage {
     unsigned leases, descriptors;
     apr_uint64_t mapped;             /* bytes */
 };
 
-/* What outlives restarts; all zero at first. */
+/* Survives restarts; all zero at first. */
 struct fp_counters {
     apr_pool_t *pool;
     apr_shm_t *memory;
@@ -53,25 +53,24 @@ struct fp_counters {
 
 /*
  * In the parent, before children are made.  hosts: names of virtual hosts, of
- * const char *; what was counted for one of that name before goes on.  Children
- * of before that still serve are counted on as well if the names are the same.
- * Without memory nothing is counted.
+ * const char *; the counts of a name that was there before go on.  The last generation's
+ * children count on, too, if all names are the same.  Without memory nothing is counted.
  */
 apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process,
                               const apr_array_header_t *hosts, int most_children);
 
-/* Once in a child, and at its end: it will tell what it holds. */
+/* Once in a child, and at its end: between them it reports its usage. */
 void fp_counters_begin_child(void);
 void fp_counters_end_child(void);
 
-/* host: its place among the names. */
+/* host: its index among the names. */
 void fp_count(unsigned host, enum fp_count what);
 
 void fp_counters_set_usage(const struct fp_usage *now);
 
 apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what);
 
-/* Of all children that live; returns how many they are. */
+/* The sum over all living children; returns their number. */
 unsigned fp_counters_usage(struct fp_usage *sum);
 
 #endif

@@ -29,7 +29,7 @@ static const char *name_of(apr_pool_t *p, const server_rec *s)
     return port != 0 ? apr_psprintf(p, "%s:%u", name, port) : name;
 }
 
-/* Hosts of one name are one to whoever reads the counters. */
+/* Hosts of one name share their counters. */
 static unsigned number_of(const char *name)
 {
     int i = 0;
@@ -41,7 +41,7 @@ static unsigned number_of(const char *name)
     return (unsigned)i;
 }
 
-/* What httpd keeps over restarts.  A module of another release has no use for it. */
+/* Kept by httpd over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
     const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION,

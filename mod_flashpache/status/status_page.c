@@ -36,7 +36,7 @@ static const char head[] =
     ".all { font-weight: 600 }\n"
     ".reasons { max-width: 26rem }\n"
     "footer { margin: 2rem 0 }\n"
-    /* A virtual host's numbers below its name, each with what it is. */
+    /* A virtual host's numbers stand below its name, each with its label. */
     "@media (max-width: 40rem) {\n"
     "  .hosts tr { display: grid; grid-template-columns: repeat(4, 1fr); padding: .5rem 0;\n"
     "    border-bottom: 1px solid #d0d7de }\n"

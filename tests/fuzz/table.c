@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of leases that a daemon passes, as an asker maps it.  In front of the
- * first area's content: the seals of both (u8, u8), the size of the second (u16), a
+ * The lease table that a daemon passes, as a client maps it.  In front of the first
+ * area's content: the seals of both (u8, u8), the size of the second (u16), a
  * slot and a generation (u32, u32).
  */
 #include "config.h"
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t slot, generation;
     uint8_t seals[2];
     uint16_t n;
-    int generations, marks;
+    int generations, referenced;
 
     fp_reader_init(&r, data, size);
     seals[0] = fp_get_u8(&r);
@@ -41,20 +41,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     slot = fp_get_u32(&r);
     generation = fp_get_u32(&r);
     generations = fuzz_file(r.pos, (size_t)(r.end - r.pos));
-    marks = fuzz_file("", 0);
-    FUZZ_MUST(ftruncate(marks, n) == 0);
+    referenced = fuzz_file("", 0);
+    FUZZ_MUST(ftruncate(referenced, n) == 0);
     fcntl(generations, F_ADD_SEALS, seals[0] & SEALS);
-    fcntl(marks, F_ADD_SEALS, seals[1] & SEALS);
-    v = fp_lease_view_create(generations, marks);
+    fcntl(referenced, F_ADD_SEALS, seals[1] & SEALS);
+    v = fp_lease_view_create(generations, referenced);
     if (v != NULL) {
         FUZZ_MUST((seals[0] & F_SEAL_SHRINK) != 0 && (seals[1] & F_SEAL_SHRINK) != 0);
-        FUZZ_MUST(fp_lease_view_is_of(v, generations) && !fp_lease_view_is_of(v, marks));
+        FUZZ_MUST(fp_lease_view_is_of(v, generations) && !fp_lease_view_is_of(v, referenced));
         fp_close(&generations);
         use(v, slot, generation);
     }
     fp_lease_view_release(&v);
     fp_close(&generations);
-    fp_close(&marks);
+    fp_close(&referenced);
     FUZZ_MUST(fuzz_free_fd() == fds_at_rest);
     return 0;
 }

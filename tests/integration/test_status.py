@@ -353,11 +353,19 @@ def test_engine_that_is_off(lab, root):
     server.stop()
 
 
-def test_wrong_engine(lab, root, module_path):
-    server = lab.stock("wrong", root, socket=root / "sock", module=module_path, config="FlashpacheEngine Sometimes")
+@pytest.mark.parametrize("directive,advice", [
+    ("FlashpacheEngine Sometimes", "give On, Off or Shadow"),
+    ("FlashpacheServerTiming Perhaps", "give On or Off"),
+    ("FlashpacheLeases many", "give how many each child may keep, 0 to 1000000"),
+    ("FlashpacheHtaccess -1", "give how many each child may keep, 0 to 1000000"),
+    ("FlashpacheDaemon maybe", "give auto (httpd starts flashpached) or external"),
+])
+def test_wrong_values(lab, root, module_path, directive, advice):
+    server = lab.stock(f"wrong-{directive.split()[0]}", root, socket=root / "sock", module=module_path,
+                       config=directive)
     done = server.check()
     assert done.returncode != 0
-    assert "FlashpacheEngine Sometimes: give On, Off or Shadow" in done.stderr
+    assert f"{directive}: {advice}" in done.stderr
 
 
 # Server-Timing

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a lease costs as there are more of them: time for each find, and memory.
+ * The cost of leases by their number: time for each find, and memory.
  *
  *   lease_cost [--paths N,...] [--threads N,...] [--finds N] [--names N]
  *              [--changes N] [--zipf S] [--seed N] [--json FILE]
  *
  * For each number of paths and of threads a process makes a lease on each path,
  * seven components deep and a hundred to a directory, with the module's own code
- * on a table of slots as the daemon's.  Then its threads find leases by path,
+ * on a lease table like the daemon's.  Then its threads find leases by path,
  * each finds of them, with all paths equally likely (uniform) and by a Zipf
  * distribution.  A lease that has ended is made anew, as after a question.
  *
  * The leases hold no files, so a descriptor and what the kernel keeps for it
- * come on top.  Elapsed time tells little where other programs run or threads
+ * come on top.  Elapsed time means little where other programs run or threads
  * outnumber processors: the time of the processor is beside it.
  */
 #include "config.h"
@@ -35,21 +35,21 @@
 
 #include "bench/rng.h"
 #include "common/clock.h"
-#include "lease.h"
 #include "common/lease_table.h"
+#include "lease.h"
 
 #define PATH_FORMAT   "/srv/www/example.org/htdocs/d%05u/part%02u/page%08u.html"
-#define PATH_ROOM     64
+#define PATH_BYTES     64
 #define STEPS         8           /* "/" and seven components */
 #define STEP_FANNING  5           /* the first directory of which there are several */
 #define DIRECTORY     100u        /* names in each from there on */
 #define MOST_PATHS    10000000u
 #define MOST_THREADS  1024u
-#define LIST_ROOM     16
+#define LIST_MOST     16
 #define HOUR_MS       3600000u
 
 struct list {
-    unsigned n, value[LIST_ROOM];
+    unsigned n, value[LIST_MOST];
 };
 
 static struct {
@@ -72,13 +72,13 @@ static void fail(const char *what)
 
 static unsigned n_paths;
 
-static size_t make_path(char *room, unsigned i)
+static size_t make_path(char *buf, unsigned i)
 {
-    return (size_t)snprintf(room, PATH_ROOM, PATH_FORMAT, i / DIRECTORY / DIRECTORY,
+    return (size_t)snprintf(buf, PATH_BYTES, PATH_FORMAT, i / DIRECTORY / DIRECTORY,
                             i / DIRECTORY % DIRECTORY, i);
 }
 
-/* How many there are of a step, and the number of the path's. */
+/* The number of different paths up to that step, and the index of the path's. */
 static unsigned step_count(unsigned step)
 {
     unsigned n = n_paths;
@@ -97,32 +97,32 @@ static unsigned step_number(unsigned step, unsigned path)
 
 /* ---- the daemon's side ---- */
 
-static struct fp_lease_table *slots;
+static struct fp_lease_table *lease_table;
 static struct fp_lease_view *view;
 static uint32_t first_slot[STEPS];   /* of each step's; they follow each other */
 
-static void make_slots(void)
+static void make_lease_table(void)
 {
     uint32_t n = 0;
 
     for (unsigned i = 0; i < STEPS; i++)
         n += step_count(i);
-    slots = fp_lease_table_create(n);
-    view = slots != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(slots),
-                                                fp_lease_table_referenced_fd(slots)) : NULL;
+    lease_table = fp_lease_table_create(n);
+    view = lease_table != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
+                                                fp_lease_table_referenced_fd(lease_table)) : NULL;
     if (view == NULL)
-        fail("table of slots");
+        fail("lease table");
     for (unsigned i = 0; i < STEPS; i++) {
         for (unsigned k = 0; k < step_count(i); k++) {
-            uint32_t slot = fp_lease_table_take(slots);
+            uint32_t slot = fp_lease_table_take(lease_table);
 
-            fp_lease_table_set_expiry(slots, slot, fp_now_ms() + HOUR_MS);
+            fp_lease_table_set_expiry(lease_table, slot, fp_now_ms() + HOUR_MS);
             if (k == 0)
                 first_slot[i] = slot;
         }
     }
     /* Up to date all the time, so that only leases are measured. */
-    fp_lease_table_heartbeat(slots, fp_now_ms() + HOUR_MS);
+    fp_lease_table_heartbeat(lease_table, fp_now_ms() + HOUR_MS);
 }
 
 static void make_step(struct fp_step *s, unsigned number, unsigned path)
@@ -133,7 +133,7 @@ static void make_step(struct fp_step *s, unsigned number, unsigned path)
     s->status = FP_OK;
     s->self.mode = is_last ? S_IFREG | 0644 : S_IFDIR | 0755;
     s->slot = first_slot[number] + step_number(number, path);
-    s->generation = fp_lease_table_generation(slots, s->slot);
+    s->generation = fp_lease_table_generation(lease_table, s->slot);
     for (unsigned i = 0; i < args.names && !is_last; i++)
         s->access[i].status = FP_ABSENT;
 }
@@ -174,7 +174,7 @@ static void make_lease(unsigned number, const char *path, size_t len)
 
 static void make_leases(void)
 {
-    char path[PATH_ROOM];
+    char path[PATH_BYTES];
 
     for (unsigned i = 0; i < n_paths; i++) {
         size_t len = make_path(path, i);
@@ -232,7 +232,7 @@ static const struct {
 struct question {
     unsigned number;
     uint16_t len;
-    char path[PATH_ROOM];
+    char path[PATH_BYTES];
 };
 
 struct finder {
@@ -286,7 +286,7 @@ static void *change_files(void *arg)
 
     bench_rng_seed(&rng, args.seed);
     while (!atomic_load(&done)) {
-        fp_lease_table_invalidate(slots, first_slot[STEPS - 1] + choose_uniform(&rng));
+        fp_lease_table_invalidate(lease_table, first_slot[STEPS - 1] + choose_uniform(&rng));
         nanosleep(&pause, NULL);
     }
     return arg;
@@ -388,7 +388,7 @@ static struct memory make_world(unsigned threads)
     apr_initialize();
     if (apr_pool_create(&pool, NULL) != APR_SUCCESS || fp_table_init((int)threads) == -1)
         fail("table of leases");
-    make_slots();
+    make_lease_table();
     before = look_at_memory();
     /* Twice as many: no shard is full, so none is evicted. */
     fp_lease_init(pool, (int)(2 * n_paths), false);
@@ -454,7 +454,7 @@ static struct list numbers(char *text, unsigned most)
     struct list l = { 0, { 0 } };
 
     for (char *part = strtok(text, ","); part != NULL; part = strtok(NULL, ",")) {
-        if (l.n == LIST_ROOM)
+        if (l.n == LIST_MOST)
             usage();
         l.value[l.n++] = number(part, 1, most);
     }

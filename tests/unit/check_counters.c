@@ -70,13 +70,13 @@ static void join(pid_t pid)
 
 START_TEST(nothing_is_counted_without_memory)
 {
-    struct fp_usage held;
+    struct fp_usage usage;
 
     fp_count(0, FP_COUNT_HIT);
     fp_counters_begin_child();
     fp_counters_set_usage(&(struct fp_usage){ 1, 2, 3 });
     ck_assert_uint_eq(fp_counters_sum(0, FP_COUNT_HIT), 0);
-    ck_assert_uint_eq(fp_counters_usage(&held), 0);
+    ck_assert_uint_eq(fp_counters_usage(&usage), 0);
     fp_counters_end_child();
 }
 END_TEST
@@ -201,19 +201,19 @@ static void hold_and_end(void)
 
 static void await(unsigned children, uint64_t mapped)
 {
-    struct fp_usage held = { 0, 0, 0 };
+    struct fp_usage usage = { 0, 0, 0 };
 
     for (int i = 0; i < 2000; i++) {
-        if (fp_counters_usage(&held) == children && held.mapped == mapped)
+        if (fp_counters_usage(&usage) == children && usage.mapped == mapped)
             break;
         unit_sleep_ms(5);
     }
-    ck_assert_uint_eq(held.leases, children * 10);
-    ck_assert_uint_eq(held.descriptors, children * 2);
-    ck_assert_uint_eq(held.mapped, mapped);
+    ck_assert_uint_eq(usage.leases, children * 10);
+    ck_assert_uint_eq(usage.descriptors, children * 2);
+    ck_assert_uint_eq(usage.mapped, mapped);
 }
 
-START_TEST(children_that_live_are_told)
+START_TEST(living_children_are_in_the_usage)
 {
     pid_t pids[CHILDREN];
 
@@ -229,7 +229,7 @@ START_TEST(children_that_live_are_told)
 }
 END_TEST
 
-START_TEST(place_of_a_child_that_ended_is_taken)
+START_TEST(row_of_an_ended_child_is_taken)
 {
     pid_t pid;
 
@@ -238,7 +238,7 @@ START_TEST(place_of_a_child_that_ended_is_taken)
     await(0, 0);
     pid = child(hold_and_wait);
     await(1, 5000000000u);
-    /* There is no place for this one: it is not told. */
+    /* There is no row for this one: its usage is not in the sum. */
     join(child(hold_and_end));
     await(1, 5000000000u);
     kill(pid, SIGKILL);
@@ -263,8 +263,8 @@ int main(void)
     tcase_add_test(t, same_hosts_go_on);
     tcase_add_test(t, counts_follow_their_host);
     tcase_add_test(t, more_children_than_before);
-    t = unit_add_case(s, "held", setup, teardown, 30);
-    tcase_add_test(t, children_that_live_are_told);
-    tcase_add_test(t, place_of_a_child_that_ended_is_taken);
+    t = unit_add_case(s, "usage", setup, teardown, 30);
+    tcase_add_test(t, living_children_are_in_the_usage);
+    tcase_add_test(t, row_of_an_ended_child_is_taken);
     return unit_run(s);
 }
