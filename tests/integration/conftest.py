@@ -54,7 +54,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "needs_flashpache: compares nothing, so no self-check")
     config.addinivalue_line("markers", "not_sanitized(why): makes no sense in a sanitized build")
     config.addinivalue_line("markers", "never: no test, by parameters that do not go together")
-    config.addinivalue_line("markers", "full_where, never_where(judge): so where judge({parameter: value}) is true")
+    for name in ("full", "never"):
+        config.addinivalue_line("markers", f"{name}_where(judge): {name}, where judge({{parameter: value}}) is true")
     config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
 
 

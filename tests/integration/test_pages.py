@@ -97,7 +97,7 @@ def test_pages_are_clean(name):
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_completion():
     def completed(*words):
-        script = (f'source {COMPLETION}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _flashpachectl; '
+        script = (f'source "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _flashpachectl; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         return subprocess.run(["bash", "-c", script, "flashpachectl", *words], capture_output=True, text=True,
                               check=True, timeout=20).stdout.split()

@@ -13,9 +13,10 @@ STATE = "tc qdisc show dev lo; tc class show dev lo; nft list ruleset"
 
 
 def inside(script):
-    """Output of a shell script in a new namespace; $S is srpt-setup."""
-    done = subprocess.run(["unshare", "--net", "bash", "-c", script], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "S": str(SCRIPT)})
+    """Output of a shell script in a new namespace; $S is srpt-setup, in whatever path."""
+    done = subprocess.run(["unshare", "--net", "bash", "-c", f'setup() {{ "$SCRIPT" "$@"; }}; S=setup; {script}'],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                          env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SCRIPT": str(SCRIPT)})
     return done.stdout
 
 
