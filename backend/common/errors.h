@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The outcomes of Flashpache's own functions.  Numbers below 64 also travel
- * on the wire (PROTOCOL.md, "Status"); errno never does.
+ * on the wire (docs/protocol.md, "Status"); errno never does.
  */
 #ifndef FP_ERRORS_H
 #define FP_ERRORS_H
@@ -31,7 +31,7 @@ typedef enum fp_status {
     FP_AGAIN = 64,       /* would block */
     FP_CLOSED = 65,      /* the peer is gone */
     FP_NOMEM = 66,
-    FP_SYSTEM = 67,      /* a system call failed: errno tells */
+    FP_SYSTEM = 67,      /* a system call failed: see errno */
     FP_LOSTFD = 68       /* a descriptor was sent but could not be received */
 } fp_status;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bounded reading and writing of fields, and the frame header.  Integers are
- * big-endian; PROTOCOL.md is normative.
+ * big-endian; docs/protocol.md is normative.
  *
  * Both types remember the first failure ("bad"): a caller writes or reads all
  * its fields and asks once at the end.  After a failure nothing is written
