@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What would Flashpache do for this site on this file system? Run by scripts/compare."""
+"""Shows the effect of Flashpache on this site and file system. Run by scripts/compare."""
 
 import argparse
 import os

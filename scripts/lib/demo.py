@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Helper of scripts/demo: the document tree, the configuration, counting, the table.
+"""Parts of scripts/demo: the document tree, the configuration, counting, the table.
 
   demo.py tree DIRECTORY PATHS_FILE      make the tree, write its URL paths
   demo.py ports N                        print N free ports of 127.0.0.1
@@ -219,7 +219,7 @@ def print_table(directory):
     stock, flash = (read_word(directory / f"{server}-slow.fs-calls") for server in SERVERS)
     if stock != "-":
         print(f"The slow file system itself was asked {stock} times per request by stock Apache, "
-              f"{flash} times\nby Flashpache, the work of its daemon's helpers included.")
+              f"{flash} times\nby Flashpache, the work of its daemon's workers included.")
     for line in hit_lines(directory):
         print(line)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of docs/reliability.md, from the rows that tests told (tests/integration/reliability.py).
+"""The table of docs/reliability.md, from the rows of tests (tests/integration/reliability.py).
 
 reliability.py ROWS [PAGE]     prints it, or puts it between the two lines <!-- table --> of a page
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults at random moments while the soak runs: of the daemon, its helpers, httpd, and of limits."""
+"""Faults at random moments while the soak runs: of the daemon, its workers, httpd, and of limits."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ def hit(pid, number):
 class Faults:
     """step() makes a fault whenever its time has come; each has ended when step() returns."""
 
-    KINDS = ("killed", "stopped", "restarted", "reloaded", "helpers_killed", "helper_stopped", "spawner_killed",
+    KINDS = ("killed", "stopped", "restarted", "reloaded", "workers_killed", "worker_stopped", "spawner_killed",
              "graceful", "purged", "purged_tree", "few_descriptors")
 
     def __init__(self, server, flashpachectl, root, seed):
@@ -68,12 +68,12 @@ class Faults:
     def reloaded(self):
         self.daemon.signal(signal.SIGHUP)
 
-    def helpers_killed(self):
+    def workers_killed(self):
         helpers = self.daemon.helper_pids()
         for pid in self.random.sample(helpers, self.random.randint(0, len(helpers))):
             hit(pid, signal.SIGKILL)
 
-    def helper_stopped(self):
+    def worker_stopped(self):
         """The daemon kills it after lookup_timeout_ms."""
         helpers = self.daemon.helper_pids()
         if helpers:

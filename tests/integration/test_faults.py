@@ -159,7 +159,7 @@ def are_replaced(daemon, victims):
     wait_for(replaced, "other helpers")
 
 
-NUMBERS = pytest.mark.parametrize("number,named", ((1, "one helper"), (SETTINGS["workers"], "all helpers")))
+NUMBERS = pytest.mark.parametrize("number,named", ((1, "one worker"), (SETTINGS["workers"], "all workers")))
 
 
 @NUMBERS
@@ -190,7 +190,7 @@ def test_helpers_hung(under_load, server, daemon, number, named):
 
 
 def test_maker_of_helpers_killed(under_load, server, daemon):
-    with under_load(server, "the process that makes helpers killed, which ends them") as fault:
+    with under_load(server, "the process that makes workers killed, which ends them") as fault:
         for _ in range(ROUNDS):
             victims = daemon.helper_pids()
             maker, = (p for p, name in procs.descendants(daemon.pid).items() if name == "fp-spawner")

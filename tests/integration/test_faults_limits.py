@@ -70,7 +70,7 @@ def none_free(pids):
 
 def test_daemon_out_of_descriptors(under_load, server, daemon):
     """What is open stays; a graceful restart makes new connections necessary."""
-    with under_load(server, "daemon and helpers out of descriptors") as fault:
+    with under_load(server, "daemon and workers out of descriptors") as fault:
         with lowered("nofile", none_free(daemon.family())):
             fault.goes_on()
             server.graceful()
@@ -113,7 +113,7 @@ def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
     server = lab.flash("memory-flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
     ctl = partial(flashpachectl, "-s", daemon.socket)
     absent = "".join(f"{fault_root}/cold/absent-{i}\n" for i in range(NAMES))
-    with under_load(server, "daemon and its helpers out of memory (RLIMIT_AS)",
+    with under_load(server, "daemon and its workers out of memory (RLIMIT_AS)",
                     note="it may end of it (libev gives up), and is started again as systemd would") as fault:
         with lowered("as", {pid: address_space(pid) + A_LITTLE_MORE for pid in daemon.family()}):
             ctl("warm", "-", input=absent)
@@ -141,7 +141,7 @@ def test_least_settings(under_load, lab, fault_root):
 
 @pytest.mark.alone
 def test_tiny_system(under_load, lab, fault_root, monkeypatch):
-    case = (f"{FEW_DESCRIPTORS} descriptors for daemon and helpers, {HTTPD_DESCRIPTORS} for httpd, "
+    case = (f"{FEW_DESCRIPTORS} descriptors for daemon and workers, {HTTPD_DESCRIPTORS} for httpd, "
             f"{FEW_WATCHES} watches")
     monkeypatch.setattr(httpd, "APACHE", with_descriptors(HTTPD_DESCRIPTORS, httpd.APACHE, lab.base / "httpd"))
     daemon = lab.daemon("tiny", **SETTINGS)

@@ -85,7 +85,7 @@ def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
         answers += [get(server.port, f"/file{i}.txt") for i in range(10, 20)]
         assert {e.note for e in server.wait_entries(10, mark)} == {"miss"}
         failed = sum(answer != (200, f"{i}\n".encode()) for i, answer in enumerate(answers))
-        outcome("fault", "the process that forks helpers killed", requests=len(answers), failed=failed)
+        outcome("fault", "the process that forks workers killed", requests=len(answers), failed=failed)
         assert failed == 0
 
 

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which an asker sees what the daemon writes (backend/common/lease_table.h),
- * on a machine that may pass stores and loads by each other: for spin.
+ * The order in which a client sees the daemon's writes (backend/common/lease_table.h),
+ * on a machine that may reorder stores and loads: for spin.
  *
- * The daemon tells a change (a new generation, whose time it sets after that) and
- * says "up to date" after it.  An asker holds a lease under generation 0.  Two
+ * The daemon invalidates a slot (a new generation, whose expiry it sets after that) and
+ * writes its heartbeat after it.  A client holds a lease under some generation.  Two
  * claims:
  *
- *  - whoever sees the table up to date since a change does not see the lease hold;
- *  - no lease holds with the time of a later generation.
+ *  - a client that sees a heartbeat since a change does not see the lease valid;
+ *  - no lease is valid with the expiry of a later generation.
  *
  * Stores: the daemon's go to a buffer and from there to memory in any order; those
  * to one place stay in order, and a release waits until all before it are there.
- * Loads: without acquire the word may be read before "up to date" is.
+ * Loads: without acquire the word may be read before the heartbeat is.
  *
- * RELAXED_STORE, RELAXED_LOAD, TWO_WORDS: what must not be done; each fails.
+ * RELAXED_STORE, RELAXED_LOAD, TWO_WORDS: faults; each fails.
  */
 #define ROUNDS 3
 
-#define FRESH      0     /* the last round of which "up to date" was said */
+#define HEARTBEAT  0     /* the last round before a heartbeat */
 #define GENERATION 1
-#define UNTIL      2     /* a time is the number of its generation */
+#define EXPIRY     2     /* an expiry is the number of its generation */
 #define PLACES     3
 
 byte memory[PLACES];
 
 /* The daemon's buffer: the oldest is the first. */
 byte n_buffered;
-byte place[4], value[4], other[4];   /* other: the time, where both are one word */
+byte place[4], value[4], other[4];   /* other: the expiry, where both are one word */
 
-/* Something that may reach memory now, any but those that wait for the same place. */
+/* A store that may reach memory now: any but those that wait for the same place. */
 inline to_memory(i)
 {
     if
     :: place[i] == GENERATION ->
         memory[GENERATION] = value[i];
 #ifndef TWO_WORDS
-        memory[UNTIL] = other[i];
+        memory[EXPIRY] = other[i];
 #endif
     :: else -> memory[place[i]] = value[i]
     fi
@@ -59,7 +59,7 @@ inline take_out(i)
     k = 0
 }
 
-/* Memory takes them whenever it likes. */
+/* Memory takes them at any time. */
 active proctype memory_system()
 {
 end:
@@ -83,7 +83,7 @@ inline store(where, what, with)
     }
 }
 
-/* All that was stored before is seen before what comes now. */
+/* All earlier stores are seen before any later one. */
 inline release()
 {
 #ifdef RELAXED_STORE
@@ -104,13 +104,13 @@ active proctype daemon()
         store(GENERATION, round, round - 1);
         release();
 #ifdef TWO_WORDS
-        store(UNTIL, round, 0);
+        store(EXPIRY, round, 0);
 #else
         store(GENERATION, round, round);
 #endif
         /* fp_lease_table_heartbeat() */
         release();
-        store(FRESH, round, 0);
+        store(HEARTBEAT, round, 0);
         round++
     :: else -> break
     od
@@ -121,31 +121,31 @@ inline read_word()
 {
 #ifdef TWO_WORDS
     generation = memory[GENERATION];
-    until = memory[UNTIL]
+    expiry = memory[EXPIRY]
 #else
-    atomic { generation = memory[GENERATION]; until = memory[UNTIL] }
+    atomic { generation = memory[GENERATION]; expiry = memory[EXPIRY] }
 #endif
 }
 
-/* Any generation that an answer may have named; it is asked once. */
-active [2] proctype asker()
+/* mine: any generation that an answer may have named. */
+active [2] proctype client()
 {
-    byte fresh, generation, until, mine;
+    byte heartbeat, generation, expiry, mine;
 
     select(mine : 0 .. ROUNDS);
 #ifdef RELAXED_LOAD
     if
-    :: read_word(); fresh = memory[FRESH]
-    :: fresh = memory[FRESH]; read_word()
+    :: read_word(); heartbeat = memory[HEARTBEAT]
+    :: heartbeat = memory[HEARTBEAT]; read_word()
     fi;
 #else
-    fresh = memory[FRESH];
+    heartbeat = memory[HEARTBEAT];
     read_word();
 #endif
     if
     :: generation == mine ->
-        assert(mine >= fresh);
-        assert(until <= mine)
+        assert(mine >= heartbeat);
+        assert(expiry <= mine)
     :: else
     fi
 }
