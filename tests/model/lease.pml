@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which an asker sees what the daemon writes (backend/common/lease_table.h),
+ * The order in which a client sees what the daemon writes (backend/common/lease_table.h),
  * on a machine that may pass stores and loads by each other: for spin.
  *
- * The daemon tells a change (a new generation, whose time it sets after that) and
- * says "up to date" after it.  An asker holds a lease under generation 0.  Two
+ * The daemon reports a change (a new generation, whose time it sets after that) and
+ * says "up to date" after it.  A client holds a lease under generation 0.  Two
  * claims:
  *
- *  - whoever sees the table up to date since a change does not see the lease hold;
+ *  - a client that sees the table up to date since a change does not see the lease hold;
  *  - no lease holds with the time of a later generation.
  *
  * Stores: the daemon's go to a buffer and from there to memory in any order; those
@@ -128,7 +128,7 @@ inline read_word()
 }
 
 /* Any generation that an answer may have named; it is asked once. */
-active [2] proctype asker()
+active [2] proctype client()
 {
     byte fresh, generation, until, mine;
 
