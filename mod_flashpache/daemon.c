@@ -18,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <unixd.h>
@@ -103,14 +102,13 @@ static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid
 
 static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
 {
-    const apr_size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
     const char *path = ap_runtime_dir_relative(p, DIRECTORY);
     const char *socket = fp_daemon_socket(p), *wrong;
     int dir;
 
-    if (path == NULL || strlen(socket) > most)
+    if (path == NULL || strlen(socket) > FP_MAX_SOCKET_PATH)
         return apr_psprintf(p, "the socket's path would have more than %" APR_SIZE_T_FMT
-                            " bytes; choose a shorter DefaultRuntimeDir", most);
+                            " bytes; choose a shorter DefaultRuntimeDir", FP_MAX_SOCKET_PATH);
     if (mkdir(path, 0700) == -1 && errno != EEXIST)
         return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir",
                             path, &errno);

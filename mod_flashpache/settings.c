@@ -7,8 +7,8 @@
 #include <http_core.h>
 #include <http_log.h>
 #include <stddef.h>
-#include <sys/un.h>
 
+#include "common/packet.h"
 #include "daemon.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -237,7 +237,6 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
 
 static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
 {
-    const apr_size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     apr_finfo_t finfo;
 
@@ -247,10 +246,10 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     if (!fp_path_is_normal(path, strlen(path)))
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: give the absolute path of "
                             "flashpached's socket, as its configuration has it", path);
-    if (strlen(path) > most)
+    if (strlen(path) > FP_MAX_SOCKET_PATH)
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: the path is too long: a "
                             "Unix-domain socket's may have %" APR_SIZE_T_FMT " bytes, "
-                            "choose a shorter one", path, most);
+                            "choose a shorter one", path, FP_MAX_SOCKET_PATH);
     if (apr_stat(&finfo, path, APR_FINFO_TYPE, cmd->temp_pool) == APR_SUCCESS
         && finfo.filetype != APR_SOCK)
         return apr_psprintf(cmd->pool, "FlashpacheSocket %s: this exists and is not a "

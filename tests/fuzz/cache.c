@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: what helpers find, in any order with changes, forgetting and time.  Each piece
+ * The cache: results of walks, in any order with changes, forgetting and time.  Each piece
  * (fuzz.h) is an operation; its bytes choose the path and what a walk found there.
  */
 #include "config.h"

@@ -179,6 +179,7 @@ def flashpachectl():
 
 @pytest.fixture(scope="session")
 def module_path():
+    built("mod_flashpache/.libs/mod_flashpache_srpt.so")    # beside it (Httpd)
     return built("mod_flashpache/.libs/mod_flashpache.so")
 
 

@@ -173,7 +173,7 @@ START_TEST(walking_again_prolongs)
 }
 END_TEST
 
-/* What is known stays, for as long as it was believed. */
+/* An entry keeps the TTL under which it was inserted. */
 START_TEST(shorter_time_to_live_holds_for_what_comes)
 {
     const struct fp_cache_limits limits = { 100, 100, 100, 100, SIZE_MAX, 10, 10 };

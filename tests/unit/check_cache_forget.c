@@ -296,7 +296,7 @@ START_TEST(access_file_of_the_directory)
     ck_assert_uint_eq(forget("/a/b/.htaccess", false), 0);
     ck_assert(!known_with_access("/a/b/f"));
     ck_assert(known_with_access("/a/c/f"));
-    /* Whoever asks about no access files is not concerned. */
+    /* Questions about no access files are not concerned. */
     ck_assert(known("/a/b/f"));
     walked_with_access("/a/b", "ddd");
     ck_assert(known_with_access("/a/b/f"));

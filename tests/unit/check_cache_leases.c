@@ -67,7 +67,7 @@ START_TEST(lease_of_a_directory)
 }
 END_TEST
 
-/* Only its times: nobody who passes it can tell. */
+/* Only its times: paths that pass it do not notice. */
 START_TEST(walk_that_finds_a_directorys_times_changed)
 {
     struct kit_lease dir, file;

@@ -77,7 +77,7 @@ static void walked(const char *path, const char *what)
     kit_insert(cache, path, kit_now_ms, &answer);
 }
 
-/* What each step leads to is believed for so long. */
+/* The TTL of each step's target. */
 static void walked_with_lives(const char *path, const char *what, const uint32_t *ttl_ms)
 {
     static struct fp_walk_result result;
@@ -109,7 +109,7 @@ static bool known(const char *path)
     return kit_lookup(cache, path, kit_now_ms, &answer);
 }
 
-/* As whoever waited for a walk gets one: that is no use of it. */
+/* As a client that waited for a walk gets one: that is no use of it. */
 static struct kit_lease take_lease(const char *path)
 {
     ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), 0, kit_now_ms, &answer),
@@ -294,7 +294,7 @@ START_TEST(use_in_the_last_part_of_its_life)
 END_TEST
 
 /* Nobody has looked: told again, a few times, and then no more. */
-START_TEST(told_until_somebody_looks)
+START_TEST(returned_until_a_walk_looks)
 {
     unsigned n = 0;
 
@@ -362,7 +362,7 @@ START_TEST(with_the_list_of_names)
 END_TEST
 
 /* Not all at once, but all. */
-START_TEST(very_many_that_nobody_uses)
+START_TEST(very_many_that_are_not_used)
 {
     unsigned calls = 0;
     char path[32];
@@ -426,7 +426,7 @@ START_TEST(a_file_that_was_found_later)
 }
 END_TEST
 
-/* And if nobody uses that file, nothing is looked at more than once for it. */
+/* And if that file is not used, nothing is looked at more than once for it. */
 START_TEST(a_file_that_was_found_later_and_not_used)
 {
     for (uint64_t later = 0; later < TTL; later += TTL / 32) {
@@ -486,17 +486,17 @@ END_TEST
 
 /* ---- how long leases hold ---- */
 
-START_TEST(no_longer_than_it_is_believed)
+START_TEST(no_longer_than_it_is_valid)
 {
     struct kit_lease l;
 
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
     for (uint64_t ms = seen_ms; ms < seen_ms + 2 * TTL; ms++) {
-        const bool believed = fp_cache_lookup_inserted(cache, "/a/f", 4, 0, ms, &answer);
+        const bool valid = fp_cache_lookup_inserted(cache, "/a/f", 4, 0, ms, &answer);
 
-        ck_assert(believed || !holds_at(&l, ms));
-        ck_assert(!believed || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);
+        ck_assert(valid || !holds_at(&l, ms));
+        ck_assert(!valid || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);
     }
 }
 END_TEST
@@ -517,7 +517,7 @@ START_TEST(a_walk_that_finds_nothing_changed_extends_them)
         ck_assert(holds_at(&file, kit_now_ms + TTL - FP_SLOT_TICK_MS));
         ck_assert(!holds_at(&file, kit_now_ms + TTL));
         ck_assert(holds_at(&dir, kit_now_ms + TTL - FP_SLOT_TICK_MS));
-        /* Of that nobody has looked. */
+        /* No walk has looked at that. */
         ck_assert(!holds_at(&no, kit_now_ms + 2 * FP_SLOT_TICK_MS));
         for (unsigned k = 0; k < file.n; k++)
             ck_assert_uint_eq(fp_lease_table_generation(lease_table, file.slots[k]), file.generations[k]);
@@ -724,7 +724,7 @@ static void add_lease_tests(Suite *s)
     tcase_add_test(t, a_mark_that_was_told_of_keeps_the_entry);
     tcase_add_test(t, a_mark_that_kept_the_entry_is_told_of);
     t = unit_add_case(s, "time", setup, teardown, 0);
-    tcase_add_test(t, no_longer_than_it_is_believed);
+    tcase_add_test(t, no_longer_than_it_is_valid);
     tcase_add_test(t, a_walk_that_finds_nothing_changed_extends_them);
     tcase_add_test(t, they_begin_again_where_nothing_changed);
     tcase_add_test(t, a_walk_that_finds_a_change_ends_them);
@@ -750,11 +750,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, absent_names_and_links);
     tcase_add_test(t, what_is_not_used_lapses);
     tcase_add_test(t, use_in_the_last_part_of_its_life);
-    tcase_add_test(t, told_until_somebody_looks);
+    tcase_add_test(t, returned_until_a_walk_looks);
     tcase_add_test(t, told_again_after_half_of_the_next_life);
     tcase_add_test(t, what_changed_is_not_told);
     tcase_add_test(t, with_the_list_of_names);
-    tcase_add_test(t, very_many_that_nobody_uses);
+    tcase_add_test(t, very_many_that_are_not_used);
     tcase_add_test(t, a_directory_that_lives_shorter);
     tcase_add_test(t, a_file_that_was_found_later);
     tcase_add_test(t, a_file_that_was_found_later_and_not_used);

@@ -91,7 +91,7 @@ START_TEST(mount_of_a_path)
     ck_assert_uint_eq(len, 4);
     ck_assert_uint_eq(fp_cache_mount(cache, "/x", 2, &len), 1);
     ck_assert_uint_eq(len, 1);
-    /* An absent name is where the directory is; and believed or not. */
+    /* An absent name is where the directory is; and valid or not. */
     walk("/m/no", "dda");
     validity[1].mount = 7;
     insert("/m/no");

@@ -9,7 +9,7 @@
  *
  * The trace: popularity by Zipf's law with exponent 1, the room is under five
  * percent of the files.  In its middle third every second request is for a
- * file that nobody asks for again, as a crawler's or a backup's is.  Nothing
+ * file that is not asked for again, as a crawler's or a backup's is.  Nothing
  * expires.  The trace is the same on every machine, and so are the hits; the
  * bounds leave room for changes to the cache.  Hits in percent, with this seed
  * and six others:

@@ -107,7 +107,7 @@ START_TEST(place_is_not_lent_as_a_file)
 }
 END_TEST
 
-START_TEST(base_is_not_believed_longer_than_the_rest)
+START_TEST(base_is_not_valid_longer_than_the_rest)
 {
     walked("/a", "dd");
     now += TTL;
@@ -397,7 +397,7 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, base_is_found);
     tcase_add_test(t, place_is_not_lent_as_a_file);
-    tcase_add_test(t, base_is_not_believed_longer_than_the_rest);
+    tcase_add_test(t, base_is_not_valid_longer_than_the_rest);
     tcase_add_test(t, places_are_bounded);
     tcase_add_test(t, place_in_use_stays);
     tcase_add_test(t, place_stays_while_it_is_the_same_directory);

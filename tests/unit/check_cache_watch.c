@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache where changes are told: what it believes, and what it does not believe any
+ * The cache where changes are reported: what stays valid, and what is not valid any
  * more.
  */
 #include "config.h"
@@ -368,7 +368,7 @@ static void event_meanwhile(int which)
     }
 }
 
-START_TEST(what_changed_meanwhile_is_not_believed)
+START_TEST(what_changed_meanwhile_is_not_valid)
 {
     const uint64_t began = kit_now_ms;
 
@@ -383,7 +383,7 @@ START_TEST(what_changed_meanwhile_is_not_believed)
 END_TEST
 
 /* In the same millisecond it cannot be told which came first. */
-START_TEST(what_changed_at_that_moment_is_not_believed)
+START_TEST(what_changed_at_that_moment_is_not_valid)
 {
     const struct fp_watch_key k = key_of("/a", 2);
 
@@ -494,7 +494,7 @@ START_TEST(nothing_below_is_told_any_more)
 }
 END_TEST
 
-/* What lies below is not counted: it is believed again with what lost its watch. */
+/* What lies below is not counted: it is valid again with the entry that lost its watch. */
 START_TEST(how_many_the_end_of_a_watch_concerns)
 {
     const struct fp_watch_key t = key_of("/t", 2);
@@ -597,8 +597,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, how_many_a_change_concerns);
     tcase_add_test(t, a_file_that_is_replaced_is_closed);
     t = unit_add_case(s, "meanwhile", setup, teardown, 0);
-    tcase_add_loop_test(t, what_changed_meanwhile_is_not_believed, 0, 11);
-    tcase_add_test(t, what_changed_at_that_moment_is_not_believed);
+    tcase_add_loop_test(t, what_changed_meanwhile_is_not_valid, 0, 11);
+    tcase_add_test(t, what_changed_at_that_moment_is_not_valid);
     tcase_add_test(t, what_changed_elsewhere_meanwhile_is_no_reason);
     tcase_add_test(t, directory_in_which_something_changed_meanwhile);
     tcase_add_test(t, name_of_a_link_that_changed_meanwhile);

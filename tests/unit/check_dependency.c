@@ -391,7 +391,7 @@ START_TEST(everybody_hears_that_it_is_gone)
 }
 END_TEST
 
-/* The number is given anew, while somebody still holds on to the old one. */
+/* The number is given anew, while an owner still holds on to the old one. */
 START_TEST(the_same_key_again)
 {
     struct owner old = { NULL }, new = { NULL };
@@ -463,7 +463,7 @@ START_TEST(giving_up_is_something_that_happened)
     ck_assert(happened(1, "", 1100));
     ck_assert(any_happened(1, 1200));
     ck_assert(!happened(1, "b", 1201));
-    /* Not after the end: nobody could rely on it. */
+    /* Not after the end: no owner could rely on it. */
     now = 2000;
     add(&o, 2, "a");
     gone(2);

@@ -11,7 +11,7 @@
 
 #define GENERAL_TTL 3000
 #define GENERAL_STALE 7
-#define VIEW_ROOM 4096              /* mounts that helpers can know */
+#define VIEW_ROOM 4096              /* mounts that workers can know */
 
 static char dir[PATH_MAX], file[PATH_MAX];
 static struct fp_mounts *mounts;

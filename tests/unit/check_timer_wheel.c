@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due, and when: never early, and hardly late. */
+/* Which timers run out, and when: never early, and hardly late. */
 #include "config.h"
 #include "cache/timer_wheel.h"
 
@@ -45,7 +45,7 @@ static void assert_one(uint64_t now_ms, const struct fp_timer *expected)
     assert_none(now_ms);
 }
 
-/* When it is taken by somebody who looks each millisecond. */
+/* When a caller that looks each millisecond takes it. */
 static uint64_t taken_at(const struct fp_timer *d, uint64_t from_ms)
 {
     while (fp_timer_take(&wheel, from_ms) != d)
@@ -160,7 +160,7 @@ START_TEST(all_cleared_while_they_are_taken)
 }
 END_TEST
 
-/* Whoever always sets again what was taken comes to an end. */
+/* A caller that sets again each timer that it took comes to an end. */
 START_TEST(set_while_they_are_taken)
 {
     const uint64_t now = START + 200;

@@ -172,7 +172,7 @@ START_TEST(something_is_written)
 }
 END_TEST
 
-/* While it is mapped nobody tells; when that is over, everybody may know. */
+/* While it is mapped no event comes; when that is over, one does. */
 START_TEST(something_is_written_through_a_mapping)
 {
     char *p;
@@ -285,7 +285,7 @@ END_TEST
 
 /* ---- the end of watching ---- */
 
-START_TEST(nobody_wants_to_know_any_more)
+START_TEST(a_watch_that_is_not_needed_ends)
 {
     if (!begin(_i))
         return;
@@ -372,7 +372,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, attributes_of_a_directory, 0, KINDS);
     tcase_add_loop_test(t, attributes_of_a_directory_in_a_directory, 0, KINDS);
     t = unit_add_case(s, "end", setup, teardown, 20);
-    tcase_add_loop_test(t, nobody_wants_to_know_any_more, 0, KINDS);
+    tcase_add_loop_test(t, a_watch_that_is_not_needed_ends, 0, KINDS);
     tcase_add_loop_test(t, directory_is_removed, 0, KINDS);
     tcase_add_loop_test(t, directory_is_renamed, 0, KINDS);
     tcase_add_test(t, numbers_are_not_given_anew);

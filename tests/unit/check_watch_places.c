@@ -131,8 +131,8 @@ START_TEST(no_more_watches)
 }
 END_TEST
 
-/* A helper asks for the key, the daemon reads the events. */
-START_TEST(helpers_share_what_was_opened)
+/* A worker asks for the key, the daemon reads the events. */
+START_TEST(workers_share_what_was_opened)
 {
     struct fp_watch_key k;
     int ends[2], status;
@@ -340,7 +340,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, place_where_nothing_tells);
     tcase_add_test(t, place_that_may_not_be_read);
     tcase_add_test(t, no_more_watches);
-    tcase_add_loop_test(t, helpers_share_what_was_opened, 0, KINDS);
+    tcase_add_loop_test(t, workers_share_what_was_opened, 0, KINDS);
     t = unit_add_case(s, "queue", setup, teardown, 60);
     tcase_add_loop_test(t, events_can_be_waited_for, 0, KINDS);
     tcase_add_loop_test(t, many_events_in_one_go, 0, KINDS);
