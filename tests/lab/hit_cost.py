@@ -10,7 +10,7 @@ where every request asks the daemon ("message"); and Flashpache as it is ("lease
 asked for one file, six directories deep, for every combination of MPM, configuration, size and
 number of connections; --only 'event/None/5000/*' chooses some. In each round the servers take
 turns, and the tables have medians and ranges of the rounds. CPU is that of all processes of a
-server, the daemon and its helpers included. "turns" is how often one of their threads was given a
+server, the daemon and its workers included. "turns" is how often one of their threads was given a
 processor for each request. "client" is the share of one processor that
 flashpache-bench took: near 1 it, and not the server, bounds the requests/s.
 

@@ -102,7 +102,7 @@ class Server:
         return self.front.port
 
     def pids(self):
-        """All processes of it, the daemon and its helpers included."""
+        """All processes of it, the daemon and its workers included."""
         roots = [one.process.pid for one in (self.front, self.daemon) if one]
         return [pid for root in roots for pid in (root, *procs.descendants(root))]
 

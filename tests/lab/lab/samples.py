@@ -142,7 +142,7 @@ def slow_calls(pids, seconds):
         raise Impossible("tracing needs strace")
     command = ["timeout", "-s", "INT", str(seconds), "strace", "-f", "-T", "-e", f"trace={TRACED_CALLS}",
                "-e", "signal=none"]
-    # The parent of all serves nobody; the daemon and its helpers are the last ones.
+    # The parent of all serves nobody; the daemon and its workers are the last ones.
     for pid in [*pids[1:TRACED_WORKERS], *pids[TRACED_WORKERS:][-TRACED_WORKERS:]]:
         command += ["-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
