@@ -37,7 +37,6 @@ ELSEWHERE = {
     "scrape_configs": "Prometheus'",
     "FP0120": "test_shadow: a line of the log",
     " ": "a picture",
-    "mod_flashpache/ ": "a list of files",
 }
 NUMBERS = itertools.count()
 
