@@ -82,7 +82,7 @@ static void purge(enum fp_scope scope, const char *path)
     const struct fp_control_deps deps = { .forget = forget, .purged = tell, .ctx = forgotten };
     struct fp_reply reply;
 
-    fp_control_purge(&deps, &question, &reply);
+    fp_control_answer(&deps, &question, &reply);
     ck_assert_int_eq((int)reply.status, FP_OK);
     ck_assert_uint_eq(reply.count, 42);
     ck_assert_uint_eq(reply.next, 0);
@@ -125,6 +125,14 @@ static size_t line(void *ctx, uint32_t n, char *room, size_t size)
     return lines->len;
 }
 
+static void report(struct fp_report_source source, uint32_t from, struct fp_reply *reply)
+{
+    const struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS, .from = from };
+    const struct fp_control_deps deps = { .reports = { [FP_REPORT_STATS] = source } };
+
+    fp_control_answer(&deps, &question, reply);
+}
+
 /* Reads a report to its end as a client does; how many parts it took. */
 static unsigned read_all(struct lines *lines)
 {
@@ -134,7 +142,7 @@ static unsigned read_all(struct lines *lines)
     unsigned parts = 0;
 
     do {
-        fp_control_report(&source, from, &reply);
+        report(source, from, &reply);
         parts++;
         ck_assert_int_eq((int)reply.status, FP_OK);
         ck_assert_uint_le(reply.text_len, FP_MAX_REPORT);
@@ -175,7 +183,7 @@ START_TEST(beyond_the_end)
     struct fp_reply reply;
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
-        fp_control_report(&source, from[i], &reply);
+        report(source, from[i], &reply);
         ck_assert_int_eq((int)reply.status, FP_OK);
         ck_assert_uint_eq(reply.text_len, 0);
     }
@@ -184,10 +192,9 @@ END_TEST
 
 START_TEST(no_such_report)
 {
-    const struct fp_report_source source = { NULL, NULL };
     struct fp_reply reply;
 
-    fp_control_report(&source, 0, &reply);
+    report((struct fp_report_source){ NULL, NULL }, 0, &reply);
     ck_assert_int_eq((int)reply.status, FP_FAILED);
     ck_assert_uint_eq(reply.text_len, 0);
     ck_assert_uint_eq(reply.next, 0);
