@@ -44,13 +44,6 @@ void fp_hot_destroy(struct fp_hot **hp)
     free(h);
 }
 
-/* Not every eighth: clients may come in turns. */
-static bool is_sampled(struct fp_hot *h)
-{
-    h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
-    return (h->seed >> 33) % FP_HOT_SAMPLE == 0;
-}
-
 static void halve(struct fp_hot *h, uint64_t now_ms)
 {
     uint64_t times = (now_ms - h->halved_ms) / FP_HOT_HALF_MS;
@@ -102,7 +95,9 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
     struct counted *s;
     unsigned hash;
 
-    if (!is_sampled(h))
+    /* Not every eighth: clients may come in turns. */
+    h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
+    if ((h->seed >> 33) % FP_HOT_SAMPLE != 0)
         return;
     halve(h, now_ms);
     hash = fp_keyed_hash(path, len);

@@ -76,11 +76,6 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static size_t table_count(const struct fp_cache *c)
-{
-    return HASH_COUNT(c->table);
-}
-
 static const char *check_entries(const struct fp_cache *c, struct tally *t)
 {
     const struct fp_entry *e, *next;
@@ -167,9 +162,8 @@ static const char *check_open_dirs(const struct fp_cache *c, const struct tally 
             return "a directory that is not open stands in the list of those";
         n++;
     }
-    if (n != t->open_dirs || n != c->n_open_dirs || n > c->max_open_dirs)
-        return "the open directories are not as many as the cache says, or too many";
-    return NULL;
+    return n == t->open_dirs && n == c->n_open_dirs && n <= c->max_open_dirs
+        ? NULL : "the open directories are not as many as the cache says, or too many";
 }
 
 static const char *check_sums(const struct fp_cache *c, const struct tally *t)
@@ -178,9 +172,7 @@ static const char *check_sums(const struct fp_cache *c, const struct tally *t)
         return "the entries take other memory than the cache says";
     if (t->contents != c->n_contents || t->content_bytes != c->content_bytes)
         return "the contents are not what the cache says";
-    if (c->newest != NULL)
-        return "an entry is being inserted";
-    return NULL;
+    return c->newest == NULL ? NULL : "an entry is being inserted";
 }
 
 static const char *check_all(const struct fp_cache *c, struct tally *t)
@@ -206,7 +198,7 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
 
 const char *fp_cache_check(const struct fp_cache *c)
 {
-    struct tally t = { .entries = table_count(c) };
+    struct tally t = { .entries = HASH_COUNT(c->table) };
     const char *wrong;
 
     t.parents = calloc(t.entries + 1, sizeof(t.parents[0]));

@@ -21,16 +21,6 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
     return e;
 }
 
-static bool table_add(struct fp_cache *c, struct fp_entry *e)
-{
-    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
-    return e->hh.tbl != NULL;
-}
-
-static void table_remove(struct fp_cache *c, struct fp_entry *e)
-{
-    HASH_DEL(c->table, e);
-}
 FP_HASH_DIAGNOSTICS_ON
 
 static void enqueue(struct fp_cache *c, struct fp_entry *e)
@@ -286,11 +276,12 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
+FP_HASH_DIAGNOSTICS_OFF
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);
     c->sieves[e->kind].count--;
-    table_remove(c, e);
+    HASH_DEL(c->table, e);
     if (e->parent != NULL && --e->parent->children == 0)
         enqueue(c, e->parent);
     fp_entry_drop_fd(c, e);
@@ -305,6 +296,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e->access);
     free(e);
 }
+FP_HASH_DIAGNOSTICS_ON
 
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
@@ -352,6 +344,7 @@ void fp_entry_trim(struct fp_cache *c)
         ;
 }
 
+FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
                                  struct fp_entry *parent)
 {
@@ -365,7 +358,8 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
     e->parent = parent;
-    if (!table_add(c, e)) {
+    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
+    if (e->hh.tbl == NULL) {
         free(e);
         return NULL;
     }
@@ -377,6 +371,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
         dequeue(c, parent);
     return e;
 }
+FP_HASH_DIAGNOSTICS_ON
 
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 {

@@ -43,10 +43,7 @@ static bool same_thing(const struct fp_entry *e, const struct fp_step *s)
 
 static bool set_target(struct fp_entry *e, const struct fp_step *s)
 {
-    bool wanted = s->status == FP_OK && S_ISLNK(s->self.mode)
-        && s->target_status == FP_OK;
-
-    if (!wanted) {
+    if (s->status != FP_OK || !S_ISLNK(s->self.mode) || s->target_status != FP_OK) {
         free(e->target);
         e->target = NULL;
         return true;
@@ -347,17 +344,6 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
     return e;
 }
 
-/* The entry to begin below: NULL for "/".  False: it is no longer the same. */
-static bool find_start(const struct fp_cache *c, const char *path,
-                       const struct fp_cache_base *base, struct fp_entry **e_r)
-{
-    *e_r = NULL;
-    if (base == NULL)
-        return true;
-    *e_r = fp_entry_find(c, path, base->len);
-    return *e_r != NULL && (*e_r)->generation == base->generation;
-}
-
 /* False of an error that may be gone the next moment. */
 static bool is_worth_keeping(const struct fp_answer *a)
 {
@@ -371,13 +357,15 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                      const struct fp_cache_base *base, uint64_t now_ms,
                      const struct fp_walk_meta *meta, struct fp_answer *a)
 {
-    struct fp_entry *e = NULL;
+    /* To begin below; NULL for "/". */
+    struct fp_entry *e = base != NULL ? fp_entry_find(c, path, base->len) : NULL;
     const struct seen seen = { names, now_ms, a, meta,
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len
-        && is_worth_keeping(a) && find_start(c, path, base, &e)) {
+        && is_worth_keeping(a)
+        && (base == NULL || (e != NULL && e->generation == base->generation))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);

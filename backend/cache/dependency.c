@@ -90,12 +90,6 @@ static struct watch_object *find_object(const struct fp_dependencies *w, const s
     return object;
 }
 
-static bool add_object(struct fp_dependencies *w, struct watch_object *object)
-{
-    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
-    return object->hh.tbl != NULL;
-}
-
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
     HASH_DEL(w->objects, object);
@@ -110,17 +104,6 @@ static struct name *find_name(const struct fp_dependencies *w, const struct watc
     if (len <= FP_MAX_NAME)
         HASH_FIND(hh, w->names, key, name_key(key, object, name, len), n);
     return n;
-}
-
-static bool add_name(struct fp_dependencies *w, struct name *n)
-{
-    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
-    return n->hh.tbl != NULL;
-}
-
-static void remove_name(struct fp_dependencies *w, struct name *n)
-{
-    HASH_DEL(w->names, n);
 }
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
@@ -178,6 +161,7 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 
 /* ---- dependencies ---- */
 
+FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *get_object(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct watch_object *object = find_object(w, key);
@@ -188,7 +172,8 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     if (object == NULL)
         return NULL;
     object->key = *key;
-    if (!add_object(w, object)) {
+    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
+    if (object->hh.tbl == NULL) {
         free(object);
         return NULL;
     }
@@ -220,7 +205,8 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
-    if (!add_name(w, n)) {
+    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
+    if (n->hh.tbl == NULL) {
         free(n);
         return NULL;
     }
@@ -262,13 +248,14 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
     if (s->name != NULL) {
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
-            remove_name(w, s->name);
+            HASH_DEL(w->names, s->name);
             free(s->name);
         }
     }
     drop_object_if_unused(w, s->object);
     free(s);
 }
+FP_HASH_DIAGNOSTICS_ON
 
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {

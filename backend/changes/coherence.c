@@ -186,13 +186,6 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 
 /* ---- validity ---- */
 
-static void log_refused(void)
-{
-    fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched is "
-           "valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
-           "and max_descriptors");
-}
-
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                     struct fp_validity *validity)
 {
@@ -203,7 +196,9 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
                                       .stale_ms = f->stale_ms };
         if (o->refused)
-            log_refused();
+            fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched "
+                   "is valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+                   "and max_descriptors");
         if (m == NULL)
             continue;
         validity[i].ttl_ms = m->ttl_ms;

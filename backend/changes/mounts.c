@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
-#include "changes/mount_table.h"
 #include "changes/mounts_view.h"
 #include "common/packet.h"
 
@@ -156,24 +154,18 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s)
 
 /* ---- life, and changes ---- */
 
-/* A file of no kernel's making, which never changes, cannot be waited for. */
-static int open_hint(struct fp_mounts *m)
+static bool open_files(struct fp_mounts *m, const char *mountinfo)
 {
     struct epoll_event ev = { .events = EPOLLPRI };
 
-    m->hint = epoll_create1(EPOLL_CLOEXEC);
-    if (m->hint == -1)
-        return -1;
-    if (epoll_ctl(m->hint, EPOLL_CTL_ADD, m->hint_info, &ev) == -1 && errno != EPERM)
-        return -1;
-    return 0;
-}
-
-static int open_files(struct fp_mounts *m, const char *mountinfo)
-{
     m->info = open(mountinfo, O_RDONLY | O_CLOEXEC);
     m->hint_info = open(mountinfo, O_RDONLY | O_CLOEXEC);
-    return m->info == -1 || m->hint_info == -1 ? -1 : open_hint(m);
+    if (m->info == -1 || m->hint_info == -1)
+        return false;
+    m->hint = epoll_create1(EPOLL_CLOEXEC);
+    /* A file of no kernel's making, which never changes, cannot be waited for. */
+    return m->hint != -1
+        && (epoll_ctl(m->hint, EPOLL_CTL_ADD, m->hint_info, &ev) == 0 || errno == EPERM);
 }
 
 struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts_settings *s,
@@ -185,7 +177,7 @@ struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts
         return NULL;
     m->info = m->hint_info = m->hint = -1;
     m->view = view;
-    if (open_files(m, mountinfo != NULL ? mountinfo : MOUNTINFO) == -1
+    if (!open_files(m, mountinfo != NULL ? mountinfo : MOUNTINFO)
         || take_settings(m, s) == -1 || fp_mount_table_read(&m->table, m->info) == -1) {
         fp_mounts_destroy(&m);      /* keeps errno */
         return NULL;

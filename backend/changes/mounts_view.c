@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "changes/mount_table.h"

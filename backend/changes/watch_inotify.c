@@ -3,8 +3,6 @@
 #include "changes/watch.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>

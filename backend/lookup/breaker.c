@@ -101,9 +101,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
 
 static void trip(struct fp_breaker *b, struct state *s, uint64_t now_ms)
 {
-    bool again = s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS;
-
-    if (!again)
+    if (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS)
         s->interval_ms = FIRST_PROBE_MS;
     s->open = true;
     s->opened_ms = now_ms;
@@ -207,19 +205,14 @@ void fp_breaker_each(struct fp_breaker *b, void (*each)(void *ctx, uint32_t moun
     }
 }
 
-static bool is_idle(const struct state *s, uint64_t now_ms)
-{
-    return s->walks == 0 && !s->open && !s->probing
-        && (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS);
-}
-
 bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms)
 {
     struct state *s, *next;
 
     for (s = LIST_FIRST(&b->states); s != NULL; s = next) {
         next = LIST_NEXT(s, link);
-        if (!is_idle(s, now_ms))
+        if (s->walks > 0 || s->open || s->probing
+            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS))
             continue;
         LIST_REMOVE(s, link);
         free(s);

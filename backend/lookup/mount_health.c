@@ -72,9 +72,7 @@ uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
 {
     const unsigned last = a != NULL ? a->n_steps - 1 : 0;
 
-    if (a == NULL)
-        return mount;
-    return a->steps[last].status == FP_OK && result->step_watches[last].mount != 0
+    return a != NULL && a->steps[last].status == FP_OK && result->step_watches[last].mount != 0
         ? result->step_watches[last].mount : mount;
 }
 

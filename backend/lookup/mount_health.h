@@ -19,7 +19,6 @@
 
 struct ev_loop;
 struct fp_answer;
-struct fp_breaker;
 struct fp_coherence;
 struct fp_mount_health;
 struct fp_worker_pool;

@@ -90,12 +90,6 @@ struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *
     return w;
 }
 
-static bool add(struct fp_walks *ws, struct fp_walk *w)
-{
-    HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
-    return w->hh.tbl != NULL;
-}
-
 static void detach(struct fp_walk *w)
 {
     if (w->detached)
@@ -330,6 +324,7 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
 }
 
 /* NULL: there are too many. */
+FP_HASH_DIAGNOSTICS_OFF
 static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_mount_health *health = ws->deps.health;
@@ -352,7 +347,9 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
-    if (fp_mount_health_enter(health, w->mount) > (ws->max + 1) / 2 || !add(ws, w)) {
+    if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
+        HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
+    if (w->hh.tbl == NULL) {
         fp_mount_health_leave(health, w->mount);
         free(w);
         return NULL;
@@ -360,6 +357,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     ws->counts.inflight++;
     return w;
 }
+FP_HASH_DIAGNOSTICS_ON
 
 /* The cache may close its descriptor while the task waits: ours is a copy. */
 static void take_base(struct fp_walk *w)

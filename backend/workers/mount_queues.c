@@ -101,12 +101,10 @@ static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_que
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q)
 {
     struct fp_waiting *w;
-    struct fp_mount_queue *queue;
+    struct fp_mount_queue *queue = TAILQ_FIRST(&q->all);
 
-    TAILQ_FOREACH(queue, &q->all, link) {
-        if (may_begin(q, queue))
-            break;
-    }
+    while (queue != NULL && !may_begin(q, queue))
+        queue = TAILQ_NEXT(queue, link);
     if (queue == NULL)
         return NULL;
     TAILQ_REMOVE(&q->all, queue, link);

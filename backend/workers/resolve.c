@@ -19,7 +19,6 @@
 #include "workers/calls.h"
 #include "workers/content.h"
 #include "workers/resolve_links.h"
-#include "workers/resolver.h"
 
 #define READ_PIECE 65536  /* bytes of one read ahead */
 

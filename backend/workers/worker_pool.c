@@ -3,7 +3,6 @@
 #include "workers/worker_pool.h"
 
 #include <ev.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
