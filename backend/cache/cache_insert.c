@@ -344,15 +344,6 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
     return e;
 }
 
-/* False of an error that may be gone the next moment. */
-static bool is_worth_keeping(const struct fp_answer *a)
-{
-    const struct fp_step *last = &a->steps[a->n_steps - 1];
-
-    return last->status != FP_IOERROR
-        && (last->status != FP_OK || last->target_status != FP_IOERROR);
-}
-
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms,
                      const struct fp_walk_meta *meta, struct fp_answer *a)
@@ -364,7 +355,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len
-        && is_worth_keeping(a)
+        && !fp_answer_is_failure(a)
         && (base == NULL || (e != NULL && e->generation == base->generation))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {

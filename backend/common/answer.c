@@ -27,6 +27,14 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->leasable = a->local = a->content = a->unchanged = false;
 }
 
+bool fp_answer_is_failure(const struct fp_answer *a)
+{
+    const struct fp_step *last = a != NULL ? &a->steps[a->n_steps - 1] : NULL;
+
+    return last == NULL || last->status == FP_IOERROR
+        || (last->status == FP_OK && last->target_status == FP_IOERROR);
+}
+
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
 {
     return a->sec == b->sec && a->nsec == b->nsec;

@@ -103,6 +103,9 @@ bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
 
 /* An answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
+/* True of an error of the file system, which may be gone the next moment, be it of the path or of a
+ * directory above it; and of no answer at all (NULL). */
+bool fp_answer_is_failure(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,

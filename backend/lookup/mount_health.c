@@ -38,17 +38,6 @@ struct fp_mount_health {
     LIST_HEAD(, probe) probes;
 };
 
-bool fp_mount_health_is_failure(const struct fp_answer *a)
-{
-    const struct fp_step *last;
-
-    if (a == NULL)
-        return true;
-    last = &a->steps[a->n_steps - 1];
-    return last->status == FP_IOERROR
-        || (last->status == FP_OK && last->target_status == FP_IOERROR);
-}
-
 /* ---- out of service, and back ---- */
 
 static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
@@ -100,7 +89,7 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
     if (st != FP_OK)
         return;
     /* An error that took so long means that a client of the file system gave up waiting. */
-    if (!fp_mount_health_is_failure(a) || now < began_ms + health->timeout_ms)
+    if (!fp_answer_is_failure(a) || now < began_ms + health->timeout_ms)
         answered(health, fp_mount_health_end_of(mount, a, result));
 }
 

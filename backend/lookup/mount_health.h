@@ -54,10 +54,6 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
 /* True if the mount is out of service.  ctx: the struct fp_mount_health. */
 bool fp_mount_health_is_out(void *ctx, uint32_t mount);
 
-/* True for an error of the file system, be it of the path or of a directory above it, and for no
- * answer at all (NULL). */
-bool fp_mount_health_is_failure(const struct fp_answer *a);
-
 /* The mount that the answer (NULL: none) ends on, where that is known, else the one where it
  * was expected. */
 uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,

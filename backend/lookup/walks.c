@@ -163,7 +163,7 @@ static const struct fp_answer *or_stale(struct fp_walk *w, const struct fp_answe
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
 
-    if (!fp_mount_health_is_failure(a)
+    if (!fp_answer_is_failure(a)
         || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
                                   &ws->answer))
         return a;
@@ -537,7 +537,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct waiter *wt;
 
-    if (fp_mount_health_is_failure(a))
+    if (fp_answer_is_failure(a))
         return false;
     while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
         answer_waiter(wt, FP_OK, a);
