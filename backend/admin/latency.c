@@ -53,18 +53,10 @@ static struct row *row_of(struct fp_latency *l, const char *point)
     return l->rows[l->n].point != NULL ? &l->rows[l->n++] : NULL;
 }
 
-static unsigned bucket_of(uint32_t us)
-{
-    unsigned i = 0;
-
-    while (i < FP_LATENCY_BUCKETS - 1 && us > FP_LATENCY_FIRST_US << i)
-        i++;
-    return i;
-}
-
 void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
 {
     struct row *r = row_of(l, point);
+    unsigned bucket = 0;
 
     if (r == NULL)
         return;
@@ -72,7 +64,9 @@ void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
     r->sum_us += us;
     if (us > r->longest_us)
         r->longest_us = us;
-    r->buckets[bucket_of(us)]++;
+    while (bucket < FP_LATENCY_BUCKETS - 1 && us > FP_LATENCY_FIRST_US << bucket)
+        bucket++;
+    r->buckets[bucket]++;
 }
 
 size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size)

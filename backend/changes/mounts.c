@@ -47,15 +47,6 @@ static bool is_local_type(const char *type)
     return false;
 }
 
-/* The subvolumes of btrfs have device numbers that are not in mountinfo, so
- * events under a mark and those under none look the same. */
-static enum fp_watch_by by_mark(const struct fp_mount_row *row)
-{
-    if (row->mark == FP_MARK_NEVER || strcmp(row->mount.type, "btrfs") == 0)
-        return FP_BY_INOTIFY;
-    return row->mark == FP_MARK_SET ? FP_BY_FANOTIFY : FP_BY_TTL;
-}
-
 static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int general)
 {
     if (wanted == FP_BY_AUTO) {
@@ -65,7 +56,11 @@ static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int g
     }
     if (wanted == FP_BY_TTL || wanted == FP_BY_INOTIFY)
         return (enum fp_watch_by)wanted;
-    return by_mark(row);
+    /* The subvolumes of btrfs have device numbers that are not in mountinfo, so
+     * events under a mark and those under none look the same. */
+    if (row->mark == FP_MARK_NEVER || strcmp(row->mount.type, "btrfs") == 0)
+        return FP_BY_INOTIFY;
+    return row->mark == FP_MARK_SET ? FP_BY_FANOTIFY : FP_BY_TTL;
 }
 
 static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s,

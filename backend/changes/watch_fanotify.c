@@ -136,13 +136,6 @@ static void report_record(const struct record *r, bool replaced, const struct fp
     ops->changed(ctx, &key, name, len, replaced && len > 0);
 }
 
-static bool is_reported(const struct record *r)
-{
-    return r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
-        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
-        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME;
-}
-
 /* The records from p to end. */
 static void report_event(const char *p, const char *end, bool replaced,
                          const struct fp_watch_ops *ops, void *ctx)
@@ -155,7 +148,9 @@ static void report_event(const char *p, const char *end, bool replaced,
         memcpy(&r.handle, p + sizeof(r.info), sizeof(r.handle));
         if (r.info.hdr.len == 0 || r.info.hdr.len > end - p)
             break;
-        if (is_reported(&r))
+        if (r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
+            || r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
+            || r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME)
             report_record(&r, replaced, ops, ctx);
         p += r.info.hdr.len;
     }

@@ -16,19 +16,16 @@
 #define PIECE           16384   /* bytes of one read */
 #define NAME            "flashpache-content"
 
-static bool is_old(const struct fp_time *changed)
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
     struct timespec now;
 
+    if (!S_ISREG(m->mode) || m->size == 0 || m->size > max)
+        return false;
     clock_gettime(CLOCK_REALTIME, &now);
     now.tv_sec -= SETTLED_SECONDS;
-    return changed->sec < now.tv_sec
-        || (changed->sec == now.tv_sec && changed->nsec <= (uint32_t)now.tv_nsec);
-}
-
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
-{
-    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && is_old(&m->ctime);
+    return m->ctime.sec < now.tv_sec
+        || (m->ctime.sec == now.tv_sec && m->ctime.nsec <= (uint32_t)now.tv_nsec);
 }
 
 static int make_memfd(void)

@@ -111,7 +111,6 @@ static fp_status open_file(const struct fp_resolver *r, int path_fd,
                            struct fp_meta *m, int *fd_r)
 {
     char name[FP_FD_NAME];
-    uint32_t mount;
     fp_status st;
 
     fp_fd_name(name, path_fd);
@@ -126,7 +125,7 @@ static fp_status open_file(const struct fp_resolver *r, int path_fd,
         fp_close(fd_r);
         return FP_REFUSED;
     }
-    st = fp_look(*fd_r, m, &mount);
+    st = fp_look(*fd_r, m, NULL);
     if (st != FP_OK)
         fp_close(fd_r);
     return st;
@@ -139,7 +138,6 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     struct fp_answer *a = w->a;
     struct fp_meta after;
     uint64_t began_us;
-    uint32_t mount;
     int fd;
 
     if (!fp_content_is_settled(m, w->task->content_max))
@@ -147,7 +145,7 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
     fp_call_note(FP_CALL_READ, began_us);
-    if (fd != -1 && (fp_look(a->fd, &after, &mount) != FP_OK || !fp_meta_equal(m, &after)))
+    if (fd != -1 && (fp_look(a->fd, &after, NULL) != FP_OK || !fp_meta_equal(m, &after)))
         fp_close(&fd);
     if (fd == -1)
         return false;

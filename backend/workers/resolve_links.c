@@ -40,12 +40,11 @@ static void go_to(struct symlink_walk *w, int fd)
 static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
 {
     struct fp_meta dir;
-    uint32_t mount;
     fp_status st;
 
     if (!w->link->resolver->protected_links || link->uid == geteuid())
         return FP_OK;
-    st = fp_look(w->at.fd, &dir, &mount);
+    st = fp_look(w->at.fd, &dir, NULL);
     if (st == FP_OK && link->uid != dir.uid
         && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
         return FP_DENIED;
@@ -127,7 +126,6 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
     while (st == FP_OK && (name = next_name(&w, &more)) != NULL) {
         struct fp_meta next = { .mode = S_IFDIR };
         bool is_directory;
-        uint32_t mount;
         int fd;
 
         note_name(&w, name);
@@ -135,7 +133,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         if (fd == -1)
             st = fp_why_not_opened();
         else if (!is_directory)
-            st = fp_look(fd, &next, &mount);
+            st = fp_look(fd, &next, NULL);
         if (st == FP_OK && S_ISLNK(next.mode)) {
             st = enter_link(&w, fd, &next, more);
         } else if (st == FP_OK && more && !is_directory) {

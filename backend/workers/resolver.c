@@ -89,7 +89,8 @@ fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r)
     if (fp_call_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
     fp_meta_from_statx(m, &st);
-    *mount_r = mount_in(&st);
+    if (mount_r != NULL)
+        *mount_r = mount_in(&st);
     return FP_OK;
 }
 

@@ -50,7 +50,7 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 /* The same of an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* lstat(2) of what is open, and its mount; 0: the kernel does not say. */
+/* lstat(2) of what is open, and its mount (NULL: no matter); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
 /* Its mount alone, without asking the file system. */
 uint32_t fp_mount_of(int fd);
