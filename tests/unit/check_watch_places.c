@@ -154,8 +154,7 @@ START_TEST(workers_share_what_was_opened)
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(read(ends[0], &k, sizeof(k)), sizeof(k));
     unit_write_file(in_dir("out/new"), "x");
-    drain();
-    assert_told('r', &k, "new");
+    assert_tells('r', &k, "new");
     close(ends[0]);
     close(ends[1]);
 }

@@ -102,6 +102,13 @@ static inline void assert_told(char how, const struct fp_watch_key *key, const c
                   fp_watch_by_text(by), how, name, told.n);
 }
 
+/* The same of what is there to be told now. */
+static inline void assert_tells(char how, const struct fp_watch_key *key, const char *name)
+{
+    drain();
+    assert_told(how, key, name);
+}
+
 static inline void assert_nothing_of(const char *name)
 {
     for (unsigned i = 0; i < told.n; i++)
