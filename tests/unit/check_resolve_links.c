@@ -82,10 +82,7 @@ static void assert_as_kernel(const char *name)
 
 static void make_tree(void)
 {
-    make_dir("a");
-    make_dir("a/b");
-    make_dir("a/b/c");
-    make_dir("t");
+    for_each_name(make_dir, "a a/b a/b/c t");
     unit_write_file(in_dir("a/file"), "content");
     unit_write_file(in_dir("a/b/file"), "deeper");
     unit_write_file(in_dir("t/file"), "other");
@@ -117,11 +114,8 @@ START_TEST(every_kind_of_text)
     make_tree();
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         make_link(texts[i], "a/link");
-        assert_as_kernel("a/link");
-        assert_as_kernel("a/link/file");
-        assert_as_kernel("a/link/b/file");
-        assert_as_kernel("a/link/no");
-        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
+        for_each_name(assert_as_kernel, "a/link a/link/file a/link/b/file a/link/no");
+        remove_name("a/link");
     }
 }
 END_TEST
@@ -139,16 +133,8 @@ START_TEST(every_kind_of_text_by_another_link)
         make_link(text, "third");
         make_link("third/../link", "fourth");
         make_link("a/link/file", "fifth");
-        assert_as_kernel("t/second");
-        assert_as_kernel("third");
-        assert_as_kernel("third/file");
-        assert_as_kernel("fourth");
-        assert_as_kernel("fifth");
-        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
-        ck_assert_int_eq(unlink(in_dir("t/second")), 0);
-        ck_assert_int_eq(unlink(in_dir("third")), 0);
-        ck_assert_int_eq(unlink(in_dir("fourth")), 0);
-        ck_assert_int_eq(unlink(in_dir("fifth")), 0);
+        for_each_name(assert_as_kernel, "t/second third third/file fourth fifth");
+        for_each_name(remove_name, "a/link t/second third fourth fifth");
     }
 }
 END_TEST
@@ -167,8 +153,7 @@ START_TEST(as_many_links_as_the_kernel_follows)
     }
     resolve("l40");
     assert_open("content");
-    resolve("l41");
-    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+    assert_leads("l41", FP_LOOP);
 }
 END_TEST
 
@@ -187,7 +172,7 @@ START_TEST(as_many_links_side_by_side)
         strcat(text, "file");
         make_link(text, "link");
         assert_as_kernel("link");
-        ck_assert_int_eq(unlink(in_dir("link")), 0);
+        remove_name("link");
     }
 }
 END_TEST
@@ -213,7 +198,7 @@ START_TEST(very_long_texts)
         assert_as_kernel("link");
         resolve("link");
         assert_open("content");
-        ck_assert_int_eq(unlink(in_dir("link")), 0);
+        remove_name("link");
     }
     free(text);
 }
@@ -253,7 +238,7 @@ START_TEST(names_that_are_too_long)
         text[len] = '\0';
         make_link(text, "link");
         assert_as_kernel("link");
-        ck_assert_int_eq(unlink(in_dir("link")), 0);
+        remove_name("link");
     }
 }
 END_TEST
@@ -264,8 +249,7 @@ START_TEST(through_directories_without_rights)
 {
     static const mode_t modes[] = { 0755, 0711, 0644, 0600, 0000, 0111, 0444 };
 
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/file"), "content");
     unit_write_file(in_dir("d/e/file"), "deeper");
     make_link("d", "dir");
@@ -278,17 +262,7 @@ START_TEST(through_directories_without_rights)
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         ck_assert_int_eq(chmod(in_dir("d"), modes[i]), 0);
         become_nobody();
-        assert_as_kernel("dir");
-        assert_as_kernel("dir/file");
-        assert_as_kernel("dir/e/file");
-        assert_as_kernel("file");
-        assert_as_kernel("deep");
-        assert_as_kernel("deep/file");
-        assert_as_kernel("up");
-        assert_as_kernel("back");
-        assert_as_kernel("back/d");
-        assert_as_kernel("here");
-        assert_as_kernel("no");
+        for_each_name(assert_as_kernel, "dir dir/file dir/e/file file deep deep/file up back back/d here no");
         become_root_again();
     }
     ck_assert_int_eq(chmod(in_dir("d"), 0755), 0);
@@ -311,8 +285,7 @@ static bool links_are_protected(void)
 /* A sticky directory for all, and links in it of somebody else than who asks. */
 static void make_sticky(mode_t mode, uid_t owner, uid_t links)
 {
-    make_dir("sticky");
-    make_dir("d");
+    for_each_name(make_dir, "sticky d");
     unit_write_file(in_dir("d/file"), "content");
     make_link("../d/file", "sticky/file");
     make_link("../d", "sticky/dir");
@@ -331,9 +304,7 @@ static void remove_sticky(void)
 {
     ck_assert_int_eq(nftw(in_dir("sticky"), unit_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
     ck_assert_int_eq(nftw(in_dir("d"), unit_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
-    ck_assert_int_eq(unlink(in_dir("out")), 0);
-    ck_assert_int_eq(unlink(in_dir("outdir")), 0);
-    ck_assert_int_eq(unlink(in_dir("outsecond")), 0);
+    for_each_name(remove_name, "out outdir outsecond");
 }
 
 START_TEST(links_in_sticky_directories)
@@ -351,11 +322,7 @@ START_TEST(links_in_sticky_directories)
         become_nobody();
         assert_as_kernel("sticky/file");
         denied += last()->target_status == FP_DENIED;
-        assert_as_kernel("sticky/dir");
-        assert_as_kernel("sticky/second");
-        assert_as_kernel("out");
-        assert_as_kernel("outdir");
-        assert_as_kernel("outsecond");
+        for_each_name(assert_as_kernel, "sticky/dir sticky/second out outdir outsecond");
         become_root_again();
         remove_sticky();
     }
@@ -385,13 +352,10 @@ START_TEST(rule_of_sticky_directories)
         make_sticky(rows[i / 2].mode, rows[i / 2].owner, rows[i / 2].link);
         resolver.protected_links = on;
         become_nobody();
-        resolve("sticky/file");
-        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
+        assert_leads("sticky/file", denied ? FP_DENIED : FP_OK);
         ck_assert_int_eq(answer.fd != -1, !denied);
-        resolve("out");
-        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
-        resolve("outsecond");
-        ck_assert_int_eq((int)last()->target_status, denied ? FP_DENIED : FP_OK);
+        assert_leads("out", denied ? FP_DENIED : FP_OK);
+        assert_leads("outsecond", denied ? FP_DENIED : FP_OK);
         resolve("d/file");
         assert_open("content");
         become_root_again();
@@ -412,20 +376,13 @@ START_TEST(links_in_the_middle_of_a_text)
     make_link("sticky/dir/..", "up");
     become_nobody();
     /* This kernel, whether it has the rule or not. */
-    assert_as_kernel("through");
-    assert_as_kernel("slash");
-    assert_as_kernel("dot");
-    assert_as_kernel("up");
+    for_each_name(assert_as_kernel, "through slash dot up");
     /* And one that has it. */
     resolver.protected_links = true;
-    resolve("slash");
-    ck_assert_int_eq((int)last()->target_status, FP_DENIED);
-    resolve("through");
-    ck_assert_int_eq((int)last()->target_status, FP_OK);
-    resolve("dot");
-    ck_assert_int_eq((int)last()->target_status, FP_OK);
-    resolve("up");
-    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    assert_leads("slash", FP_DENIED);
+    assert_leads("through", FP_OK);
+    assert_leads("dot", FP_OK);
+    assert_leads("up", FP_OK);
     become_root_again();
 }
 END_TEST
@@ -580,7 +537,7 @@ START_TEST(names_up_to_where_it_ends)
         ck_assert(!step_watch()->untold);
         ck_assert_uint_eq(step_watch()->watch.len, 0);
         ck_assert_uint_eq(step_watch()->mount, 0);
-        ck_assert_int_eq(unlink(in_dir("a/link")), 0);
+        remove_name("a/link");
     }
 }
 END_TEST
@@ -624,8 +581,7 @@ START_TEST(too_many_names)
 
     if (!can_watch())
         return;
-    make_dir("s");
-    make_dir("s/t");
+    for_each_name(make_dir, "s s/t");
     for (int i = 0; i < FP_MAX_TRAVERSED; i++)
         strcat(text, i % 2 == 0 ? "s/" : "../");
     make_link(text, "few");
@@ -651,8 +607,7 @@ START_TEST(names_where_nothing_is_watched)
         return;
     make_tree();
     make_link("/proc/version", "link");
-    resolve("link");
-    ck_assert_int_eq((int)last()->target_status, FP_OK);
+    assert_leads("link", FP_OK);
     ck_assert(step_watch()->untold);
     ck_assert_uint_eq(step_watch()->watch.len, 0);
     settings.view = NULL;
@@ -695,9 +650,7 @@ START_TEST(event_of_a_name_that_was_passed)
 
     if (!can_watch())
         return;
-    make_dir("releases");
-    make_dir("releases/41");
-    make_dir("releases/42");
+    for_each_name(make_dir, "releases releases/41 releases/42");
     make_link("releases/41", "current");
     make_link("current/.", "htdocs");
     resolve("htdocs");

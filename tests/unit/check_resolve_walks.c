@@ -212,8 +212,7 @@ START_TEST(walk_from_a_base)
 {
     int base;
 
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/file"), "content");
     unit_write_file(in_dir("d/e/file"), "deeper");
     base = open_place("d");
@@ -281,8 +280,7 @@ START_TEST(base_outside_the_roots)
     const char *roots[2] = { strdup(in_dir("site")), NULL };
     int base;
 
-    make_dir("site");
-    make_dir("private");
+    for_each_name(make_dir, "site private");
     unit_write_file(in_dir("private/file"), "private");
     make_link("../private", "site/link");
     base = open_place("private");
@@ -373,7 +371,7 @@ START_TEST(known_file_that_is_gone)
     unit_write_file(in_dir("file"), "content");
     resolve("file");
     known = last()->self;
-    ck_assert_int_eq(unlink(in_dir("file")), 0);
+    remove_name("file");
     resolve_known("file", &known);
     ck_assert(!answer.unchanged);
     ck_assert_int_eq((int)last()->status, FP_ABSENT);
@@ -410,8 +408,7 @@ START_TEST(access_files_are_looked_for)
         { ".htaccess", 9 }, { ".acl", 4 }, { "link", 4 } } };
     struct stat st;
 
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/.htaccess"), "Require all denied");
     make_link(".htaccess", "d/link");
     make_link("nowhere", "d/e/link");
@@ -444,7 +441,7 @@ START_TEST(access_files_behind_links_and_in_directories)
     ck_assert_int_eq((int)access_of("l", 0)->status, FP_OK);
     resolve_with_names("d", &names);
     ck_assert_int_eq((int)access_of("d", 0)->status, FP_OK);
-    ck_assert_int_eq(unlink(in_dir("d/.htaccess")), 0);
+    remove_name("d/.htaccess");
     make_dir("d/.htaccess");
     resolve_with_names("d", &names);
     ck_assert_int_eq((int)access_of("d", 0)->status, FP_OK);
