@@ -143,6 +143,19 @@ static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
     return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
 }
 
+/* Of each path, a space between them: it is known, or with "!" before it that it is not. */
+static inline void assert_each(bool (*known)(const char *path), const char *paths)
+{
+    char copy[256], *rest = copy, *path;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", paths), (int)sizeof(copy));
+    while ((path = strsep(&rest, " ")) != NULL) {
+        const bool expected = *path != '!';
+
+        ck_assert_msg(known(expected ? path : path + 1) == expected, "%s of \"%s\"", path, paths);
+    }
+}
+
 /* What a child remembers of an answer that it may use again. */
 struct kit_lease {
     unsigned n;
