@@ -96,20 +96,23 @@ static void drop(struct owner *o)
     ck_assert_ptr_null(o->dependencies);
 }
 
-static void change(int number, const char *name)
+/* How many are told. */
+static unsigned change(int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
     fp_dependencies_changed(watched, &k, name, strlen(name), on_place, on_name, &told);
+    return told.n;
 }
 
-static void gone(int number)
+static unsigned gone(int number)
 {
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
     fp_dependencies_gone(watched, &k, on_place, on_name, &told);
+    return told.n;
 }
 
 static unsigned times_told(char how, const struct owner *o)
@@ -157,21 +160,16 @@ START_TEST(those_whom_it_concerns)
     add(&other_name, 1, "indexes");
     add(&elsewhere, 2, "index");
     ck_assert_uint_eq(fp_dependencies_count(watched), 2);
-    change(1, "index");
-    ck_assert_uint_eq(told.n, 2);
+    ck_assert_uint_eq(change(1, "index"), 2);
     ck_assert_uint_eq(times_told('p', &place), 1);
     ck_assert_uint_eq(times_told('n', &name), 1);
-    change(1, "nothing");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, "nothing"), 1);
     ck_assert_uint_eq(times_told('p', &place), 1);
-    change(1, "");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, ""), 1);
     ck_assert_uint_eq(times_told('p', &place), 1);
-    change(2, "index");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(2, "index"), 1);
     ck_assert_uint_eq(times_told('n', &elsewhere), 1);
-    change(3, "index");
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(change(3, "index"), 0);
     drop(&place);
     drop(&name);
     drop(&other_name);
@@ -188,21 +186,18 @@ START_TEST(several_owners_of_one)
         add(&owners[i], 1, "x");
     }
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 10);
+    ck_assert_uint_eq(change(1, "x"), 10);
     for (int i = 0; i < 5; i++) {
         ck_assert_uint_eq(times_told('p', &owners[i]), 1);
         ck_assert_uint_eq(times_told('n', &owners[i]), 1);
     }
     drop(&owners[2]);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 8);
+    ck_assert_uint_eq(change(1, "x"), 8);
     ck_assert_uint_eq(times_told('p', &owners[2]), 0);
     ck_assert_uint_eq(times_told('n', &owners[2]), 0);
     for (int i = 0; i < 5; i++)
         drop(&owners[i]);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(change(1, "x"), 0);
     ck_assert_uint_eq(times_forgotten(1), 1);
 }
 END_TEST
@@ -216,8 +211,7 @@ START_TEST(one_owner_of_several)
     ck_assert_uint_gt(fp_dependency_list_bytes(o.dependencies), 4 * sizeof(void *));
     ck_assert_uint_eq(fp_dependency_list_bytes(NULL), 0);
     for (int i = 1; i <= 4; i++) {
-        change(i, "even");
-        ck_assert_uint_eq(told.n, 1);
+        ck_assert_uint_eq(change(i, "even"), 1);
     }
     drop(&o);
     ck_assert_uint_eq(forgotten.n, 4);
@@ -369,18 +363,14 @@ START_TEST(everybody_hears_that_it_is_gone)
     add(&a, 1, "a");
     add(&b, 1, "b");
     add(&elsewhere, 2, "a");
-    gone(1);
-    ck_assert_uint_eq(told.n, 3);
+    ck_assert_uint_eq(gone(1), 3);
     ck_assert_uint_eq(times_told('p', &place), 1);
     ck_assert_uint_eq(times_told('n', &a), 1);
     ck_assert_uint_eq(times_told('n', &b), 1);
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    gone(1);
-    ck_assert_uint_eq(told.n, 0);
-    change(1, "a");
-    ck_assert_uint_eq(told.n, 0);
-    gone(3);
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(gone(1), 0);
+    ck_assert_uint_eq(change(1, "a"), 0);
+    ck_assert_uint_eq(gone(3), 0);
     drop(&place);
     drop(&a);
     drop(&b);
@@ -401,8 +391,7 @@ START_TEST(the_same_key_again)
     gone(1);
     add(&new, 1, "x");
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, "x"), 1);
     ck_assert_uint_eq(times_told('n', &new), 1);
     drop(&old);
     ck_assert_uint_eq(forgotten.n, 0);

@@ -58,6 +58,19 @@ static uint32_t of_path(const char *path)
     return m != NULL ? m->id : 0;
 }
 
+/* "PATH=ID", a space between them: each path lies on that mount. */
+static void assert_on(const char *expected)
+{
+    char copy[256], *rest = copy, *path, *id;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", expected), (int)sizeof(copy));
+    while ((id = strsep(&rest, " ")) != NULL) {
+        path = strsep(&id, "=");
+        ck_assert_msg(of_path(path) == (uint32_t)atoi(id), "%s: %u, not %s", path, (unsigned)of_path(path),
+                      id);
+    }
+}
+
 static const struct fp_mount *known(uint32_t id)
 {
     const struct fp_mount *m = fp_mounts_find(mounts, id);
@@ -176,8 +189,7 @@ START_TEST(empty_table)
     load("");
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));
-    ck_assert_uint_eq(of_path("/"), 0);
-    ck_assert_uint_eq(of_path("/a/b"), 0);
+    assert_on("/=0 /a/b=0");
     ck_assert(!fp_mounts_changed(mounts));
 }
 END_TEST
@@ -188,8 +200,7 @@ START_TEST(the_later_of_a_repeated_id)
          "51 1 0:3 / /b rw - tmpfs t rw\n50 1 0:4 / /c rw - nfs n rw\n");
     ck_assert_uint_eq(fp_mounts_count(mounts), 3);
     ck_assert_str_eq(known(50)->point, "/c");
-    ck_assert_uint_eq(of_path("/a"), 1);
-    ck_assert_uint_eq(of_path("/c/x"), 50);
+    assert_on("/a=1 /c/x=50");
 }
 END_TEST
 
@@ -269,17 +280,8 @@ START_TEST(longest_point_by_components)
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /srv rw - tmpfs t rw\n"
          "3 2 0:3 / /srv/www/htdocs rw - tmpfs t rw\n4 1 0:4 / /srvxy rw - tmpfs t rw\n"
          "5 1 0:5 / /srv-a rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/"), 1);
-    ck_assert_uint_eq(of_path("/s"), 1);
-    ck_assert_uint_eq(of_path("/srv"), 2);
-    ck_assert_uint_eq(of_path("/srvx"), 1);
-    ck_assert_uint_eq(of_path("/srvx/www"), 1);
-    ck_assert_uint_eq(of_path("/srvxy"), 4);
-    ck_assert_uint_eq(of_path("/srv-a/b"), 5);
-    ck_assert_uint_eq(of_path("/srv/www"), 2);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs"), 3);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs/a/b/c"), 3);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs2"), 2);
+    assert_on("/=1 /s=1 /srvx=1 /srvx/www=1 /srv=2 /srv/www=2 /srv/www/htdocs2=2 /srvxy=4 /srv-a/b=5");
+    assert_on("/srv/www/htdocs=3 /srv/www/htdocs/a/b/c=3");
     ck_assert_uint_eq(fp_mounts_of_path(mounts, "/srvxy", 4)->id, 2);   /* not terminated */
 }
 END_TEST
@@ -289,8 +291,7 @@ START_TEST(the_top_of_a_stack)
     load("1 1 0:1 / / rw - rootfs rootfs rw\n9 1 0:5 / / rw - ext4 d rw\n"
          "20 9 0:2 / /srv rw - tmpfs t rw\n"
          "15 20 0:3 / /srv rw - nfs t rw\n30 15 0:4 / /srv rw - xfs t rw\n");
-    ck_assert_uint_eq(of_path("/"), 9);
-    ck_assert_uint_eq(of_path("/srv/x"), 30);
+    assert_on("/=9 /srv/x=30");
     ck_assert_str_eq(known(15)->point, "/srv");     /* known, though covered */
     /* The same, where the lower ones came last: mounted beneath. */
     load("9 1 0:5 / / rw - ext4 d rw\n30 15 0:4 / /srv rw - xfs t rw\n"
@@ -307,12 +308,10 @@ START_TEST(covered_by_a_mount_above)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
          "3 2 0:2 / /a/b/c/d rw - tmpfs t rw\n4 1 0:3 / /a rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a/b/x"), 4);
-    ck_assert_uint_eq(of_path("/a/b/c/d/e"), 4);
+    assert_on("/a/b/x=4 /a/b/c/d/e=4");
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
          "4 1 0:3 / /a rw - tmpfs t rw\n5 4 0:4 / /a/b/c rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a/b"), 4);
-    ck_assert_uint_eq(of_path("/a/b/c"), 5);
+    assert_on("/a/b=4 /a/b/c=5");
 }
 END_TEST
 
@@ -321,10 +320,7 @@ START_TEST(without_a_root)
 {
     load("30 27 0:1 / /proc rw - proc proc rw\n31 27 0:2 / /srv rw - ext4 d rw\n"
          "32 31 0:3 / /srv/a rw - ext4 d rw\n");
-    ck_assert_uint_eq(of_path("/"), 0);
-    ck_assert_uint_eq(of_path("/var"), 0);
-    ck_assert_uint_eq(of_path("/srv/b"), 31);
-    ck_assert_uint_eq(of_path("/srv/a/b"), 32);
+    assert_on("/=0 /var=0 /srv/b=31 /srv/a/b=32");
 }
 END_TEST
 
@@ -332,8 +328,7 @@ START_TEST(parents_in_a_circle)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n2 3 0:2 / /a rw - tmpfs t rw\n"
          "3 2 0:3 / /a rw - tmpfs t rw\n4 4 0:4 / /b rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a"), 1);
-    ck_assert_uint_eq(of_path("/b"), 1);
+    assert_on("/a=1 /b=1");
     ck_assert_uint_eq(fp_mounts_count(mounts), 4);
 }
 END_TEST
