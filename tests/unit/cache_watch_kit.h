@@ -106,6 +106,14 @@ static inline void walk(const char *path, const char *what)
     }
 }
 
+/* The same where no change is reported. */
+static inline void walk_unwatched(const char *path, const char *what)
+{
+    walk(path, what);
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        validity[i].watchable = false;
+}
+
 static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
 {
     const struct fp_walk_meta meta = { &result, validity };

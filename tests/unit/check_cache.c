@@ -47,14 +47,6 @@ START_TEST(every_kind_is_known)
 }
 END_TEST
 
-START_TEST(a_name_is_not_its_prefix)
-{
-    walked("/ab/f", now, "ddf");
-    walked("/n", now, "da");
-    assert_unknown("/a /abc /ab/ff /no /no/x");
-}
-END_TEST
-
 START_TEST(longest_and_deepest_path)
 {
     static char path[4096], what[2 * FP_MAX_STEPS];
@@ -182,16 +174,6 @@ END_TEST
 
 /* ---- what is not there ---- */
 
-START_TEST(nothing_is_below_an_absent_name)
-{
-    walked("/a/no", now, "dda");
-    assert_known("/a/no", "dda");
-    assert_known("/a/no/x", "dda");
-    assert_known("/a/no/x/y/z", "dda");
-    assert_unknown("/a/nox");
-}
-END_TEST
-
 START_TEST(nothing_is_below_what_is_no_directory)
 {
     walked("/f", now, "df");
@@ -220,65 +202,7 @@ START_TEST(a_walk_that_ended_above_answers_for_all_below)
 }
 END_TEST
 
-START_TEST(absent_name_appears)
-{
-    walked("/a", now, "da");
-    walked("/a/f", now + 1, "ddf");
-    assert_known("/a/f", "ddf");
-    assert_known("/a", "dd");
-    assert_unknown("/a/g");
-}
-END_TEST
-
-START_TEST(directory_disappears_and_comes_back)
-{
-    walked("/a/f", now, "ddf");
-    walked("/a", now + 1, "da");
-    assert_known("/a/f", "da");
-    walked("/a/g", now + 2, "ddf");
-    assert_known("/a/g", "ddf");
-    assert_unknown("/a/f");
-}
-END_TEST
-
 /* ---- what becomes another thing ---- */
-
-START_TEST(file_is_replaced)
-{
-    walked("/a/f", now, "ddf1");
-    walked("/a/f", now + 1, "ddf2");
-    assert_known("/a/f", "ddf2");
-    ck_assert_int_eq(cached_fds(), 1);
-    walked("/a/f", now + 2, "ddu");
-    assert_known("/a/f", "ddu");
-    ck_assert_int_eq(cached_fds(), 0);
-    walked("/a/f", now + 3, "dda");
-    assert_known("/a/f", "dda");
-    walked("/a/f", now + 4, "ddd");
-    assert_known("/a/f", "ddd");
-    assert_unknown("/a/f/x");
-}
-END_TEST
-
-START_TEST(replaced_directory_kills_what_is_below)
-{
-    walked("/a/b/c/f", now, "ddddf");
-    walked("/a/b/no", now, "ddda");
-    walked("/z/f", now, "ddf");
-    walked("/a/g", now + 1, "dd1f");
-    assert_known("/a/g", "dd1f");
-    assert_unknown("/a/b/c/f /a/b/no /a/b");
-    assert_known("/z/f", "ddf");
-}
-END_TEST
-
-START_TEST(replaced_root_kills_everything)
-{
-    walked("/a/f", now, "ddf");
-    walked("/", now + 1, "d1");
-    assert_unknown("/a/f /a");
-}
-END_TEST
 
 static void change_directory(uint32_t mode, uint32_t uid, uint32_t gid)
 {
@@ -319,29 +243,6 @@ START_TEST(directory_whose_times_change_keeps_what_is_below)
 }
 END_TEST
 
-START_TEST(switched_link_kills_what_is_below)
-{
-    walked("/current/a/f", now, "dl1d1f");
-    walked("/current/a/g", now, "dl1d1f");
-    walked("/current/a/f", now + 1, "dl2d2f5");
-    assert_known("/current/a/f", "dl2d2f5");
-    assert_unknown("/current/a/g");
-}
-END_TEST
-
-START_TEST(switched_back_link_stays_dead)
-{
-    walked("/current/f", now, "dl1f");
-    walked("/current", now + 1, "dl2");
-    assert_unknown("/current/f");
-    walked("/current", now + 2, "dl1");
-    assert_known("/current", "dl1");
-    assert_unknown("/current/f");
-    walked("/current/f", now + 3, "dl1f");
-    assert_known("/current/f", "dl1f");
-}
-END_TEST
-
 START_TEST(switched_back_directory_stays_dead)
 {
     walked("/a/b/f", now, "dddf");
@@ -365,62 +266,7 @@ START_TEST(link_whose_target_was_replaced)
 }
 END_TEST
 
-START_TEST(link_that_leads_nowhere_for_a_while)
-{
-    walked("/l/f", now, "dlf");
-    walked("/l", now + 1, "db");
-    assert_known("/l/f", "db");
-    walked("/l", now + 2, "dl");
-    assert_known("/l", "dl");
-    assert_unknown("/l/f");
-}
-END_TEST
-
-START_TEST(file_takes_the_place_of_a_directory)
-{
-    walked("/a/b/f", now, "dddf");
-    walked("/a/no", now, "dda");
-    walked("/a", now + 1, "df");
-    assert_known("/a", "df");
-    assert_known("/a/b/f", "du");
-    assert_known("/a/no", "du");
-    walked("/a", now + 2, "dd");
-    assert_known("/a", "dd");
-    assert_unknown("/a/b/f /a/no");
-}
-END_TEST
-
 /* ---- walks that overlap ---- */
-
-START_TEST(older_walk_does_not_replace_the_later)
-{
-    walked("/a/f", now + 20, "ddf2");
-    walked("/a/f", now + 10, "ddf1");
-    assert_known("/a/f", "ddf2");
-    ck_assert_int_eq(cached_fds(), 1);
-    walked("/a/f", now + 15, "dda");
-    assert_known("/a/f", "ddf2");
-}
-END_TEST
-
-START_TEST(older_walk_adds_nothing_below_another_directory)
-{
-    walked("/a", now + 20, "dd2");
-    walked("/a/f", now + 10, "dd1f");
-    assert_unknown("/a/f");
-    assert_known("/a", "dd2");
-    ck_assert_int_eq(cached_fds(), 0);
-}
-END_TEST
-
-START_TEST(older_walk_adds_nothing_below_an_absent_name)
-{
-    walked("/a", now + 20, "da");
-    walked("/a/f", now + 10, "ddf");
-    assert_known("/a/f", "da");
-    ck_assert_int_eq(cached_fds(), 0);
-}
-END_TEST
 
 /* Or a slow walk would never be known as long as faster ones pass it. */
 START_TEST(walk_that_others_passed_is_kept)
@@ -439,11 +285,75 @@ START_TEST(walk_that_others_passed_is_kept)
 }
 END_TEST
 
-START_TEST(walk_of_the_same_moment_replaces)
+/* ---- stories ---- */
+
+/*
+ * What is walked to, and what is known then, in that order: "1:/a/f=ddf2" a walk of "/a/f" that
+ * began in 1 ms found "ddf2" (cache_kit.h), "/a/f=ddf2" it is known and just that, "!/a/f" it is
+ * not known, "#1" so many files are open.
+ */
+static const struct story {
+    const char *name, *steps;
+} stories[] = {
+    { "a name is not its prefix",
+      "0:/ab/f=ddf 0:/n=da !/a !/abc !/ab/ff !/no !/no/x" },
+    { "nothing is below an absent name",
+      "0:/a/no=dda /a/no=dda /a/no/x=dda /a/no/x/y/z=dda !/a/nox" },
+    { "absent name appears",
+      "0:/a=da 1:/a/f=ddf /a/f=ddf /a=dd !/a/g" },
+    { "directory disappears and comes back",
+      "0:/a/f=ddf 1:/a=da /a/f=da 2:/a/g=ddf /a/g=ddf !/a/f" },
+    { "file is replaced",
+      "0:/a/f=ddf1 1:/a/f=ddf2 /a/f=ddf2 #1 2:/a/f=ddu /a/f=ddu #0 3:/a/f=dda /a/f=dda 4:/a/f=ddd "
+      "/a/f=ddd !/a/f/x" },
+    { "replaced directory kills what is below",
+      "0:/a/b/c/f=ddddf 0:/a/b/no=ddda 0:/z/f=ddf 1:/a/g=dd1f /a/g=dd1f !/a/b/c/f !/a/b/no !/a/b "
+      "/z/f=ddf" },
+    { "replaced root kills everything",
+      "0:/a/f=ddf 1:/=d1 !/a/f !/a" },
+    { "switched link kills what is below",
+      "0:/current/a/f=dl1d1f 0:/current/a/g=dl1d1f 1:/current/a/f=dl2d2f5 /current/a/f=dl2d2f5 "
+      "!/current/a/g" },
+    { "switched back link stays dead",
+      "0:/current/f=dl1f 1:/current=dl2 !/current/f 2:/current=dl1 /current=dl1 !/current/f "
+      "3:/current/f=dl1f /current/f=dl1f" },
+    { "link that leads nowhere for a while",
+      "0:/l/f=dlf 1:/l=db /l/f=db 2:/l=dl /l=dl !/l/f" },
+    { "file takes the place of a directory",
+      "0:/a/b/f=dddf 0:/a/no=dda 1:/a=df /a=df /a/b/f=du /a/no=du 2:/a=dd /a=dd !/a/b/f !/a/no" },
+    { "older walk does not replace the later",
+      "20:/a/f=ddf2 10:/a/f=ddf1 /a/f=ddf2 #1 15:/a/f=dda /a/f=ddf2" },
+    { "older walk adds nothing below another directory",
+      "20:/a=dd2 10:/a/f=dd1f !/a/f /a=dd2 #0" },
+    { "older walk adds nothing below an absent name",
+      "20:/a=da 10:/a/f=ddf /a/f=da #0" },
+    { "walk of the same moment replaces",
+      "0:/f=df1 0:/f=df2 /f=df2" },
+};
+
+static void play(const char *name, char *step)
 {
-    walked("/f", now, "df1");
-    walked("/f", now, "df2");
-    assert_known("/f", "df2");
+    char *what = step, *path = strsep(&what, "="), *ms = strchr(path, ':') != NULL ? strsep(&path, ":") : NULL;
+
+    if (ms != NULL) {
+        walked(path, now + (uint64_t)atoi(ms), what);
+    } else if (*path == '#') {
+        ck_assert_msg(cached_fds() == atoi(path + 1), "%s: %d, not %s", name, cached_fds(), path);
+    } else if (*path == '!') {
+        ck_assert_msg(unknown(path + 1), "%s: %s", name, path);
+    } else {
+        ck_assert_msg(known(path), "%s: %s is not known", name, path);
+        assert_known(path, what);
+    }
+}
+
+START_TEST(as_the_story_goes)
+{
+    char copy[512], *rest = copy, *step;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", stories[_i].steps), (int)sizeof(copy));
+    while ((step = strsep(&rest, " ")) != NULL)
+        play(stories[_i].name, step);
 }
 END_TEST
 
@@ -455,7 +365,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_is_known_at_first);
     tcase_add_test(t, what_a_walk_found_is_known);
     tcase_add_test(t, every_kind_is_known);
-    tcase_add_test(t, a_name_is_not_its_prefix);
     tcase_add_test(t, longest_and_deepest_path);
     tcase_add_test(t, no_answer_is_not_kept);
     tcase_add_test(t, descriptor_is_lent);
@@ -465,28 +374,16 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_walk_prolongs_only_what_it_saw);
     tcase_add_test(t, walking_again_prolongs);
     tcase_add_test(t, shorter_time_to_live_holds_for_what_comes);
-    tcase_add_test(t, nothing_is_below_an_absent_name);
     tcase_add_test(t, nothing_is_below_what_is_no_directory);
     tcase_add_test(t, a_walk_that_ended_above_answers_for_all_below);
-    tcase_add_test(t, absent_name_appears);
-    tcase_add_test(t, directory_disappears_and_comes_back);
     t = unit_add_case(s, "changes", setup, teardown, 0);
-    tcase_add_test(t, file_is_replaced);
-    tcase_add_test(t, replaced_directory_kills_what_is_below);
-    tcase_add_test(t, replaced_root_kills_everything);
     tcase_add_test(t, other_rights_of_a_directory_kill_what_is_below);
     tcase_add_test(t, directory_whose_times_change_keeps_what_is_below);
-    tcase_add_test(t, switched_link_kills_what_is_below);
-    tcase_add_test(t, switched_back_link_stays_dead);
     tcase_add_test(t, switched_back_directory_stays_dead);
     tcase_add_test(t, link_whose_target_was_replaced);
-    tcase_add_test(t, link_that_leads_nowhere_for_a_while);
-    tcase_add_test(t, file_takes_the_place_of_a_directory);
-    tcase_add_test(t, older_walk_does_not_replace_the_later);
-    tcase_add_test(t, older_walk_adds_nothing_below_another_directory);
-    tcase_add_test(t, older_walk_adds_nothing_below_an_absent_name);
     tcase_add_test(t, walk_that_others_passed_is_kept);
-    tcase_add_test(t, walk_of_the_same_moment_replaces);
+    t = unit_add_case(s, "stories", setup, teardown, 0);
+    tcase_add_loop_test(t, as_the_story_goes, 0, sizeof(stories) / sizeof(stories[0]));
     return s;
 }
 

@@ -32,16 +32,12 @@ END_TEST
 /* Each mount has its time, and what lies on the border the shorter one. */
 START_TEST(time_to_live_is_the_mounts)
 {
-    walk("/m/f", "ddf");
-    for (int i = 0; i < 3; i++)
-        validity[i].watchable = false;
+    walk_unwatched("/m/f", "ddf");
     validity[0].ttl_ms = 500;
     validity[1].ttl_ms = validity[2].ttl_ms = 300;
     insert("/m/f");
     ck_assert_uint_eq(life("/m/f"), 300);
-    walk("/n/f", "ddf");
-    for (int i = 0; i < 3; i++)
-        validity[i].watchable = false;
+    walk_unwatched("/n/f", "ddf");
     validity[0].ttl_ms = 200;
     validity[1].ttl_ms = validity[2].ttl_ms = 300;
     insert("/n/f");
@@ -499,9 +495,7 @@ START_TEST(only_what_is_watched_is_doubted)
     walk("/w/f", "ddf");
     validity[0].watchable = false;
     insert("/w/f");
-    walk("/u/f", "ddf");
-    for (int i = 0; i < 3; i++)
-        validity[i].watchable = false;
+    walk_unwatched("/u/f", "ddf");
     insert("/u/f");
     ck_assert(known("/w/f"));
     ck_assert_uint_eq(invalidate("/elsewhere"), 0);
