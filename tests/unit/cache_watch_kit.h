@@ -140,6 +140,13 @@ static inline void look_for_names(void)
         answer.steps[i].access[0].status = answer.steps[i].access[1].status = FP_ABSENT;
 }
 
+static inline void walked_with_names(const char *path, const char *what)
+{
+    walk(path, what);
+    look_for_names();
+    insert_as(path, NAMES, kit_now_ms);
+}
+
 static inline bool known(const char *path)
 {
     return kit_lookup(cache, path, kit_now_ms, &answer);

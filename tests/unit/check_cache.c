@@ -36,7 +36,7 @@ START_TEST(every_kind_is_known)
     static const struct { const char *path, *what; } rows[] = {
         { "/", "d" }, { "/f", "df" }, { "/u", "du" }, { "/a", "da" }, { "/x", "dx" },
         { "/l", "dl" }, { "/L", "dL" }, { "/b", "db" }, { "/k/f", "dlf" },
-        { "/k/m/n", "dllL" },
+        { "/k/m/n", "dllL" }
     };
     const size_t n = sizeof(rows) / sizeof(rows[0]);
 

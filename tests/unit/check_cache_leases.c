@@ -108,12 +108,8 @@ START_TEST(walk_that_finds_something_changed)
 {
     struct kit_lease file, dir, no, access;
 
-    walk("/a/f", "ddf");
-    look_for_names();
-    insert_as("/a/f", NAMES, kit_now_ms);
-    walk("/a/no", "dda");
-    look_for_names();
-    insert_as("/a/no", NAMES, kit_now_ms);
+    walked_with_names("/a/f", "ddf");
+    walked_with_names("/a/no", "dda");
     file = take_lease("/a/f");
     dir = take_lease("/a");
     no = take_lease("/a/no");

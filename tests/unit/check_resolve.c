@@ -200,7 +200,7 @@ START_TEST(links_that_lead_nowhere)
 {
     static const struct { const char *text; fp_status status; } rows[] = {
         { "no", FP_ABSENT }, { "/no/such/thing", FP_ABSENT }, { "link", FP_LOOP },
-        { "file/x", FP_NOTDIR }, { "file/", FP_NOTDIR },
+        { "file/x", FP_NOTDIR }, { "file/", FP_NOTDIR }
     };
 
     unit_write_file(in_dir("file"), "content");
@@ -362,11 +362,6 @@ END_TEST
 
 /* ---- roots ---- */
 
-static void set_roots(const char *const *roots)
-{
-    settings.roots = roots;
-}
-
 static void make_site(void)
 {
     for_each_name(make_dir, "site site/sub site2 private");
@@ -380,7 +375,7 @@ START_TEST(only_below_the_roots)
     const char *roots[2] = { strdup(in_dir("site")), NULL };
 
     make_site();
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/sub/file", "public");
     assert_thing("site/sub", S_IFDIR);
     assert_thing("site", S_IFDIR);
@@ -406,7 +401,7 @@ START_TEST(links_out_of_the_roots)
     make_link("/etc/passwd", "site/passwd");
     make_link("sub/file", "site/inside");
     make_link("../site2/file", "site/neighbour");
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/inside", "public");
     assert_refused(in_dir("site/file"));
     assert_refused(in_dir("site/directory/file"));
@@ -424,13 +419,13 @@ START_TEST(several_roots_and_all)
 
     make_site();
     make_link("../private/file", "site/link");
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/link", "private");
     assert_file("private/file", "private");
     assert_refused(in_dir("site2/file"));
-    set_roots(everywhere);
+    settings.roots = everywhere;
     assert_file("site2/file", "other");
-    set_roots(none);
+    settings.roots = none;
     assert_file("site2/file", "other");
     free((void *)(uintptr_t)roots[0]);
     free((void *)(uintptr_t)roots[1]);

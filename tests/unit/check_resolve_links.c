@@ -106,7 +106,7 @@ static const char *const texts[] = {
     "file/.", "file/..", "file/x", "file/../file", "near/x", "near/..", "fifo", "fifo/",
     "dangling", "dangling/", "dangling/..", "loop1", "loop1/", "loop2/x", "self", "self/..",
     "b/c/..", "...", ".hidden", "..b", " ", "b/c/../c/../c/../file", "/dev/null", "/dev/null/",
-    "/proc/self/fd", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe", "/etc/mtab",
+    "/proc/self/fd", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe", "/etc/mtab"
 };
 
 START_TEST(every_kind_of_text)
@@ -341,7 +341,7 @@ START_TEST(rule_of_sticky_directories)
         { 01777, 0, 0, false }, { 01777, 0, UNIT_NOBODY, false }, { 01777, 0, 1234, true },
         { 01777, 1234, 1234, false }, { 01777, 1234, 0, true },
         { 01777, UNIT_NOBODY, 1234, true }, { 01777, UNIT_NOBODY, UNIT_NOBODY, false },
-        { 0777, 0, 1234, false }, { 01775, 0, 1234, false }, { 01755, 0, 1234, false },
+        { 0777, 0, 1234, false }, { 01775, 0, 1234, false }, { 01755, 0, 1234, false }
     };
 
     if (geteuid() != 0)
@@ -517,7 +517,7 @@ START_TEST(names_up_to_where_it_ends)
 {
     static const struct { const char *text, *names[3]; } rows[] = {
         { "no/x/y", { "no" } }, { "file/x", { "file" } }, { "b/no/x", { "b", "no" } },
-        { "dangling", { "dangling", "no" } }, { "dir/no", { "dir", "b", "no" } },
+        { "dangling", { "dangling", "no" } }, { "dir/no", { "dir", "b", "no" } }
     };
 
     if (!can_watch())

@@ -313,12 +313,7 @@ END_TEST
 
 static void resolve_known(const char *name, const struct fp_meta *known)
 {
-    const char *path = in_dir(name);
-    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
-                               .has_known = true, .known = *known };
-
-    fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    resolve_as_asked(name, (struct fp_task){ .has_known = true, .known = *known });
 }
 
 START_TEST(unchanged_file_is_not_opened)
@@ -382,13 +377,7 @@ END_TEST
 
 static void resolve_with_names(const char *name, const struct fp_names *names)
 {
-    const char *path = in_dir(name);
-    const struct fp_task t = {
-        .lookup = { .path = path, .path_len = strlen(path), .names = *names },
-    };
-
-    fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    resolve_as_asked(name, (struct fp_task){ .lookup = { .names = *names } });
     ck_assert_uint_eq(answer.n_names, answer.status == FP_OK ? names->n : 0);
 }
 

@@ -280,7 +280,7 @@ static void (*const by_each_kind[])(void) = {
     something_is_written_through_a_mapping, something_is_written_by_its_other_name,
     reading_is_no_change, attributes_of_a_file, attributes_of_a_directory,
     attributes_of_a_directory_in_a_directory, a_watch_that_is_not_needed_ends, directory_is_removed,
-    directory_is_renamed,
+    directory_is_renamed
 };
 
 START_TEST(each_kind_tells)

@@ -73,6 +73,15 @@ static inline void resolve_task(const char *path, size_t len)
     fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
+/* The task is of that name; all else it says itself. */
+static inline void resolve_as_asked(const char *name, struct fp_task t)
+{
+    t.lookup.path = in_dir(name);
+    t.lookup.path_len = strlen(t.lookup.path);
+    fp_close(&answer.fd);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
+}
+
 static inline void resolve_path(const char *path)
 {
     const size_t len = strlen(path);
