@@ -274,6 +274,8 @@ START_TEST(numbers_are_not_given_anew)
 }
 END_TEST
 
+/* clang-format would give each of them a line. */
+/* clang-format off */
 static void (*const by_each_kind[])(void) = {
     something_is_made, something_is_removed, open_file_is_removed, something_is_renamed,
     something_is_renamed_over, two_are_exchanged, names_of_the_most_bytes, something_is_written,
@@ -282,6 +284,7 @@ static void (*const by_each_kind[])(void) = {
     attributes_of_a_directory_in_a_directory, a_watch_that_is_not_needed_ends, directory_is_removed,
     directory_is_renamed
 };
+/* clang-format on */
 
 START_TEST(each_kind_tells)
 {
