@@ -52,24 +52,25 @@ static void report(const struct fp_report_source *source, uint32_t from, struct 
 /* ---- the state of a path ---- */
 
 /* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
-static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question,
-                           size_t len, unsigned names, char *buf, size_t size)
+static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question, size_t len,
+                           unsigned names, char *buf, size_t size)
 {
     static const char *const states[] = { "unknown", "detached", "changed", "expired", "known" };
     const uint64_t now_ms = fp_now_ms();
-    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names,
-                                                now_ms);
+    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names, now_ms);
     const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 
     if (mount == NULL)
         mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
-    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
-                            states[v.state], v.watched ? fp_watch_by_text(v.by) : "ttl",
-                            v.expires_ms > now_ms ? v.expires_ms - now_ms : 0,
-                            v.leased ? "lease" : "-", v.content ? "content" : v.open ? "open" : "-", v.names ? "names" : "-",
-                            point);
+    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len, states[v.state],
+                            v.watched ? fp_watch_by_text(v.by) : "ttl",
+                            v.expires_ms > now_ms ? v.expires_ms - now_ms : 0, v.leased ? "lease" : "-",
+                            v.content ? "content"
+                            : v.open  ? "open"
+                                      : "-",
+                            v.names ? "names" : "-", point);
 }
 
 static void explain(const struct fp_control_deps *deps, const struct fp_control *question,
@@ -81,8 +82,8 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
     reply->text = text;
     for (size_t at = 1; sizeof(text) - reply->text_len >= FP_REPORT_LINE;
          at = fp_path_child_len(question->path, question->path_len, at)) {
-        reply->text_len += explain_line(deps, question, at, names, text + reply->text_len,
-                                       sizeof(text) - reply->text_len);
+        reply->text_len +=
+            explain_line(deps, question, at, names, text + reply->text_len, sizeof(text) - reply->text_len);
         if (at == question->path_len)
             return;
     }

@@ -12,7 +12,7 @@
 
 #include "common/wire.h"
 
-#define FP_REPORT_LINE 8192   /* bytes, the most that one line of a report may have */
+#define FP_REPORT_LINE 8192 /* bytes, the most that one line of a report may have */
 
 struct fp_cache;
 struct fp_coherence;
@@ -38,8 +38,8 @@ struct fp_control_deps {
     size_t (*forget)(void *ctx, const char *path, size_t len, bool tree);
     /* Called with the same after that; NULL: nothing more is to do. */
     void (*purged)(void *ctx, const char *path, size_t len, bool tree);
-    void *ctx;                    /* of both */
-    struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
+    void *ctx;                                       /* of both */
+    struct fp_report_source reports[FP_REPORTS + 1]; /* by enum fp_report */
 };
 
 /*

@@ -14,10 +14,10 @@
 #include "common/wire.h"
 
 struct counted {
-    uint64_t count;         /* 0: free */
+    uint64_t count; /* 0: free */
     unsigned hash;
     size_t len;
-    char *path;             /* not terminated */
+    char *path; /* not terminated */
 };
 
 struct fp_hot {
@@ -112,8 +112,7 @@ static uint32_t rank(const struct fp_hot *h, size_t i)
     uint32_t n = 0;
 
     for (size_t j = 0; j < FP_HOT_PATHS; j++)
-        n += h->paths[j].count > h->paths[i].count
-            || (h->paths[j].count == h->paths[i].count && j < i);
+        n += h->paths[j].count > h->paths[i].count || (h->paths[j].count == h->paths[i].count && j < i);
     return n;
 }
 
@@ -127,8 +126,7 @@ size_t fp_hot_line(void *ctx, uint32_t n, char *buf, size_t size)
         if (h->paths[i].count == 0 || rank(h, i) != n)
             continue;
         fp_text_escape(path, sizeof(path), h->paths[i].path, h->paths[i].len);
-        return (size_t)snprintf(buf, size, "%" PRIu64 " %s\n", h->paths[i].count * FP_HOT_SAMPLE,
-                                path);
+        return (size_t)snprintf(buf, size, "%" PRIu64 " %s\n", h->paths[i].count * FP_HOT_SAMPLE, path);
     }
     return 0;
 }

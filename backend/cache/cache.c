@@ -29,8 +29,7 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
     c->content = *content;
 }
 
-struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *deps)
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const struct fp_cache_deps *deps)
 {
     struct fp_cache *c = calloc(1, sizeof(*c));
 
@@ -93,14 +92,14 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 /* When an entry is looked at, and why. */
 struct moment {
     uint64_t now_ms;
-    bool stale;          /* an expired one will do */
-    bool use;            /* a client asks for it */
+    bool stale; /* an expired one will do */
+    bool use;   /* a client asks for it */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
     return e->generation != 0 && e->expires_ms != 0
-        && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
+           && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
 /* How many steps from "/" to here; 0 unless every one is valid and every directory among
@@ -124,9 +123,8 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
  * The valid entry at which a walk of path ends, its own or one above that is no
  * directory, and in *n_r the steps to it; NULL if there is none.
  */
-static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
-                                 size_t len, unsigned names, const struct moment *at,
-                                 unsigned *n_r)
+static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                 const struct moment *at, unsigned *n_r)
 {
     for (size_t n = len;; n = fp_path_parent_len(path, n)) {
         struct fp_entry *e = fp_entry_find(c, path, n);
@@ -165,8 +163,8 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
     }
 }
 
-static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   const struct moment *at, struct fp_answer *a)
+static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, const struct moment *at,
+                   struct fp_answer *a)
 {
     unsigned n;
     struct fp_entry *end = find_end(c, path, len, names, at, &n);
@@ -190,8 +188,8 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     return true;
 }
 
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                     struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .use = true };
     const struct fp_entry *e;
@@ -207,15 +205,15 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
 }
 
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   uint64_t now_ms, struct fp_answer *a)
+                              uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms };
 
     return lookup(c, path, len, names, &at, a);
 }
 
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                           uint64_t now_ms, struct fp_answer *a)
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                           struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .stale = true, .use = true };
 
@@ -252,8 +250,8 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
     return 0;
 }
 
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                        uint64_t now_ms, struct fp_cache_base *base)
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                        struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
@@ -268,8 +266,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     return true;
 }
 
-bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
-                         struct fp_meta *m)
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
@@ -282,8 +279,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     return true;
 }
 
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
-                              bool known)
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     size_t own = e != NULL ? e->content_bytes : 0;
@@ -324,8 +320,8 @@ static int reported_by(const struct fp_entry *e)
     return key != NULL ? key->bytes[0] : 0;
 }
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
-                                   unsigned names, uint64_t now_ms)
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                   uint64_t now_ms)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };

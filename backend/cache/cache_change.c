@@ -37,11 +37,10 @@ static size_t make_path(char *buf, const struct fp_entry *e, const char *name, s
     return at + len;
 }
 
-static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name,
-                           size_t len)
+static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name, size_t len)
 {
     return e->names != 0 && c->lists[e->names - 1] != NULL
-        && fp_names_find(c->lists[e->names - 1], name, len) != -1;
+           && fp_names_find(c->lists[e->names - 1], name, len) != -1;
 }
 
 /* A file that has gone must not be kept open: its space would stay in use. */
@@ -155,8 +154,7 @@ static size_t on_remounted(void *ctx, const char *point)
     return fp_cache_invalidate(ctx, point);
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost,
-                                                   on_remounted };
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {

@@ -15,9 +15,9 @@
 struct tally {
     size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
     size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
-    const struct fp_entry **parents;   /* of each entry but "/" */
+    const struct fp_entry **parents; /* of each entry but "/" */
     size_t n_parents;
-    uint32_t *slots;                   /* all that are taken */
+    uint32_t *slots; /* all that are taken */
     size_t n_slots;
 };
 
@@ -29,9 +29,9 @@ static const char *check_place(const struct fp_cache *c, const struct fp_entry *
         return "an entry is not found by its path";
     if ((p == NULL) != (e->len == 1))
         return "an entry other than / has no parent";
-    if (p != NULL && (p->len != fp_path_parent_len(e->path, e->len)
-                      || memcmp(p->path, e->path, p->len) != 0
-                      || fp_entry_find(c, p->path, p->len) != p))
+    if (p != NULL
+        && (p->len != fp_path_parent_len(e->path, e->len) || memcmp(p->path, e->path, p->len) != 0
+            || fp_entry_find(c, p->path, p->len) != p))
         return "an entry's parent is not the entry of its directory";
     if (e->generation > c->last_generation || e->parent_generation > c->last_generation)
         return "a generation comes from the future";
@@ -95,7 +95,7 @@ FP_HASH_DIAGNOSTICS_ON
 
 static int compare_pointers(const void *a, const void *b)
 {
-    const uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+    const uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
 
     return (x > y) - (x < y);
 }
@@ -163,7 +163,8 @@ static const char *check_open_dirs(const struct fp_cache *c, const struct tally 
         n++;
     }
     return n == t->open_dirs && n == c->n_open_dirs && n <= c->max_open_dirs
-        ? NULL : "the open directories are not as many as the cache says, or too many";
+               ? NULL
+               : "the open directories are not as many as the cache says, or too many";
 }
 
 static const char *check_sums(const struct fp_cache *c, const struct tally *t)

@@ -21,8 +21,8 @@ LIST_HEAD(dependencies, fp_dependency);
 /* A watched directory or file. */
 struct watch_object {
     UT_hash_handle hh;
-    struct dependencies on_itself, on_names;   /* those on names in it */
-    bool gone;                     /* its watch has ended; in no table */
+    struct dependencies on_itself, on_names; /* those on names in it */
+    bool gone;                               /* its watch has ended; in no table */
     struct fp_watch_key key;
 };
 
@@ -31,14 +31,14 @@ struct name {
     UT_hash_handle hh;
     struct dependencies dependencies;
     size_t key_len;
-    char key[];                    /* the object's address, then the name */
+    char key[]; /* the object's address, then the name */
 };
 
 struct fp_dependency {
-    struct fp_dependency *next;         /* the same owner's */
+    struct fp_dependency *next; /* the same owner's */
     LIST_ENTRY(fp_dependency) of_object, of_name;
     struct watch_object *object;
-    struct name *name;             /* NULL: the object itself */
+    struct name *name; /* NULL: the object itself */
     void *owner;
 };
 
@@ -48,12 +48,11 @@ struct fp_dependencies {
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
-    uint64_t lost_ms;              /* when everything may have changed */
+    uint64_t lost_ms; /* when everything may have changed */
     uint64_t recent_ms[RECENT];
 };
 
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx,
-                                                              const struct fp_watch_key *key),
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void))
 {
     struct fp_dependencies *w = calloc(1, sizeof(*w));
@@ -124,27 +123,26 @@ static size_t recent_slot(const struct fp_watch_key *key, const char *name, size
     return fp_keyed_hash(all, key->len + n) % RECENT;
 }
 
-static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
-                 size_t len)
+static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
 {
     w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
 }
 
-static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                     const char *name, size_t len, uint64_t since_ms)
+static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                     size_t len, uint64_t since_ms)
 {
     return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
 }
 
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                         const char *name, size_t len, uint64_t since_ms)
+                              const char *name, size_t len, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
-        || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
+           || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
 }
 
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                             uint64_t since_ms)
+                                  uint64_t since_ms)
 {
     return fp_dependencies_happened(w, key, ANY_NAME, sizeof(ANY_NAME) - 1, since_ms);
 }
@@ -194,8 +192,8 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
     free(object);
 }
 
-static struct name *get_name(struct fp_dependencies *w, struct watch_object *object,
-                             const char *name, size_t len)
+static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name,
+                             size_t len)
 {
     struct name *n = find_name(w, object, name, len);
 
@@ -213,9 +211,8 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     return n;
 }
 
-struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w,
-                                          struct fp_dependency **dependencies, void *owner,
-                                          const struct fp_watch_key *key, const char *name,
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
+                                          void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len)
 {
     struct fp_dependency *s = calloc(1, sizeof(*s));
@@ -277,8 +274,8 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
     size_t n = 0;
 
     for (; dependencies != NULL; dependencies = dependencies->next)
-        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name)
-                                      : sizeof(struct watch_object));
+        n += sizeof(*dependencies)
+             + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct watch_object));
     return n;
 }
 
@@ -292,9 +289,9 @@ static void each_on_itself(const struct watch_object *object, fp_dependencies_ea
         each(ctx, s->owner);
 }
 
-void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
-                             const char *name, size_t len, fp_dependencies_each *on_object,
-                             fp_dependencies_each *on_name, void *ctx)
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                             size_t len, fp_dependencies_each *on_object, fp_dependencies_each *on_name,
+                             void *ctx)
 {
     const struct watch_object *object = find_object(w, key);
     const struct name *n;
@@ -313,8 +310,7 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
 }
 
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
-                          fp_dependencies_each *on_object, fp_dependencies_each *on_name,
-                          void *ctx)
+                          fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx)
 {
     struct watch_object *object = find_object(w, key);
     const struct fp_dependency *s;
@@ -341,8 +337,8 @@ size_t fp_dependency_list_live(const struct fp_dependency *dependencies)
 }
 
 const char *fp_dependency_list_check(const struct fp_dependencies *w,
-                                     const struct fp_dependency *dependencies,
-                                     const void *owner, const struct fp_dependency *own)
+                                     const struct fp_dependency *dependencies, const void *owner,
+                                     const struct fp_dependency *own)
 {
     bool found = own == NULL;
 

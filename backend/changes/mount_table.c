@@ -9,8 +9,8 @@
 
 #include "common/wire.h"
 
-#define READ_AT_FIRST 65536     /* bytes; doubled as needed */
-#define OUTSIDE UINT64_MAX      /* no mount of this table; ids have 32 bits */
+#define READ_AT_FIRST 65536      /* bytes; doubled as needed */
+#define OUTSIDE       UINT64_MAX /* no mount of this table; ids have 32 bits */
 
 /* ---- one line of the file (proc_pid_mountinfo(5)) ---- */
 
@@ -40,8 +40,7 @@ static void unescape(char *text)
     char *to = text;
 
     for (const char *from = text; *from != '\0'; to++) {
-        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && is_octal(from[2])
-            && is_octal(from[3])) {
+        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && is_octal(from[2]) && is_octal(from[3])) {
             *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
             from += 4;
         } else {
@@ -200,8 +199,7 @@ static int compare_points(const void *a, const void *b)
     return c != 0 ? c : compare_numbers(x->line, y->line);
 }
 
-static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, const char *path,
-                                             size_t len)
+static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, const char *path, size_t len)
 {
     size_t low = 0, high = t->n_visible;
 
@@ -220,8 +218,8 @@ static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, con
     return NULL;
 }
 
-const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t,
-                                                  const char *path, size_t len)
+const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t, const char *path,
+                                                  size_t len)
 {
     const struct fp_mount_row *row = visible_at(t, path, len);
 
@@ -234,8 +232,7 @@ const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t
 
 /* Among mounts on one point, those from list on: the one on top of the mount
  * with this id.  Of several, which only a torn reading has, the last. */
-static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *list, size_t n,
-                                            uint64_t id)
+static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *list, size_t n, uint64_t id)
 {
     size_t low = 0, high = n;
 
@@ -289,7 +286,7 @@ static void find_visible(struct fp_mount_table *t)
         }
         top = top_of(t, t->visible + i, end - i);
         if (top != NULL)
-            t->visible[t->n_visible++] = top;   /* never beyond i */
+            t->visible[t->n_visible++] = top; /* never beyond i */
     }
 }
 

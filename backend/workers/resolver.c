@@ -107,8 +107,7 @@ uint32_t fp_mount_of(int fd)
 
 fp_status fp_why_not_opened(void)
 {
-    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY
-        : fp_status_from_errno(errno);
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
 }
 
 /* O_DIRECTORY first, where more is to come: it makes an automount mount, which O_PATH alone
@@ -127,8 +126,7 @@ int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 
 /* ---- watching ---- */
 
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
-                   bool *refused_r)
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, bool *refused_r)
 {
     const struct fp_resolver_settings *settings = r->settings;
     enum fp_watch_by by;

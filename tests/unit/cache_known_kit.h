@@ -18,7 +18,7 @@
 static struct fp_cache *cache;
 static struct fp_answer answer;
 static int fds_at_rest;
-static uint64_t now;           /* the time that lookups give */
+static uint64_t now; /* the time that lookups give */
 
 static inline void start(size_t files, size_t directories, size_t absent)
 {
@@ -76,8 +76,7 @@ static inline void assert_known(const char *path, const char *what)
     ck_assert_int_eq((int)answer.source, FP_SOURCE_CACHE);
     ck_assert_uint_eq(answer.n_steps, expected.n_steps);
     for (unsigned i = 0; i < expected.n_steps; i++)
-        ck_assert_msg(kit_same_step(&answer.steps[i], &expected.steps[i]),
-                      "%s, step %u", path, i);
+        ck_assert_msg(kit_same_step(&answer.steps[i], &expected.steps[i]), "%s, step %u", path, i);
     ck_assert_int_eq(answer.fd != -1, expected.fd != -1);
     if (expected.fd != -1)
         ck_assert_int_eq(kit_version_of(answer.fd), kit_version_of(expected.fd));

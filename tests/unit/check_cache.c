@@ -33,11 +33,10 @@ END_TEST
 
 START_TEST(every_kind_is_known)
 {
-    static const struct { const char *path, *what; } rows[] = {
-        { "/", "d" }, { "/f", "df" }, { "/u", "du" }, { "/a", "da" }, { "/x", "dx" },
-        { "/l", "dl" }, { "/L", "dL" }, { "/b", "db" }, { "/k/f", "dlf" },
-        { "/k/m/n", "dllL" }
-    };
+    static const struct {
+        const char *path, *what;
+    } rows[] = { { "/", "d" },   { "/f", "df" }, { "/u", "du" }, { "/a", "da" },    { "/x", "dx" },
+                 { "/l", "dl" }, { "/L", "dL" }, { "/b", "db" }, { "/k/f", "dlf" }, { "/k/m/n", "dllL" } };
     const size_t n = sizeof(rows) / sizeof(rows[0]);
 
     for (size_t i = 0; i < n; i++)
@@ -133,7 +132,7 @@ START_TEST(shorter_time_to_live_holds_for_what_comes)
     walked("/a/g", now, "ddf");
     now += 10;
     assert_unknown("/a/g");
-    assert_unknown("/f");      /* it was "/" that the second walk saw */
+    assert_unknown("/f"); /* it was "/" that the second walk saw */
     walked("/", now, "d");
     assert_known("/f", "df");
 }
@@ -230,12 +229,9 @@ END_TEST
 static const struct story {
     const char *name, *steps;
 } stories[] = {
-    { "time to live",
-      "0:/a/f=ddf 0:/a/no=dda +99 /a/f=ddf /a/no=dda +1 !/a/f !/a/no !/a !/" },
-    { "a walk prolongs only what it saw",
-      "0:/a/f=ddf 50:/a/g=ddf +120 !/a/f /a/g=ddf /a=dd" },
-    { "walking again prolongs",
-      "0:/a/f=ddf1 90:/a/f=ddf1 +150 /a/f=ddf1 #1" },
+    { "time to live", "0:/a/f=ddf 0:/a/no=dda +99 /a/f=ddf /a/no=dda +1 !/a/f !/a/no !/a !/" },
+    { "a walk prolongs only what it saw", "0:/a/f=ddf 50:/a/g=ddf +120 !/a/f /a/g=ddf /a=dd" },
+    { "walking again prolongs", "0:/a/f=ddf1 90:/a/f=ddf1 +150 /a/f=ddf1 #1" },
     /* A directory in between comes to life without what was below it. */
     { "switched back directory stays dead",
       "0:/a/b/f=dddf 1:/a=dd1 2:/a=dd /a=dd !/a/b/f !/a/b 3:/a/b=ddd /a/b=ddd" },
@@ -243,45 +239,37 @@ static const struct story {
     { "walk that others passed is kept",
       "20:/fast/f=ddf 10:/slow/f=ddf /slow/f=ddf /fast/f=ddf 30:/fast/g=ddf 25:/fast/h=ddf "
       "/fast/h=ddf +110 !/slow/f /fast/f=ddf" },
-    { "a name is not its prefix",
-      "0:/ab/f=ddf 0:/n=da !/a !/abc !/ab/ff !/no !/no/x" },
-    { "nothing is below an absent name",
-      "0:/a/no=dda /a/no=dda /a/no/x=dda /a/no/x/y/z=dda !/a/nox" },
-    { "absent name appears",
-      "0:/a=da 1:/a/f=ddf /a/f=ddf /a=dd !/a/g" },
-    { "directory disappears and comes back",
-      "0:/a/f=ddf 1:/a=da /a/f=da 2:/a/g=ddf /a/g=ddf !/a/f" },
+    { "a name is not its prefix", "0:/ab/f=ddf 0:/n=da !/a !/abc !/ab/ff !/no !/no/x" },
+    { "nothing is below an absent name", "0:/a/no=dda /a/no=dda /a/no/x=dda /a/no/x/y/z=dda !/a/nox" },
+    { "absent name appears", "0:/a=da 1:/a/f=ddf /a/f=ddf /a=dd !/a/g" },
+    { "directory disappears and comes back", "0:/a/f=ddf 1:/a=da /a/f=da 2:/a/g=ddf /a/g=ddf !/a/f" },
     { "file is replaced",
       "0:/a/f=ddf1 1:/a/f=ddf2 /a/f=ddf2 #1 2:/a/f=ddu /a/f=ddu #0 3:/a/f=dda /a/f=dda 4:/a/f=ddd "
       "/a/f=ddd !/a/f/x" },
     { "replaced directory kills what is below",
       "0:/a/b/c/f=ddddf 0:/a/b/no=ddda 0:/z/f=ddf 1:/a/g=dd1f /a/g=dd1f !/a/b/c/f !/a/b/no !/a/b "
       "/z/f=ddf" },
-    { "replaced root kills everything",
-      "0:/a/f=ddf 1:/=d1 !/a/f !/a" },
+    { "replaced root kills everything", "0:/a/f=ddf 1:/=d1 !/a/f !/a" },
     { "switched link kills what is below",
       "0:/current/a/f=dl1d1f 0:/current/a/g=dl1d1f 1:/current/a/f=dl2d2f5 /current/a/f=dl2d2f5 "
       "!/current/a/g" },
     { "switched back link stays dead",
       "0:/current/f=dl1f 1:/current=dl2 !/current/f 2:/current=dl1 /current=dl1 !/current/f "
       "3:/current/f=dl1f /current/f=dl1f" },
-    { "link that leads nowhere for a while",
-      "0:/l/f=dlf 1:/l=db /l/f=db 2:/l=dl /l=dl !/l/f" },
+    { "link that leads nowhere for a while", "0:/l/f=dlf 1:/l=db /l/f=db 2:/l=dl /l=dl !/l/f" },
     { "file takes the place of a directory",
       "0:/a/b/f=dddf 0:/a/no=dda 1:/a=df /a=df /a/b/f=du /a/no=du 2:/a=dd /a=dd !/a/b/f !/a/no" },
     { "older walk does not replace the later",
       "20:/a/f=ddf2 10:/a/f=ddf1 /a/f=ddf2 #1 15:/a/f=dda /a/f=ddf2" },
-    { "older walk adds nothing below another directory",
-      "20:/a=dd2 10:/a/f=dd1f !/a/f /a=dd2 #0" },
-    { "older walk adds nothing below an absent name",
-      "20:/a=da 10:/a/f=ddf /a/f=da #0" },
-    { "walk of the same moment replaces",
-      "0:/f=df1 0:/f=df2 /f=df2" },
+    { "older walk adds nothing below another directory", "20:/a=dd2 10:/a/f=dd1f !/a/f /a=dd2 #0" },
+    { "older walk adds nothing below an absent name", "20:/a=da 10:/a/f=ddf /a/f=da #0" },
+    { "walk of the same moment replaces", "0:/f=df1 0:/f=df2 /f=df2" },
 };
 
 static void play(const char *name, char *step)
 {
-    char *what = step, *path = strsep(&what, "="), *ms = strchr(path, ':') != NULL ? strsep(&path, ":") : NULL;
+    char *what = step, *path = strsep(&what, "="),
+         *ms = strchr(path, ':') != NULL ? strsep(&path, ":") : NULL;
 
     if (ms != NULL) {
         walked(path, now + (uint64_t)atoi(ms), what);

@@ -8,7 +8,7 @@
 
 #include "cache_known_kit.h"
 
-#define NAMES 1         /* the number of the list that questions name */
+#define NAMES 1 /* the number of the list that questions name */
 
 static size_t forget(const char *path, bool tree)
 {

@@ -319,7 +319,7 @@ START_TEST(memory_is_bounded)
     fp_cache_set_limits(cache, &limits);
     for (int i = 10; i < 99; i++) {
         snprintf(path, sizeof(path), "/a/f%02d", i);
-        kit_now_ms++;     /* the watches that were given up were so before */
+        kit_now_ms++; /* the watches that were given up were so before */
         walked(path, i % 2 == 0 ? "ddf" : "ddL");
         ck_assert(known(path));
         ck_assert_uint_le(fp_cache_counts(cache).bytes, of_ten);

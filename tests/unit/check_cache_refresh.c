@@ -17,7 +17,7 @@
 #define TTL   1600
 #define TICK  FP_TIMER_TICK_MS
 #define SLOTS 100
-#define NAMES 1        /* the number of the list that questions name */
+#define NAMES 1 /* the number of the list that questions name */
 
 static struct fp_cache *cache;
 static struct fp_lease_table *lease_table;
@@ -25,14 +25,15 @@ static struct fp_lease_view *view;
 static struct fp_answer answer;
 static struct fp_cache_refresh due;
 static int fds_at_rest;
-static uint64_t seen_ms;      /* when the first walks began */
+static uint64_t seen_ms; /* when the first walks began */
 
 static void new_table(uint32_t n)
 {
     fp_lease_view_release(&view);
     lease_table = fp_lease_table_create(n);
     ck_assert_ptr_nonnull(lease_table);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table), fp_lease_table_referenced_fd(lease_table));
+    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
+                                fp_lease_table_referenced_fd(lease_table));
     ck_assert_ptr_nonnull(view);
 }
 
@@ -645,8 +646,8 @@ END_TEST
 
 /* ---- altogether ---- */
 
-#define HOT   5
-#define COLD  20
+#define HOT    5
+#define COLD   20
 #define ROUNDS 2000
 
 /* Used in turn by leases only, and looked at when told: never a question. */

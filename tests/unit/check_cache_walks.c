@@ -8,7 +8,7 @@
 
 #include "cache_known_kit.h"
 
-#define NAMES 1         /* the number of the list that questions name */
+#define NAMES 1 /* the number of the list that questions name */
 
 static struct fp_cache_base base;
 
@@ -277,8 +277,7 @@ END_TEST
 
 /* ---- access files ---- */
 
-static void walked_with_names(const char *path, const char *what, unsigned names,
-                              uint64_t size)
+static void walked_with_names(const char *path, const char *what, unsigned names, uint64_t size)
 {
     kit_answer(&answer, path, what);
     answer.n_names = 2;

@@ -86,16 +86,25 @@ START_TEST(what_is_not_watched_enough)
 {
     walk("/a/f", "ddf");
     switch (_i) {
-    case 0: result.step_watches[0].watch.len = 0; break;         /* "/" has nobody above it */
-    case 1: result.step_watches[1].watch.len = 0; break;         /* "f" lies there */
+    case 0: result.step_watches[0].watch.len = 0; break; /* "/" has nobody above it */
+    case 1: result.step_watches[1].watch.len = 0; break; /* "f" lies there */
     case 2: result.step_watches[2].untold = true; break;
     case 3: validity[2].watchable = false; break;
     case 4: validity[1].watchable = false; break;
     case 5: result.step_watches[1].untold = true; break;
-    case 6: result.step_watches[2].watch.len = 0; answer.steps[2].self.nlink = 2; break;
-    case 7: result.step_watches[2].watch.len = 0; validity[2].mount = 2; break;
-    case 8: result.step_watches[1].watch.len = 0; validity[1].mount = 2; break;
-    case 9: result.step_watches[2].watch.len = 0; break;         /* what is written to it */
+    case 6:
+        result.step_watches[2].watch.len = 0;
+        answer.steps[2].self.nlink = 2;
+        break;
+    case 7:
+        result.step_watches[2].watch.len = 0;
+        validity[2].mount = 2;
+        break;
+    case 8:
+        result.step_watches[1].watch.len = 0;
+        validity[1].mount = 2;
+        break;
+    case 9: result.step_watches[2].watch.len = 0; break; /* what is written to it */
     }
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
@@ -374,15 +383,10 @@ END_TEST
 static const struct {
     const char *path, *what, *place, *name;
     bool names, known;
-} changed[] = {
-    { "/a/f", "ddf", "/a", "g", false, true },
-    { "/a/f", "ddf", "/b", "f", false, true },
-    { "/a/f", "ddf", "/a/g", "", false, true },
-    { "/a", "dd", "/a", "g", false, false },
-    { "/l/f", "dlf", "/t", "current", false, false },
-    { "/k/L", "ddL", "/k", "L", false, false },
-    { "/a/f", "ddf", "/a", ".acl", true, false }
-};
+} changed[] = { { "/a/f", "ddf", "/a", "g", false, true },        { "/a/f", "ddf", "/b", "f", false, true },
+                { "/a/f", "ddf", "/a/g", "", false, true },       { "/a", "dd", "/a", "g", false, false },
+                { "/l/f", "dlf", "/t", "current", false, false }, { "/k/L", "ddL", "/k", "L", false, false },
+                { "/a/f", "ddf", "/a", ".acl", true, false } };
 
 /* A change elsewhere is no reason to doubt; one in the directory, of a name that a link passes, of a
  * link to what may not be read (so is not watched), and of an access file, is. */
@@ -483,7 +487,7 @@ START_TEST(links_are_doubted_everywhere)
 {
     walked("/l/f", "dlf");
     walked("/a/f", "ddf");
-    ck_assert_uint_eq(invalidate("/mnt"), 2);    /* the link and what lies below */
+    ck_assert_uint_eq(invalidate("/mnt"), 2); /* the link and what lies below */
     assert_each(known, "!/l/f /a/f");
     ck_assert_uint_eq(invalidate(NULL), 3);
     ck_assert(!known("/a/f"));

@@ -13,7 +13,10 @@ static uint64_t now;
 /* Who was told what; forgotten keys too. */
 static struct {
     unsigned n;
-    struct { char how; const void *owner; } list[MAX_NOTES];
+    struct {
+        char how;
+        const void *owner;
+    } list[MAX_NOTES];
 } told;
 static struct {
     unsigned n;
@@ -82,8 +85,8 @@ struct owner {
 static struct fp_dependency *add(struct owner *o, int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
-    struct fp_dependency *s = fp_dependencies_add(watched, &o->dependencies, o, &k, name,
-                                        name != NULL ? strlen(name) : 0);
+    struct fp_dependency *s =
+        fp_dependencies_add(watched, &o->dependencies, o, &k, name, name != NULL ? strlen(name) : 0);
 
     ck_assert_ptr_nonnull(s);
     ck_assert_ptr_eq(s, o->dependencies);
@@ -130,8 +133,7 @@ static unsigned times_forgotten(int number)
     unsigned n = 0;
 
     for (unsigned i = 0; i < forgotten.n; i++)
-        n += forgotten.keys[i].len == k.len
-            && memcmp(forgotten.keys[i].bytes, k.bytes, k.len) == 0;
+        n += forgotten.keys[i].len == k.len && memcmp(forgotten.keys[i].bytes, k.bytes, k.len) == 0;
     return n;
 }
 
@@ -228,8 +230,8 @@ START_TEST(keys_and_names_are_exact)
     memset(name, 'n', sizeof(name));
     part.len = 13;
     ck_assert_ptr_nonnull(fp_dependencies_add(watched, &o.dependencies, &o, &part, name, FP_MAX_NAME));
-    ck_assert_ptr_nonnull(fp_dependencies_add(watched, &longer.dependencies, &longer, &k, name,
-                                         FP_MAX_NAME - 1));
+    ck_assert_ptr_nonnull(
+        fp_dependencies_add(watched, &longer.dependencies, &longer, &k, name, FP_MAX_NAME - 1));
     fp_dependencies_changed(watched, &part, name, FP_MAX_NAME, on_place, on_name, &told);
     ck_assert_uint_eq(told.n, 1);
     ck_assert_uint_eq(times_told('n', &o), 1);
@@ -497,8 +499,8 @@ END_TEST
 
 /* ---- all of it at random, against a list ---- */
 
-#define OWNERS 12
-#define KEYS   4
+#define OWNERS  12
+#define KEYS    4
 #define LETTERS 3
 
 START_TEST(at_random)
@@ -519,13 +521,16 @@ START_TEST(at_random)
                 wanted[0] = wanted[0] || staked[i][k][j] > 0;
         forgotten.n = 0;
         switch (unit_random(&seed) % 8) {
-        case 0: case 1: case 2:
+        case 0:
+        case 1:
+        case 2:
             if (staked[o][k][l] > 2)
                 break;
             add(&owners[o], k, names[l]);
             staked[o][k][l]++;
             break;
-        case 3: case 4:
+        case 3:
+        case 4:
             drop(&owners[o]);
             memset(staked[o], 0, sizeof(staked[o]));
             for (int i = 0; i < OWNERS; i++)
@@ -533,7 +538,8 @@ START_TEST(at_random)
                     wanted[1] = wanted[1] || staked[i][k][j] > 0;
             ck_assert_uint_eq(times_forgotten(k), wanted[0] && !wanted[1]);
             break;
-        case 5: case 6:
+        case 5:
+        case 6:
             change(k, l == 0 ? "" : names[l]);
             for (int i = 0; i < OWNERS; i++) {
                 ck_assert_uint_eq(times_told('p', &owners[i]), staked[i][k][0]);

@@ -64,8 +64,8 @@ END_TEST
 
 START_TEST(unusual_names)
 {
-    static const char *const names[] = { " ", "a b", "new\nline", "\xff\xfe", "...", "..a",
-                                         "%2e", "*", "\\", "\"'" };
+    static const char *const names[] = { " ",   "a b", "new\nline", "\xff\xfe", "...",
+                                         "..a", "%2e", "*",         "\\",       "\"'" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         unit_write_file(in_dir(names[i]), "odd");
@@ -198,10 +198,14 @@ END_TEST
 
 START_TEST(links_that_lead_nowhere)
 {
-    static const struct { const char *text; fp_status status; } rows[] = {
-        { "no", FP_ABSENT }, { "/no/such/thing", FP_ABSENT }, { "link", FP_LOOP },
-        { "file/x", FP_NOTDIR }, { "file/", FP_NOTDIR }
-    };
+    static const struct {
+        const char *text;
+        fp_status status;
+    } rows[] = { { "no", FP_ABSENT },
+                 { "/no/such/thing", FP_ABSENT },
+                 { "link", FP_LOOP },
+                 { "file/x", FP_NOTDIR },
+                 { "file/", FP_NOTDIR } };
 
     unit_write_file(in_dir("file"), "content");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -25,8 +25,8 @@ static void assert_status(fp_status st, int done, const char *path)
     char text[PATH_MAX];
     ssize_t n = readlink(path, text, sizeof(text));
 
-    ck_assert_msg(st == expected, "%s, a link to \"%.*s\": %d, not %d", path,
-                  n > 0 && n < 100 ? (int)n : 0, text, (int)st, (int)expected);
+    ck_assert_msg(st == expected, "%s, a link to \"%.*s\": %d, not %d", path, n > 0 && n < 100 ? (int)n : 0,
+                  text, (int)st, (int)expected);
 }
 
 static void assert_same_thing(const struct fp_meta *m, const struct stat *st)
@@ -340,12 +340,16 @@ START_TEST(rule_of_sticky_directories)
         mode_t mode;
         uid_t owner, link;
         bool denied;
-    } rows[] = {
-        { 01777, 0, 0, false }, { 01777, 0, UNIT_NOBODY, false }, { 01777, 0, 1234, true },
-        { 01777, 1234, 1234, false }, { 01777, 1234, 0, true },
-        { 01777, UNIT_NOBODY, 1234, true }, { 01777, UNIT_NOBODY, UNIT_NOBODY, false },
-        { 0777, 0, 1234, false }, { 01775, 0, 1234, false }, { 01755, 0, 1234, false }
-    };
+    } rows[] = { { 01777, 0, 0, false },
+                 { 01777, 0, UNIT_NOBODY, false },
+                 { 01777, 0, 1234, true },
+                 { 01777, 1234, 1234, false },
+                 { 01777, 1234, 0, true },
+                 { 01777, UNIT_NOBODY, 1234, true },
+                 { 01777, UNIT_NOBODY, UNIT_NOBODY, false },
+                 { 0777, 0, 1234, false },
+                 { 01775, 0, 1234, false },
+                 { 01755, 0, 1234, false } };
 
     if (geteuid() != 0)
         return;
@@ -428,8 +432,7 @@ static struct fp_watch_key key_of(const char *path)
 
     ck_assert_int_ne(fd, -1);
     ck_assert_int_eq(fstat(fd, &st), 0);
-    ck_assert_int_eq((int)fp_watch_place(&watch, FP_BY_INOTIFY, fd, S_ISDIR(st.st_mode), &k),
-                     FP_OK);
+    ck_assert_int_eq((int)fp_watch_place(&watch, FP_BY_INOTIFY, fd, S_ISDIR(st.st_mode), &k), FP_OK);
     close(fd);
     return k;
 }
@@ -484,7 +487,7 @@ START_TEST(names_of_a_relative_text)
     ck_assert_uint_eq(result.n_traversed, 4);
     assert_via(0, in_dir("a"), "b");
     assert_via(1, in_dir("a"), "dir");
-    assert_via(2, in_dir("a"), "b");       /* where "dir" leads to */
+    assert_via(2, in_dir("a"), "b"); /* where "dir" leads to */
     assert_via(3, in_dir("a/b"), "c");
     assert_watched("a/b");
 }
@@ -518,10 +521,13 @@ END_TEST
 
 START_TEST(names_up_to_where_it_ends)
 {
-    static const struct { const char *text, *names[3]; } rows[] = {
-        { "no/x/y", { "no" } }, { "file/x", { "file" } }, { "b/no/x", { "b", "no" } },
-        { "dangling", { "dangling", "no" } }, { "dir/no", { "dir", "b", "no" } }
-    };
+    static const struct {
+        const char *text, *names[3];
+    } rows[] = { { "no/x/y", { "no" } },
+                 { "file/x", { "file" } },
+                 { "b/no/x", { "b", "no" } },
+                 { "dangling", { "dangling", "no" } },
+                 { "dir/no", { "dir", "b", "no" } } };
 
     if (!can_watch())
         return;
@@ -533,8 +539,10 @@ START_TEST(names_up_to_where_it_ends)
         resolve("a/link");
         ck_assert_int_ne((int)last()->target_status, FP_OK);
         for (; n < 3 && rows[i].names[n] != NULL; n++)
-            assert_via(n, n > 0 && strcmp(rows[i].names[n], "no") == 0
-                       && strcmp(rows[i].names[n - 1], "b") == 0 ? in_dir("a/b") : in_dir("a"),
+            assert_via(n,
+                       n > 0 && strcmp(rows[i].names[n], "no") == 0 && strcmp(rows[i].names[n - 1], "b") == 0
+                           ? in_dir("a/b")
+                           : in_dir("a"),
                        rows[i].names[n]);
         ck_assert_uint_eq(result.n_traversed, n);
         ck_assert(!step_watch()->untold);
@@ -623,8 +631,7 @@ END_TEST
 static struct fp_watch_key told_key;
 static char told_name[FP_MAX_NAME + 1];
 
-static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                       bool replaced)
+static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
     (void)ctx;
     if (!replaced)

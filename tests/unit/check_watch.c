@@ -19,7 +19,7 @@ static void something_is_made(void)
     assert_tells('r', &dir_key, "newlink");
     ck_assert_int_eq(link(in_dir("d/file"), in_dir("d/hard")), 0);
     assert_tells('r', &dir_key, "hard");
-    assert_told('c', &file_key, "");     /* its number of names */
+    assert_told('c', &file_key, ""); /* its number of names */
     ck_assert_int_eq(mkfifo(in_dir("d/.hidden"), 0644), 0);
     assert_tells('r', &dir_key, ".hidden");
 }
@@ -89,8 +89,7 @@ static void two_are_exchanged(void)
 {
     unit_write_file(in_dir("d/other"), "other content");
     drain();
-    ck_assert_int_eq(renameat2(AT_FDCWD, in_dir("d/file"), AT_FDCWD, in_dir("d/other"),
-                               RENAME_EXCHANGE), 0);
+    ck_assert_int_eq(renameat2(AT_FDCWD, in_dir("d/file"), AT_FDCWD, in_dir("d/other"), RENAME_EXCHANGE), 0);
     assert_tells('r', &dir_key, "file");
     assert_told('r', &dir_key, "other");
 }

@@ -85,7 +85,7 @@ static inline void resolve_as_asked(const char *name, struct fp_task t)
 static inline void resolve_path(const char *path)
 {
     const size_t len = strlen(path);
-    char *exact = malloc(len);   /* not terminated: paths of the wire are not */
+    char *exact = malloc(len); /* not terminated: paths of the wire are not */
 
     ck_assert_ptr_nonnull(exact);
     ck_assert(fp_path_is_normal(path, len));
@@ -170,8 +170,8 @@ static inline void assert_part(const char *part, const struct fp_meta *m, const 
 {
     char real[PATH_MAX];
 
-    if (S_ISLNK(st->st_mode) || (realpath(part, real) != NULL
-                                 && fp_path_is_below(real, strlen(real), unit_dir)))
+    if (S_ISLNK(st->st_mode)
+        || (realpath(part, real) != NULL && fp_path_is_below(real, strlen(real), unit_dir)))
         assert_meta(m, st);
     else
         assert_identity(m, st);
