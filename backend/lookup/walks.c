@@ -319,8 +319,8 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
     return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
 }
 
-/* NULL: there are too many. */
 FP_HASH_DIAGNOSTICS_OFF
+/* NULL: there are too many. */
 static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_mount_health *health = ws->deps.health;
