@@ -14,15 +14,14 @@
 #include "common/log.h"
 #include "common/text.h"
 
-void fp_control_purge(const struct fp_control_deps *deps, const struct fp_control *question,
-                      struct fp_reply *reply)
+static void purge(const struct fp_control_deps *deps, const struct fp_control *question,
+                  struct fp_reply *reply)
 {
     const bool all = question->scope == FP_SCOPE_ALL;
     const bool tree = question->scope != FP_SCOPE_PATH;
     const char *path = all ? "/" : question->path;
     const size_t len = all ? 1 : question->path_len;
 
-    memset(reply, 0, sizeof(*reply));
     reply->count = deps->forget(deps->ctx, path, len, tree);
     if (deps->purged != NULL)
         deps->purged(deps->ctx, path, len, tree);
@@ -30,13 +29,12 @@ void fp_control_purge(const struct fp_control_deps *deps, const struct fp_contro
            tree ? " and all below" : "", reply->count);
 }
 
-void fp_control_report(const struct fp_report_source *source, uint32_t from,
-                       struct fp_reply *reply)
+/* As many lines from that number on as one answer can hold, at least one if there is one. */
+static void report(const struct fp_report_source *source, uint32_t from, struct fp_reply *reply)
 {
     static char text[FP_MAX_REPORT];
     size_t n = 1;
 
-    memset(reply, 0, sizeof(*reply));
     if (source->line == NULL) {
         reply->status = FP_FAILED;
         return;
@@ -53,38 +51,26 @@ void fp_control_report(const struct fp_report_source *source, uint32_t from,
 
 /* ---- the state of a path ---- */
 
-static const char *state_text(const struct fp_cache_view *v)
-{
-    static const char *const names[] = { "unknown", "detached", "changed", "expired", "known" };
-
-    return names[v->state];
-}
-
-static const char *kept_text(const struct fp_cache_view *v)
-{
-    if (v->content)
-        return "content";
-    return v->open ? "open" : "-";
-}
-
 /* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
-static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question,
-                           size_t len, unsigned names, char *buf, size_t size)
+static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question, size_t len,
+                           unsigned names, char *buf, size_t size)
 {
+    static const char *const states[] = { "unknown", "detached", "changed", "expired", "known" };
     const uint64_t now_ms = fp_now_ms();
-    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names,
-                                                now_ms);
+    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names, now_ms);
     const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 
     if (mount == NULL)
         mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
-    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len,
-                            state_text(&v), v.watched ? fp_watch_by_text(v.by) : "ttl",
-                            v.expires_ms > now_ms ? v.expires_ms - now_ms : 0,
-                            v.leased ? "lease" : "-", kept_text(&v), v.names ? "names" : "-",
-                            point);
+    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len, states[v.state],
+                            v.watched ? fp_watch_by_text(v.by) : "ttl",
+                            v.expires_ms > now_ms ? v.expires_ms - now_ms : 0, v.leased ? "lease" : "-",
+                            v.content ? "content"
+                            : v.open  ? "open"
+                                      : "-",
+                            v.names ? "names" : "-", point);
 }
 
 static void explain(const struct fp_control_deps *deps, const struct fp_control *question,
@@ -93,12 +79,11 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
     static char text[FP_MAX_REPORT];
     const unsigned names = fp_names_registry_find(deps->names, &question->names);
 
-    memset(reply, 0, sizeof(*reply));
     reply->text = text;
     for (size_t at = 1; sizeof(text) - reply->text_len >= FP_REPORT_LINE;
          at = fp_path_child_len(question->path, question->path_len, at)) {
-        reply->text_len += explain_line(deps, question, at, names, text + reply->text_len,
-                                       sizeof(text) - reply->text_len);
+        reply->text_len +=
+            explain_line(deps, question, at, names, text + reply->text_len, sizeof(text) - reply->text_len);
         if (at == question->path_len)
             return;
     }
@@ -106,11 +91,10 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
 
 /* ---- operations ---- */
 
-static void set_level(const struct fp_control *question, struct fp_reply *reply)
+static void set_level(const struct fp_control *question)
 {
     const enum fp_log_level level = (enum fp_log_level)question->level;
 
-    memset(reply, 0, sizeof(*reply));
     /* Logged while the level allows. */
     if (level > fp_log_level())
         fp_log_set_level(level);
@@ -122,10 +106,11 @@ static void set_level(const struct fp_control *question, struct fp_reply *reply)
 void fp_control_answer(const struct fp_control_deps *deps, const struct fp_control *question,
                        struct fp_reply *reply)
 {
+    memset(reply, 0, sizeof(*reply));
     switch (question->op) {
-    case FP_CONTROL_PURGE: fp_control_purge(deps, question, reply); break;
-    case FP_CONTROL_LOG: set_level(question, reply); break;
+    case FP_CONTROL_PURGE: purge(deps, question, reply); break;
+    case FP_CONTROL_LOG: set_level(question); break;
     case FP_CONTROL_EXPLAIN: explain(deps, question, reply); break;
-    default: fp_control_report(&deps->reports[question->what], question->from, reply);
+    default: report(&deps->reports[question->what], question->from, reply);
     }
 }

@@ -12,7 +12,7 @@
 
 #include "common/wire.h"
 
-#define FP_REPORT_LINE 8192   /* bytes, the most that one line of a report may have */
+#define FP_REPORT_LINE 8192 /* bytes, the most that one line of a report may have */
 
 struct fp_cache;
 struct fp_coherence;
@@ -38,24 +38,15 @@ struct fp_control_deps {
     size_t (*forget)(void *ctx, const char *path, size_t len, bool tree);
     /* Called with the same after that; NULL: nothing more is to do. */
     void (*purged)(void *ctx, const char *path, size_t len, bool tree);
-    void *ctx;                    /* of both */
-    struct fp_report_source reports[FP_REPORTS + 1];   /* by enum fp_report */
+    void *ctx;                                       /* of both */
+    struct fp_report_source reports[FP_REPORTS + 1]; /* by enum fp_report */
 };
 
-/* Does what a decoded CONTROL says; reply->text is good until the next call. */
-void fp_control_answer(const struct fp_control_deps *deps, const struct fp_control *question,
-                       struct fp_reply *reply);
-
-/* Forgets what a decoded PURGE says, and logs it. */
-void fp_control_purge(const struct fp_control_deps *deps, const struct fp_control *question,
-                      struct fp_reply *reply);
-
 /*
- * As many lines from that number on as one answer can hold, at least one if there
- * is one.  reply->text is good until the next call.  A report that changes while
- * it is read in parts may miss a line or repeat it.
+ * Does what a decoded CONTROL says; reply->text is good until the next call.  A report that
+ * changes while it is read in parts may miss a line or repeat it.
  */
-void fp_control_report(const struct fp_report_source *source, uint32_t from,
+void fp_control_answer(const struct fp_control_deps *deps, const struct fp_control *question,
                        struct fp_reply *reply);
 
 #endif

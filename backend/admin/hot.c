@@ -14,10 +14,10 @@
 #include "common/wire.h"
 
 struct counted {
-    uint64_t count;         /* 0: free */
+    uint64_t count; /* 0: free */
     unsigned hash;
     size_t len;
-    char *path;             /* not terminated */
+    char *path; /* not terminated */
 };
 
 struct fp_hot {
@@ -42,13 +42,6 @@ void fp_hot_destroy(struct fp_hot **hp)
     for (size_t i = 0; h != NULL && i < FP_HOT_PATHS; i++)
         free(h->paths[i].path);
     free(h);
-}
-
-/* Not every eighth: clients may come in turns. */
-static bool is_sampled(struct fp_hot *h)
-{
-    h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
-    return (h->seed >> 33) % FP_HOT_SAMPLE == 0;
 }
 
 static void halve(struct fp_hot *h, uint64_t now_ms)
@@ -102,7 +95,9 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
     struct counted *s;
     unsigned hash;
 
-    if (!is_sampled(h))
+    /* Not every eighth: clients may come in turns. */
+    h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
+    if ((h->seed >> 33) % FP_HOT_SAMPLE != 0)
         return;
     halve(h, now_ms);
     hash = fp_keyed_hash(path, len);
@@ -117,8 +112,7 @@ static uint32_t rank(const struct fp_hot *h, size_t i)
     uint32_t n = 0;
 
     for (size_t j = 0; j < FP_HOT_PATHS; j++)
-        n += h->paths[j].count > h->paths[i].count
-            || (h->paths[j].count == h->paths[i].count && j < i);
+        n += h->paths[j].count > h->paths[i].count || (h->paths[j].count == h->paths[i].count && j < i);
     return n;
 }
 
@@ -132,8 +126,7 @@ size_t fp_hot_line(void *ctx, uint32_t n, char *buf, size_t size)
         if (h->paths[i].count == 0 || rank(h, i) != n)
             continue;
         fp_text_escape(path, sizeof(path), h->paths[i].path, h->paths[i].len);
-        return (size_t)snprintf(buf, size, "%" PRIu64 " %s\n", h->paths[i].count * FP_HOT_SAMPLE,
-                                path);
+        return (size_t)snprintf(buf, size, "%" PRIu64 " %s\n", h->paths[i].count * FP_HOT_SAMPLE, path);
     }
     return 0;
 }

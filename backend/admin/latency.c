@@ -22,7 +22,7 @@ struct row {
 
 struct fp_latency {
     size_t n;
-    struct row rows[FP_LATENCY_MOUNTS + 1];     /* the last: all others */
+    struct row rows[FP_LATENCY_MOUNTS + 1]; /* the last: all others */
 };
 
 struct fp_latency *fp_latency_create(void)
@@ -53,18 +53,10 @@ static struct row *row_of(struct fp_latency *l, const char *point)
     return l->rows[l->n].point != NULL ? &l->rows[l->n++] : NULL;
 }
 
-static unsigned bucket_of(uint32_t us)
-{
-    unsigned i = 0;
-
-    while (i < FP_LATENCY_BUCKETS - 1 && us > FP_LATENCY_FIRST_US << i)
-        i++;
-    return i;
-}
-
 void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
 {
     struct row *r = row_of(l, point);
+    unsigned bucket = 0;
 
     if (r == NULL)
         return;
@@ -72,7 +64,9 @@ void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
     r->sum_us += us;
     if (us > r->longest_us)
         r->longest_us = us;
-    r->buckets[bucket_of(us)]++;
+    while (bucket < FP_LATENCY_BUCKETS - 1 && us > FP_LATENCY_FIRST_US << bucket)
+        bucket++;
+    r->buckets[bucket]++;
 }
 
 size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size)
@@ -84,11 +78,10 @@ size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size)
     if (n >= l->n)
         return 0;
     fp_text_escape(point, sizeof(point), l->rows[n].point, strlen(l->rows[n].point));
-    len = (size_t)snprintf(buf, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point,
-                           l->rows[n].count, l->rows[n].sum_us, l->rows[n].longest_us);
+    len = (size_t)snprintf(buf, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point, l->rows[n].count,
+                           l->rows[n].sum_us, l->rows[n].longest_us);
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++)
-        len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64, i > 0 ? "," : "",
-                                l->rows[n].buckets[i]);
+        len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64, i > 0 ? "," : "", l->rows[n].buckets[i]);
     buf[len++] = '\n';
     return len;
 }

@@ -3,7 +3,6 @@
 #include "cache/cache.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
@@ -30,8 +29,7 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
     c->content = *content;
 }
 
-struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *deps)
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const struct fp_cache_deps *deps)
 {
     struct fp_cache *c = calloc(1, sizeof(*c));
 
@@ -91,29 +89,17 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 
 /* ---- looking up ---- */
 
-static void fill_step(struct fp_step *s, const struct fp_entry *e)
-{
-    s->end = e->len;
-    s->status = e->status;
-    s->self = e->self;
-    s->target_status = e->target_status;
-    if (e->target != NULL)
-        s->target = *e->target;
-    for (unsigned i = 0; i < e->n_access; i++)
-        s->access[i] = e->access[i];
-}
-
 /* When an entry is looked at, and why. */
 struct moment {
     uint64_t now_ms;
-    bool stale;          /* an expired one will do */
-    bool use;            /* a client asks for it */
+    bool stale; /* an expired one will do */
+    bool use;   /* a client asks for it */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
     return e->generation != 0 && e->expires_ms != 0
-        && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
+           && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
 /* How many steps from "/" to here; 0 unless every one is valid and every directory among
@@ -137,9 +123,8 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
  * The valid entry at which a walk of path ends, its own or one above that is no
  * directory, and in *n_r the steps to it; NULL if there is none.
  */
-static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
-                                 size_t len, unsigned names, const struct moment *at,
-                                 unsigned *n_r)
+static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                 const struct moment *at, unsigned *n_r)
 {
     for (size_t n = len;; n = fp_path_parent_len(path, n)) {
         struct fp_entry *e = fp_entry_find(c, path, n);
@@ -152,30 +137,34 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path,
     }
 }
 
-static const struct fp_entry *root_of(const struct fp_entry *e)
-{
-    while (e->parent != NULL)
-        e = e->parent;
-    return e;
-}
-
 /* The answer that ends in that entry, n steps below "/". */
-static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
+static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, unsigned names,
+                        struct fp_answer *a)
 {
     a->leasable = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
 
-        fill_step(s, e);
+        s->end = e->len;
+        s->status = e->status;
+        s->self = e->self;
+        s->target_status = e->target_status;
+        if (e->target != NULL)
+            s->target = *e->target;
+        for (unsigned i = 0; i < e->n_access; i++)
+            s->access[i] = e->access[i];
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
+        /* "/" is a directory and knows all the names, or the entry was not found. */
+        if (names != 0 && e->parent == NULL)
+            a->n_names = e->n_access;
     }
 }
 
-static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   const struct moment *at, struct fp_answer *a)
+static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, const struct moment *at,
+                   struct fp_answer *a)
 {
     unsigned n;
     struct fp_entry *end = find_end(c, path, len, names, at, &n);
@@ -189,48 +178,42 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     if (at->use)
         end->visited = end->used = true;
     a->source = FP_SOURCE_CACHE;
-    /* "/" is a directory and knows all the names, or the entry was not found. */
-    a->n_names = names != 0 ? root_of(end)->n_access : 0;
     if (end->len == len && end->kind == FP_KIND_FILE) {
         a->fd = end->fd;
         a->local = end->local;
         a->content = end->content_bytes > 0;
     }
-    fill_answer(c, end, n, a);
+    fill_answer(c, end, n, names, a);
     fp_cache_verify(c);
     return true;
 }
 
-static bool has_expired(const struct fp_entry *e, uint64_t now_ms)
-{
-    return e != NULL && e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
-}
-
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a)
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                     struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .use = true };
-    bool known = lookup(c, path, len, names, &at, a);
+    const struct fp_entry *e;
 
-    if (known) {
+    if (lookup(c, path, len, names, &at, a)) {
         c->counts.hits++;
-    } else {
-        c->counts.misses++;
-        c->counts.expired += has_expired(fp_entry_find(c, path, len), now_ms);
+        return true;
     }
-    return known;
+    e = fp_entry_find(c, path, len);
+    c->counts.misses++;
+    c->counts.expired += e != NULL && e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
+    return false;
 }
 
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   uint64_t now_ms, struct fp_answer *a)
+                              uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms };
 
     return lookup(c, path, len, names, &at, a);
 }
 
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                           uint64_t now_ms, struct fp_answer *a)
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                           struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .stale = true, .use = true };
 
@@ -255,21 +238,20 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_
 
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
 {
-    for (size_t n = len;; n = fp_path_parent_len(path, n)) {
-        const struct fp_entry *e = fp_entry_find(c, path, n);
+    for (*known_r = len;; *known_r = fp_path_parent_len(path, *known_r)) {
+        const struct fp_entry *e = fp_entry_find(c, path, *known_r);
 
-        *known_r = n;
         if (e != NULL && e->validity.mount != 0)
             return e->validity.mount;
-        if (n == 1)
+        if (*known_r == 1)
             break;
     }
     *known_r = 0;
     return 0;
 }
 
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                        uint64_t now_ms, struct fp_cache_base *base)
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                        struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
@@ -284,8 +266,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     return true;
 }
 
-bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
-                         struct fp_meta *m)
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
@@ -298,8 +279,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     return true;
 }
 
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
-                              bool known)
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     size_t own = e != NULL ? e->content_bytes : 0;
@@ -323,8 +303,6 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 
 static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
 {
-    if (e->generation == 0)
-        return FP_VIEW_UNKNOWN;
     if (e->parent != NULL && e->parent_generation != e->parent->generation)
         return FP_VIEW_DETACHED;
     if (e->expires_ms == 0)
@@ -342,8 +320,8 @@ static int reported_by(const struct fp_entry *e)
     return key != NULL ? key->bytes[0] : 0;
 }
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
-                                   unsigned names, uint64_t now_ms)
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                   uint64_t now_ms)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };

@@ -37,11 +37,10 @@ static size_t make_path(char *buf, const struct fp_entry *e, const char *name, s
     return at + len;
 }
 
-static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name,
-                           size_t len)
+static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name, size_t len)
 {
     return e->names != 0 && c->lists[e->names - 1] != NULL
-        && fp_names_find(c->lists[e->names - 1], name, len) != -1;
+           && fp_names_find(c->lists[e->names - 1], name, len) != -1;
 }
 
 /* A file that has gone must not be kept open: its space would stay in use. */
@@ -155,8 +154,7 @@ static size_t on_remounted(void *ctx, const char *point)
     return fp_cache_invalidate(ctx, point);
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost,
-                                                   on_remounted };
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {
@@ -165,11 +163,6 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 }
 
 /* ---- forgetting ---- */
-
-static bool is_below(const struct fp_entry *e, const char *path, size_t len)
-{
-    return fp_path_common_len(e->path, e->len, path, len) == len;
-}
 
 /* Evicts what lies below the path and has no children.  Parents that lose their
  * last child come to the head of a queue, maybe of one that was done. */
@@ -182,22 +175,13 @@ static size_t evict_leaves(struct fp_cache *c, const char *path, size_t len)
 
         for (; e != NULL; e = before) {
             before = TAILQ_PREV(e, fp_entry_queue, link);
-            if (!is_below(e, path, len))
+            if (fp_path_common_len(e->path, e->len, path, len) != len)
                 continue;
             fp_entry_evict(c, e);
             n++;
         }
     }
     return n;
-}
-
-static size_t forget_tree(struct fp_cache *c, const char *path, size_t len)
-{
-    size_t all = 0, n;
-
-    while ((n = evict_leaves(c, path, len)) > 0)
-        all += n;
-    return all;
 }
 
 /* The next walk looks for its access files again. */
@@ -246,11 +230,11 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree)
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
-    size_t n = 0;
+    size_t n = 0, gone;
 
-    if (tree)
-        n = forget_tree(c, path, len);
-    else if (e != NULL)
+    while (tree && (gone = evict_leaves(c, path, len)) > 0)
+        n += gone;
+    if (!tree && e != NULL)
         n = forget_entry(c, e);
     forget_above(c, path, len);
     fp_cache_verify(c);

@@ -15,9 +15,9 @@
 struct tally {
     size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
     size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
-    const struct fp_entry **parents;   /* of each entry but "/" */
+    const struct fp_entry **parents; /* of each entry but "/" */
     size_t n_parents;
-    uint32_t *slots;                   /* all that are taken */
+    uint32_t *slots; /* all that are taken */
     size_t n_slots;
 };
 
@@ -29,9 +29,9 @@ static const char *check_place(const struct fp_cache *c, const struct fp_entry *
         return "an entry is not found by its path";
     if ((p == NULL) != (e->len == 1))
         return "an entry other than / has no parent";
-    if (p != NULL && (p->len != fp_path_parent_len(e->path, e->len)
-                      || memcmp(p->path, e->path, p->len) != 0
-                      || fp_entry_find(c, p->path, p->len) != p))
+    if (p != NULL
+        && (p->len != fp_path_parent_len(e->path, e->len) || memcmp(p->path, e->path, p->len) != 0
+            || fp_entry_find(c, p->path, p->len) != p))
         return "an entry's parent is not the entry of its directory";
     if (e->generation > c->last_generation || e->parent_generation > c->last_generation)
         return "a generation comes from the future";
@@ -76,11 +76,6 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static size_t table_count(const struct fp_cache *c)
-{
-    return HASH_COUNT(c->table);
-}
-
 static const char *check_entries(const struct fp_cache *c, struct tally *t)
 {
     const struct fp_entry *e, *next;
@@ -100,7 +95,7 @@ FP_HASH_DIAGNOSTICS_ON
 
 static int compare_pointers(const void *a, const void *b)
 {
-    const uintptr_t x = (uintptr_t)*(const void *const *)a, y = (uintptr_t)*(const void *const *)b;
+    const uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
 
     return (x > y) - (x < y);
 }
@@ -167,9 +162,9 @@ static const char *check_open_dirs(const struct fp_cache *c, const struct tally 
             return "a directory that is not open stands in the list of those";
         n++;
     }
-    if (n != t->open_dirs || n != c->n_open_dirs || n > c->max_open_dirs)
-        return "the open directories are not as many as the cache says, or too many";
-    return NULL;
+    return n == t->open_dirs && n == c->n_open_dirs && n <= c->max_open_dirs
+               ? NULL
+               : "the open directories are not as many as the cache says, or too many";
 }
 
 static const char *check_sums(const struct fp_cache *c, const struct tally *t)
@@ -178,9 +173,7 @@ static const char *check_sums(const struct fp_cache *c, const struct tally *t)
         return "the entries take other memory than the cache says";
     if (t->contents != c->n_contents || t->content_bytes != c->content_bytes)
         return "the contents are not what the cache says";
-    if (c->newest != NULL)
-        return "an entry is being inserted";
-    return NULL;
+    return c->newest == NULL ? NULL : "an entry is being inserted";
 }
 
 static const char *check_all(const struct fp_cache *c, struct tally *t)
@@ -206,7 +199,7 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
 
 const char *fp_cache_check(const struct fp_cache *c)
 {
-    struct tally t = { .entries = table_count(c) };
+    struct tally t = { .entries = HASH_COUNT(c->table) };
     const char *wrong;
 
     t.parents = calloc(t.entries + 1, sizeof(t.parents[0]));

@@ -21,16 +21,6 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
     return e;
 }
 
-static bool table_add(struct fp_cache *c, struct fp_entry *e)
-{
-    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
-    return e->hh.tbl != NULL;
-}
-
-static void table_remove(struct fp_cache *c, struct fp_entry *e)
-{
-    HASH_DEL(c->table, e);
-}
 FP_HASH_DIAGNOSTICS_ON
 
 static void enqueue(struct fp_cache *c, struct fp_entry *e)
@@ -125,8 +115,7 @@ static size_t whole_pages(uint64_t size)
 
 bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size)
 {
-    return size <= c->content.file_max
-        && c->content_bytes - less + whole_pages(size) <= c->content.bytes;
+    return size <= c->content.file_max && c->content_bytes - less + whole_pages(size) <= c->content.bytes;
 }
 
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
@@ -215,8 +204,9 @@ void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 
 static void take_referenced(struct fp_cache *c, struct fp_entry *e)
 {
-    if (c->lease_table != NULL && (fp_lease_table_take_referenced(c->lease_table, e->slot)
-                             | fp_lease_table_take_referenced(c->lease_table, e->end_slot)))
+    if (c->lease_table != NULL
+        && (fp_lease_table_take_referenced(c->lease_table, e->slot)
+            | fp_lease_table_take_referenced(c->lease_table, e->end_slot)))
         e->visited = e->used = true;
 }
 
@@ -260,8 +250,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
         set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
-        if (e->generation != 0 && e->expires_ms > now_ms
-            && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
+        if (e->generation != 0 && e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
             return e;
     }
     return NULL;
@@ -273,8 +262,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
 size_t fp_entry_bytes(const struct fp_entry *e)
 {
     return sizeof(*e) + e->len + 1 + (e->target != NULL ? sizeof(*e->target) : 0)
-        + e->n_access * sizeof(e->access[0]) + fp_dependency_list_bytes(e->dependencies)
-        + sizeof(void *);
+           + e->n_access * sizeof(e->access[0]) + fp_dependency_list_bytes(e->dependencies) + sizeof(void *);
 }
 
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
@@ -286,11 +274,12 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
+FP_HASH_DIAGNOSTICS_OFF
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);
     c->sieves[e->kind].count--;
-    table_remove(c, e);
+    HASH_DEL(c->table, e);
     if (e->parent != NULL && --e->parent->children == 0)
         enqueue(c, e->parent);
     fp_entry_drop_fd(c, e);
@@ -305,6 +294,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e->access);
     free(e);
 }
+FP_HASH_DIAGNOSTICS_ON
 
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
@@ -317,8 +307,7 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
     for (;;) {
         if (e == NULL)
             e = TAILQ_LAST(&s->queue, fp_entry_queue);
-        if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e
-                          && TAILQ_NEXT(e, link) == NULL))
+        if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
             return false;
         if (e != c->newest && (visits == 0 || !take_visited(c, e)))
             break;
@@ -338,22 +327,21 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
     return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
-        || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
+           || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
 void fp_entry_trim(struct fp_cache *c)
 {
     for (int k = 0; k < FP_KINDS; k++) {
-        while (c->sieves[k].count > c->sieves[k].limit
-               && fp_entry_evict_for(c, (enum fp_kind)k))
+        while (c->sieves[k].count > c->sieves[k].limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }
     while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
         ;
 }
 
-struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
-                                 struct fp_entry *parent)
+FP_HASH_DIAGNOSTICS_OFF
+struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
     struct fp_entry *e = calloc(1, sizeof(*e) + len + 1);
 
@@ -365,7 +353,8 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
     e->parent = parent;
-    if (!table_add(c, e)) {
+    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
+    if (e->hh.tbl == NULL) {
         free(e);
         return NULL;
     }
@@ -377,6 +366,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
         dequeue(c, parent);
     return e;
 }
+FP_HASH_DIAGNOSTICS_ON
 
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 {

@@ -14,14 +14,12 @@
 
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {
-    return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode
-        && a->uid == b->uid && a->gid == b->gid;
+    return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
 }
 
 static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
 {
-    return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
-        && fp_time_equal(&a->ctime, &b->ctime);
+    return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime);
 }
 
 /* True if the entries below this one would be seen below the step as well. */
@@ -37,16 +35,12 @@ static bool same_thing(const struct fp_entry *e, const struct fp_step *s)
         return true;
     /* An inode number is used again soon, a change time is not. */
     return fp_time_equal(&e->self.ctime, &s->self.ctime)
-        && (s->target_status != FP_OK
-            || (e->target != NULL && same_object(e->target, &s->target)));
+           && (s->target_status != FP_OK || (e->target != NULL && same_object(e->target, &s->target)));
 }
 
 static bool set_target(struct fp_entry *e, const struct fp_step *s)
 {
-    bool wanted = s->status == FP_OK && S_ISLNK(s->self.mode)
-        && s->target_status == FP_OK;
-
-    if (!wanted) {
+    if (s->status != FP_OK || !S_ISLNK(s->self.mode) || s->target_status != FP_OK) {
         free(e->target);
         e->target = NULL;
         return true;
@@ -63,14 +57,13 @@ struct seen {
     unsigned names;
     uint64_t now_ms;
     struct fp_answer *answer;
-    const struct fp_walk_meta *meta;   /* NULL: none */
+    const struct fp_walk_meta *meta; /* NULL: none */
     const struct fp_step *last;
-    bool opened;               /* the last step is the whole path: it was
+    bool opened; /* the last step is the whole path: it was
                                   opened, unless it cannot be */
 };
 
-static void set_access(struct fp_entry *e, const struct fp_step *s,
-                       const struct seen *seen)
+static void set_access(struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     unsigned n = seen->answer->n_names;
 
@@ -87,11 +80,9 @@ static void set_access(struct fp_entry *e, const struct fp_step *s,
 
 /* More walks may have been allowed to bring contents than fit: such a file then counts as
  * only seen, and is opened. */
-static bool content_fits(const struct fp_cache *c, const struct fp_entry *e,
-                     const struct fp_answer *a)
+static bool content_fits(const struct fp_cache *c, const struct fp_entry *e, const struct fp_answer *a)
 {
-    return !a->content
-        || fp_entry_content_fits(c, e->content_bytes, fp_entry_target(e)->size);
+    return !a->content || fp_entry_content_fits(c, e->content_bytes, fp_entry_target(e)->size);
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
@@ -152,8 +143,8 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step,
-                             const struct seen *seen, bool same_inode)
+static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
+                             bool same_inode)
 {
     struct fp_dependency *old = e->dependencies;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
@@ -173,16 +164,15 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
-            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch,
-                                   t->names + v->at, v->len) == NULL)
+            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
+                   == NULL)
             e->validity.watchable = false;
     }
     fp_dependencies_drop(c->dependencies, &old);
 }
 
 /* As the mount says that the step leads to, or lies on. */
-static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step,
-                      const struct seen *seen)
+static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_validity general = { 0, false, c->ttl_ms, 0 };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
@@ -209,8 +199,7 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
 /* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (seen->meta == NULL || !e->validity.watchable
-        || seen->meta->result->step_watches[step].untold)
+    if (seen->meta == NULL || !e->validity.watchable || seen->meta->result->step_watches[step].untold)
         return false;
     if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;
@@ -223,8 +212,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
 
     for (unsigned i = 0; names != NULL && i < names->n; i++) {
-        if (fp_dependencies_happened(c->dependencies, own, names->list[i].name, names->list[i].len,
-                                since_ms))
+        if (fp_dependencies_happened(c->dependencies, own, names->list[i].name, names->list[i].len, since_ms))
             return true;
     }
     return false;
@@ -244,14 +232,15 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
         return false;
     if (above != NULL && fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms))
         return true;
-    if (own != NULL && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
-                        || access_happened(c, e, own, seen->now_ms)))
+    if (own != NULL
+        && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
+            || access_happened(c, e, own, seen->now_ms)))
         return true;
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
-        if (v->step == step && fp_dependencies_happened(c->dependencies, &v->watch, t->names + v->at,
-                                                   v->len, seen->now_ms))
+        if (v->step == step
+            && fp_dependencies_happened(c->dependencies, &v->watch, t->names + v->at, v->len, seen->now_ms))
             return true;
     }
     return false;
@@ -271,7 +260,7 @@ static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, cons
     }
     fp_entry_validate(c, e);
     e->inside_changed = e->watched && own != NULL && fp_entry_is_dir(e)
-        && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms);
+                        && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms);
 }
 
 /* ---- inserting ---- */
@@ -290,19 +279,18 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
 }
 
 /* Brings an entry up to what a walk has just seen. */
-static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
-                   const struct seen *seen)
+static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
     bool same = e->generation != 0 && same_thing(e, s);
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
-        && (e->target == NULL || same_content(e->target, &s->target));
+                     && (e->target == NULL || same_content(e->target, &s->target));
     bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
-        && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
+                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
     bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
 
-    c->counts.differing += e->generation != 0 && e->expires_ms != 0
-        && !(fp_entry_is_file(e) ? unchanged : same);
+    c->counts.differing +=
+        e->generation != 0 && e->expires_ms != 0 && !(fp_entry_is_file(e) ? unchanged : same);
     /* Leases through a directory go on while only its own times change. */
     if (!unchanged && passes)
         fp_entry_end_leases_at(c, e);
@@ -318,8 +306,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->status = s->status;
     e->target_status = s->target_status;
     e->self = s->self;
-    e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode))
-        || (e->parent != NULL && e->parent->linked);
+    e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked);
     set_access(e, s, seen);
     set_validity(c, e, step, seen);
     set_dependencies(c, e, step, seen, same_inode);
@@ -329,9 +316,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     c->bytes += fp_entry_bytes(e) - before;
 }
 
-static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
-                                    struct fp_entry *parent, const struct fp_step *s,
-                                    const struct seen *seen)
+static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct fp_entry *parent,
+                                    const struct fp_step *s, const struct seen *seen)
 {
     struct fp_entry *e = fp_entry_find(c, path, s->end);
 
@@ -347,37 +333,21 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path,
     return e;
 }
 
-/* The entry to begin below: NULL for "/".  False: it is no longer the same. */
-static bool find_start(const struct fp_cache *c, const char *path,
-                       const struct fp_cache_base *base, struct fp_entry **e_r)
-{
-    *e_r = NULL;
-    if (base == NULL)
-        return true;
-    *e_r = fp_entry_find(c, path, base->len);
-    return *e_r != NULL && (*e_r)->generation == base->generation;
-}
-
-/* False of an error that may be gone the next moment. */
-static bool is_worth_keeping(const struct fp_answer *a)
-{
-    const struct fp_step *last = &a->steps[a->n_steps - 1];
-
-    return last->status != FP_IOERROR
-        && (last->status != FP_OK || last->target_status != FP_IOERROR);
-}
-
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                     const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_walk_meta *meta, struct fp_answer *a)
+                     const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
+                     struct fp_answer *a)
 {
-    struct fp_entry *e = NULL;
-    const struct seen seen = { names, now_ms, a, meta,
+    /* To begin below; NULL for "/". */
+    struct fp_entry *e = base != NULL ? fp_entry_find(c, path, base->len) : NULL;
+    const struct seen seen = { names,
+                               now_ms,
+                               a,
+                               meta,
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
-    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len
-        && is_worth_keeping(a) && find_start(c, path, base, &e)) {
+    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
+        && (base == NULL || (e != NULL && e->generation == base->generation))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);

@@ -21,8 +21,8 @@ LIST_HEAD(dependencies, fp_dependency);
 /* A watched directory or file. */
 struct watch_object {
     UT_hash_handle hh;
-    struct dependencies on_itself, on_names;   /* those on names in it */
-    bool gone;                     /* its watch has ended; in no table */
+    struct dependencies on_itself, on_names; /* those on names in it */
+    bool gone;                               /* its watch has ended; in no table */
     struct fp_watch_key key;
 };
 
@@ -31,14 +31,14 @@ struct name {
     UT_hash_handle hh;
     struct dependencies dependencies;
     size_t key_len;
-    char key[];                    /* the object's address, then the name */
+    char key[]; /* the object's address, then the name */
 };
 
 struct fp_dependency {
-    struct fp_dependency *next;         /* the same owner's */
+    struct fp_dependency *next; /* the same owner's */
     LIST_ENTRY(fp_dependency) of_object, of_name;
     struct watch_object *object;
-    struct name *name;             /* NULL: the object itself */
+    struct name *name; /* NULL: the object itself */
     void *owner;
 };
 
@@ -48,12 +48,11 @@ struct fp_dependencies {
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
-    uint64_t lost_ms;              /* when everything may have changed */
+    uint64_t lost_ms; /* when everything may have changed */
     uint64_t recent_ms[RECENT];
 };
 
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx,
-                                                              const struct fp_watch_key *key),
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void))
 {
     struct fp_dependencies *w = calloc(1, sizeof(*w));
@@ -90,12 +89,6 @@ static struct watch_object *find_object(const struct fp_dependencies *w, const s
     return object;
 }
 
-static bool add_object(struct fp_dependencies *w, struct watch_object *object)
-{
-    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
-    return object->hh.tbl != NULL;
-}
-
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
     HASH_DEL(w->objects, object);
@@ -110,17 +103,6 @@ static struct name *find_name(const struct fp_dependencies *w, const struct watc
     if (len <= FP_MAX_NAME)
         HASH_FIND(hh, w->names, key, name_key(key, object, name, len), n);
     return n;
-}
-
-static bool add_name(struct fp_dependencies *w, struct name *n)
-{
-    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
-    return n->hh.tbl != NULL;
-}
-
-static void remove_name(struct fp_dependencies *w, struct name *n)
-{
-    HASH_DEL(w->names, n);
 }
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
@@ -141,27 +123,26 @@ static size_t recent_slot(const struct fp_watch_key *key, const char *name, size
     return fp_keyed_hash(all, key->len + n) % RECENT;
 }
 
-static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
-                 size_t len)
+static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
 {
     w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
 }
 
-static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                     const char *name, size_t len, uint64_t since_ms)
+static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                     size_t len, uint64_t since_ms)
 {
     return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
 }
 
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                         const char *name, size_t len, uint64_t since_ms)
+                              const char *name, size_t len, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
-        || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
+           || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
 }
 
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                             uint64_t since_ms)
+                                  uint64_t since_ms)
 {
     return fp_dependencies_happened(w, key, ANY_NAME, sizeof(ANY_NAME) - 1, since_ms);
 }
@@ -178,6 +159,7 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 
 /* ---- dependencies ---- */
 
+FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *get_object(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct watch_object *object = find_object(w, key);
@@ -188,7 +170,8 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     if (object == NULL)
         return NULL;
     object->key = *key;
-    if (!add_object(w, object)) {
+    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
+    if (object->hh.tbl == NULL) {
         free(object);
         return NULL;
     }
@@ -209,8 +192,8 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
     free(object);
 }
 
-static struct name *get_name(struct fp_dependencies *w, struct watch_object *object,
-                             const char *name, size_t len)
+static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name,
+                             size_t len)
 {
     struct name *n = find_name(w, object, name, len);
 
@@ -220,16 +203,16 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
-    if (!add_name(w, n)) {
+    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
+    if (n->hh.tbl == NULL) {
         free(n);
         return NULL;
     }
     return n;
 }
 
-struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w,
-                                          struct fp_dependency **dependencies, void *owner,
-                                          const struct fp_watch_key *key, const char *name,
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
+                                          void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len)
 {
     struct fp_dependency *s = calloc(1, sizeof(*s));
@@ -262,13 +245,14 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
     if (s->name != NULL) {
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
-            remove_name(w, s->name);
+            HASH_DEL(w->names, s->name);
             free(s->name);
         }
     }
     drop_object_if_unused(w, s->object);
     free(s);
 }
+FP_HASH_DIAGNOSTICS_ON
 
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {
@@ -290,8 +274,8 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
     size_t n = 0;
 
     for (; dependencies != NULL; dependencies = dependencies->next)
-        n += sizeof(*dependencies) + (dependencies->name != NULL ? sizeof(struct name)
-                                      : sizeof(struct watch_object));
+        n += sizeof(*dependencies)
+             + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct watch_object));
     return n;
 }
 
@@ -305,9 +289,9 @@ static void each_on_itself(const struct watch_object *object, fp_dependencies_ea
         each(ctx, s->owner);
 }
 
-void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
-                             const char *name, size_t len, fp_dependencies_each *on_object,
-                             fp_dependencies_each *on_name, void *ctx)
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                             size_t len, fp_dependencies_each *on_object, fp_dependencies_each *on_name,
+                             void *ctx)
 {
     const struct watch_object *object = find_object(w, key);
     const struct name *n;
@@ -326,8 +310,7 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
 }
 
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
-                          fp_dependencies_each *on_object, fp_dependencies_each *on_name,
-                          void *ctx)
+                          fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx)
 {
     struct watch_object *object = find_object(w, key);
     const struct fp_dependency *s;
@@ -354,8 +337,8 @@ size_t fp_dependency_list_live(const struct fp_dependency *dependencies)
 }
 
 const char *fp_dependency_list_check(const struct fp_dependencies *w,
-                                     const struct fp_dependency *dependencies,
-                                     const void *owner, const struct fp_dependency *own)
+                                     const struct fp_dependency *dependencies, const void *owner,
+                                     const struct fp_dependency *own)
 {
     bool found = own == NULL;
 

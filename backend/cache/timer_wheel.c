@@ -2,8 +2,6 @@
 #include "config.h"
 #include "cache/timer_wheel.h"
 
-#include <stddef.h>
-
 static struct fp_timer_bucket *bucket_of(struct fp_timer_wheel *w, uint64_t tick)
 {
     return &w->buckets[tick % FP_TIMER_BUCKETS];

@@ -15,13 +15,13 @@
 #include "common/text.h"
 #include "common/walk_result.h"
 
-#define BEAT_SECONDS   0.015    /* a third of FP_HEARTBEAT_MS */
-#define MOMENT_MS      5u       /* as good as now */
-#define PAUSE_MS       3u       /* from one look at the events to the next, once so many */
-#define MANY           16u      /* looks followed each other within that */
-#define IDLE_MS        2000u    /* without any use of a lease: the beat stops */
-#define MAX_MARKED     64
-#define FEW_MOUNTS     8        /* changes of which each is worth a look at all entries */
+#define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
+#define MOMENT_MS    5u    /* as good as now */
+#define PAUSE_MS     3u    /* from one look at the events to the next, once so many */
+#define MANY         16u   /* looks followed each other within that */
+#define IDLE_MS      2000u /* without any use of a lease: the beat stops */
+#define MAX_MARKED   64
+#define FEW_MOUNTS   8 /* changes of which each is worth a look at all entries */
 
 struct fp_coherence {
     struct ev_loop *loop;
@@ -30,18 +30,17 @@ struct fp_coherence {
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
     ev_timer beat, pause;
-    unsigned close;           /* looks in a row that followed each other within PAUSE_MS */
+    unsigned close; /* looks in a row that followed each other within PAUSE_MS */
     struct fp_coherence_counts counts;
-    bool (*is_out)(void *ctx, uint32_t mount);   /* NULL: all are in service */
+    bool (*is_out)(void *ctx, uint32_t mount); /* NULL: all are in service */
     void *is_out_ctx;
-    bool (*on_beat)(void *ctx);   /* NULL: nothing */
+    bool (*on_beat)(void *ctx); /* NULL: nothing */
     void *on_beat_ctx;
 };
 
 /* ---- events ---- */
 
-static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                       bool replaced)
+static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
     struct fp_coherence *f = ctx;
     const size_t n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced);
@@ -66,7 +65,8 @@ static void on_lost(void *ctx)
 
     f->counts.losses++;
     f->counts.by_loss += f->deps.ops->lost(f->deps.ctx);
-    fp_log(FP_LOG_WARNING, 41, "events were lost, more than the queue holds: all that is watched "
+    fp_log(FP_LOG_WARNING, 41,
+           "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
 }
@@ -89,8 +89,10 @@ static void on_mount(void *ctx, const char *point)
 
     f->counts.by_mounts += n;
     if (n > 0)
-        fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s: %zu entries are "
-               "looked at again", point, n);
+        fp_log(FP_LOG_INFO, 40,
+               "something was mounted or unmounted at %s: %zu entries are "
+               "looked at again",
+               point, n);
 }
 
 static void on_mounts_changed(struct fp_coherence *f)
@@ -104,7 +106,8 @@ static void on_mounts_changed(struct fp_coherence *f)
         return;
     }
     f->counts.by_mounts += f->deps.ops->remounted(f->deps.ctx, NULL);
-    fp_log(FP_LOG_INFO, 40, "the table of mounts changed: all that is watched is looked at "
+    fp_log(FP_LOG_INFO, 40,
+           "the table of mounts changed: all that is watched is looked at "
            "again");
 }
 
@@ -165,8 +168,7 @@ static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     catch_up(f);
-    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx))
-        || fp_lease_table_take_use(f->deps.lease_table))
+    if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->deps.lease_table))
         f->used_ms = f->caught_up_ms;
     else if (f->caught_up_ms >= f->used_ms + IDLE_MS)
         ev_timer_stop(loop, w);
@@ -186,38 +188,32 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 
 /* ---- validity ---- */
 
-static void log_refused(void)
-{
-    fp_log(FP_LOG_WARNING, 42, "the system's limit on watches is reached: what is not watched is "
-           "valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
-           "and max_descriptors");
-}
-
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
-                    struct fp_validity *validity)
+                           struct fp_validity *validity)
 {
     for (size_t i = 0; i < n; i++) {
         const struct fp_step_watch *o = &result->step_watches[i];
         const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
 
-        validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms,
-                                      .stale_ms = f->stale_ms };
+        validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms, .stale_ms = f->stale_ms };
         if (o->refused)
-            log_refused();
+            fp_log(FP_LOG_WARNING, 42,
+                   "the system's limit on watches is reached: what is not watched "
+                   "is valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+                   "and max_descriptors");
         if (m == NULL)
             continue;
         validity[i].ttl_ms = m->ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */
-        validity[i].watchable = m->by != FP_BY_TTL
-            && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
+        validity[i].watchable =
+            m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
     }
 }
 
 /* ---- reports ---- */
 
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
-                           size_t *known_r)
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r)
 {
     const struct fp_mount *m = fp_mounts_of_path(f->deps.mounts, path, len);
 
@@ -232,8 +228,7 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
     return m != NULL ? m->point : NULL;
 }
 
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
-                          void *ctx)
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx)
 {
     f->is_out = is_out;
     f->is_out_ctx = ctx;
@@ -250,10 +245,9 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
     m = fp_mounts_at(f->deps.mounts, n);
     fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
     fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
-    return (size_t)snprintf(buf, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point,
-                            type, fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
-                            f->is_out != NULL && f->is_out(f->is_out_ctx, m->id)
-                                ? " out-of-service" : "");
+    return (size_t)snprintf(buf, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point, type,
+                            fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
+                            f->is_out != NULL && f->is_out(f->is_out_ctx, m->id) ? " out-of-service" : "");
 }
 
 /* ---- start and end ---- */
@@ -266,8 +260,7 @@ static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
     listen_to(f, io);
 }
 
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop,
-                                         const struct fp_coherence_deps *deps,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                          uint32_t ttl_ms, uint32_t stale_ms)
 {
     struct fp_coherence *f = calloc(1, sizeof(*f));

@@ -9,15 +9,15 @@
 
 #include "common/wire.h"
 
-#define READ_AT_FIRST 65536     /* bytes; doubled as needed */
-#define OUTSIDE UINT64_MAX      /* no mount of this table; ids have 32 bits */
+#define READ_AT_FIRST 65536      /* bytes; doubled as needed */
+#define OUTSIDE       UINT64_MAX /* no mount of this table; ids have 32 bits */
 
 /* ---- one line of the file (proc_pid_mountinfo(5)) ---- */
 
 /* A decimal number that ends at the character end; moves behind that. */
-static bool take_u32(const char **pos, char end, uint32_t *v_r)
+static bool take_u32(char **pos, char end, uint32_t *v_r)
 {
-    const char *p = *pos;
+    char *p = *pos;
     uint64_t v = 0;
 
     for (; *p >= '0' && *p <= '9' && v <= UINT32_MAX; p++)
@@ -40,8 +40,7 @@ static void unescape(char *text)
     char *to = text;
 
     for (const char *from = text; *from != '\0'; to++) {
-        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && is_octal(from[2])
-            && is_octal(from[3])) {
+        if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && is_octal(from[2]) && is_octal(from[3])) {
             *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
             from += 4;
         } else {
@@ -59,7 +58,6 @@ static bool parse_line(char *line, struct fp_mount_row *row)
 {
     enum { ID, PARENT, DEV, ROOT, POINT, OPTIONS, FIELDS };
     char *fields[FIELDS], *next = line, *field, *type;
-    const char *id, *parent, *dev;
     uint32_t parent_id, major_number, minor_number;
 
     for (int i = 0; i < FIELDS; i++)
@@ -70,14 +68,11 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     type = strsep(&next, " ");
     if (type == NULL || type[0] == '\0' || fields[POINT][0] != '/')
         return false;
+    if (!take_u32(&fields[ID], '\0', &row->mount.id) || !take_u32(&fields[PARENT], '\0', &parent_id)
+        || !take_u32(&fields[DEV], ':', &major_number) || !take_u32(&fields[DEV], '\0', &minor_number))
+        return false;
     unescape(fields[POINT]);
     unescape(type);
-    id = fields[ID];
-    parent = fields[PARENT];
-    dev = fields[DEV];
-    if (!take_u32(&id, '\0', &row->mount.id) || !take_u32(&parent, '\0', &parent_id)
-        || !take_u32(&dev, ':', &major_number) || !take_u32(&dev, '\0', &minor_number))
-        return false;
     row->mount.point = fields[POINT];
     row->mount.type = type;
     row->mount.dev = makedev(major_number, minor_number);
@@ -99,16 +94,13 @@ static char *read_text(int fd)
             len += (size_t)n;
             if (len + 1 < size)
                 continue;
-            more = realloc(text, size * 2);
-            if (more == NULL) {
-                n = -1;
+            more = realloc(text, size *= 2);
+            if (more == NULL)
                 break;
-            }
             text = more;
-            size *= 2;
         }
     }
-    if (n == -1) {
+    if (n != 0) {
         free(text);
         return NULL;
     }
@@ -207,24 +199,16 @@ static int compare_points(const void *a, const void *b)
     return c != 0 ? c : compare_numbers(x->line, y->line);
 }
 
-/* Like strcmp() with a string of len bytes that is not terminated. */
-static int compare_with(const char *point, const char *path, size_t len)
-{
-    int c = strncmp(point, path, len);
-
-    return c != 0 ? c : point[len] != '\0';
-}
-
-static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, const char *path,
-                                             size_t len)
+static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, const char *path, size_t len)
 {
     size_t low = 0, high = t->n_visible;
 
     while (low < high) {
         const size_t mid = low + (high - low) / 2;
-        const int c = compare_with(t->visible[mid]->mount.point, path, len);
+        const char *point = t->visible[mid]->mount.point;
+        const int c = strncmp(point, path, len);
 
-        if (c == 0)
+        if (c == 0 && point[len] == '\0')
             return t->visible[mid];
         if (c < 0)
             low = mid + 1;
@@ -234,8 +218,8 @@ static const struct fp_mount_row *visible_at(const struct fp_mount_table *t, con
     return NULL;
 }
 
-const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t,
-                                                  const char *path, size_t len)
+const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t, const char *path,
+                                                  size_t len)
 {
     const struct fp_mount_row *row = visible_at(t, path, len);
 
@@ -248,8 +232,7 @@ const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t
 
 /* Among mounts on one point, those from list on: the one on top of the mount
  * with this id.  Of several, which only a torn reading has, the last. */
-static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *list, size_t n,
-                                            uint64_t id)
+static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *list, size_t n, uint64_t id)
 {
     size_t low = 0, high = n;
 
@@ -303,7 +286,7 @@ static void find_visible(struct fp_mount_table *t)
         }
         top = top_of(t, t->visible + i, end - i);
         if (top != NULL)
-            t->visible[t->n_visible++] = top;   /* never beyond i */
+            t->visible[t->n_visible++] = top; /* never beyond i */
     }
 }
 

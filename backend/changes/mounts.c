@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
-#include "changes/mount_table.h"
 #include "changes/mounts_view.h"
 #include "common/packet.h"
 
@@ -20,10 +18,10 @@ struct fp_mounts {
     /* Opened twice: the kernel notifies each open file of a change once, and the loop's
      * waiting for the second takes that notice away. */
     int info, hint_info;
-    int hint;                   /* epoll, of hint_info */
-    bool failed;                /* the table is empty because reading failed */
+    int hint;                            /* epoll, of hint_info */
+    bool failed;                         /* the table is empty because reading failed */
     struct fp_mount_table table, before; /* as read last, and the time before */
-    struct fp_mounts_settings settings;   /* rules in one piece of memory, ours */
+    struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
     struct fp_mounts_view *view;
 };
 
@@ -36,8 +34,8 @@ struct fp_mounts {
  * cgroup) change without a report.
  */
 static const char *const local_types[] = {
-    "bcachefs", "btrfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "iso9660", "jfs",
-    "ntfs3", "ramfs", "reiserfs", "squashfs", "tmpfs", "udf", "vfat", "xfs", "zfs",
+    "bcachefs", "btrfs", "erofs",    "exfat",    "ext2",  "ext3", "ext4", "f2fs", "iso9660", "jfs",
+    "ntfs3",    "ramfs", "reiserfs", "squashfs", "tmpfs", "udf",  "vfat", "xfs",  "zfs",
 };
 
 static bool is_local_type(const char *type)
@@ -49,15 +47,6 @@ static bool is_local_type(const char *type)
     return false;
 }
 
-/* The subvolumes of btrfs have device numbers that are not in mountinfo, so
- * events under a mark and those under none look the same. */
-static enum fp_watch_by by_mark(const struct fp_mount_row *row)
-{
-    if (row->mark == FP_MARK_NEVER || strcmp(row->mount.type, "btrfs") == 0)
-        return FP_BY_INOTIFY;
-    return row->mark == FP_MARK_SET ? FP_BY_FANOTIFY : FP_BY_TTL;
-}
-
 static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int general)
 {
     if (wanted == FP_BY_AUTO) {
@@ -67,11 +56,14 @@ static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int g
     }
     if (wanted == FP_BY_TTL || wanted == FP_BY_INOTIFY)
         return (enum fp_watch_by)wanted;
-    return by_mark(row);
+    /* The subvolumes of btrfs have device numbers that are not in mountinfo, so
+     * events under a mark and those under none look the same. */
+    if (row->mark == FP_MARK_NEVER || strcmp(row->mount.type, "btrfs") == 0)
+        return FP_BY_INOTIFY;
+    return row->mark == FP_MARK_SET ? FP_BY_FANOTIFY : FP_BY_TTL;
 }
 
-static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s,
-                                             const char *point)
+static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s, const char *point)
 {
     static const struct fp_mount_rule none = { "", FP_BY_AUTO, -1, -1 };
 
@@ -156,24 +148,17 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s)
 
 /* ---- life, and changes ---- */
 
-/* A file of no kernel's making, which never changes, cannot be waited for. */
-static int open_hint(struct fp_mounts *m)
+static bool open_files(struct fp_mounts *m, const char *mountinfo)
 {
     struct epoll_event ev = { .events = EPOLLPRI };
 
-    m->hint = epoll_create1(EPOLL_CLOEXEC);
-    if (m->hint == -1)
-        return -1;
-    if (epoll_ctl(m->hint, EPOLL_CTL_ADD, m->hint_info, &ev) == -1 && errno != EPERM)
-        return -1;
-    return 0;
-}
-
-static int open_files(struct fp_mounts *m, const char *mountinfo)
-{
     m->info = open(mountinfo, O_RDONLY | O_CLOEXEC);
     m->hint_info = open(mountinfo, O_RDONLY | O_CLOEXEC);
-    return m->info == -1 || m->hint_info == -1 ? -1 : open_hint(m);
+    if (m->info == -1 || m->hint_info == -1)
+        return false;
+    m->hint = epoll_create1(EPOLL_CLOEXEC);
+    /* A file of no kernel's making, which never changes, cannot be waited for. */
+    return m->hint != -1 && (epoll_ctl(m->hint, EPOLL_CTL_ADD, m->hint_info, &ev) == 0 || errno == EPERM);
 }
 
 struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts_settings *s,
@@ -185,9 +170,9 @@ struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts
         return NULL;
     m->info = m->hint_info = m->hint = -1;
     m->view = view;
-    if (open_files(m, mountinfo != NULL ? mountinfo : MOUNTINFO) == -1
-        || take_settings(m, s) == -1 || fp_mount_table_read(&m->table, m->info) == -1) {
-        fp_mounts_destroy(&m);      /* keeps errno */
+    if (!open_files(m, mountinfo != NULL ? mountinfo : MOUNTINFO) || take_settings(m, s) == -1
+        || fp_mount_table_read(&m->table, m->info) == -1) {
+        fp_mounts_destroy(&m); /* keeps errno */
         return NULL;
     }
     apply(m);
@@ -259,13 +244,12 @@ bool fp_mounts_changed(struct fp_mounts *m)
     return reread(m) || notified;
 }
 
-size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point),
-                         void *ctx)
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx)
 {
     if (m->failed || m->before.n == 0)
         return 0;
     return fp_mount_table_missing(&m->table, &m->before, each, ctx)
-        + fp_mount_table_missing(&m->before, &m->table, each, ctx);
+           + fp_mount_table_missing(&m->before, &m->table, each, ctx);
 }
 
 static bool is_among(dev_t dev, const dev_t *devs, size_t n)
@@ -299,7 +283,7 @@ bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r)
     if (wanted == FP_BY_AUTO && row->mount.local)
         wanted = m->settings.by;
     return strcmp(row->mount.type, "btrfs") != 0
-        && (wanted == FP_BY_FANOTIFY || (wanted == FP_BY_AUTO && row->mount.local));
+           && (wanted == FP_BY_FANOTIFY || (wanted == FP_BY_AUTO && row->mount.local));
 }
 
 /* ---- asking ---- */

@@ -4,25 +4,24 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 #include "changes/mount_table.h"
 
-#define VIEW_MOUNTS 4096     /* 32 KB; a container host has hundreds */
+#define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 
 /* A slot holds all of a mount in one word, so that no half of one can be seen. */
 struct fp_mounts_view {
     _Atomic uint32_t n;
-    _Atomic uint64_t slots[VIEW_MOUNTS];   /* ascending: id << 32 | by << 1 | local */
+    _Atomic uint64_t slots[VIEW_MOUNTS]; /* ascending: id << 32 | by << 1 | local */
 };
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
 
 struct fp_mounts_view *fp_mounts_view_create(void)
 {
-    void *p = mmap(NULL, sizeof(struct fp_mounts_view), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *p =
+        mmap(NULL, sizeof(struct fp_mounts_view), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     return p != MAP_FAILED ? p : NULL;
 }
@@ -44,8 +43,7 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
     atomic_store(&v->n, (uint32_t)n);
 }
 
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
-                                     bool *local_r)
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id, bool *local_r)
 {
     size_t low = 0, high = atomic_load(&v->n);
 

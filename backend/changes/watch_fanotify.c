@@ -26,21 +26,23 @@
 
 #define OF_BOTH      (FAN_ATTRIB | FAN_MODIFY | FAN_CLOSE_WRITE)
 #define OF_NAMES     (FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO)
-#define HANDLE_BYTES (FP_MAX_WATCH_KEY - 1 - 8 - 4)   /* that fit into a key */
+#define HANDLE_BYTES (FP_MAX_WATCH_KEY - 1 - 8 - 4) /* that fit into a key */
 #define BUFFER_BYTES 65536
 
 /* Events name the directory and the name in it, and beside it the file itself,
  * which may have been changed by another of its names.  Linux 5.17. */
 int fp_fanotify_open(void)
 {
-    return fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID
-                         | FAN_REPORT_DFID_NAME | FAN_REPORT_TARGET_FID, O_RDONLY);
+    return fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME
+                             | FAN_REPORT_TARGET_FID,
+                         O_RDONLY);
 }
 
 bool fp_fanotify_mark(int fanotify, const char *mount_point)
 {
-    return fanotify_mark(fanotify, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-                         OF_BOTH | OF_NAMES | FAN_ONDIR, AT_FDCWD, mount_point) == 0;
+    return fanotify_mark(fanotify, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, OF_BOTH | OF_NAMES | FAN_ONDIR,
+                         AT_FDCWD, mount_point)
+           == 0;
 }
 
 /* "fanotify sdev:fe00000 ...": the device in the kernel's own form, minor in 20 bits. */
@@ -78,8 +80,7 @@ size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max)
     return n;
 }
 
-static bool make_key(struct fp_watch_key *key, const void *fsid, int type, const void *handle,
-                     size_t len)
+static bool make_key(struct fp_watch_key *key, const void *fsid, int type, const void *handle, size_t len)
 {
     key->len = 0;
     if (len > HANDLE_BYTES)
@@ -102,11 +103,10 @@ fp_status fp_fanotify_place(int fd, struct fp_watch_key *key)
     int mount;
 
     h.head.handle_bytes = HANDLE_BYTES;
-    if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) == -1
-        || fstatfs(fd, &fs) == -1)
+    if (name_to_handle_at(fd, "", &h.head, &mount, AT_EMPTY_PATH) == -1 || fstatfs(fd, &fs) == -1)
         return fp_status_from_errno(errno);
-    return make_key(key, &fs.f_fsid, h.head.handle_type, h.head.f_handle, h.head.handle_bytes)
-        ? FP_OK : FP_IOERROR;
+    return make_key(key, &fs.f_fsid, h.head.handle_type, h.head.f_handle, h.head.handle_bytes) ? FP_OK
+                                                                                               : FP_IOERROR;
 }
 
 /* Copies: the kernel aligns events to four bytes only. */
@@ -117,8 +117,7 @@ struct record {
 };
 
 /* One record behind an event: a handle, and a name where it is a directory's. */
-static void report_record(const struct record *r, bool replaced, const struct fp_watch_ops *ops,
-                        void *ctx)
+static void report_record(const struct record *r, bool replaced, const struct fp_watch_ops *ops, void *ctx)
 {
     const char *handle = r->at + sizeof(r->info) + sizeof(r->handle);
     const char *name = handle + r->handle.handle_bytes, *end = r->at + r->info.hdr.len;
@@ -136,16 +135,9 @@ static void report_record(const struct record *r, bool replaced, const struct fp
     ops->changed(ctx, &key, name, len, replaced && len > 0);
 }
 
-static bool is_reported(const struct record *r)
-{
-    return r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
-        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
-        || r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME;
-}
-
 /* The records from p to end. */
-static void report_event(const char *p, const char *end, bool replaced,
-                         const struct fp_watch_ops *ops, void *ctx)
+static void report_event(const char *p, const char *end, bool replaced, const struct fp_watch_ops *ops,
+                         void *ctx)
 {
     struct record r;
 
@@ -155,22 +147,23 @@ static void report_event(const char *p, const char *end, bool replaced,
         memcpy(&r.handle, p + sizeof(r.info), sizeof(r.handle));
         if (r.info.hdr.len == 0 || r.info.hdr.len > end - p)
             break;
-        if (is_reported(&r))
+        if (r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_FID
+            || r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID
+            || r.info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME)
             report_record(&r, replaced, ops, ctx);
         p += r.info.hdr.len;
     }
 }
 
 /* False when there is something in it that we do not know. */
-static bool report_events(const char *p, const char *end, const struct fp_watch_ops *ops,
-                          void *ctx)
+static bool report_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
 {
     struct fanotify_event_metadata e;
 
     for (; (size_t)(end - p) >= sizeof(e); p += e.event_len) {
         memcpy(&e, p, sizeof(e));
-        if (e.vers != FANOTIFY_METADATA_VERSION || e.metadata_len < sizeof(e)
-            || e.event_len < e.metadata_len || e.event_len > end - p)
+        if (e.vers != FANOTIFY_METADATA_VERSION || e.metadata_len < sizeof(e) || e.event_len < e.metadata_len
+            || e.event_len > end - p)
             return false;
         if (e.mask & FAN_Q_OVERFLOW)
             ops->lost(ctx);

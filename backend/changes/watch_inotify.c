@@ -3,8 +3,6 @@
 #include "changes/watch.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -37,8 +35,8 @@ fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_
     int wd;
 
     fp_fd_name(name, fd);
-    wd = inotify_add_watch(inotify, name, directory ? IN_ATTRIB | OF_NAMES
-                           : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
+    wd = inotify_add_watch(inotify, name,
+                           directory ? IN_ATTRIB | OF_NAMES : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
     if (wd == -1)
         return errno == ENOSPC || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
     make_key(key, wd);
@@ -50,7 +48,7 @@ void fp_inotify_forget(int inotify, const struct fp_watch_key *key)
     int wd;
 
     memcpy(&wd, key->bytes + 1, sizeof(wd));
-    inotify_rm_watch(inotify, wd);    /* fails where the file is gone already */
+    inotify_rm_watch(inotify, wd); /* fails where the file is gone already */
 }
 
 static void report(const struct inotify_event *e, const struct fp_watch_ops *ops, void *ctx)
@@ -65,14 +63,13 @@ static void report(const struct inotify_event *e, const struct fp_watch_ops *ops
     if (e->mask & IN_IGNORED)
         ops->gone(ctx, &key);
     else
-        ops->changed(ctx, &key, e->len > 0 ? e->name : "",
-                     e->len > 0 ? strnlen(e->name, e->len) : 0, (e->mask & OF_NAMES) != 0);
+        ops->changed(ctx, &key, e->len > 0 ? e->name : "", e->len > 0 ? strnlen(e->name, e->len) : 0,
+                     (e->mask & OF_NAMES) != 0);
 }
 
 bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
 {
-    static char buf[BUFFER_BYTES]
-        __attribute__((aligned(__alignof__(struct inotify_event))));
+    static char buf[BUFFER_BYTES] __attribute__((aligned(__alignof__(struct inotify_event))));
     ssize_t n = 0;
 
     for (int i = 0; i < FP_WATCH_READS && (n = read(inotify, buf, sizeof(buf))) > 0; i++) {

@@ -12,8 +12,8 @@
 
 #include "common/wire.h"
 
-#define FP_MAX_STEPS   64   /* components of a path, "/" included */
-#define FP_ANSWER_HEAD 5    /* bytes of an encoded answer in front of its steps */
+#define FP_MAX_STEPS   64 /* components of a path, "/" included */
+#define FP_ANSWER_HEAD 5  /* bytes of an encoded answer in front of its steps */
 
 struct fp_time {
     int64_t sec;
@@ -32,7 +32,7 @@ struct fp_meta {
  * its target, where it is a link).
  */
 struct fp_access {
-    fp_status status;         /* FP_OK: it is there; FP_ABSENT; or why unknown */
+    fp_status status; /* FP_OK: it is there; FP_ABSENT; or why unknown */
     uint32_t mode;
     uint64_t dev, ino, size;
     struct fp_time mtime, ctime;
@@ -40,20 +40,20 @@ struct fp_access {
 
 /* One component of the path. */
 struct fp_step {
-    uint16_t end;             /* length of the path up to and with it */
-    fp_status status;         /* FP_OK, or the file system's error */
-    struct fp_meta self;      /* its lstat, when status is FP_OK */
-    fp_status target_status;  /* when self is a link: of what it leads to */
-    struct fp_meta target;    /* that one's stat, when target_status is FP_OK */
-    uint32_t slot;            /* of the lease table (lease_table.h), */
-    uint32_t generation;      /* and the generation there until this step changes */
-    struct fp_access access[FP_MAX_NAMES];   /* of a directory: one for each name */
+    uint16_t end;                          /* length of the path up to and with it */
+    fp_status status;                      /* FP_OK, or the file system's error */
+    struct fp_meta self;                   /* its lstat, when status is FP_OK */
+    fp_status target_status;               /* when self is a link: of what it leads to */
+    struct fp_meta target;                 /* that one's stat, when target_status is FP_OK */
+    uint32_t slot;                         /* of the lease table (lease_table.h), */
+    uint32_t generation;                   /* and the generation there until this step changes */
+    struct fp_access access[FP_MAX_NAMES]; /* of a directory: one for each name */
 };
 
 enum fp_source {
-    FP_SOURCE_CACHE = 1,      /* an entry of the cache */
-    FP_SOURCE_WORKER = 2,     /* a worker's walk */
-    FP_SOURCE_STALE = 3       /* a stale entry: the file system does not answer */
+    FP_SOURCE_CACHE = 1,  /* an entry of the cache */
+    FP_SOURCE_WORKER = 2, /* a worker's walk */
+    FP_SOURCE_STALE = 3   /* a stale entry: the file system does not answer */
 };
 
 /*
@@ -70,13 +70,13 @@ enum fp_source {
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    bool leasable;            /* the client may use it again without asking, while the
+    bool leasable; /* the client may use it again without asking, while the
                                  slots of all its steps allow */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local, content;
-    bool unchanged;           /* from a worker only: the file is as the task said
+    bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
 };
 
@@ -103,10 +103,12 @@ bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
 
 /* An answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
+/* True of an error of the file system, which may be gone the next moment, be it of the path or of a
+ * directory above it; and of no answer at all (NULL). */
+bool fp_answer_is_failure(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
-fp_status fp_answer_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_answer *a);
+fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a);
 /* The same of an answer without steps: why there is none. */
 fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 /*
@@ -115,8 +117,7 @@ fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
  * stays the caller's.  Checks everything that can be checked: FP_OK or
  * FP_PROTOCOL.
  */
-fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
-                           struct fp_answer *a);
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct fp_answer *a);
 
 /* True unless the content of a file is here and can change, or is not as long as the answer
  * says. */
@@ -129,7 +130,6 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);
  * base of base_len bytes (0: at "/"), and a directory that is the whole path
  * comes with a descriptor, opened O_PATH, to begin other walks at.
  */
-fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,
-                        struct fp_answer *a);
+fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd, struct fp_answer *a);
 
 #endif

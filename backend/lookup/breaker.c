@@ -6,19 +6,19 @@
 #include <sys/queue.h>
 
 #define FIRST_PROBE_MS 1000u
-#define MAX_PROBE_MS   30000u    /* also: so long a mount is watched after it came back */
+#define MAX_PROBE_MS   30000u /* also: so long a mount is watched after it came back */
 
 struct state {
     LIST_ENTRY(state) link;
     uint32_t mount;
     size_t walks;
     unsigned hung;
-    uint64_t asked_ms;           /* the first question since it last answered; 0: none */
+    uint64_t asked_ms; /* the first question since it last answered; 0: none */
     uint64_t answered_ms;
     bool open, probing;
     uint64_t opened_ms, closed_ms;
-    uint64_t probe_ms;           /* time of the next probe */
-    uint32_t interval_ms;        /* until the one after that */
+    uint64_t probe_ms;    /* time of the next probe */
+    uint32_t interval_ms; /* until the one after that */
 };
 
 struct fp_breaker {
@@ -82,8 +82,7 @@ static void close_breaker(struct fp_breaker *b, struct state *s)
     b->counts.open--;
 }
 
-uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
-                             uint64_t now_ms)
+uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting, uint64_t now_ms)
 {
     struct state *s = find(b, mount);
     bool was_open = s != NULL && s->open;
@@ -101,9 +100,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
 
 static void trip(struct fp_breaker *b, struct state *s, uint64_t now_ms)
 {
-    bool again = s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS;
-
-    if (!again)
+    if (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS)
         s->interval_ms = FIRST_PROBE_MS;
     s->open = true;
     s->opened_ms = now_ms;
@@ -112,8 +109,7 @@ static void trip(struct fp_breaker *b, struct state *s, uint64_t now_ms)
     b->counts.trips++;
 }
 
-bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms,
-                      uint64_t now_ms)
+bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, uint64_t now_ms)
 {
     struct state *s = find(b, mount);
     uint64_t since;
@@ -127,8 +123,7 @@ bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms,
     return true;
 }
 
-bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms,
-                         uint64_t now_ms)
+bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms, uint64_t now_ms)
 {
     struct state *s = find(b, mount);
 
@@ -207,19 +202,14 @@ void fp_breaker_each(struct fp_breaker *b, void (*each)(void *ctx, uint32_t moun
     }
 }
 
-static bool is_idle(const struct state *s, uint64_t now_ms)
-{
-    return s->walks == 0 && !s->open && !s->probing
-        && (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS);
-}
-
 bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms)
 {
     struct state *s, *next;
 
     for (s = LIST_FIRST(&b->states); s != NULL; s = next) {
         next = LIST_NEXT(s, link);
-        if (!is_idle(s, now_ms))
+        if (s->walks > 0 || s->open || s->probing
+            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS))
             continue;
         LIST_REMOVE(s, link);
         free(s);

@@ -18,13 +18,13 @@
 #include "lookup/breaker.h"
 #include "workers/worker_pool.h"
 
-#define CHECK_SECONDS 0.05      /* while anything is asked or out of service */
+#define CHECK_SECONDS 0.05 /* while anything is asked or out of service */
 
 struct probe {
     LIST_ENTRY(probe) link;
     struct fp_mount_health *health;
     uint32_t mount;
-    struct fp_task task;          /* its path is that below */
+    struct fp_task task; /* its path is that below */
     char path[];
 };
 
@@ -34,20 +34,9 @@ struct fp_mount_health {
     uint32_t timeout_ms;
     struct fp_breaker *breaker;
     ev_timer check;
-    uint64_t losses;              /* of the table of mounts, seen last */
+    uint64_t losses; /* of the table of mounts, seen last */
     LIST_HEAD(, probe) probes;
 };
-
-bool fp_mount_health_is_failure(const struct fp_answer *a)
-{
-    const struct fp_step *last;
-
-    if (a == NULL)
-        return true;
-    last = &a->steps[a->n_steps - 1];
-    return last->status == FP_IOERROR
-        || (last->status == FP_OK && last->target_status == FP_IOERROR);
-}
 
 /* ---- out of service, and back ---- */
 
@@ -60,9 +49,11 @@ static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
 
 static void trip(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_log(FP_LOG_WARNING, 44, "the file system at %s does not answer: out of service, its "
+    fp_log(FP_LOG_WARNING, 44,
+           "the file system at %s does not answer: out of service, its "
            "requests are answered from stale entries (stale_if_error_ms) or left to httpd until "
-           "it does; see to its server, or unmount it (umount -l)", name_of(health, mount));
+           "it does; see to its server, or unmount it (umount -l)",
+           name_of(health, mount));
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
     health->deps.tripped(health->deps.ctx, mount);
 }
@@ -72,10 +63,9 @@ uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
 {
     const unsigned last = a != NULL ? a->n_steps - 1 : 0;
 
-    if (a == NULL)
-        return mount;
-    return a->steps[last].status == FP_OK && result->step_watches[last].mount != 0
-        ? result->step_watches[last].mount : mount;
+    return a != NULL && a->steps[last].status == FP_OK && result->step_watches[last].mount != 0
+               ? result->step_watches[last].mount
+               : mount;
 }
 
 static void answered(struct fp_mount_health *health, uint32_t mount)
@@ -86,14 +76,15 @@ static void answered(struct fp_mount_health *health, uint32_t mount)
 
     if (since == 0)
         return;
-    fp_log(FP_LOG_WARNING, 45, "the file system at %s answers again, after %" PRIu64 " ms out of "
-           "service", name_of(health, mount), now - since);
+    fp_log(FP_LOG_WARNING, 45,
+           "the file system at %s answers again, after %" PRIu64 " ms out of "
+           "service",
+           name_of(health, mount), now - since);
     fp_worker_pool_absolve(health->deps.workers, mount);
 }
 
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
-                           const struct fp_answer *a, const struct fp_walk_result *result,
-                           uint64_t began_ms)
+                           const struct fp_answer *a, const struct fp_walk_result *result, uint64_t began_ms)
 {
     uint64_t now = fp_now_ms();
 
@@ -102,7 +93,7 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
     if (st != FP_OK)
         return;
     /* An error that took so long means that a client of the file system gave up waiting. */
-    if (!fp_mount_health_is_failure(a) || now < began_ms + health->timeout_ms)
+    if (!fp_answer_is_failure(a) || now < began_ms + health->timeout_ms)
         answered(health, fp_mount_health_end_of(mount, a, result));
 }
 
@@ -114,8 +105,8 @@ static void end_probe(struct probe *p)
     free(p);
 }
 
-static void on_probed(void *ctx, fp_status st, struct fp_answer *a,
-                      const struct fp_walk_result *result, uint64_t began_ms)
+static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
+                      uint64_t began_ms)
 {
     struct probe *p = ctx;
 
@@ -228,8 +219,7 @@ bool fp_mount_health_is_out(void *ctx, uint32_t mount)
 
 /* ---- start and end ---- */
 
-struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop,
-                                               const struct fp_mount_health_deps *deps,
+struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *deps,
                                                uint32_t timeout_ms)
 {
     struct fp_mount_health *health = calloc(1, sizeof(*health));

@@ -19,7 +19,6 @@
 
 struct ev_loop;
 struct fp_answer;
-struct fp_breaker;
 struct fp_coherence;
 struct fp_mount_health;
 struct fp_worker_pool;
@@ -28,15 +27,14 @@ struct fp_walk_result;
 struct fp_mount_health_deps {
     struct fp_worker_pool *workers;
     struct fp_coherence *coherence;
-    const char *const *roots;     /* as in resolve.h */
+    const char *const *roots; /* as in resolve.h */
     /* The mount has gone out of service: walks there must not be waited for. */
     void (*tripped)(void *ctx, uint32_t mount);
     void *ctx;
 };
 
 /* All deps stay the caller's.  NULL: no memory. */
-struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop,
-                                               const struct fp_mount_health_deps *deps,
+struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *deps,
                                                uint32_t timeout_ms);
 /* After the workers are gone. */
 void fp_mount_health_destroy(struct fp_mount_health **health);
@@ -49,15 +47,10 @@ void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount);
 /* A walk that was handed over for that mount has ended, as fp_worker_done says. */
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
-                           const struct fp_answer *a, const struct fp_walk_result *result,
-                           uint64_t began_ms);
+                           const struct fp_answer *a, const struct fp_walk_result *result, uint64_t began_ms);
 
 /* True if the mount is out of service.  ctx: the struct fp_mount_health. */
 bool fp_mount_health_is_out(void *ctx, uint32_t mount);
-
-/* True for an error of the file system, be it of the path or of a directory above it, and for no
- * answer at all (NULL). */
-bool fp_mount_health_is_failure(const struct fp_answer *a);
 
 /* The mount that the answer (NULL: none) ends on, where that is known, else the one where it
  * was expected. */

@@ -24,9 +24,9 @@
 #include "workers/worker_pool.h"
 
 #define MAX_DEADLINE_MS 60000u
-#define PATIENCE        0.9     /* of the client's deadline: our answer comes before it gives up */
-#define SHED_FILES      64      /* descriptors given back when there is none */
-#define SLOW_MS         25u     /* a client that asks so long after a walk began may know better */
+#define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
+#define SHED_FILES      64  /* descriptors given back when there is none */
+#define SLOW_MS         25u /* a client that asks so long after a walk began may know better */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -34,21 +34,21 @@ struct fp_walk {
     UT_hash_handle hh;
     struct fp_walks *walks;
     TAILQ_HEAD(, waiter) waiters;
-    struct siblings children;      /* walks that wait for this directory */
+    struct siblings children; /* walks that wait for this directory */
     TAILQ_ENTRY(fp_walk) sibling;
-    bool follows;                  /* it is one of its directory's children */
-    LIST_ENTRY(fp_walk) link;      /* while it is detached */
+    bool follows;             /* it is one of its directory's children */
+    LIST_ENTRY(fp_walk) link; /* while it is detached */
     bool detached;
-    struct fp_task task;           /* its lookup points into key and the registry of names */
-    struct fp_cache_base base;     /* fd: a copy of our own, -1: begins at "/" */
-    uint32_t mount;                /* where it is expected to end */
-    unsigned waited;               /* questions that waited for it, until now */
+    struct fp_task task;       /* its lookup points into key and the registry of names */
+    struct fp_cache_base base; /* fd: a copy of our own, -1: begins at "/" */
+    uint32_t mount;            /* where it is expected to end */
+    unsigned waited;           /* questions that waited for it, until now */
     unsigned names_id;
-    bool outdated;                 /* its path was forgotten since it was submitted */
-    size_t stale_len;              /* so much of its path leads to a forgotten one: a walk that
+    bool outdated;    /* its path was forgotten since it was submitted */
+    size_t stale_len; /* so much of its path leads to a forgotten one: a walk that
                                       ends there says something of that one, too */
     size_t key_len;
-    char key[];                    /* names_id in one byte, then the path */
+    char key[]; /* names_id in one byte, then the path */
 };
 
 /* One connection's question; lives in the connection's slot. */
@@ -65,9 +65,9 @@ struct fp_walks {
     size_t max;
     struct fp_walk *by_key;
     LIST_HEAD(, fp_walk) detached;
-    struct fp_observer *observer;  /* NULL: none */
+    struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
-    struct fp_answer answer;       /* from the cache, while questions are answered */
+    struct fp_answer answer; /* from the cache, while questions are answered */
 };
 
 /* ---- the table ---- */
@@ -79,8 +79,7 @@ static void make_key(char *key, const struct fp_lookup *l, unsigned names_id)
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l,
-                             unsigned names_id)
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     char key[1 + FP_MAX_PATH];
     struct fp_walk *w;
@@ -88,12 +87,6 @@ struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *
     make_key(key, l, names_id);
     HASH_FIND(hh, ws->by_key, key, 1 + l->path_len, w);
     return w;
-}
-
-static bool add(struct fp_walks *ws, struct fp_walk *w)
-{
-    HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
-    return w->hh.tbl != NULL;
 }
 
 static void detach(struct fp_walk *w)
@@ -125,8 +118,8 @@ static void mark_stale(struct fp_walk *w, const char *path, size_t len)
 
     if (common > w->stale_len)
         w->stale_len = common;
-    if (common == len || (common == parent_len
-                          && fp_names_find(&l->names, name, (size_t)(path + len - name)) != -1))
+    if (common == len
+        || (common == parent_len && fp_names_find(&l->names, name, (size_t)(path + len - name)) != -1))
         w->outdated = true;
 }
 
@@ -169,7 +162,7 @@ static const struct fp_answer *or_stale(struct fp_walk *w, const struct fp_answe
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
 
-    if (!fp_mount_health_is_failure(a)
+    if (!fp_answer_is_failure(a)
         || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
                                   &ws->answer))
         return a;
@@ -215,8 +208,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id,
-                       uint32_t deadline_ms)
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms)
 {
     struct waiter *wt = calloc(1, sizeof(*wt));
     const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
@@ -293,8 +285,7 @@ static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
     struct fp_walk *w;
 
     LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows
-            && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
+        if (w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
             return w;
     }
     return NULL;
@@ -325,10 +316,10 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
     uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
     uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
 
-    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache
-        : by_name;
+    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
 }
 
+FP_HASH_DIAGNOSTICS_OFF
 /* NULL: there are too many. */
 static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
@@ -352,7 +343,9 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
-    if (fp_mount_health_enter(health, w->mount) > (ws->max + 1) / 2 || !add(ws, w)) {
+    if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
+        HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
+    if (w->hh.tbl == NULL) {
         fp_mount_health_leave(health, w->mount);
         free(w);
         return NULL;
@@ -360,6 +353,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     ws->counts.inflight++;
     return w;
 }
+FP_HASH_DIAGNOSTICS_ON
 
 /* The cache may close its descriptor while the task waits: ours is a copy. */
 static void take_base(struct fp_walk *w)
@@ -378,8 +372,8 @@ static void take_base(struct fp_walk *w)
     w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
 }
 
-static void on_walked(void *ctx, fp_status st, struct fp_answer *a,
-                      const struct fp_walk_result *result, uint64_t began_ms);
+static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
+                      uint64_t began_ms);
 
 static fp_status submit(struct fp_walk *w)
 {
@@ -397,8 +391,7 @@ static fp_status submit(struct fp_walk *w)
     /* It will look after all that was forgotten until now. */
     w->outdated = false;
     w->stale_len = 0;
-    w->task.content_max = fp_cache_content_max(deps->cache, l->path, l->path_len,
-                                               w->task.has_known);
+    w->task.content_max = fp_cache_content_max(deps->cache, l->path, l->path_len, w->task.has_known);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
         fp_mount_health_asked(deps->health, w->mount);
@@ -413,8 +406,7 @@ static fp_status submit_from_root(struct fp_walk *w)
     return submit(w);
 }
 
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l,
-                                      unsigned names_id)
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_walk *w = fp_walk_find(ws, l, names_id);
 
@@ -430,8 +422,8 @@ static void follow(struct fp_walk *w, struct fp_walk *parent)
     TAILQ_INSERT_TAIL(&parent->children, w, sibling);
 }
 
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l,
-                                    unsigned names_id, struct fp_walk *parent)
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                    struct fp_walk *parent)
 {
     struct fp_walk *w = create(ws, l, names_id);
 
@@ -505,8 +497,8 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
     const struct fp_walk_meta meta = { result, validity };
 
     fp_coherence_validity(deps->coherence, result, a->n_steps, validity);
-    fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id,
-                    w->base.fd != -1 ? &w->base : NULL, began_ms, &meta, a);
+    fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id, w->base.fd != -1 ? &w->base : NULL,
+                    began_ms, &meta, a);
 }
 
 /*
@@ -514,8 +506,8 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
  * cache then.  If it is not, something has changed meanwhile, or the file
  * system knows the base no more, or it had to be forgotten: once again, from "/".
  */
-static void end_from_base(struct fp_walk *w, struct fp_answer *a,
-                          const struct fp_walk_result *result, uint64_t began_ms)
+static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
+                          uint64_t began_ms)
 {
     fp_status st;
 
@@ -539,7 +531,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct waiter *wt;
 
-    if (fp_mount_health_is_failure(a))
+    if (fp_answer_is_failure(a))
         return false;
     while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
         answer_waiter(wt, FP_OK, a);
@@ -553,8 +545,8 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
 }
 
 /* A directory's descriptor is for us, not for the client. */
-static void end_from_root(struct fp_walk *w, struct fp_answer *a,
-                          const struct fp_walk_result *result, uint64_t began_ms)
+static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
+                          uint64_t began_ms)
 {
     bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
     bool current = is_current(w, a);
@@ -572,8 +564,8 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a,
     fp_close(&fd);
 }
 
-static void observe(const struct fp_walk *w, const struct fp_answer *a,
-                    const struct fp_walk_result *result, uint64_t began_ms)
+static void observe(const struct fp_walk *w, const struct fp_answer *a, const struct fp_walk_result *result,
+                    uint64_t began_ms)
 {
     struct fp_observed seen = { &w->task.lookup, w->mount, w->waited, began_ms, a, result };
     const struct fp_walk *child;
@@ -583,8 +575,8 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a,
     fp_observe_walk(w->walks->observer, &seen);
 }
 
-static void on_walked(void *ctx, fp_status st, struct fp_answer *a,
-                      const struct fp_walk_result *result, uint64_t began_ms)
+static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
+                      uint64_t began_ms)
 {
     struct fp_walk *w = ctx;
 

@@ -12,23 +12,20 @@
 #include "common/answer.h"
 #include "common/packet.h"
 
-#define SETTLED_SECONDS 2       /* the coarsest clock of a file system is FAT's */
-#define PIECE           16384   /* bytes of one read */
+#define SETTLED_SECONDS 2     /* the coarsest clock of a file system is FAT's */
+#define PIECE           16384 /* bytes of one read */
 #define NAME            "flashpache-content"
-
-static bool is_old(const struct fp_time *changed)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    now.tv_sec -= SETTLED_SECONDS;
-    return changed->sec < now.tv_sec
-        || (changed->sec == now.tv_sec && changed->nsec <= (uint32_t)now.tv_nsec);
-}
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
-    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && is_old(&m->ctime);
+    struct timespec now;
+
+    if (!S_ISREG(m->mode) || m->size == 0 || m->size > max)
+        return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec -= SETTLED_SECONDS;
+    return m->ctime.sec < now.tv_sec
+           || (m->ctime.sec == now.tv_sec && m->ctime.nsec <= (uint32_t)now.tv_nsec);
 }
 
 static int make_memfd(void)
@@ -64,9 +61,9 @@ int fp_content_create(int file, uint64_t size)
 {
     int fd = make_memfd();
 
-    if (fd != -1 && (!copy(file, fd, size)
-                     || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
-                              | F_SEAL_SEAL) == -1))
+    if (fd != -1
+        && (!copy(file, fd, size)
+            || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == -1))
         fp_close(&fd);
     return fd;
 }

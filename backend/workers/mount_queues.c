@@ -9,7 +9,7 @@ struct fp_mount_queue {
     TAILQ_HEAD(, fp_waiting) waiting;
     uint32_t mount;
     size_t n_waiting;
-    unsigned working, dying;     /* workers */
+    unsigned working, dying; /* workers */
 };
 
 void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting)
@@ -76,11 +76,10 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
     q->waiting--;
 }
 
-fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w,
-                              bool probe)
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe)
 {
-    if (!probe && (q->waiting >= q->max_waiting
-                   || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2))
+    if (!probe
+        && (q->waiting >= q->max_waiting || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = probe;
@@ -95,18 +94,16 @@ static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_que
     const struct fp_waiting *w = TAILQ_FIRST(&queue->waiting);
 
     return w != NULL && queue->working < q->workers
-        && queue->working + queue->dying < q->workers + (w->probe ? 1 : 0);
+           && queue->working + queue->dying < q->workers + (w->probe ? 1 : 0);
 }
 
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q)
 {
     struct fp_waiting *w;
-    struct fp_mount_queue *queue;
+    struct fp_mount_queue *queue = TAILQ_FIRST(&q->all);
 
-    TAILQ_FOREACH(queue, &q->all, link) {
-        if (may_begin(q, queue))
-            break;
-    }
+    while (queue != NULL && !may_begin(q, queue))
+        queue = TAILQ_NEXT(queue, link);
     if (queue == NULL)
         return NULL;
     TAILQ_REMOVE(&q->all, queue, link);

@@ -19,14 +19,13 @@
 #include "workers/calls.h"
 #include "workers/content.h"
 #include "workers/resolve_links.h"
-#include "workers/resolver.h"
 
-#define READ_PIECE 65536  /* bytes of one read ahead */
+#define READ_PIECE 65536 /* bytes of one read ahead */
 
 struct walk {
     const struct fp_resolver *r;
     const struct fp_task *task;
-    struct fp_node dir;         /* where the next name lies */
+    struct fp_node dir; /* where the next name lies */
     struct fp_answer *a;
     struct fp_walk_result *result;
 };
@@ -48,8 +47,8 @@ static fp_status watch_end(const struct walk *w, struct fp_node *node, struct fp
 }
 
 /* node: a link in the directory; becomes its target, with that one's metadata. */
-static fp_status follow(const struct walk *w, struct fp_node *node, const struct fp_meta *link,
-                        bool passed, struct fp_meta *target)
+static fp_status follow(const struct walk *w, struct fp_node *node, const struct fp_meta *link, bool passed,
+                        struct fp_meta *target)
 {
     const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, passed };
     fp_status st = fp_symlink_follow(&symlink, node, link);
@@ -70,8 +69,7 @@ static bool step(struct walk *w, const char *name, bool more)
 
     next.fd = fp_open_name(w->dir.fd, name, more, &is_directory);
     s->target_status = FP_OK;
-    last = s->status = next.fd == -1 ? fp_why_not_opened()
-        : fp_look(next.fd, &s->self, &next.mount);
+    last = s->status = next.fd == -1 ? fp_why_not_opened() : fp_look(next.fd, &s->self, &next.mount);
     if (s->status == FP_OK && S_ISLNK(s->self.mode)) {
         last = follow(w, &next, &s->self, more, &s->target);
         if (last == FP_OK)
@@ -96,8 +94,7 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
     size_t end = size < bytes ? (size_t)size : bytes;
 
     for (size_t at = 0; at < end; at += sizeof(buf)) {
-        if (fp_call_pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at)
-            <= 0)
+        if (fp_call_pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at) <= 0)
             return;
     }
 }
@@ -108,11 +105,9 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
  * FP_OK also where the file may not be read (*fd_r is -1).
  * A lease of another process on the file (EAGAIN) is for httpd to wait for.
  */
-static fp_status open_file(const struct fp_resolver *r, int path_fd,
-                           struct fp_meta *m, int *fd_r)
+static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
 {
     char name[FP_FD_NAME];
-    uint32_t mount;
     fp_status st;
 
     fp_fd_name(name, path_fd);
@@ -127,7 +122,7 @@ static fp_status open_file(const struct fp_resolver *r, int path_fd,
         fp_close(fd_r);
         return FP_REFUSED;
     }
-    st = fp_look(*fd_r, m, &mount);
+    st = fp_look(*fd_r, m, NULL);
     if (st != FP_OK)
         fp_close(fd_r);
     return st;
@@ -140,7 +135,6 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     struct fp_answer *a = w->a;
     struct fp_meta after;
     uint64_t began_us;
-    uint32_t mount;
     int fd;
 
     if (!fp_content_is_settled(m, w->task->content_max))
@@ -148,7 +142,7 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
     fp_call_note(FP_CALL_READ, began_us);
-    if (fd != -1 && (fp_look(a->fd, &after, &mount) != FP_OK || !fp_meta_equal(m, &after)))
+    if (fd != -1 && (fp_look(a->fd, &after, NULL) != FP_OK || !fp_meta_equal(m, &after)))
         fp_close(&fd);
     if (fd == -1)
         return false;
@@ -196,8 +190,7 @@ static fp_status finish(struct walk *w)
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (known && fp_meta_equal(m, &w->task->known)
-        && !fp_content_is_settled(m, w->task->content_max)) {
+    if (known && fp_meta_equal(m, &w->task->known) && !fp_content_is_settled(m, w->task->content_max)) {
         a->unchanged = true;
         return FP_OK;
     }
@@ -220,8 +213,7 @@ static fp_status finish(struct walk *w)
  * traverses, since both may change without the directory. */
 static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
 {
-    struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name,
-                                                 O_PATH | O_NOFOLLOW | O_CLOEXEC) };
+    struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
     fp_status st = node.fd != -1 ? fp_look(node.fd, m, &node.mount) : fp_why_not_opened();
 
@@ -230,8 +222,7 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
         st = follow(w, &node, m, false, m);
     if (st == FP_OK && S_ISREG(m->mode)) {
         fp_node_watch(w->r, &node, false, &watch->refused);
-        if (node.watch.len == 0
-            || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0))
+        if (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0))
             watch->untold = true;
         st = fp_look(node.fd, m, &node.mount);
     }
@@ -264,8 +255,7 @@ static void look_for_names(const struct walk *w)
         name[names->list[i].len] = '\0';
         st = w->dir.watch.len > 0 ? look_and_watch(w, name, &m) : look_by_name(w, name, &m);
         if (st == FP_OK)
-            s->access[i] = (struct fp_access){ FP_OK, m.mode, m.dev, m.ino, m.size, m.mtime,
-                                               m.ctime };
+            s->access[i] = (struct fp_access){ FP_OK, m.mode, m.dev, m.ino, m.size, m.mtime, m.ctime };
         else
             s->access[i].status = st > FP_IOERROR ? FP_IOERROR : st;
     }
@@ -311,8 +301,8 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
     return FP_OK;
 }
 
-void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a, struct fp_walk_result *result)
+void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, struct fp_answer *a,
+                struct fp_walk_result *result)
 {
     const struct fp_lookup *l = &t->lookup;
     struct walk w = { .r = r, .task = t, .dir = { .fd = -1 }, .a = a, .result = result };
@@ -341,7 +331,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
     if (st != FP_OK) {
         fp_close(&a->fd);
         fp_answer_init(a, st);
-        fp_walk_result_init(result);      /* it is of steps that are not there */
+        fp_walk_result_init(result); /* it is of steps that are not there */
     }
     result->effort = fp_calls_end();
 }

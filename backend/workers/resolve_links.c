@@ -15,13 +15,13 @@
 #include "workers/calls.h"
 #include "workers/resolver.h"
 
-#define MAX_LINKS 40     /* followed for one step, as by the kernel */
+#define MAX_LINKS 40 /* followed for one step, as by the kernel */
 
 struct symlink_walk {
     const struct fp_symlink *link;
-    struct fp_node at;          /* where the link has led so far */
+    struct fp_node at; /* where the link has led so far */
     unsigned links;
-    char *rest;                 /* what is left to go, in text */
+    char *rest; /* what is left to go, in text */
     char text[2 * FP_MAX_PATH + 2];
 };
 
@@ -40,14 +40,12 @@ static void go_to(struct symlink_walk *w, int fd)
 static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
 {
     struct fp_meta dir;
-    uint32_t mount;
     fp_status st;
 
     if (!w->link->resolver->protected_links || link->uid == geteuid())
         return FP_OK;
-    st = fp_look(w->at.fd, &dir, &mount);
-    if (st == FP_OK && link->uid != dir.uid
-        && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+    st = fp_look(w->at.fd, &dir, NULL);
+    if (st == FP_OK && link->uid != dir.uid && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
         return FP_DENIED;
     return st;
 }
@@ -108,13 +106,11 @@ static void note_name(struct symlink_walk *w, const char *name)
     /* inotify reports a change of the directory's own mode where the directory lies, as a
      * change of its name there; fanotify only as a change of the directory itself. */
     if (dir->len == 0 || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
-        || (dir->bytes[0] == FP_BY_FANOTIFY
-            && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
+        || (dir->bytes[0] == FP_BY_FANOTIFY && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
         watch->untold = true;
 }
 
-fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
-                            const struct fp_meta *m)
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m)
 {
     struct symlink_walk w = { .link = link, .at = *link->dir };
     const char *name;
@@ -127,7 +123,6 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
     while (st == FP_OK && (name = next_name(&w, &more)) != NULL) {
         struct fp_meta next = { .mode = S_IFDIR };
         bool is_directory;
-        uint32_t mount;
         int fd;
 
         note_name(&w, name);
@@ -135,7 +130,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         if (fd == -1)
             st = fp_why_not_opened();
         else if (!is_directory)
-            st = fp_look(fd, &next, &mount);
+            st = fp_look(fd, &next, NULL);
         if (st == FP_OK && S_ISLNK(next.mode)) {
             st = enter_link(&w, fd, &next, more);
         } else if (st == FP_OK && more && !is_directory) {

@@ -89,7 +89,8 @@ fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r)
     if (fp_call_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
     fp_meta_from_statx(m, &st);
-    *mount_r = mount_in(&st);
+    if (mount_r != NULL)
+        *mount_r = mount_in(&st);
     return FP_OK;
 }
 
@@ -106,8 +107,7 @@ uint32_t fp_mount_of(int fd)
 
 fp_status fp_why_not_opened(void)
 {
-    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY
-        : fp_status_from_errno(errno);
+    return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
 }
 
 /* O_DIRECTORY first, where more is to come: it makes an automount mount, which O_PATH alone
@@ -126,8 +126,7 @@ int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 
 /* ---- watching ---- */
 
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
-                   bool *refused_r)
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, bool *refused_r)
 {
     const struct fp_resolver_settings *settings = r->settings;
     enum fp_watch_by by;

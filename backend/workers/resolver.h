@@ -21,25 +21,25 @@ struct statx;
 
 /* All of it the caller's, for as long as there are walks. */
 struct fp_resolver_settings {
-    const char *const *roots;   /* where answers are given: NULL-terminated prefixes in
+    const char *const *roots;    /* where answers are given: NULL-terminated prefixes in
                                    normal form; NULL or none: everywhere */
-    size_t read_ahead;          /* bytes of a file that are brought into memory */
-    struct fp_mounts_view *view;         /* NULL: nothing is watched */
+    size_t read_ahead;           /* bytes of a file that are brought into memory */
+    struct fp_mounts_view *view; /* NULL: nothing is watched */
     const struct fp_watch *watch;
-    const struct fp_sandbox *sandbox;    /* that workers enter; NULL: none */
+    const struct fp_sandbox *sandbox; /* that workers enter; NULL: none */
 };
 
 struct fp_resolver {
     const struct fp_resolver_settings *settings;
-    int slash;                  /* "/" opened O_PATH */
-    bool protected_links;       /* as the kernel does (proc(5), protected_symlinks) */
+    int slash;            /* "/" opened O_PATH */
+    bool protected_links; /* as the kernel does (proc(5), protected_symlinks) */
 };
 
 /* A directory or file that a walk has reached. */
 struct fp_node {
-    int fd;                     /* O_PATH; -1: the walk cannot go on */
+    int fd; /* O_PATH; -1: the walk cannot go on */
     uint32_t mount;
-    struct fp_watch_key watch;  /* empty: no event reports changes there */
+    struct fp_watch_key watch; /* empty: no event reports changes there */
 };
 
 /* 0, or -1 with errno: "/" cannot be opened. */
@@ -50,7 +50,7 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 /* The same of an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* lstat(2) of what is open, and its mount; 0: the kernel does not say. */
+/* lstat(2) of what is open, and its mount (NULL: no matter); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
 /* Its mount alone, without asking the file system. */
 uint32_t fp_mount_of(int fd);
@@ -68,7 +68,6 @@ fp_status fp_why_not_opened(void);
  * Has the node watched, before what is in it is looked at.  True where it was not watched
  * before: metadata of the node itself is too old then.  *refused_r is set at the system's limit.
  */
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
-                   bool *refused_r);
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, bool *refused_r);
 
 #endif

@@ -3,7 +3,6 @@
 #include "workers/worker_pool.h"
 
 #include <ev.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -18,11 +17,11 @@
 #include "privsep/spawner.h"
 #include "workers/mount_queues.h"
 
-#define SPARE_PER_WORKER 4    /* queued walks that are no load yet */
-#define RESPAWN_SECONDS 1.0   /* after a worker could not be made */
+#define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
+#define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
 
 struct job {
-    struct fp_waiting waiting;    /* first: a job is what waits */
+    struct fp_waiting waiting; /* first: a job is what waits */
     fp_worker_done *done;
     void *ctx;
     uint64_t began_ms;
@@ -33,9 +32,9 @@ struct job {
 struct worker {
     struct fp_worker_pool *pool;
     pid_t pid;
-    int sock;                 /* -1: none at present */
-    struct job *job;          /* NULL: idle */
-    uint64_t id;              /* of the job's frame, and of its answer's */
+    int sock;        /* -1: none at present */
+    struct job *job; /* NULL: idle */
+    uint64_t id;     /* of the job's frame, and of its answer's */
     ev_io readable;
     ev_timer deadline;
 };
@@ -44,8 +43,8 @@ struct worker {
 struct dying {
     LIST_ENTRY(dying) link;
     struct fp_worker_pool *pool;
-    struct fp_mount_queue *queue;     /* its limit counts this worker; NULL: no more */
-    int sock;                 /* its other end closes when it dies */
+    struct fp_mount_queue *queue; /* its limit counts this worker; NULL: no more */
+    int sock;                     /* its other end closes when it dies */
     ev_io closed;
 };
 
@@ -55,12 +54,12 @@ struct fp_worker_pool {
     struct fp_spawner spawner;
     ev_io born;
     ev_timer respawn;
-    unsigned missing;         /* to be asked for once the spawner can again */
+    unsigned missing; /* to be asked for once the spawner can again */
     struct fp_mount_queues queues;
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
     uint64_t last_id;
-    struct fp_answer answer;  /* the last one of a worker, until it is passed on */
+    struct fp_answer answer; /* the last one of a worker, until it is passed on */
     struct fp_walk_result result;
     struct worker workers[];
 };
@@ -212,8 +211,7 @@ static void run_queue(struct fp_worker_pool *pool)
     struct fp_waiting *next;
     struct worker *p;
 
-    while ((p = find_idle(pool, true)) != NULL
-           && (next = fp_mount_queues_take(&pool->queues)) != NULL)
+    while ((p = find_idle(pool, true)) != NULL && (next = fp_mount_queues_take(&pool->queues)) != NULL)
         start(p, (struct job *)next);
 }
 
@@ -234,8 +232,7 @@ static fp_status read_answer(const struct worker *p)
     }
     if (st != FP_OK)
         return st;
-    if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK
-        || f.type != FP_FRAME_ANSWER || f.id != p->id
+    if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_ANSWER || f.id != p->id
         || fp_result_decode(&f.body, p->job->task, fd, a, &p->pool->result) != FP_OK
         || !fp_answer_is_sealed(a)) {
         fp_close(&fd);
@@ -257,9 +254,10 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
         return;
     if (st != FP_OK) {
         pool->counts.deaths++;
-        fp_log(FP_LOG_WARNING, 20, "worker %d is gone (%s) while it looked at %.*s: "
-               "replacing it", (int)p->pid, fp_status_text(st),
-               j != NULL ? (int)j->task->lookup.path_len : 7,
+        fp_log(FP_LOG_WARNING, 20,
+               "worker %d is gone (%s) while it looked at %.*s: "
+               "replacing it",
+               (int)p->pid, fp_status_text(st), j != NULL ? (int)j->task->lookup.path_len : 7,
                j != NULL ? j->task->lookup.path : "nothing");
         lose(p, FP_FAILED);
         return;
@@ -294,9 +292,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     if (p->job == NULL || p->id != late)
         return;
     p->pool->counts.timeouts++;
-    fp_log(FP_LOG_WARNING, 21, "the file system did not answer for %.*s within %u ms: "
-           "killing worker %d; is its mount dead?", (int)p->job->task->lookup.path_len,
-           p->job->task->lookup.path, p->pool->settings.timeout_ms, (int)p->pid);
+    fp_log(FP_LOG_WARNING, 21,
+           "the file system did not answer for %.*s within %u ms: "
+           "killing worker %d; is its mount dead?",
+           (int)p->job->task->lookup.path_len, p->job->task->lookup.path, p->pool->settings.timeout_ms,
+           (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -353,8 +353,10 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
     if (st == FP_OK) {
         enlist(pool, pid, sock);
     } else if (st == FP_BUSY || st == FP_LOSTFD) {
-        fp_log(FP_LOG_ERROR, 23, "a worker could not be started (%s): trying again; raise "
-               "the limits on processes and descriptors", fp_status_text(st));
+        fp_log(FP_LOG_ERROR, 23,
+               "a worker could not be started (%s): trying again; raise "
+               "the limits on processes and descriptors",
+               fp_status_text(st));
         pool->missing++;
         ev_timer_again(loop, &pool->respawn);
     } else if (st != FP_AGAIN) {
@@ -441,8 +443,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     *pp = NULL;
 }
 
-void fp_worker_pool_set(struct fp_worker_pool *pool,
-                        const struct fp_worker_pool_settings *settings)
+void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
@@ -467,15 +468,14 @@ static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct j
     return st;
 }
 
-fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount,
-                                const struct fp_task *t, int base, fp_worker_done *done, void *ctx)
+fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
+                                int base, fp_worker_done *done, void *ctx)
 {
-    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = base },
-               false);
+    return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = base }, false);
 }
 
-fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount,
-                               const struct fp_task *t, fp_worker_done *done, void *ctx)
+fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
+                               fp_worker_done *done, void *ctx)
 {
     return put(pool, mount, &(struct job){ .done = done, .ctx = ctx, .task = t, .base = -1 }, true);
 }

@@ -27,10 +27,11 @@ static inline uint64_t kit_number(const char *path, size_t len, char version)
     return (h ^ (unsigned char)version) * 1099511628211u;
 }
 
-static inline struct fp_meta kit_meta(const char *path, size_t len, char version,
-                                      uint32_t mode)
+static inline struct fp_meta kit_meta(const char *path, size_t len, char version, uint32_t mode)
 {
-    struct fp_meta m = { .mode = mode, .dev = 1, .nlink = 1,
+    struct fp_meta m = { .mode = mode,
+                         .dev = 1,
+                         .nlink = 1,
                          .ino = kit_number(path, len, version),
                          .size = (uint64_t)(version - '0') };
 
@@ -38,8 +39,7 @@ static inline struct fp_meta kit_meta(const char *path, size_t len, char version
     return m;
 }
 
-static inline void kit_step(struct fp_step *s, const char *path, size_t end, char kind,
-                            char version)
+static inline void kit_step(struct fp_step *s, const char *path, size_t end, char kind, char version)
 {
     const bool link = strchr("lLb", kind) != NULL;
     const uint32_t mode = strchr("fuL", kind) != NULL ? S_IFREG | 0644 : S_IFDIR | 0755;
@@ -97,8 +97,7 @@ static inline void kit_answer(struct fp_answer *a, const char *path, const char 
 
 static inline bool kit_same_meta(const struct fp_meta *a, const struct fp_meta *b)
 {
-    return a->ino == b->ino && a->mode == b->mode && a->size == b->size
-        && a->ctime.sec == b->ctime.sec;
+    return a->ino == b->ino && a->mode == b->mode && a->size == b->size && a->ctime.sec == b->ctime.sec;
 }
 
 static inline bool kit_same_step(const struct fp_step *a, const struct fp_step *b)
@@ -109,8 +108,7 @@ static inline bool kit_same_step(const struct fp_step *a, const struct fp_step *
         return true;
     if (!kit_same_meta(&a->self, &b->self) || a->target_status != b->target_status)
         return false;
-    return !S_ISLNK(a->self.mode) || a->target_status != FP_OK
-        || kit_same_meta(&a->target, &b->target);
+    return !S_ISLNK(a->self.mode) || a->target_status != FP_OK || kit_same_meta(&a->target, &b->target);
 }
 
 /* The clock of caches made by kit_cache(). */
@@ -131,16 +129,27 @@ static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 
 /* A walk from "/" that looked for no access files and had nothing watched, and a
  * question without any. */
-static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms,
-                              struct fp_answer *a)
+static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
     fp_cache_insert(c, path, strlen(path), 0, NULL, ms, NULL, a);
 }
 
-static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
-                              struct fp_answer *a)
+static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
     return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
+}
+
+/* Of each path, a space between them: it is known, or with "!" before it that it is not. */
+static inline void assert_each(bool (*known)(const char *path), const char *paths)
+{
+    char copy[256], *rest = copy, *path;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", paths), (int)sizeof(copy));
+    while ((path = strsep(&rest, " ")) != NULL) {
+        const bool expected = *path != '!';
+
+        ck_assert_msg(known(expected ? path : path + 1) == expected, "%s of \"%s\"", path, paths);
+    }
 }
 
 /* What a child remembers of an answer that it may use again. */
@@ -161,8 +170,7 @@ static inline struct kit_lease kit_take_lease(const struct fp_answer *a)
     return l;
 }
 
-static inline bool kit_holds_at(const struct kit_lease *l, const struct fp_lease_view *view,
-                                uint64_t ms)
+static inline bool kit_holds_at(const struct kit_lease *l, const struct fp_lease_view *view, uint64_t ms)
 {
     for (unsigned i = 0; i < l->n; i++) {
         if (!fp_lease_view_is_valid(view, l->slots[i], l->generations[i], ms))

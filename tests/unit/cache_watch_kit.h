@@ -17,7 +17,7 @@
 #define TTL         100
 #define WATCHED_TTL 10000
 #define STALE       50
-#define NAMES       1        /* the number of the list of access files */
+#define NAMES       1 /* the number of the list of access files */
 #define SLOTS       200
 
 static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
@@ -40,15 +40,17 @@ static inline void on_forget(void *ctx, const struct fp_watch_key *key)
 
 static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
 {
-    struct fp_cache_deps deps = { .now_ms = kit_clock, .forget = on_forget,
-                                    .ctx = &forgotten, .checked = true };
+    struct fp_cache_deps deps = {
+        .now_ms = kit_clock, .forget = on_forget, .ctx = &forgotten, .checked = true
+    };
 
     fp_cache_destroy(&cache);
     fp_lease_view_release(&view);
     fp_lease_table_destroy(&lease_table);
     lease_table = deps.lease_table = fp_lease_table_create(n_slots);
     ck_assert_ptr_nonnull(lease_table);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table), fp_lease_table_referenced_fd(lease_table));
+    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
+                                fp_lease_table_referenced_fd(lease_table));
     ck_assert_ptr_nonnull(view);
     cache = fp_cache_create(limits, &deps);
     ck_assert_ptr_nonnull(cache);
@@ -106,6 +108,14 @@ static inline void walk(const char *path, const char *what)
     }
 }
 
+/* The same where no change is reported. */
+static inline void walk_unwatched(const char *path, const char *what)
+{
+    walk(path, what);
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        validity[i].watchable = false;
+}
+
 static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
 {
     const struct fp_walk_meta meta = { &result, validity };
@@ -130,6 +140,13 @@ static inline void look_for_names(void)
     answer.n_names = names.n;
     for (unsigned i = 0; i < answer.n_steps; i++)
         answer.steps[i].access[0].status = answer.steps[i].access[1].status = FP_ABSENT;
+}
+
+static inline void walked_with_names(const char *path, const char *what)
+{
+    walk(path, what);
+    look_for_names();
+    insert_as(path, NAMES, kit_now_ms);
 }
 
 static inline bool known(const char *path)

@@ -108,12 +108,8 @@ START_TEST(walk_that_finds_something_changed)
 {
     struct kit_lease file, dir, no, access;
 
-    walk("/a/f", "ddf");
-    look_for_names();
-    insert_as("/a/f", NAMES, kit_now_ms);
-    walk("/a/no", "dda");
-    look_for_names();
-    insert_as("/a/no", NAMES, kit_now_ms);
+    walked_with_names("/a/f", "ddf");
+    walked_with_names("/a/no", "dda");
     file = take_lease("/a/f");
     dir = take_lease("/a");
     no = take_lease("/a/no");
@@ -323,7 +319,7 @@ START_TEST(memory_is_bounded)
     fp_cache_set_limits(cache, &limits);
     for (int i = 10; i < 99; i++) {
         snprintf(path, sizeof(path), "/a/f%02d", i);
-        kit_now_ms++;     /* the watches that were given up were so before */
+        kit_now_ms++; /* the watches that were given up were so before */
         walked(path, i % 2 == 0 ? "ddf" : "ddL");
         ck_assert(known(path));
         ck_assert_uint_le(fp_cache_counts(cache).bytes, of_ten);

@@ -12,9 +12,7 @@ START_TEST(stale_answers)
 {
     const uint64_t seen = kit_now_ms;
 
-    walk("/a/f", "ddf");
-    for (int i = 0; i < 3; i++)
-        validity[i].watchable = false;
+    walk_unwatched("/a/f", "ddf");
     insert("/a/f");
     ck_assert(known_at("/a/f", seen + TTL - 1));
     ck_assert(!known_at("/a/f", seen + TTL));

@@ -5,38 +5,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "common/keyed_hash.h"
-#include "common/packet.h"
-#include "cache_kit.h"
-
-#define TTL_MS 1000u
-
-static struct fp_cache *cache;
-static uint64_t now = 5000;
-
-static void setup(void)
-{
-    const struct fp_cache_limits limits = { .files = 10, .open_dirs = 10, .directories = 10,
-                                            .negatives = 10, .bytes = 1 << 20, .ttl_ms = TTL_MS,
-                                            .watched_ttl_ms = TTL_MS };
-
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
-    cache = kit_cache(&limits);
-    ck_assert_ptr_nonnull(cache);
-}
-
-static void teardown(void)
-{
-    fp_cache_destroy(&cache);
-}
-
-static void walked(const char *path, const char *what)
-{
-    struct fp_answer a;
-
-    kit_answer(&a, path, what);
-    kit_insert(cache, path, now, &a);
-}
+#include "cache_known_kit.h"
 
 static enum fp_cache_state state(const char *path, uint64_t ms)
 {
@@ -48,14 +17,14 @@ START_TEST(states)
     struct fp_cache_view v;
 
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_UNKNOWN);
-    walked("/a/f", "ddf");
+    walked("/a/f", now, "ddf");
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_KNOWN);
-    ck_assert_int_eq((int)state("/a/f", now + TTL_MS), FP_VIEW_EXPIRED);
+    ck_assert_int_eq((int)state("/a/f", now + TTL), FP_VIEW_EXPIRED);
     v = fp_cache_view(cache, "/a/f", 4, 0, now);
-    ck_assert_uint_eq(v.expires_ms, now + TTL_MS);
+    ck_assert_uint_eq(v.expires_ms, now + TTL);
     ck_assert(v.open && !v.content && !v.watched && !v.leased && !v.names);
     /* Another directory bears the name: the file was seen below the other. */
-    walked("/a", "dd1");
+    walked("/a", now, "dd1");
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_DETACHED);
     fp_cache_forget(cache, "/a", 2, true);
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_UNKNOWN);
@@ -66,7 +35,7 @@ START_TEST(a_view_is_no_use)
 {
     const struct fp_cache_counts before = fp_cache_counts(cache);
 
-    walked("/f", "df");
+    walked("/f", now, "df");
     state("/f", now);
     state("/g", now);
     ck_assert_uint_eq(fp_cache_counts(cache).hits, before.hits);
@@ -78,23 +47,23 @@ START_TEST(what_has_expired_is_counted)
 {
     struct fp_answer a;
 
-    walked("/f", "df");
+    walked("/f", now, "df");
     ck_assert(kit_lookup(cache, "/f", now, &a));
     ck_assert(!kit_lookup(cache, "/g", now, &a));
     ck_assert_uint_eq(fp_cache_counts(cache).expired, 0);
-    ck_assert(!kit_lookup(cache, "/f", now + TTL_MS, &a));
+    ck_assert(!kit_lookup(cache, "/f", now + TTL, &a));
     ck_assert_uint_eq(fp_cache_counts(cache).expired, 1);
 }
 END_TEST
 
 START_TEST(what_is_found_changed_is_counted)
 {
-    walked("/f", "df");
-    walked("/f", "df");
+    walked("/f", now, "df");
+    walked("/f", now, "df");
     ck_assert_uint_eq(fp_cache_counts(cache).differing, 0);
-    walked("/f", "df1");
+    walked("/f", now, "df1");
     ck_assert_uint_eq(fp_cache_counts(cache).differing, 1);
-    walked("/f", "da");
+    walked("/f", now, "da");
     ck_assert_uint_eq(fp_cache_counts(cache).differing, 2);
 }
 END_TEST

@@ -6,41 +6,11 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "common/keyed_hash.h"
-#include "common/packet.h"
-#include "cache_kit.h"
+#include "cache_known_kit.h"
 
-#define TTL    100
-#define PLACES 3
-#define NAMES  1        /* the number of the list that questions name */
+#define NAMES 1 /* the number of the list that questions name */
 
-static struct fp_cache *cache;
-static struct fp_answer answer;
 static struct fp_cache_base base;
-static int fds_at_rest;
-static uint64_t now;
-
-static void setup(void)
-{
-    const struct fp_cache_limits limits = { 100, PLACES, 100, 100, SIZE_MAX, TTL, TTL };
-
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
-    fds_at_rest = unit_open_fds();
-    now = 1000;
-    cache = kit_cache(&limits);
-    ck_assert_ptr_nonnull(cache);
-}
-
-static void teardown(void)
-{
-    fp_cache_destroy(&cache);
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest);
-}
-
-static int cached_fds(void)
-{
-    return unit_open_fds() - fds_at_rest;
-}
 
 static void insert(const char *path, const struct fp_cache_base *b)
 {
@@ -49,17 +19,12 @@ static void insert(const char *path, const struct fp_cache_base *b)
 }
 
 /* A walk; of a directory that is the whole path it brings a descriptor. */
-static void walked(const char *path, const char *what)
+static void visited(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
     if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
         answer.fd = kit_file('p');
     insert(path, NULL);
-}
-
-static bool known(const char *path)
-{
-    return fp_cache_lookup(cache, path, strlen(path), 0, now, &answer);
 }
 
 static bool find_base(const char *path)
@@ -83,14 +48,14 @@ static void walked_from_base(const char *path, char kind)
 
 START_TEST(base_is_found)
 {
-    walked("/a/b", "ddd");
+    visited("/a/b", "ddd");
     ck_assert(find_base("/a/b/f"));
     ck_assert_uint_eq(base.len, 4);
     ck_assert_int_eq(kit_version_of(base.fd), 'p');
     ck_assert(!find_base("/a/b/c/f"));
     ck_assert(!find_base("/a/f"));
     ck_assert(!find_base("/"));
-    walked("/", "d");
+    visited("/", "d");
     ck_assert(find_base("/x"));
     ck_assert_uint_eq(base.len, 1);
     ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 2);
@@ -100,7 +65,7 @@ END_TEST
 
 START_TEST(place_is_not_lent_as_a_file)
 {
-    walked("/a", "dd");
+    visited("/a", "dd");
     ck_assert(known("/a"));
     ck_assert_int_eq(answer.fd, -1);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
@@ -109,7 +74,7 @@ END_TEST
 
 START_TEST(base_is_not_valid_longer_than_the_rest)
 {
-    walked("/a", "dd");
+    visited("/a", "dd");
     now += TTL;
     ck_assert(!find_base("/a/f"));
 }
@@ -121,8 +86,8 @@ START_TEST(places_are_bounded)
 
     for (int i = 0; i < 20; i++) {
         snprintf(path, sizeof(path), "/d%d", i);
-        walked(path, "dd");
-        ck_assert_uint_le(fp_cache_counts(cache).open_dirs, PLACES);
+        visited(path, "dd");
+        ck_assert_uint_le(fp_cache_counts(cache).open_dirs, OPEN_DIRS);
         ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).open_dirs);
         ck_assert(known(path));
     }
@@ -135,10 +100,10 @@ START_TEST(place_in_use_stays)
 {
     char path[16];
 
-    walked("/used", "dd");
+    visited("/used", "dd");
     for (int i = 0; i < 20; i++) {
         snprintf(path, sizeof(path), "/d%d", i);
-        walked(path, "dd");
+        visited(path, "dd");
         ck_assert(find_base("/used/f"));
     }
 }
@@ -146,10 +111,10 @@ END_TEST
 
 START_TEST(place_stays_while_it_is_the_same_directory)
 {
-    walked("/a", "dd");
-    walked("/a/f", "ddf");
+    visited("/a", "dd");
+    visited("/a/f", "ddf");
     ck_assert(find_base("/a/f"));
-    walked("/a/g", "dd1f");
+    visited("/a/g", "dd1f");
     ck_assert(!find_base("/a/f"));
     ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 0);
 }
@@ -161,7 +126,7 @@ START_TEST(place_goes_with_its_directory)
 
     for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
         fp_cache_clear(cache);
-        walked("/a", "dd");
+        visited("/a", "dd");
         ck_assert(find_base("/a/f"));
         kit_answer(&answer, "/a", instead[i]);
         insert("/a", NULL);
@@ -174,7 +139,7 @@ END_TEST
 
 START_TEST(link_to_a_directory_is_a_place)
 {
-    walked("/l", "dl1");
+    visited("/l", "dl1");
     ck_assert(find_base("/l/f"));
     kit_answer(&answer, "/l/g", "dl2f");
     insert("/l/g", NULL);
@@ -184,7 +149,7 @@ END_TEST
 
 START_TEST(walk_from_a_base_adds_to_it)
 {
-    walked("/a/b", "ddd");
+    visited("/a/b", "ddd");
     ck_assert(find_base("/a/b/f"));
     walked_from_base("/a/b/f", 'f');
     ck_assert(known("/a/b/f"));
@@ -199,14 +164,14 @@ END_TEST
 
 START_TEST(walk_from_a_base_that_was_replaced_is_not_kept)
 {
-    walked("/a", "dd");
+    visited("/a", "dd");
     ck_assert(find_base("/a/f"));
-    walked("/a", "dd1");
+    visited("/a", "dd1");
     walked_from_base("/a/f", 'f');
     ck_assert(!known("/a/f"));
     ck_assert(find_base("/a/f"));
-    walked("/a", "dd2");
-    walked("/a", "dd1");
+    visited("/a", "dd2");
+    visited("/a", "dd1");
     walked_from_base("/a/f", 'f');
     ck_assert(!known("/a/f"));
     ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
@@ -215,14 +180,14 @@ END_TEST
 
 START_TEST(walk_from_a_base_that_is_forgotten_is_not_kept)
 {
-    walked("/a", "dd");
+    visited("/a", "dd");
     ck_assert(find_base("/a/f"));
     fp_cache_clear(cache);
     walked_from_base("/a/f", 'f');
     ck_assert(!known("/a/f"));
     ck_assert_int_eq(cached_fds(), 0);
     /* Nor below one that has come back. */
-    walked("/a", "dd");
+    visited("/a", "dd");
     walked_from_base("/a/f", 'f');
     ck_assert(!known("/a/f"));
 }
@@ -242,7 +207,7 @@ START_TEST(file_that_is_unchanged_stays_open)
 {
     struct fp_meta m;
 
-    walked("/f", "df3");
+    visited("/f", "df3");
     ck_assert(fp_cache_find_known(cache, "/f", 2, &m));
     ck_assert_uint_eq(m.size, 3);
     now += TTL - 1;
@@ -256,7 +221,7 @@ END_TEST
 /* "Unchanged" is of what the task said; something else is here by now. */
 START_TEST(unchanged_file_that_is_not_the_one_at_hand)
 {
-    walked("/f", "df3");
+    visited("/f", "df3");
     walked_unchanged("/f", "df4");
     ck_assert(!known("/f"));
     ck_assert_int_eq(cached_fds(), 0);
@@ -269,10 +234,10 @@ START_TEST(links_are_opened_again)
 {
     struct fp_meta m;
 
-    walked("/L", "dL");
-    walked("/d", "dd");
-    walked("/u", "du");
-    walked("/no", "da");
+    visited("/L", "dL");
+    visited("/d", "dd");
+    visited("/u", "du");
+    visited("/no", "da");
     ck_assert(!fp_cache_find_known(cache, "/L", 2, &m));
     ck_assert(!fp_cache_find_known(cache, "/d", 2, &m));
     ck_assert(!fp_cache_find_known(cache, "/u", 2, &m));
@@ -284,14 +249,14 @@ END_TEST
 /* A walk to what is below it saw the file, but did not try to open it. */
 START_TEST(file_that_was_only_passed)
 {
-    walked("/f/x", "du");
+    visited("/f/x", "du");
     ck_assert(known("/f/x"));
     ck_assert_uint_eq(answer.n_steps, 2);
     ck_assert(!known("/f"));
-    walked("/f", "df");
+    visited("/f", "df");
     ck_assert(known("/f"));
     ck_assert_int_ne(answer.fd, -1);
-    walked("/f/x", "du");
+    visited("/f/x", "du");
     ck_assert(known("/f"));
     ck_assert_int_ne(answer.fd, -1);
 }
@@ -312,8 +277,7 @@ END_TEST
 
 /* ---- access files ---- */
 
-static void walked_with_names(const char *path, const char *what, unsigned names,
-                              uint64_t size)
+static void walked_with_names(const char *path, const char *what, unsigned names, uint64_t size)
 {
     kit_answer(&answer, path, what);
     answer.n_names = 2;
@@ -353,7 +317,7 @@ END_TEST
 /* Unknown is not absent: the file may have held the rule that denies. */
 START_TEST(access_files_that_nobody_looked_for)
 {
-    walked("/a/f", "ddf");
+    visited("/a/f", "ddf");
     ck_assert(!known_with_names("/a/f", NAMES));
     walked_with_names("/a/f", "ddf", NAMES + 1, 70);
     ck_assert(!known_with_names("/a/f", NAMES));
@@ -365,7 +329,7 @@ START_TEST(access_files_of_one_directory_only)
 {
     walked_with_names("/a", "dd", NAMES, 70);
     ck_assert(known_with_names("/a", NAMES));
-    walked("/a/b/f", "dddf");
+    visited("/a/b/f", "dddf");
     ck_assert(!known_with_names("/a/b/f", NAMES));
     ck_assert(!known_with_names("/a", NAMES));
     walked_with_names("/a/b/f", "dddf", NAMES, 70);
@@ -384,7 +348,7 @@ END_TEST
 
 START_TEST(base_must_know_the_access_files)
 {
-    walked("/a", "dd");
+    visited("/a", "dd");
     ck_assert(!fp_cache_find_base(cache, "/a/f", 4, NAMES, now, &base));
     ck_assert(find_base("/a/f"));
 }

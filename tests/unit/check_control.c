@@ -32,19 +32,22 @@ unsigned fp_names_registry_find(const struct fp_names_registry *r, const struct 
 
 /* ---- the cache knows "/" and "/a b", the second on another mount ---- */
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
-                                   unsigned names, uint64_t now_ms)
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                   uint64_t now_ms)
 {
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
 
     ck_assert_ptr_null(c);
     if (len == 1)
-        v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN, .watched = true,
-                                    .by = FP_BY_INOTIFY, .expires_ms = now_ms + 60000, .mount = 1,
-                                    .leased = true, .names = names == 1 };
+        v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN,
+                                    .watched = true,
+                                    .by = FP_BY_INOTIFY,
+                                    .expires_ms = now_ms + 60000,
+                                    .mount = 1,
+                                    .leased = true,
+                                    .names = names == 1 };
     else if (memcmp(path, "/a b", len) == 0)
-        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .expires_ms = 1, .mount = 2,
-                                    .content = true };
+        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .expires_ms = 1, .mount = 2, .content = true };
     return v;
 }
 
@@ -77,12 +80,13 @@ static void setup(void)
 
 static void purge(enum fp_scope scope, const char *path)
 {
-    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope, .path = path,
-                                         .path_len = path != NULL ? strlen(path) : 0 };
+    const struct fp_control question = {
+        .op = FP_CONTROL_PURGE, .scope = scope, .path = path, .path_len = path != NULL ? strlen(path) : 0
+    };
     const struct fp_control_deps deps = { .forget = forget, .purged = tell, .ctx = forgotten };
     struct fp_reply reply;
 
-    fp_control_purge(&deps, &question, &reply);
+    fp_control_answer(&deps, &question, &reply);
     ck_assert_int_eq((int)reply.status, FP_OK);
     ck_assert_uint_eq(reply.count, 42);
     ck_assert_uint_eq(reply.next, 0);
@@ -107,7 +111,7 @@ END_TEST
 
 struct lines {
     uint32_t n;
-    size_t len;        /* of each, its end included */
+    size_t len; /* of each, its end included */
 };
 
 /* "0000000007xxxx": the line's number, and so many bytes more. */
@@ -125,6 +129,14 @@ static size_t line(void *ctx, uint32_t n, char *room, size_t size)
     return lines->len;
 }
 
+static void report(struct fp_report_source source, uint32_t from, struct fp_reply *reply)
+{
+    const struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS, .from = from };
+    const struct fp_control_deps deps = { .reports = { [FP_REPORT_STATS] = source } };
+
+    fp_control_answer(&deps, &question, reply);
+}
+
 /* Reads a report to its end as a client does; how many parts it took. */
 static unsigned read_all(struct lines *lines)
 {
@@ -134,7 +146,7 @@ static unsigned read_all(struct lines *lines)
     unsigned parts = 0;
 
     do {
-        fp_control_report(&source, from, &reply);
+        report(source, from, &reply);
         parts++;
         ck_assert_int_eq((int)reply.status, FP_OK);
         ck_assert_uint_le(reply.text_len, FP_MAX_REPORT);
@@ -175,7 +187,7 @@ START_TEST(beyond_the_end)
     struct fp_reply reply;
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
-        fp_control_report(&source, from[i], &reply);
+        report(source, from[i], &reply);
         ck_assert_int_eq((int)reply.status, FP_OK);
         ck_assert_uint_eq(reply.text_len, 0);
     }
@@ -184,10 +196,9 @@ END_TEST
 
 START_TEST(no_such_report)
 {
-    const struct fp_report_source source = { NULL, NULL };
     struct fp_reply reply;
 
-    fp_control_report(&source, 0, &reply);
+    report((struct fp_report_source){ NULL, NULL }, 0, &reply);
     ck_assert_int_eq((int)reply.status, FP_FAILED);
     ck_assert_uint_eq(reply.text_len, 0);
     ck_assert_uint_eq(reply.next, 0);
@@ -199,8 +210,9 @@ END_TEST
 START_TEST(every_component_is_explained)
 {
     const struct fp_control_deps deps = { .names = NULL };
-    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = "/a b/c",
-                                         .path_len = 6, .names = { .n = 1 } };
+    const struct fp_control question = {
+        .op = FP_CONTROL_EXPLAIN, .path = "/a b/c", .path_len = 6, .names = { .n = 1 }
+    };
     struct fp_reply reply;
     unsigned left;
     char text[512];
@@ -222,7 +234,8 @@ START_TEST(a_path_of_many_components_is_cut)
 {
     static char path[FP_MAX_PATH];
     const struct fp_control_deps deps = { .names = NULL };
-    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = path,
+    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN,
+                                         .path = path,
                                          .path_len = sizeof(path) - 1 };
     struct fp_reply reply;
 

@@ -13,7 +13,10 @@ static uint64_t now;
 /* Who was told what; forgotten keys too. */
 static struct {
     unsigned n;
-    struct { char how; const void *owner; } list[MAX_NOTES];
+    struct {
+        char how;
+        const void *owner;
+    } list[MAX_NOTES];
 } told;
 static struct {
     unsigned n;
@@ -82,8 +85,8 @@ struct owner {
 static struct fp_dependency *add(struct owner *o, int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
-    struct fp_dependency *s = fp_dependencies_add(watched, &o->dependencies, o, &k, name,
-                                        name != NULL ? strlen(name) : 0);
+    struct fp_dependency *s =
+        fp_dependencies_add(watched, &o->dependencies, o, &k, name, name != NULL ? strlen(name) : 0);
 
     ck_assert_ptr_nonnull(s);
     ck_assert_ptr_eq(s, o->dependencies);
@@ -96,20 +99,23 @@ static void drop(struct owner *o)
     ck_assert_ptr_null(o->dependencies);
 }
 
-static void change(int number, const char *name)
+/* How many are told. */
+static unsigned change(int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
     fp_dependencies_changed(watched, &k, name, strlen(name), on_place, on_name, &told);
+    return told.n;
 }
 
-static void gone(int number)
+static unsigned gone(int number)
 {
     const struct fp_watch_key k = key(number);
 
     told.n = 0;
     fp_dependencies_gone(watched, &k, on_place, on_name, &told);
+    return told.n;
 }
 
 static unsigned times_told(char how, const struct owner *o)
@@ -127,8 +133,7 @@ static unsigned times_forgotten(int number)
     unsigned n = 0;
 
     for (unsigned i = 0; i < forgotten.n; i++)
-        n += forgotten.keys[i].len == k.len
-            && memcmp(forgotten.keys[i].bytes, k.bytes, k.len) == 0;
+        n += forgotten.keys[i].len == k.len && memcmp(forgotten.keys[i].bytes, k.bytes, k.len) == 0;
     return n;
 }
 
@@ -157,21 +162,16 @@ START_TEST(those_whom_it_concerns)
     add(&other_name, 1, "indexes");
     add(&elsewhere, 2, "index");
     ck_assert_uint_eq(fp_dependencies_count(watched), 2);
-    change(1, "index");
-    ck_assert_uint_eq(told.n, 2);
+    ck_assert_uint_eq(change(1, "index"), 2);
     ck_assert_uint_eq(times_told('p', &place), 1);
     ck_assert_uint_eq(times_told('n', &name), 1);
-    change(1, "nothing");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, "nothing"), 1);
     ck_assert_uint_eq(times_told('p', &place), 1);
-    change(1, "");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, ""), 1);
     ck_assert_uint_eq(times_told('p', &place), 1);
-    change(2, "index");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(2, "index"), 1);
     ck_assert_uint_eq(times_told('n', &elsewhere), 1);
-    change(3, "index");
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(change(3, "index"), 0);
     drop(&place);
     drop(&name);
     drop(&other_name);
@@ -188,21 +188,18 @@ START_TEST(several_owners_of_one)
         add(&owners[i], 1, "x");
     }
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 10);
+    ck_assert_uint_eq(change(1, "x"), 10);
     for (int i = 0; i < 5; i++) {
         ck_assert_uint_eq(times_told('p', &owners[i]), 1);
         ck_assert_uint_eq(times_told('n', &owners[i]), 1);
     }
     drop(&owners[2]);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 8);
+    ck_assert_uint_eq(change(1, "x"), 8);
     ck_assert_uint_eq(times_told('p', &owners[2]), 0);
     ck_assert_uint_eq(times_told('n', &owners[2]), 0);
     for (int i = 0; i < 5; i++)
         drop(&owners[i]);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(change(1, "x"), 0);
     ck_assert_uint_eq(times_forgotten(1), 1);
 }
 END_TEST
@@ -216,8 +213,7 @@ START_TEST(one_owner_of_several)
     ck_assert_uint_gt(fp_dependency_list_bytes(o.dependencies), 4 * sizeof(void *));
     ck_assert_uint_eq(fp_dependency_list_bytes(NULL), 0);
     for (int i = 1; i <= 4; i++) {
-        change(i, "even");
-        ck_assert_uint_eq(told.n, 1);
+        ck_assert_uint_eq(change(i, "even"), 1);
     }
     drop(&o);
     ck_assert_uint_eq(forgotten.n, 4);
@@ -234,8 +230,8 @@ START_TEST(keys_and_names_are_exact)
     memset(name, 'n', sizeof(name));
     part.len = 13;
     ck_assert_ptr_nonnull(fp_dependencies_add(watched, &o.dependencies, &o, &part, name, FP_MAX_NAME));
-    ck_assert_ptr_nonnull(fp_dependencies_add(watched, &longer.dependencies, &longer, &k, name,
-                                         FP_MAX_NAME - 1));
+    ck_assert_ptr_nonnull(
+        fp_dependencies_add(watched, &longer.dependencies, &longer, &k, name, FP_MAX_NAME - 1));
     fp_dependencies_changed(watched, &part, name, FP_MAX_NAME, on_place, on_name, &told);
     ck_assert_uint_eq(told.n, 1);
     ck_assert_uint_eq(times_told('n', &o), 1);
@@ -369,18 +365,14 @@ START_TEST(everybody_hears_that_it_is_gone)
     add(&a, 1, "a");
     add(&b, 1, "b");
     add(&elsewhere, 2, "a");
-    gone(1);
-    ck_assert_uint_eq(told.n, 3);
+    ck_assert_uint_eq(gone(1), 3);
     ck_assert_uint_eq(times_told('p', &place), 1);
     ck_assert_uint_eq(times_told('n', &a), 1);
     ck_assert_uint_eq(times_told('n', &b), 1);
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    gone(1);
-    ck_assert_uint_eq(told.n, 0);
-    change(1, "a");
-    ck_assert_uint_eq(told.n, 0);
-    gone(3);
-    ck_assert_uint_eq(told.n, 0);
+    ck_assert_uint_eq(gone(1), 0);
+    ck_assert_uint_eq(change(1, "a"), 0);
+    ck_assert_uint_eq(gone(3), 0);
     drop(&place);
     drop(&a);
     drop(&b);
@@ -401,8 +393,7 @@ START_TEST(the_same_key_again)
     gone(1);
     add(&new, 1, "x");
     ck_assert_uint_eq(fp_dependencies_count(watched), 1);
-    change(1, "x");
-    ck_assert_uint_eq(told.n, 1);
+    ck_assert_uint_eq(change(1, "x"), 1);
     ck_assert_uint_eq(times_told('n', &new), 1);
     drop(&old);
     ck_assert_uint_eq(forgotten.n, 0);
@@ -508,8 +499,8 @@ END_TEST
 
 /* ---- all of it at random, against a list ---- */
 
-#define OWNERS 12
-#define KEYS   4
+#define OWNERS  12
+#define KEYS    4
 #define LETTERS 3
 
 START_TEST(at_random)
@@ -530,13 +521,16 @@ START_TEST(at_random)
                 wanted[0] = wanted[0] || staked[i][k][j] > 0;
         forgotten.n = 0;
         switch (unit_random(&seed) % 8) {
-        case 0: case 1: case 2:
+        case 0:
+        case 1:
+        case 2:
             if (staked[o][k][l] > 2)
                 break;
             add(&owners[o], k, names[l]);
             staked[o][k][l]++;
             break;
-        case 3: case 4:
+        case 3:
+        case 4:
             drop(&owners[o]);
             memset(staked[o], 0, sizeof(staked[o]));
             for (int i = 0; i < OWNERS; i++)
@@ -544,7 +538,8 @@ START_TEST(at_random)
                     wanted[1] = wanted[1] || staked[i][k][j] > 0;
             ck_assert_uint_eq(times_forgotten(k), wanted[0] && !wanted[1]);
             break;
-        case 5: case 6:
+        case 5:
+        case 6:
             change(k, l == 0 ? "" : names[l]);
             for (int i = 0; i < OWNERS; i++) {
                 ck_assert_uint_eq(times_told('p', &owners[i]), staked[i][k][0]);

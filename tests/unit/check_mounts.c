@@ -9,17 +9,16 @@
 
 #include "unit.h"
 
-#define GENERAL_TTL 3000
+#define GENERAL_TTL   3000
 #define GENERAL_STALE 7
-#define VIEW_ROOM 4096              /* mounts that workers can know */
+#define VIEW_ROOM     4096 /* mounts that workers can know */
 
 static char dir[PATH_MAX], file[PATH_MAX];
 static struct fp_mounts *mounts;
 static struct fp_mounts_view *view;
 static int fds_before;
 
-static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL,
-                                                   GENERAL_STALE };
+static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL, GENERAL_STALE };
 
 static void setup(void)
 {
@@ -56,6 +55,19 @@ static uint32_t of_path(const char *path)
     const struct fp_mount *m = fp_mounts_of_path(mounts, path, strlen(path));
 
     return m != NULL ? m->id : 0;
+}
+
+/* "PATH=ID", a space between them: each path lies on that mount. */
+static void assert_on(const char *expected)
+{
+    char copy[256], *rest = copy, *path, *id;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", expected), (int)sizeof(copy));
+    while ((id = strsep(&rest, " ")) != NULL) {
+        path = strsep(&id, "=");
+        ck_assert_msg(of_path(path) == (uint32_t)atoi(id), "%s: %u, not %s", path, (unsigned)of_path(path),
+                      id);
+    }
 }
 
 static const struct fp_mount *known(uint32_t id)
@@ -105,7 +117,7 @@ START_TEST(fields_are_taken)
     ck_assert_uint_eq(known(36)->dev, makedev(98, 0));
     ck_assert_uint_eq(known(27)->dev, makedev(254, 3));
     ck_assert_str_eq(known(37)->type, "nfs4");
-    ck_assert_str_eq(known(40)->type, "fuse.sshfs");     /* no line end */
+    ck_assert_str_eq(known(40)->type, "fuse.sshfs"); /* no line end */
     ck_assert_uint_eq(known(40)->ttl_ms, GENERAL_TTL);
     ck_assert_uint_eq(known(40)->stale_if_error_ms, GENERAL_STALE);
     ck_assert_ptr_null(fp_mounts_find(mounts, 38));
@@ -176,8 +188,7 @@ START_TEST(empty_table)
     load("");
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));
-    ck_assert_uint_eq(of_path("/"), 0);
-    ck_assert_uint_eq(of_path("/a/b"), 0);
+    assert_on("/=0 /a/b=0");
     ck_assert(!fp_mounts_changed(mounts));
 }
 END_TEST
@@ -188,8 +199,7 @@ START_TEST(the_later_of_a_repeated_id)
          "51 1 0:3 / /b rw - tmpfs t rw\n50 1 0:4 / /c rw - nfs n rw\n");
     ck_assert_uint_eq(fp_mounts_count(mounts), 3);
     ck_assert_str_eq(known(50)->point, "/c");
-    ck_assert_uint_eq(of_path("/a"), 1);
-    ck_assert_uint_eq(of_path("/c/x"), 50);
+    assert_on("/a=1 /c/x=50");
 }
 END_TEST
 
@@ -203,7 +213,8 @@ START_TEST(large_file)
     for (int i = 2; i <= 6000; i++) {
         len += (size_t)snprintf(text + len, sizeof(text) - len,
                                 "%d 1 0:%d / /data/volumes/%d rw,nosuid,nodev,noexec,relatime "
-                                "shared:%d - tmpfs tmpfs rw,size=1024k\n", i, i, i, i);
+                                "shared:%d - tmpfs tmpfs rw,size=1024k\n",
+                                i, i, i, i);
     }
     load(text);
     ck_assert_uint_eq(fp_mounts_count(mounts), 6000);
@@ -269,18 +280,9 @@ START_TEST(longest_point_by_components)
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /srv rw - tmpfs t rw\n"
          "3 2 0:3 / /srv/www/htdocs rw - tmpfs t rw\n4 1 0:4 / /srvxy rw - tmpfs t rw\n"
          "5 1 0:5 / /srv-a rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/"), 1);
-    ck_assert_uint_eq(of_path("/s"), 1);
-    ck_assert_uint_eq(of_path("/srv"), 2);
-    ck_assert_uint_eq(of_path("/srvx"), 1);
-    ck_assert_uint_eq(of_path("/srvx/www"), 1);
-    ck_assert_uint_eq(of_path("/srvxy"), 4);
-    ck_assert_uint_eq(of_path("/srv-a/b"), 5);
-    ck_assert_uint_eq(of_path("/srv/www"), 2);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs"), 3);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs/a/b/c"), 3);
-    ck_assert_uint_eq(of_path("/srv/www/htdocs2"), 2);
-    ck_assert_uint_eq(fp_mounts_of_path(mounts, "/srvxy", 4)->id, 2);   /* not terminated */
+    assert_on("/=1 /s=1 /srvx=1 /srvx/www=1 /srv=2 /srv/www=2 /srv/www/htdocs2=2 /srvxy=4 /srv-a/b=5");
+    assert_on("/srv/www/htdocs=3 /srv/www/htdocs/a/b/c=3");
+    ck_assert_uint_eq(fp_mounts_of_path(mounts, "/srvxy", 4)->id, 2); /* not terminated */
 }
 END_TEST
 
@@ -289,9 +291,8 @@ START_TEST(the_top_of_a_stack)
     load("1 1 0:1 / / rw - rootfs rootfs rw\n9 1 0:5 / / rw - ext4 d rw\n"
          "20 9 0:2 / /srv rw - tmpfs t rw\n"
          "15 20 0:3 / /srv rw - nfs t rw\n30 15 0:4 / /srv rw - xfs t rw\n");
-    ck_assert_uint_eq(of_path("/"), 9);
-    ck_assert_uint_eq(of_path("/srv/x"), 30);
-    ck_assert_str_eq(known(15)->point, "/srv");     /* known, though covered */
+    assert_on("/=9 /srv/x=30");
+    ck_assert_str_eq(known(15)->point, "/srv"); /* known, though covered */
     /* The same, where the lower ones came last: mounted beneath. */
     load("9 1 0:5 / / rw - ext4 d rw\n30 15 0:4 / /srv rw - xfs t rw\n"
          "15 20 0:3 / /srv rw - nfs t rw\n20 9 0:2 / /srv rw - tmpfs t rw\n");
@@ -307,12 +308,10 @@ START_TEST(covered_by_a_mount_above)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
          "3 2 0:2 / /a/b/c/d rw - tmpfs t rw\n4 1 0:3 / /a rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a/b/x"), 4);
-    ck_assert_uint_eq(of_path("/a/b/c/d/e"), 4);
+    assert_on("/a/b/x=4 /a/b/c/d/e=4");
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a/b rw - tmpfs t rw\n"
          "4 1 0:3 / /a rw - tmpfs t rw\n5 4 0:4 / /a/b/c rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a/b"), 4);
-    ck_assert_uint_eq(of_path("/a/b/c"), 5);
+    assert_on("/a/b=4 /a/b/c=5");
 }
 END_TEST
 
@@ -321,10 +320,7 @@ START_TEST(without_a_root)
 {
     load("30 27 0:1 / /proc rw - proc proc rw\n31 27 0:2 / /srv rw - ext4 d rw\n"
          "32 31 0:3 / /srv/a rw - ext4 d rw\n");
-    ck_assert_uint_eq(of_path("/"), 0);
-    ck_assert_uint_eq(of_path("/var"), 0);
-    ck_assert_uint_eq(of_path("/srv/b"), 31);
-    ck_assert_uint_eq(of_path("/srv/a/b"), 32);
+    assert_on("/=0 /var=0 /srv/b=31 /srv/a/b=32");
 }
 END_TEST
 
@@ -332,14 +328,16 @@ START_TEST(parents_in_a_circle)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n2 3 0:2 / /a rw - tmpfs t rw\n"
          "3 2 0:3 / /a rw - tmpfs t rw\n4 4 0:4 / /b rw - tmpfs t rw\n");
-    ck_assert_uint_eq(of_path("/a"), 1);
-    ck_assert_uint_eq(of_path("/b"), 1);
+    assert_on("/a=1 /b=1");
     ck_assert_uint_eq(fp_mounts_count(mounts), 4);
 }
 END_TEST
 
 /* Against the plainest way of finding it, in random trees of mounts. */
-struct model { uint32_t id, parent; char point[32]; };
+struct model {
+    uint32_t id, parent;
+    char point[32];
+};
 
 static uint32_t model_at(const struct model *all, size_t n, const char *path)
 {
@@ -350,10 +348,9 @@ static uint32_t model_at(const struct model *all, size_t n, const char *path)
         if (cut > 1 && cut < len && path[cut] != '/')
             continue;
         for (size_t i = 0; i < n; i++) {
-            if (all[i].parent == at && strlen(all[i].point) == cut
-                && strncmp(all[i].point, path, cut) == 0) {
+            if (all[i].parent == at && strlen(all[i].point) == cut && strncmp(all[i].point, path, cut) == 0) {
                 at = all[i].id;
-                i = (size_t)-1;     /* something may be mounted on it */
+                i = (size_t)-1; /* something may be mounted on it */
             }
         }
     }
@@ -383,10 +380,9 @@ START_TEST(random_trees)
         if (n == 0)
             strcpy(m->point, "/");
         m->parent = model_at(all, n, m->point);
-        m->id = 100 - n * 7 % 12;       /* ids are used again: in no order */
-        len += (size_t)snprintf(text + len, sizeof(text) - len,
-                                "%u %u 0:9 / %s rw - tmpfs t rw\n", (unsigned)m->id,
-                                (unsigned)m->parent, m->point);
+        m->id = 100 - n * 7 % 12; /* ids are used again: in no order */
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%u %u 0:9 / %s rw - tmpfs t rw\n",
+                                (unsigned)m->id, (unsigned)m->parent, m->point);
     }
     load(text);
     ck_assert_uint_eq(fp_mounts_count(mounts), 12);
@@ -400,11 +396,10 @@ END_TEST
 
 /* ---- how they are watched ---- */
 
-static const char some_types[] =
-    "1 1 254:0 / / rw - ext4 d rw\n2 1 0:2 / /nfs rw - nfs4 h:/ rw\n"
-    "3 1 0:3 / /ov rw - overlay o rw\n4 1 0:4 / /bt rw - btrfs d rw\n"
-    "5 1 0:5 / /proc rw - proc p rw\n6 1 254:0 /x /bind rw - ext4 d rw\n"
-    "7 1 0:7 / /tmp rw - tmpfs t rw\n8 1 0:8 / /new rw - ext5 t rw\n";
+static const char some_types[] = "1 1 254:0 / / rw - ext4 d rw\n2 1 0:2 / /nfs rw - nfs4 h:/ rw\n"
+                                 "3 1 0:3 / /ov rw - overlay o rw\n4 1 0:4 / /bt rw - btrfs d rw\n"
+                                 "5 1 0:5 / /proc rw - proc p rw\n6 1 254:0 /x /bind rw - ext4 d rw\n"
+                                 "7 1 0:7 / /tmp rw - tmpfs t rw\n8 1 0:8 / /new rw - ext5 t rw\n";
 
 static void assert_ways(const char *expected)
 {
@@ -414,8 +409,8 @@ static void assert_ways(const char *expected)
         const struct fp_mount *m = fp_mounts_at(mounts, i);
         bool local = !m->local;
 
-        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
-                 i > 0 ? " " : "", fp_watch_by_text(m->by));
+        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s", i > 0 ? " " : "",
+                 fp_watch_by_text(m->by));
         ck_assert_int_eq(fp_mounts_view_find(view, m->id, &local), m->by);
         ck_assert_int_eq(local, m->local);
     }
@@ -424,21 +419,20 @@ static void assert_ways(const char *expected)
 
 START_TEST(by_type)
 {
-    static const char *const local[] = {
-        "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "zfs", "bcachefs",
-        "jfs", "reiserfs", "vfat", "exfat", "ntfs3", "erofs", "squashfs", "iso9660", "udf" };
-    static const char *const other[] = {
-        "nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "fuse",
-        "fuseblk", "fuse.sshfs", "overlay", "aufs", "proc", "sysfs", "cgroup2", "devtmpfs",
-        "autofs", "rootfs", "ext", "ext44", "EXT4" };
+    static const char *const local[] = { "ext2",  "ext3",  "ext4",     "xfs",     "btrfs",    "f2fs", "tmpfs",
+                                         "ramfs", "zfs",   "bcachefs", "jfs",     "reiserfs", "vfat", "exfat",
+                                         "ntfs3", "erofs", "squashfs", "iso9660", "udf" };
+    static const char *const other[] = { "nfs",    "nfs4",     "cifs",  "smb3",    "ceph",       "glusterfs",
+                                         "9p",     "virtiofs", "fuse",  "fuseblk", "fuse.sshfs", "overlay",
+                                         "aufs",   "proc",     "sysfs", "cgroup2", "devtmpfs",   "autofs",
+                                         "rootfs", "ext",      "ext44", "EXT4" };
     const size_t n_local = sizeof(local) / sizeof(local[0]);
     char text[128];
 
     for (size_t i = 0; i < n_local + sizeof(other) / sizeof(other[0]); i++) {
         const bool is_local = i < n_local;
 
-        snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n",
-                 is_local ? local[i] : other[i - n_local]);
+        snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n", is_local ? local[i] : other[i - n_local]);
         load(text);
         ck_assert_msg(known(5)->local == is_local, "%s", text);
         ck_assert_msg(known(5)->by == (is_local ? FP_BY_INOTIFY : FP_BY_TTL), "%s", text);
@@ -448,8 +442,7 @@ END_TEST
 
 START_TEST(marks_come_and_go)
 {
-    const dev_t disk = makedev(254, 0), memory = makedev(0, 7), nfs = makedev(0, 2),
-                btrfs = makedev(0, 4);
+    const dev_t disk = makedev(254, 0), memory = makedev(0, 7), nfs = makedev(0, 2), btrfs = makedev(0, 4);
     const dev_t all[] = { memory, nfs, btrfs, disk };
 
     load(some_types);
@@ -473,10 +466,11 @@ START_TEST(rules_override)
 {
     const dev_t disk = makedev(254, 0);
     const struct fp_mount_rule rules[] = {
-        { "/", FP_BY_TTL, 10, -1 }, { "/ov", FP_BY_INOTIFY, -1, 20 },
-        { "/bt", FP_BY_FANOTIFY, -1, -1 }, { "/tmp", FP_BY_FANOTIFY, 0, 0 },
+        { "/", FP_BY_TTL, 10, -1 },           { "/ov", FP_BY_INOTIFY, -1, 20 },
+        { "/bt", FP_BY_FANOTIFY, -1, -1 },    { "/tmp", FP_BY_FANOTIFY, 0, 0 },
         { "/nfs", FP_BY_AUTO, LONG_MAX, 40 }, { "/none", FP_BY_TTL, 1, 1 },
-        { "/bin", FP_BY_TTL, 1, 1 } };
+        { "/bin", FP_BY_TTL, 1, 1 }
+    };
     struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200 };
 
     load_with(some_types, &s);
@@ -489,7 +483,7 @@ START_TEST(rules_override)
     ck_assert_uint_eq(known(7)->ttl_ms, 0);
     ck_assert_uint_eq(known(7)->stale_if_error_ms, 0);
     ck_assert_uint_eq(known(2)->ttl_ms, UINT32_MAX);
-    ck_assert(!known(3)->local);        /* a rule does not change what it is */
+    ck_assert(!known(3)->local); /* a rule does not change what it is */
     ck_assert(known(1)->local);
 }
 END_TEST
@@ -511,7 +505,7 @@ START_TEST(general_settings)
     fp_mounts_set_marked(mounts, NULL, 0);
     assert_ways("ttl ttl ttl ttl ttl ttl inotify ttl");
     ck_assert_int_eq(fp_mounts_set(mounts, &general), 0);
-    assert_ways("ttl ttl ttl inotify ttl ttl inotify ttl");     /* lost, not forgotten */
+    assert_ways("ttl ttl ttl inotify ttl ttl inotify ttl"); /* lost, not forgotten */
     ck_assert_uint_eq(known(4)->ttl_ms, GENERAL_TTL);
 }
 END_TEST
@@ -563,7 +557,7 @@ static void read_view(int go, int told)
     if (!local || write(told, &c, 1) != 1)
         _exit(2);
     signal(SIGSEGV, SIG_DFL);
-    *(volatile char *)view = 1;         /* ends it */
+    *(volatile char *)view = 1; /* ends it */
     _exit(3);
 }
 
@@ -705,7 +699,7 @@ START_TEST(failed_reading)
     saved = dup(info);
     ck_assert_int_eq(pipe(ends), 0);
     close(ends[0]);
-    ck_assert_int_eq(dup2(ends[1], info), info);    /* POLLERR: a change is told */
+    ck_assert_int_eq(dup2(ends[1], info), info); /* POLLERR: a change is told */
     ck_assert(fp_mounts_changed(mounts));
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));
@@ -714,7 +708,7 @@ START_TEST(failed_reading)
     ck_assert(!local);
     close(ends[1]);
     ck_assert_int_eq(pipe(ends), 0);
-    ck_assert_int_eq(dup2(ends[0], info), info);    /* no change, and no table still */
+    ck_assert_int_eq(dup2(ends[0], info), info); /* no change, and no table still */
     ck_assert(!fp_mounts_changed(mounts));
     ck_assert(!fp_mounts_changed(mounts));
     ck_assert_int_eq(dup2(saved, info), info);

@@ -24,8 +24,7 @@ START_TEST(files_and_directories)
 {
     unit_write_file(in_dir("file"), "content");
     unit_write_file(in_dir("empty"), "");
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/e/.hidden"), "deep");
     assert_file("file", "content");
     assert_file("empty", "");
@@ -42,9 +41,7 @@ START_TEST(absent_names)
     assert_steps(in_dir("d/no"));
     ck_assert_int_eq((int)last()->status, FP_ABSENT);
     ck_assert_uint_eq(last()->end, strlen(in_dir("d/no")));
-    resolve("no/x/y");
-    ck_assert_int_eq((int)last()->status, FP_ABSENT);
-    ck_assert_uint_eq(last()->end, strlen(in_dir("no")));
+    assert_ends("no/x/y", FP_ABSENT, "no");
     ck_assert_int_eq(answer.fd, -1);
 }
 END_TEST
@@ -67,8 +64,8 @@ END_TEST
 
 START_TEST(unusual_names)
 {
-    static const char *const names[] = { " ", "a b", "new\nline", "\xff\xfe", "...", "..a",
-                                         "%2e", "*", "\\", "\"'" };
+    static const char *const names[] = { " ",   "a b", "new\nline", "\xff\xfe", "...",
+                                         "..a", "%2e", "*",         "\\",       "\"'" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         unit_write_file(in_dir(names[i]), "odd");
@@ -186,8 +183,7 @@ END_TEST
 
 START_TEST(links_to_directories)
 {
-    make_dir("releases");
-    make_dir("releases/42");
+    for_each_name(make_dir, "releases releases/42");
     unit_write_file(in_dir("releases/42/file"), "content");
     make_link("releases/42", "current");
     make_link("../releases", "releases/self");
@@ -202,10 +198,14 @@ END_TEST
 
 START_TEST(links_that_lead_nowhere)
 {
-    static const struct { const char *text; fp_status status; } rows[] = {
-        { "no", FP_ABSENT }, { "/no/such/thing", FP_ABSENT }, { "link", FP_LOOP },
-        { "file/x", FP_NOTDIR }, { "file/", FP_NOTDIR },
-    };
+    static const struct {
+        const char *text;
+        fp_status status;
+    } rows[] = { { "no", FP_ABSENT },
+                 { "/no/such/thing", FP_ABSENT },
+                 { "link", FP_LOOP },
+                 { "file/x", FP_NOTDIR },
+                 { "file/", FP_NOTDIR } };
 
     unit_write_file(in_dir("file"), "content");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -219,7 +219,7 @@ START_TEST(links_that_lead_nowhere)
         resolve("link/below");
         ck_assert_uint_eq(last()->end, strlen(in_dir("link")));
         ck_assert_int_eq((int)last()->target_status, (int)rows[i].status);
-        ck_assert_int_eq(unlink(in_dir("link")), 0);
+        remove_name("link");
     }
 }
 END_TEST
@@ -228,10 +228,8 @@ START_TEST(link_loop_of_two)
 {
     make_link("b", "a");
     make_link("a", "b");
-    resolve("a");
-    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
-    resolve("b/c");
-    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+    assert_leads("a", FP_LOOP);
+    assert_leads("b/c", FP_LOOP);
 }
 END_TEST
 
@@ -347,11 +345,8 @@ START_TEST(directory_that_may_not_be_searched)
     assert_steps(in_dir("closed/file"));
     ck_assert_int_eq((int)last()->status, FP_DENIED);
     ck_assert_uint_eq(last()->end, strlen(in_dir("closed/file")));
-    resolve("closed/no/x");
-    ck_assert_int_eq((int)last()->status, FP_DENIED);
-    ck_assert_uint_eq(last()->end, strlen(in_dir("closed/no")));
-    resolve("link");
-    ck_assert_int_eq((int)last()->target_status, FP_DENIED);
+    assert_ends("closed/no/x", FP_DENIED, "closed/no");
+    assert_leads("link", FP_DENIED);
     ck_assert_int_eq(answer.fd, -1);
     become_root_again();
     chmod(in_dir("closed"), 0755);
@@ -371,17 +366,9 @@ END_TEST
 
 /* ---- roots ---- */
 
-static void set_roots(const char *const *roots)
-{
-    settings.roots = roots;
-}
-
 static void make_site(void)
 {
-    make_dir("site");
-    make_dir("site/sub");
-    make_dir("site2");
-    make_dir("private");
+    for_each_name(make_dir, "site site/sub site2 private");
     unit_write_file(in_dir("site/sub/file"), "public");
     unit_write_file(in_dir("site2/file"), "other");
     unit_write_file(in_dir("private/file"), "private");
@@ -392,24 +379,18 @@ START_TEST(only_below_the_roots)
     const char *roots[2] = { strdup(in_dir("site")), NULL };
 
     make_site();
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/sub/file", "public");
     assert_thing("site/sub", S_IFDIR);
     assert_thing("site", S_IFDIR);
     resolve("site/no");
     ck_assert_int_eq((int)last()->status, FP_ABSENT);
-    resolve("site2/file");
-    assert_no_answer(FP_REFUSED);
-    resolve("site2");
-    assert_no_answer(FP_REFUSED);
-    resolve("private/file");
-    assert_no_answer(FP_REFUSED);
-    resolve_path(dir);
-    assert_no_answer(FP_REFUSED);
-    resolve_path("/");
-    assert_no_answer(FP_REFUSED);
-    resolve_path("/etc/passwd");
-    assert_no_answer(FP_REFUSED);
+    assert_refused(in_dir("site2/file"));
+    assert_refused(in_dir("site2"));
+    assert_refused(in_dir("private/file"));
+    assert_refused(dir);
+    assert_refused("/");
+    assert_refused("/etc/passwd");
     free((void *)(uintptr_t)roots[0]);
 }
 END_TEST
@@ -424,16 +405,12 @@ START_TEST(links_out_of_the_roots)
     make_link("/etc/passwd", "site/passwd");
     make_link("sub/file", "site/inside");
     make_link("../site2/file", "site/neighbour");
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/inside", "public");
-    resolve("site/file");
-    assert_no_answer(FP_REFUSED);
-    resolve("site/directory/file");
-    assert_no_answer(FP_REFUSED);
-    resolve("site/passwd");
-    assert_no_answer(FP_REFUSED);
-    resolve("site/neighbour");
-    assert_no_answer(FP_REFUSED);
+    assert_refused(in_dir("site/file"));
+    assert_refused(in_dir("site/directory/file"));
+    assert_refused(in_dir("site/passwd"));
+    assert_refused(in_dir("site/neighbour"));
     free((void *)(uintptr_t)roots[0]);
 }
 END_TEST
@@ -446,14 +423,13 @@ START_TEST(several_roots_and_all)
 
     make_site();
     make_link("../private/file", "site/link");
-    set_roots(roots);
+    settings.roots = roots;
     assert_file("site/link", "private");
     assert_file("private/file", "private");
-    resolve("site2/file");
-    assert_no_answer(FP_REFUSED);
-    set_roots(everywhere);
+    assert_refused(in_dir("site2/file"));
+    settings.roots = everywhere;
     assert_file("site2/file", "other");
-    set_roots(none);
+    settings.roots = none;
     assert_file("site2/file", "other");
     free((void *)(uintptr_t)roots[0]);
     free((void *)(uintptr_t)roots[1]);

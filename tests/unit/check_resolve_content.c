@@ -14,7 +14,7 @@
 #define MAX 100u
 
 static bool settled, fails;
-static const char *appended_to;     /* while it is copied; NULL: nothing */
+static const char *appended_to; /* while it is copied; NULL: nothing */
 static unsigned copies;
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
@@ -53,14 +53,11 @@ static void begin(void)
 
 static void resolve_as(const char *name, const struct fp_meta *known, uint32_t max)
 {
-    const char *path = in_dir(name);
-    struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
-                         .content_max = max, .has_known = known != NULL };
+    struct fp_task t = { .content_max = max, .has_known = known != NULL };
 
     if (known != NULL)
         t.known = *known;
-    fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    resolve_as_asked(name, t);
 }
 
 static void assert_content_of(const char *text)
@@ -68,7 +65,7 @@ static void assert_content_of(const char *text)
     ck_assert(answer.content && answer.local && !answer.unchanged);
     ck_assert_uint_eq(fp_step_target(last())->size, strlen(text));
     assert_content(text);
-    ck_assert_int_ne(fcntl(answer.fd, F_GET_SEALS), -1);      /* it is the memfd */
+    ck_assert_int_ne(fcntl(answer.fd, F_GET_SEALS), -1); /* it is the memfd */
 }
 
 static void assert_descriptor_of(const char *text)

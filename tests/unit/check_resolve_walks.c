@@ -13,8 +13,7 @@
 /* The look at which the file system fails; 0: at none. */
 static unsigned fail_at, looks;
 
-int statx(int at, const char *restrict name, int flags, unsigned mask,
-          struct statx *restrict st)
+int statx(int at, const char *restrict name, int flags, unsigned mask, struct statx *restrict st)
 {
     static int (*real)(int, const char *, int, unsigned, struct statx *);
 
@@ -68,8 +67,8 @@ END_TEST
 
 START_TEST(every_descriptor_is_closed)
 {
-    static const char *const names[] = { "d", "d/file", "d/no", "no/x", "l/file", "b", "b/x",
-                                         "d/file/x", "fifo" };
+    static const char *const names[] = { "d", "d/file", "d/no",     "no/x", "l/file",
+                                         "b", "b/x",    "d/file/x", "fifo" };
 
     make_dir("d");
     unit_write_file(in_dir("d/file"), "content");
@@ -151,8 +150,7 @@ static void assert_can_be_told(const char *path)
     ck_assert_int_eq((int)fp_result_encode(&w, 1, &answer, &result), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     ck_assert_msg(fp_result_decode(&f.body, &t, answer.fd, &told, &told_trail) == FP_OK,
-                  "answer with status %d and %u steps, look %u", (int)answer.status,
-                  answer.n_steps, fail_at);
+                  "answer with status %d and %u steps, look %u", (int)answer.status, answer.n_steps, fail_at);
 }
 
 START_TEST(file_system_that_fails)
@@ -164,7 +162,7 @@ START_TEST(file_system_that_fails)
     make_link("d", "l");
     make_link("file", "d/l");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        for (fail_at = 1; ; fail_at++) {
+        for (fail_at = 1;; fail_at++) {
             looks = 0;
             resolve(names[i]);
             assert_can_be_told(in_dir(names[i]));
@@ -172,8 +170,7 @@ START_TEST(file_system_that_fails)
                 break;
             /* It says no more than that it failed. */
             if (answer.status == FP_OK)
-                ck_assert(last()->status == FP_IOERROR
-                          || last()->target_status == FP_IOERROR);
+                ck_assert(last()->status == FP_IOERROR || last()->target_status == FP_IOERROR);
             ck_assert_int_eq(answer.fd, -1);
             ck_assert_int_eq(unit_open_fds(), fds_at_rest);
         }
@@ -212,8 +209,7 @@ START_TEST(walk_from_a_base)
 {
     int base;
 
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/file"), "content");
     unit_write_file(in_dir("d/e/file"), "deeper");
     base = open_place("d");
@@ -236,8 +232,7 @@ END_TEST
 
 START_TEST(walk_from_slash)
 {
-    const struct fp_task t = { .lookup = { .path = "/proc/version", .path_len = 13 },
-                               .base_len = 1 };
+    const struct fp_task t = { .lookup = { .path = "/proc/version", .path_len = 13 }, .base_len = 1 };
 
     fp_resolve(&resolver, &t, resolver.slash, &answer, &result);
     ck_assert_uint_eq(answer.n_steps, 2);
@@ -281,8 +276,7 @@ START_TEST(base_outside_the_roots)
     const char *roots[2] = { strdup(in_dir("site")), NULL };
     int base;
 
-    make_dir("site");
-    make_dir("private");
+    for_each_name(make_dir, "site private");
     unit_write_file(in_dir("private/file"), "private");
     make_link("../private", "site/link");
     base = open_place("private");
@@ -315,12 +309,7 @@ END_TEST
 
 static void resolve_known(const char *name, const struct fp_meta *known)
 {
-    const char *path = in_dir(name);
-    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
-                               .has_known = true, .known = *known };
-
-    fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    resolve_as_asked(name, (struct fp_task){ .has_known = true, .known = *known });
 }
 
 START_TEST(unchanged_file_is_not_opened)
@@ -373,7 +362,7 @@ START_TEST(known_file_that_is_gone)
     unit_write_file(in_dir("file"), "content");
     resolve("file");
     known = last()->self;
-    ck_assert_int_eq(unlink(in_dir("file")), 0);
+    remove_name("file");
     resolve_known("file", &known);
     ck_assert(!answer.unchanged);
     ck_assert_int_eq((int)last()->status, FP_ABSENT);
@@ -384,13 +373,7 @@ END_TEST
 
 static void resolve_with_names(const char *name, const struct fp_names *names)
 {
-    const char *path = in_dir(name);
-    const struct fp_task t = {
-        .lookup = { .path = path, .path_len = strlen(path), .names = *names },
-    };
-
-    fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    resolve_as_asked(name, (struct fp_task){ .lookup = { .names = *names } });
     ck_assert_uint_eq(answer.n_names, answer.status == FP_OK ? names->n : 0);
 }
 
@@ -406,12 +389,10 @@ static const struct fp_access *access_of(const char *name, unsigned i)
 
 START_TEST(access_files_are_looked_for)
 {
-    static const struct fp_names names = { 3, {
-        { ".htaccess", 9 }, { ".acl", 4 }, { "link", 4 } } };
+    static const struct fp_names names = { 3, { { ".htaccess", 9 }, { ".acl", 4 }, { "link", 4 } } };
     struct stat st;
 
-    make_dir("d");
-    make_dir("d/e");
+    for_each_name(make_dir, "d d/e");
     unit_write_file(in_dir("d/.htaccess"), "Require all denied");
     make_link(".htaccess", "d/link");
     make_link("nowhere", "d/e/link");
@@ -444,7 +425,7 @@ START_TEST(access_files_behind_links_and_in_directories)
     ck_assert_int_eq((int)access_of("l", 0)->status, FP_OK);
     resolve_with_names("d", &names);
     ck_assert_int_eq((int)access_of("d", 0)->status, FP_OK);
-    ck_assert_int_eq(unlink(in_dir("d/.htaccess")), 0);
+    remove_name("d/.htaccess");
     make_dir("d/.htaccess");
     resolve_with_names("d", &names);
     ck_assert_int_eq((int)access_of("d", 0)->status, FP_OK);

@@ -6,7 +6,7 @@
 #include "common/packet.h"
 #include "watch_kit.h"
 
-#define MAX_QUEUE 100000    /* events; a system with a longer queue is not filled */
+#define MAX_QUEUE 100000 /* events; a system with a longer queue is not filled */
 
 /* ---- places ---- */
 
@@ -100,7 +100,10 @@ static void reach_the_limit(void)
         fd = open(in_dir(name), O_PATH | O_CLOEXEC);
         switch (fp_watch_place(&watch, FP_BY_INOTIFY, fd, true, &k)) {
         case FP_OK: done++; break;
-        case FP_BUSY: if (i < 3 || k.len != 0) _exit(1); break;
+        case FP_BUSY:
+            if (i < 3 || k.len != 0)
+                _exit(1);
+            break;
         default: _exit(2);
         }
         close(fd);
@@ -145,8 +148,7 @@ START_TEST(workers_share_what_was_opened)
     if (pid == 0) {
         int fd = open(in_dir("out"), O_PATH | O_CLOEXEC);
 
-        if (fp_watch_place(&watch, by, fd, true, &k) != FP_OK
-            || write(ends[1], &k, sizeof(k)) != sizeof(k))
+        if (fp_watch_place(&watch, by, fd, true, &k) != FP_OK || write(ends[1], &k, sizeof(k)) != sizeof(k))
             _exit(1);
         _exit(0);
     }
@@ -154,8 +156,7 @@ START_TEST(workers_share_what_was_opened)
     ck_assert_int_eq(status, 0);
     ck_assert_int_eq(read(ends[0], &k, sizeof(k)), sizeof(k));
     unit_write_file(in_dir("out/new"), "x");
-    drain();
-    assert_told('r', &k, "new");
+    assert_tells('r', &k, "new");
     close(ends[0]);
     close(ends[1]);
 }
@@ -281,8 +282,7 @@ static void mark_and_look(const char *root, enum fp_watch_by rule, bool a, bool 
 {
     const char *const roots[] = { root, NULL };
     const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1 } };
-    const struct fp_mounts_settings settings = { rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO,
-                                                 1000, 0 };
+    const struct fp_mounts_settings settings = { rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0 };
     struct fp_mounts *m = fp_mounts_create(NULL, &settings, NULL);
 
     ck_assert_ptr_nonnull(m);

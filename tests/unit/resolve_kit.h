@@ -46,6 +46,21 @@ static inline void make_dir(const char *name)
     ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
 }
 
+/* Calls it for each name; there is a space between them. */
+static inline void for_each_name(void (*act)(const char *name), const char *names)
+{
+    char copy[512], *rest = copy, *name;
+
+    ck_assert_int_lt(snprintf(copy, sizeof(copy), "%s", names), (int)sizeof(copy));
+    while ((name = strsep(&rest, " ")) != NULL)
+        act(name);
+}
+
+static inline void remove_name(const char *name)
+{
+    ck_assert_int_eq(unlink(in_dir(name)), 0);
+}
+
 static inline void make_link(const char *text, const char *name)
 {
     ck_assert_int_eq(symlink(text, in_dir(name)), 0);
@@ -58,10 +73,19 @@ static inline void resolve_task(const char *path, size_t len)
     fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
+/* The task is of that name; all else it says itself. */
+static inline void resolve_as_asked(const char *name, struct fp_task t)
+{
+    t.lookup.path = in_dir(name);
+    t.lookup.path_len = strlen(t.lookup.path);
+    fp_close(&answer.fd);
+    fp_resolve(&resolver, &t, -1, &answer, &result);
+}
+
 static inline void resolve_path(const char *path)
 {
     const size_t len = strlen(path);
-    char *exact = malloc(len);   /* not terminated: paths of the wire are not */
+    char *exact = malloc(len); /* not terminated: paths of the wire are not */
 
     ck_assert_ptr_nonnull(exact);
     ck_assert(fp_path_is_normal(path, len));
@@ -90,6 +114,27 @@ static inline void assert_no_answer(fp_status why)
     ck_assert_int_eq((int)answer.status, (int)why);
     ck_assert_uint_eq(answer.n_steps, 0);
     ck_assert_int_eq(answer.fd, -1);
+}
+
+static inline void assert_refused(const char *path)
+{
+    resolve_path(path);
+    assert_no_answer(FP_REFUSED);
+}
+
+/* The walk of the name ends at that part of it, with that status. */
+static inline void assert_ends(const char *name, fp_status status, const char *part)
+{
+    resolve(name);
+    ck_assert_int_eq((int)last()->status, (int)status);
+    ck_assert_uint_eq(last()->end, strlen(in_dir(part)));
+}
+
+/* The walk ends at a link, and what it leads to has that status. */
+static inline void assert_leads(const char *name, fp_status status)
+{
+    resolve(name);
+    ck_assert_int_eq((int)last()->target_status, (int)status);
 }
 
 static inline void assert_identity(const struct fp_meta *m, const struct stat *st)
@@ -125,8 +170,8 @@ static inline void assert_part(const char *part, const struct fp_meta *m, const 
 {
     char real[PATH_MAX];
 
-    if (S_ISLNK(st->st_mode) || (realpath(part, real) != NULL
-                                 && fp_path_is_below(real, strlen(real), unit_dir)))
+    if (S_ISLNK(st->st_mode)
+        || (realpath(part, real) != NULL && fp_path_is_below(real, strlen(real), unit_dir)))
         assert_meta(m, st);
     else
         assert_identity(m, st);

@@ -14,7 +14,7 @@
 #include "unit.h"
 
 #define MAX_EVENTS 4096
-#define KINDS      2    /* most tests are run for inotify and for fanotify */
+#define KINDS      2 /* most tests are run for inotify and for fanotify */
 
 static struct fp_watch watch;
 static enum fp_watch_by by;
@@ -43,8 +43,8 @@ static inline struct event *next_event(const struct fp_watch_key *key)
     return e;
 }
 
-static inline void on_changed(void *ctx, const struct fp_watch_key *key, const char *name,
-                              size_t len, bool replaced)
+static inline void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
+                              bool replaced)
 {
     struct event *e = next_event(key);
 
@@ -98,8 +98,15 @@ static inline bool was_told(char how, const struct fp_watch_key *key, const char
 
 static inline void assert_told(char how, const struct fp_watch_key *key, const char *name)
 {
-    ck_assert_msg(was_told(how, key, name), "by %s: no '%c' of \"%s\" among %u events",
-                  fp_watch_by_text(by), how, name, told.n);
+    ck_assert_msg(was_told(how, key, name), "by %s: no '%c' of \"%s\" among %u events", fp_watch_by_text(by),
+                  how, name, told.n);
+}
+
+/* The same of what is there to be told now. */
+static inline void assert_tells(char how, const struct fp_watch_key *key, const char *name)
+{
+    drain();
+    assert_told(how, key, name);
 }
 
 static inline void assert_nothing_of(const char *name)
@@ -140,15 +147,13 @@ static inline struct fp_watch_key place(const char *path)
 
 static inline void skip(const char *why)
 {
-    fprintf(stderr, "SKIPPED: a test of %s: %s (%s)\n", fp_watch_by_text(by), why,
-            strerror(errno));
+    fprintf(stderr, "SKIPPED: a test of %s: %s (%s)\n", fp_watch_by_text(by), why, strerror(errno));
 }
 
 /* A file system of its own, so that nobody else's changes are told. */
 static inline bool mount_own(void)
 {
-    if (unshare(CLONE_NEWNS) == -1
-        || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1
+    if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1
         || mount("watch", dir, "tmpfs", 0, "size=64m") == -1)
         return false;
     mounted = true;
