@@ -201,35 +201,28 @@ static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
     return st;
 }
 
-/* One frame until the deadline, while the daemon writes its heartbeat. */
-static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, int *fd_r,
-                       uint64_t deadline_ms)
+/* encoded: whether w holds a frame. */
+static fp_status send_frame(int sock, fp_status encoded, const struct fp_writer *w)
 {
-    fp_status st = receive(l->sock, buf, f, fd_r);
-
-    while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
-           && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS))
-        st = receive(l->sock, buf, f, fd_r);
-    return st;
-}
-
-static fp_status send_all(int sock, const struct fp_writer *w)
-{
-    fp_status st = fp_send_packet(sock, w->data, w->len, -1);
+    fp_status st = encoded == FP_OK ? fp_send_packet(sock, w->data, w->len, -1) : encoded;
 
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-static fp_status say_hello(int sock)
+/* Sends w and receives one frame in its place until the deadline, while the daemon writes its
+ * heartbeat. */
+static fp_status exchange(const struct link *l, fp_status encoded, const struct fp_writer *w,
+                          struct fp_frame *f, int *fd_r, uint64_t deadline_ms)
 {
-    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
-    uint8_t buf[64];
-    struct fp_writer w;
-    fp_status st;
+    fp_status st = send_frame(l->sock, encoded, w);
 
-    fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_hello_encode(&w, &hello);
-    return st == FP_OK ? send_all(sock, &w) : st;
+    if (st != FP_OK)
+        return st;
+    do {
+        st = receive(l->sock, w->data, f, fd_r);
+    } while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
+             && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS));
+    return st;
 }
 
 /* The daemon's WELCOME, and with it the first area of its lease table. */
@@ -262,10 +255,14 @@ static fp_status hear_referenced(int sock, uint8_t *buf, int *referenced_r)
 
 static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
 {
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
     int generations = -1, referenced = -1;
-    fp_status st = say_hello(l->sock);
+    fp_status st;
 
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
         st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
     if (st == FP_OK)
@@ -324,11 +321,7 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_lookup_encode(&w, id, l);
-    if (st == FP_OK)
-        st = send_all(link->sock, &w);
-    if (st == FP_OK)
-        st = await(link, buf, &f, &fd, q->deadline_ms);
+    st = exchange(link, fp_lookup_encode(&w, id, l), &w, &f, &fd, q->deadline_ms);
     if (st != FP_OK)
         return st;
     if (f.type != FP_FRAME_ANSWER || f.id != id
@@ -353,11 +346,7 @@ static fp_status ask_control(const struct link *link, uint64_t id, struct questi
     fp_status st;
 
     fp_writer_init(&w, q->buf, FP_MAX_FRAME);
-    st = fp_control_encode(&w, id, q->control);
-    if (st == FP_OK)
-        st = send_all(link->sock, &w);
-    if (st == FP_OK)
-        st = await(link, q->buf, &f, NULL, q->deadline_ms);
+    st = exchange(link, fp_control_encode(&w, id, q->control), &w, &f, NULL, q->deadline_ms);
     if (st != FP_OK)
         return st;
     if (f.type != FP_FRAME_REPLY || f.id != id || fp_reply_decode(&f.body, q->reply) != FP_OK)

@@ -182,22 +182,23 @@ void fp_lease_table_release(struct fp_lease_table *t, uint32_t slot)
         t->free[t->n_free++] = slot;
 }
 
-bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
+static bool take_byte(struct fp_lease_table *t, uint32_t slot)
 {
     /* A hint: a byte that is set between the two is lost, and an entry evicted earlier. */
-    if (slot == FP_NO_SLOT || atomic_load_explicit(&t->referenced[slot], memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&t->referenced[slot], memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&t->referenced[slot], 0, memory_order_relaxed);
     return true;
 }
 
+bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
+{
+    return slot != FP_NO_SLOT && take_byte(t, slot);
+}
+
 bool fp_lease_table_take_use(struct fp_lease_table *t)
 {
-    bool used = atomic_load_explicit(&t->referenced[FP_NO_SLOT], memory_order_relaxed) != 0;
-
-    if (used)
-        atomic_store_explicit(&t->referenced[FP_NO_SLOT], 0, memory_order_relaxed);
-    return used;
+    return take_byte(t, FP_NO_SLOT);
 }
 
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)

@@ -54,14 +54,6 @@ enum fp_log_level fp_log_level(void)
     return threshold;
 }
 
-static void use_file(int fd)
-{
-    if (file != STDERR_FILENO)
-        close(file);
-    file = fd;
-    to_syslog = false;
-}
-
 int fp_log_open_file(const char *path)
 {
     return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -69,8 +61,11 @@ int fp_log_open_file(const char *path)
 
 void fp_log_take_file(int fd, enum fp_log_level level)
 {
+    if (file != STDERR_FILENO)
+        close(file);
+    file = fd;
+    to_syslog = false;
     threshold = level;
-    use_file(fd);
 }
 
 int fp_log_open(const char *target, enum fp_log_level level)
@@ -99,15 +94,6 @@ int fp_log_chown(uid_t uid, gid_t gid)
 void fp_log_echo(bool on)
 {
     echo = on;
-}
-
-/* Strangers choose paths: one message stays one line of printable bytes. */
-static void make_printable(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-    }
 }
 
 static void emit(enum fp_log_level level, int id, const char *text)
@@ -166,7 +152,11 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    make_printable(text);
+    /* Strangers choose paths: one message stays one line of printable bytes. */
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
     emit(level, id, text);
     errno = saved;
 }

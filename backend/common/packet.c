@@ -102,16 +102,9 @@ bool fp_is_readable_file(int fd)
 
 static fp_status status_of_errno(void)
 {
-    switch (errno) {
-    case EAGAIN:
+    if (errno == EAGAIN)
         return FP_AGAIN;
-    case EPIPE:
-    case ECONNRESET:
-    case ENOTCONN:
-        return FP_CLOSED;
-    default:
-        return FP_SYSTEM;
-    }
+    return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN ? FP_CLOSED : FP_SYSTEM;
 }
 
 bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
@@ -195,6 +188,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
                           .msg_control = control.buf,
                           .msg_controllen = sizeof(control.buf) };
+    fp_status st = FP_OK;
     int fd = -1;
     size_t came;
     ssize_t n;
@@ -208,22 +202,17 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
         return status_of_errno();
     came = take_fds(&msg, &fd);
     *len_r = (size_t)n;
-    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL)) {
-        fp_close(&fd);
-        return FP_PROTOCOL;
-    }
-    if (msg.msg_flags & MSG_CTRUNC) {
+    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL))
+        st = FP_PROTOCOL;
+    else if (msg.msg_flags & MSG_CTRUNC)
         /* With none received this process has no free descriptor; with one received
          * the peer sent more than fit. */
+        st = came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
+    else if (n == 0)
+        st = FP_CLOSED;     /* SEQPACKET: an empty packet looks like the end. */
+    if (st != FP_OK)
         fp_close(&fd);
-        return came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
-    }
-    if (n == 0) {
-        /* SEQPACKET: an empty packet looks like the end. */
-        fp_close(&fd);
-        return FP_CLOSED;
-    }
     if (fd_r != NULL)
         *fd_r = fd;
-    return FP_OK;
+    return st;
 }

@@ -96,22 +96,9 @@ static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigne
         r->bad = true;
 }
 
-static void get_effort(struct fp_reader *r, struct fp_effort *e)
-{
-    uint8_t call;
-
-    e->us = fp_get_u32(r);
-    e->longest_us = fp_get_u32(r);
-    call = fp_get_u8(r);
-    if (call >= FP_CALLS)
-        r->bad = true;
-    else
-        e->call = (enum fp_call)call;
-}
-
 fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
-    unsigned n_traversed;
+    unsigned n_traversed, call;
 
     fp_walk_result_init(t);
     for (unsigned i = 0; i < n_steps; i++) {
@@ -127,6 +114,11 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_traversed(r, t, n_steps);
-    get_effort(r, &t->effort);
+    t->effort.us = fp_get_u32(r);
+    t->effort.longest_us = fp_get_u32(r);
+    call = fp_get_u8(r);
+    if (call >= FP_CALLS)
+        return FP_PROTOCOL;
+    t->effort.call = (enum fp_call)call;
     return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
 }

@@ -167,13 +167,18 @@ static void put_names(struct fp_writer *w, const struct fp_names *n)
     }
 }
 
+static void put_path(struct fp_writer *w, const char *path, size_t len)
+{
+    if (len > FP_MAX_PATH)
+        w->bad = true;
+    fp_put_u16(w, (uint16_t)len);
+    fp_put_bytes(w, path, len);
+}
+
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
 {
-    if (l->path_len > FP_MAX_PATH)
-        w->bad = true;
     fp_put_u32(w, l->deadline_ms);
-    fp_put_u16(w, (uint16_t)l->path_len);
-    fp_put_bytes(w, l->path, l->path_len);
+    put_path(w, l->path, l->path_len);
     put_names(w, &l->names);
 }
 
@@ -211,14 +216,6 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     return FP_OK;
 }
 
-static void put_path(struct fp_writer *w, const struct fp_control *c)
-{
-    if (c->path_len > FP_MAX_PATH)
-        w->bad = true;
-    fp_put_u16(w, (uint16_t)c->path_len);
-    fp_put_bytes(w, c->path, c->path_len);
-}
-
 fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
                             const struct fp_control *c)
 {
@@ -226,11 +223,11 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
     fp_put_u8(w, (uint8_t)c->op);
     if (c->op == FP_CONTROL_PURGE) {
         fp_put_u8(w, (uint8_t)c->scope);
-        put_path(w, c);
+        put_path(w, c->path, c->path_len);
     } else if (c->op == FP_CONTROL_LOG) {
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
-        put_path(w, c);
+        put_path(w, c->path, c->path_len);
         put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
@@ -265,12 +262,6 @@ static bool get_report(struct fp_reader *r, struct fp_control *c)
     return fp_reader_done(r) && what >= 1 && what <= FP_REPORTS;
 }
 
-static bool get_log(struct fp_reader *r, struct fp_control *c)
-{
-    c->level = fp_get_u8(r);
-    return fp_reader_done(r) && c->level < FP_LOG_LEVELS;
-}
-
 static bool get_explain(struct fp_reader *r, struct fp_control *c)
 {
     c->path_len = fp_get_u16(r);
@@ -291,7 +282,7 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
     else if (op == FP_CONTROL_REPORT)
         good = get_report(r, c);
     else if (op == FP_CONTROL_LOG)
-        good = get_log(r, c);
+        good = (c->level = fp_get_u8(r)) < FP_LOG_LEVELS && fp_reader_done(r);
     else if (op == FP_CONTROL_EXPLAIN)
         good = get_explain(r, c);
     return good ? FP_OK : FP_PROTOCOL;
@@ -310,11 +301,6 @@ fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_repl
     return fp_frame_end(w);
 }
 
-static bool is_whole_lines(const char *text, size_t len)
-{
-    return len == 0 || (text[len - 1] == '\n' && memchr(text, '\0', len) == NULL);
-}
-
 fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
 {
     bool empty;
@@ -324,7 +310,10 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
     d->next = fp_get_u32(r);
     d->text_len = fp_get_u16(r);
     d->text = (const char *)fp_get_bytes(r, d->text_len);
-    if (!fp_reader_done(r) || !is_whole_lines(d->text, d->text_len))
+    /* Whole lines. */
+    if (!fp_reader_done(r)
+        || (d->text_len > 0
+            && (d->text[d->text_len - 1] != '\n' || memchr(d->text, '\0', d->text_len) != NULL)))
         return FP_PROTOCOL;
     empty = d->count == 0 && d->next == 0 && d->text_len == 0;
     return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK

@@ -115,17 +115,6 @@ static bool may_forget(struct fp_fleet *f, bool tree)
     return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
 }
 
-static void obey(struct fp_fleet *f, const struct fp_fleet_message *m)
-{
-    const bool tree = m->op == FP_FLEET_TREE;
-
-    f->counts.obeyed++;
-    if (m->op == FP_FLEET_ALL || !may_forget(f, tree))
-        forget_everything_soon(f);
-    else
-        f->forget(f->ctx, m->path, m->path_len, tree);
-}
-
 static void drop(struct fp_fleet *f, const char *id, const char *why)
 {
     f->counts.dropped++;
@@ -146,10 +135,15 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     f->counts.received++;
     if (m.op == FP_FLEET_JOIN)
         return;
-    if (m.path == NULL || fp_fleet_has(f->settings->roots, m.path, m.path_len))
-        obey(f, &m);
-    else
+    if (m.path != NULL && !fp_fleet_has(f->settings->roots, m.path, m.path_len)) {
         drop(f, id, "its path is not in the fleet's roots");
+        return;
+    }
+    f->counts.obeyed++;
+    if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
+        forget_everything_soon(f);
+    else
+        f->forget(f->ctx, m.path, m.path_len, m.op == FP_FLEET_TREE);
 }
 
 /* ---- reading ---- */
@@ -226,30 +220,16 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
     read_stream(timer->data, true);
 }
 
-static void report_connected(struct fp_fleet *f)
-{
-    if (f->counts.connected)
-        return;
-    fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
-    f->counts.connected = 1;
-    f->logged = false;
-}
-
 /* The read was good: the next one comes after a rest. */
 static void read_again(struct fp_fleet *f)
 {
-    report_connected(f);
+    if (!f->counts.connected) {
+        fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
+        f->counts.connected = 1;
+        f->logged = false;
+    }
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
-}
-
-static bool joined(struct fp_fleet *f, const redisReply *id)
-{
-    if (!keep_last(f, id))
-        return false;
-    forget_everything_soon(f);
-    read_again(f);
-    return true;
 }
 
 static bool on_read(void *ctx, const redisReply *r)
@@ -257,8 +237,13 @@ static bool on_read(void *ctx, const redisReply *r)
     struct fp_fleet *f = ctx;
     const redisReply *first;
 
-    if (f->last[0] == '\0')
-        return joined(f, r);
+    if (f->last[0] == '\0') {
+        if (!keep_last(f, r))
+            return false;
+        forget_everything_soon(f);
+        read_again(f);
+        return true;
+    }
     if (f->skip > 0) {
         f->skip--;
         return true;
@@ -324,16 +309,13 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
         ev_timer_stop(loop, timer);
 }
 
-static void begin_ticking(struct fp_fleet *f)
+static void begin_ticking(void *ctx)
 {
+    struct fp_fleet *f = ctx;
+
     if (fp_fleet_link_is_ready(f->writes) && fp_fleet_queue_waiting(f->queue) > 0
         && !ev_is_active(&f->tick))
         ev_timer_again(f->loop, &f->tick);
-}
-
-static void on_writes(void *ctx)
-{
-    begin_ticking(ctx);
 }
 
 static bool on_stored(void *ctx, const redisReply *r)
@@ -375,25 +357,19 @@ void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tre
 
 /* ---- start and end ---- */
 
-static bool make_sender(struct fp_fleet *f)
+static bool create_parts(struct fp_fleet *f)
 {
+    static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
+    static const struct fp_fleet_link_ops write_ops = { begin_ticking, on_stored, on_writes_lost };
     uint64_t number;
 
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return false;
     snprintf(f->sender, sizeof(f->sender), "%016" PRIx64, number);
-    return true;
-}
-
-static bool create_parts(struct fp_fleet *f)
-{
-    static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
-    static const struct fp_fleet_link_ops write_ops = { on_writes, on_stored, on_writes_lost };
-
     f->queue = fp_fleet_queue_create(MAX_QUEUE);
     f->reads = fp_fleet_link_create(f->loop, f->settings, f->monitor, &read_ops, f);
     f->writes = fp_fleet_link_create(f->loop, f->settings, f->monitor, &write_ops, f);
-    return f->queue != NULL && f->reads != NULL && f->writes != NULL && make_sender(f);
+    return f->queue != NULL && f->reads != NULL && f->writes != NULL;
 }
 
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,

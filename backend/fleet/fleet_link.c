@@ -267,17 +267,6 @@ static void *create_array(const redisReadTask *task, array_size n)
     return n <= MAX_ELEMENTS ? l->create_array(task, n) : NULL;
 }
 
-static void bound_arrays(struct fp_fleet_link *l)
-{
-    redisReader *reader = l->redis->reader;
-
-    l->functions = *reader->fn;
-    l->create_array = l->functions.createArray;
-    l->functions.createArray = create_array;
-    reader->fn = &l->functions;
-    reader->privdata = l;
-}
-
 int fp_fleet_connect(const struct fp_fleet_settings *s)
 {
     redisContext *redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
@@ -294,10 +283,13 @@ int fp_fleet_connect(const struct fp_fleet_settings *s)
     return fd;
 }
 
-static void connect_now(struct fp_fleet_link *l)
+static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    struct fp_fleet_link *l = timer->data;
     int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
+    redisReader *reader;
 
+    (void)events;
     l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
     if (l->redis == NULL) {
         lose(l, strerror(errno));
@@ -306,18 +298,16 @@ static void connect_now(struct fp_fleet_link *l)
     }
     /* hiredis makes a connection from a descriptor a blocking one. */
     l->redis->flags &= ~REDIS_BLOCK;
-    bound_arrays(l);
+    reader = l->redis->reader;
+    l->functions = *reader->fn;
+    l->create_array = l->functions.createArray;
+    l->functions.createArray = create_array;
+    reader->fn = &l->functions;
+    reader->privdata = l;
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
-    ev_io_start(l->loop, &l->readable);
+    ev_io_start(loop, &l->readable);
     greet(l);
-}
-
-static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop;
-    (void)events;
-    connect_now(timer->data);
 }
 
 struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
