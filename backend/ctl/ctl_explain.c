@@ -52,17 +52,6 @@ struct knowledge {
 
 /* ---- entries ---- */
 
-static bool parse_known(char *line, struct known *k)
-{
-    char *words[8];
-
-    if (ctl_words(line, words, 8) != 8)
-        return false;
-    *k = (struct known){ strtoull(words[0], NULL, 10), words[1], words[2], words[4], words[5],
-                         words[6], words[7], strtoull(words[3], NULL, 10) };
-    return true;
-}
-
 static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k)
 {
     static uint8_t buf[FP_MAX_FRAME];
@@ -70,14 +59,18 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
                                          .path_len = strlen(r->path), .names = r->names };
     struct fp_reply reply;
     fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
-    char *next = k->text, *line;
+    char *next = k->text, *line, *words[8];
 
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
     memcpy(k->text, reply.text, reply.text_len);
     k->text[reply.text_len] = '\0';
-    for (k->n = 0; k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL;)
-        k->n += parse_known(line, &k->steps[k->n]);
+    k->n = 0;
+    while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
+        if (ctl_words(line, words, 8) == 8)
+            k->steps[k->n++] = (struct known){ strtoull(words[0], NULL, 10), words[1], words[2], words[4],
+                                               words[5], words[6], words[7], strtoull(words[3], NULL, 10) };
+    }
     return CTL_DONE;
 }
 
@@ -179,17 +172,6 @@ static void print_end(enum ctl_end end, const struct fp_answer *a)
 
 /* ---- one walk ---- */
 
-static enum ctl_exit ask(const struct request *r, struct knowledge *k, struct fp_answer *a)
-{
-    enum ctl_exit rc = read_knowledge(r, k);
-    fp_status st;
-
-    if (rc != CTL_DONE)
-        return rc;
-    st = fp_client_lookup(r->ctl->client, r->path, strlen(r->path), &r->names, a, NULL);
-    return st == FP_OK ? CTL_DONE : ctl_no_daemon(r->ctl, st);
-}
-
 /* Prints the calls of one walk; *end_r: how it ends.  CTL_FAILED: there was no answer. */
 static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_r)
 {
@@ -197,10 +179,14 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     static struct fp_answer a;
     struct printer p = { r, &k, &a };
     const struct ctl_walk walk = { r->path, strlen(r->path), r->slash, sub, &a };
-    enum ctl_exit rc = ask(r, &k, &a);
+    enum ctl_exit rc = read_knowledge(r, &k);
+    fp_status st;
 
     if (rc != CTL_DONE)
         return rc;
+    st = fp_client_lookup(r->ctl->client, r->path, walk.len, &r->names, &a, NULL);
+    if (st != FP_OK)
+        return ctl_no_daemon(r->ctl, st);
     if (a.status != FP_OK) {
         print_bypass(&a);
         return CTL_FAILED;
@@ -338,16 +324,6 @@ static bool take_url(struct request *r, const char *host)
     return ctl_absolute(whole, r->path);
 }
 
-static bool take_argument(struct request *r, const char *text)
-{
-    const char *scheme = strstr(text, "://");
-
-    if (scheme != NULL)
-        return take_url(r, scheme + 3);
-    r->slash = text[0] != '\0' && text[strlen(text) - 1] == '/';
-    return ctl_absolute(text, r->path);
-}
-
 static bool take_links(struct request *r, const char *text)
 {
     static const char *const names[] = { "follow", "owner", "none" };
@@ -389,6 +365,8 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         { NULL, 0, NULL, 0 }
     };
     static struct request r;
+    const char *text, *scheme;
+    bool good;
     int c;
 
     r.ctl = ctl;
@@ -403,5 +381,9 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         ctl_add_name(&r.names, CTL_ACCESS_FILE);
     if (r.n_indexes == 0)
         r.indexes[r.n_indexes++] = DEFAULT_INDEX;
-    return take_argument(&r, argv[optind]) ? explain(&r) : CTL_FAILED;
+    text = argv[optind];
+    scheme = strstr(text, "://");
+    r.slash = text[0] != '\0' && text[strlen(text) - 1] == '/';
+    good = scheme != NULL ? take_url(&r, scheme + 3) : ctl_absolute(text, r.path);
+    return good ? explain(&r) : CTL_FAILED;
 }

@@ -5,7 +5,6 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,19 +15,12 @@
 #include "common/client.h"
 #include "common/packet.h"
 
-static const char *kind_of(const struct fp_meta *m)
-{
-    switch (m->mode & S_IFMT) {
-    case S_IFDIR: return "directory";
-    case S_IFREG: return "file";
-    case S_IFLNK: return "link";
-    default: return "special";
-    }
-}
-
 static void print_meta(const struct fp_meta *m)
 {
-    printf("%s %04o %" PRIu32 ":%" PRIu32, kind_of(m), m->mode & 07777, m->uid, m->gid);
+    const char *kind = S_ISDIR(m->mode) ? "directory" : S_ISREG(m->mode) ? "file"
+        : S_ISLNK(m->mode) ? "link" : "special";
+
+    printf("%s %04o %" PRIu32 ":%" PRIu32, kind, m->mode & 07777, m->uid, m->gid);
     if (S_ISREG(m->mode))
         printf(" %" PRIu64 " bytes", m->size);
 }

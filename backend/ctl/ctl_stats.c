@@ -13,10 +13,6 @@
 #include "common/stats_table.h"
 #include "ctl/ctl_report.h"
 
-struct reports {
-    char *stats, *mounts, *latency, *about;
-};
-
 #define NAME(name, field, type, help) #name,
 static const char *const names[] = { FP_STATS_TABLE(NAME) };
 #define NAMES (sizeof(names) / sizeof(names[0]))
@@ -24,23 +20,6 @@ static const char *const names[] = { FP_STATS_TABLE(NAME) };
 /* Earlier names, beside the present ones. */
 #define OLD(name, field, type, help) #name,
 static const char *const deprecated[] = { FP_STATS_DEPRECATED(OLD) };
-
-static void free_reports(struct reports *r)
-{
-    free(r->stats);
-    free(r->mounts);
-    free(r->latency);
-    free(r->about);
-}
-
-static enum ctl_exit read_reports(const struct ctl *ctl, struct reports *r)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_STATS, &r->stats }, { FP_REPORT_MOUNTS, &r->mounts },
-        { FP_REPORT_LATENCY, &r->latency }, { FP_REPORT_ABOUT, &r->about } };
-
-    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
-}
 
 /* The daemon has escaped all but quotes. */
 static void print_string(const char *text)
@@ -79,7 +58,7 @@ static void print_json_mount(const struct ctl_mount *m)
            m->out ? "true" : "false");
 }
 
-static void print_json(const struct reports *r)
+static void print_json(const struct ctl_reports *r)
 {
     char *next = r->mounts, *line, version[64] = "";
     const char *between = "";
@@ -116,19 +95,21 @@ static void print_json(const struct reports *r)
 
 static enum ctl_exit print_json_stats(const struct ctl *ctl)
 {
-    struct reports r;
-    enum ctl_exit rc = read_reports(ctl, &r);
+    static const enum fp_report wanted[] = { FP_REPORT_STATS, FP_REPORT_MOUNTS, FP_REPORT_LATENCY,
+                                             FP_REPORT_ABOUT, 0 };
+    struct ctl_reports r;
+    enum ctl_exit rc = ctl_read_reports(ctl, wanted, &r);
 
     if (rc == CTL_DONE)
         print_json(&r);
-    free_reports(&r);
+    ctl_free_reports(&r);
     return rc;
 }
 
 static enum ctl_exit print_latency(const struct ctl *ctl)
 {
     enum ctl_exit rc;
-    char *text = ctl_report(ctl, FP_REPORT_LATENCY, "latency", &rc);
+    char *text = ctl_report(ctl, FP_REPORT_LATENCY, &rc);
 
     if (text != NULL)
         ctl_print_latency(text);
@@ -159,6 +140,6 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
     if (optind != argc)
         return ctl_misused("stats takes no arguments but options");
     if (format == 0)
-        return ctl_print_report(ctl, FP_REPORT_STATS, argv[0]);
+        return ctl_print_report(ctl, FP_REPORT_STATS);
     return format == 'l' ? print_latency(ctl) : print_json_stats(ctl);
 }

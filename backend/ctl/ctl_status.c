@@ -6,35 +6,10 @@
 #include "ctl/ctl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ctl/ctl_report.h"
 
 #define MOST_SLOW 5u
-
-struct state {
-    char *about, *stats, *mounts, *latency, *slow;
-};
-
-static void free_state(struct state *s)
-{
-    free(s->about);
-    free(s->stats);
-    free(s->mounts);
-    free(s->latency);
-    free(s->slow);
-}
-
-static enum ctl_exit read_state(const struct ctl *ctl, struct state *s)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_ABOUT, &s->about }, { FP_REPORT_STATS, &s->stats },
-        { FP_REPORT_MOUNTS, &s->mounts }, { FP_REPORT_LATENCY, &s->latency },
-        { FP_REPORT_SLOW, &s->slow } };
-
-    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
-}
 
 static void print_duration(uint64_t s)
 {
@@ -122,7 +97,7 @@ static void print_out_of_service(char *mounts)
     }
 }
 
-static void print_state(const struct state *s)
+static void print_state(const struct ctl_reports *s)
 {
     print_about(s->about);
     print_questions(s->stats);
@@ -140,15 +115,17 @@ static void print_state(const struct state *s)
 
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
 {
-    struct state s;
+    static const enum fp_report wanted[] = { FP_REPORT_ABOUT,   FP_REPORT_STATS, FP_REPORT_MOUNTS,
+                                             FP_REPORT_LATENCY, FP_REPORT_SLOW,  0 };
+    struct ctl_reports s;
     enum ctl_exit rc;
 
     (void)argv;
     if (argc > 1)
         return ctl_misused("status takes nothing more");
-    rc = read_state(ctl, &s);
+    rc = ctl_read_reports(ctl, wanted, &s);
     if (rc == CTL_DONE)
         print_state(&s);
-    free_state(&s);
+    ctl_free_reports(&s);
     return rc;
 }

@@ -181,24 +181,14 @@ static enum ctl_exit forget(const struct ctl *ctl, const struct link *l)
     return rc;
 }
 
-static enum ctl_exit switch_link(const struct ctl *ctl, struct link *l, bool force)
-{
-    enum ctl_exit rc = CTL_FAILED;
-
-    l->dir = -1;
-    if (open_dir(l) && check_link(l) && (force || check_target(l)) && replace_undisturbed(l))
-        rc = forget(ctl, l);
-    fp_close(&l->dir);
-    return rc;
-}
-
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
 {
     static const struct option options[] = {
         { "force", no_argument, NULL, 'f' },
         { NULL, 0, NULL, 0 }
     };
-    static struct link l;
+    static struct link l = { .dir = -1 };
+    enum ctl_exit rc = CTL_FAILED;
     bool force = false;
     int c;
 
@@ -210,5 +200,9 @@ enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
     if (optind + 2 != argc)
         return ctl_misused("switch takes a link and its new target");
     l.target = argv[optind + 1];
-    return ctl_absolute(argv[optind], l.path) ? switch_link(ctl, &l, force) : CTL_FAILED;
+    if (ctl_absolute(argv[optind], l.path) && open_dir(&l) && check_link(&l) && (force || check_target(&l))
+        && replace_undisturbed(&l))
+        rc = forget(ctl, &l);
+    fp_close(&l.dir);
+    return rc;
 }

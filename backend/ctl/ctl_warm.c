@@ -35,18 +35,6 @@ static fp_status outcome(const struct fp_answer *a, size_t path_len)
     return last->end == path_len ? FP_OK : FP_NOTDIR;
 }
 
-static void note_outcome(struct counts *n, const char *path, fp_status st)
-{
-    if (st == FP_OK) {
-        n->found++;
-    } else if (st == FP_ABSENT || st == FP_NOTDIR) {
-        n->absent++;
-    } else {
-        n->failed++;
-        ctl_complain("%s: %s", path, fp_status_text(st));
-    }
-}
-
 /* One line of the list, without its line end.  Not FP_OK: there is no answer. */
 static fp_status warm_one(const struct ctl *ctl, const char *line,
                           const struct fp_names *names, struct counts *n)
@@ -62,8 +50,16 @@ static fp_status warm_one(const struct ctl *ctl, const char *line,
     st = fp_client_lookup(ctl->client, path, strlen(path), names, &a, NULL);
     if (st != FP_OK)
         return st;
-    note_outcome(n, path, outcome(&a, strlen(path)));
+    st = outcome(&a, strlen(path));
     fp_close(&a.fd);
+    if (st == FP_OK) {
+        n->found++;
+    } else if (st == FP_ABSENT || st == FP_NOTDIR) {
+        n->absent++;
+    } else {
+        n->failed++;
+        ctl_complain("%s: %s", path, fp_status_text(st));
+    }
     return FP_OK;
 }
 

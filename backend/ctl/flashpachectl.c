@@ -69,16 +69,6 @@ static void usage(FILE *out)
 
 /* ---- purge ---- */
 
-static enum ctl_exit purge_all(const struct ctl *ctl)
-{
-    uint64_t count = 0;
-    enum ctl_exit rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
-
-    if (rc == CTL_DONE)
-        printf("%" PRIu64 " entries forgotten\n", count);
-    return rc;
-}
-
 static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, char **paths)
 {
     char path[FP_MAX_PATH + 1];
@@ -104,6 +94,8 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
         { NULL, 0, NULL, 0 }
     };
     enum fp_scope scope = FP_SCOPE_PATH;
+    enum ctl_exit rc;
+    uint64_t count = 0;
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -113,20 +105,25 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
             return ctl_misused(NULL);
         scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
     }
-    if (scope == FP_SCOPE_ALL)
-        return optind == argc ? purge_all(ctl) : ctl_misused("purge --all takes no path");
-    if (optind == argc)
-        return ctl_misused("purge takes paths, or --all");
-    return purge_paths(ctl, scope, argv + optind);
+    if (scope != FP_SCOPE_ALL)
+        return optind < argc ? purge_paths(ctl, scope, argv + optind)
+                             : ctl_misused("purge takes paths, or --all");
+    if (optind < argc)
+        return ctl_misused("purge --all takes no path");
+    rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
+    if (rc == CTL_DONE)
+        printf("%" PRIu64 " entries forgotten\n", count);
+    return rc;
 }
 
 /* ---- mounts ---- */
 
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {
+    (void)argv;
     if (argc > 1)
         return ctl_misused("mounts takes nothing more");
-    return ctl_print_report(ctl, FP_REPORT_MOUNTS, argv[0]);
+    return ctl_print_report(ctl, FP_REPORT_MOUNTS);
 }
 
 /* ---- the log's level ---- */

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               || memchr(data, '\0', size) != NULL)))
         return 0;
     said = (struct fp_reply){ .status = FP_OK, .text = (const char *)data, .text_len = size };
-    text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
+    text = ctl_report(&ctl, FP_REPORT_STATS, &rc);
     FUZZ_MUST(text != NULL && strlen(text) == 2 * size);
     ctl_value(text, "hits");
     if (ctl_word(text, "version", word, sizeof(word)))

@@ -42,7 +42,7 @@ START_TEST(a_report_is_put_together)
     char room[8], *text;
 
     fails = false;
-    text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
+    text = ctl_report(&ctl, FP_REPORT_STATS, &rc);
     ck_assert_int_eq((int)rc, CTL_DONE);
     ck_assert_str_eq(text, "hits 12\nhits_more 7\nversion 0.1\n");
     ck_assert_uint_eq(ctl_value(text, "hits"), 12);
@@ -53,7 +53,7 @@ START_TEST(a_report_is_put_together)
     ck_assert(!ctl_word(text, "version", room, 3));
     free(text);
     fails = true;
-    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc));
+    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, &rc));
     ck_assert_int_eq((int)rc, CTL_NO_DAEMON);
 }
 END_TEST
@@ -120,7 +120,7 @@ START_TEST(times)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("ctl_report");
     TCase *t = unit_add_case(s, "reports", NULL, NULL, 0);
@@ -130,10 +130,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, mounts);
     tcase_add_test(t, latencies);
     tcase_add_test(t, times);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }
