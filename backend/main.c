@@ -80,14 +80,6 @@ static void watch_signal(struct flashpached *d, ev_signal *w, int signum,
     ev_signal_start(d->loop, w);
 }
 
-static void watch_signals(struct flashpached *d)
-{
-    watch_signal(d, &d->sigterm, SIGTERM, on_stop);
-    watch_signal(d, &d->sigint, SIGINT, on_stop);
-    watch_signal(d, &d->sighup, SIGHUP, on_reload);
-    watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
-}
-
 /* ---- other processes, and the filters ---- */
 
 /* Without filters the daemon goes on. */
@@ -220,13 +212,6 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     memcpy(values, now, sizeof(now));
 }
 
-static size_t forget(void *ctx, const char *path, size_t len, bool tree)
-{
-    const struct flashpached *d = ctx;
-
-    return fp_dispatch_forget(d->dispatch, path, len, tree);
-}
-
 static void set_reports(struct flashpached *d)
 {
     d->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -236,7 +221,7 @@ static void set_reports(struct flashpached *d)
                                   d->own_sandbox != NULL };
     d->control = (struct fp_control_deps){
         .cache = d->cache, .coherence = d->coherence, .names = fp_dispatch_names(d->dispatch),
-        .forget = forget, .purged = fp_publish_change, .ctx = d,
+        .forget = fp_forget, .purged = fp_publish_change, .ctx = d,
         .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
                      [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->coherence },
                      [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
@@ -281,7 +266,10 @@ static bool start(struct flashpached *d)
     ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
     d->monitor_gone.data = d;
     ev_io_start(d->loop, &d->monitor_gone);
-    watch_signals(d);
+    watch_signal(d, &d->sigterm, SIGTERM, on_stop);
+    watch_signal(d, &d->sigint, SIGINT, on_stop);
+    watch_signal(d, &d->sighup, SIGHUP, on_reload);
+    watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
     return enter_sandbox(d);
 }
 

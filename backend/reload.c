@@ -66,11 +66,11 @@ static void resize_leases(struct flashpached *d, uint32_t n)
     d->leases = table;
 }
 
-static void forget_for_fleet(void *ctx, const char *path, size_t len, bool tree)
+size_t fp_forget(void *ctx, const char *path, size_t len, bool tree)
 {
     const struct flashpached *d = ctx;
 
-    fp_dispatch_forget(d->dispatch, path, len, tree);
+    return fp_dispatch_forget(d->dispatch, path, len, tree);
 }
 
 void fp_publish_change(void *ctx, const char *path, size_t len, bool tree)
@@ -93,7 +93,7 @@ void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
 {
     if (c->fleet == NULL)
         return;
-    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, forget_for_fleet, d);
+    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, fp_forget, d);
     if (d->fleet == NULL) {
         fp_log(FP_LOG_ERROR, 61, "fleet: out of memory; this daemon is in none");
         return;

@@ -47,8 +47,28 @@ struct setting {
     const char *words;          /* WORD: the known ones, for a message */
 };
 
-static int check_socket(cfg_t *cfg, cfg_opt_t *opt);
-static int check_log(cfg_t *cfg, cfg_opt_t *opt);
+static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *path = cfg_opt_getnstr(opt, 0);
+
+    if (fp_conf_check_path(cfg, opt) == -1)
+        return -1;
+    if (strlen(path) <= FP_MAX_SOCKET_PATH)
+        return 0;
+    cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
+              "may have %zu, choose a shorter one: %s", strlen(path),
+              FP_MAX_SOCKET_PATH, path);
+    return -1;
+}
+
+static int check_log(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
+        return 0;
+    return fp_conf_check_path(cfg, opt);
+}
 
 static bool parse_log_level(const char *word, int *value_r)
 {
@@ -173,29 +193,6 @@ int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
     cfg_error(cfg, "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
               "without a slash at its end", opt->name, path != NULL ? path : "");
     return -1;
-}
-
-static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *path = cfg_opt_getnstr(opt, 0);
-
-    if (fp_conf_check_path(cfg, opt) == -1)
-        return -1;
-    if (strlen(path) <= FP_MAX_SOCKET_PATH)
-        return 0;
-    cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
-              "may have %zu, choose a shorter one: %s", strlen(path),
-              FP_MAX_SOCKET_PATH, path);
-    return -1;
-}
-
-static int check_log(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
-        return 0;
-    return fp_conf_check_path(cfg, opt);
 }
 
 /* Its keys have been checked; the title is left. */
@@ -454,13 +451,6 @@ static int take_roots(struct loaded *l)
     return 0;
 }
 
-static void take_number(void *field, size_t size, long value)
-{
-    const uint32_t narrow = (uint32_t)value;
-
-    memcpy(field, size == sizeof(narrow) ? (const void *)&narrow : &value, size);
-}
-
 /* Sets the fields of the struct at to; what was given has been checked. */
 static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *to)
 {
@@ -468,10 +458,14 @@ static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *t
         cfg_opt_t *opt = cfg_getopt(cfg, s->key);
         const bool given = cfg_opt_size(opt) > 0;
         void *field = (char *)to + s->offset;
+        uint32_t narrow;
+        long value;
 
         switch (s->kind) {
         case NUMBER:
-            take_number(field, s->size, given ? cfg_opt_getnint(opt, 0) : s->def);
+            value = given ? cfg_opt_getnint(opt, 0) : s->def;
+            narrow = (uint32_t)value;
+            memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &value, s->size);
             break;
         case BOOLEAN:
             *(bool *)field = given ? cfg_opt_getnbool(opt, 0) : s->def;

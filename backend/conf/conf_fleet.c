@@ -71,20 +71,12 @@ static bool parse_tcp(const char *rest, struct fp_fleet_settings *s)
     return *rest == '\0' && port > 0;
 }
 
-static bool parse_unix(const char *path, struct fp_fleet_settings *s)
-{
-    const size_t len = strlen(path);
-
-    s->path = path;
-    return fp_path_is_normal(path, len) && len <= FP_MAX_SOCKET_PATH;
-}
-
 static bool parse_url(const char *url, struct fp_fleet_settings *s)
 {
     s->url = url;
-    s->path = "";
-    if (begins(url, SCHEME_UNIX))
-        return parse_unix(url + strlen(SCHEME_UNIX), s);
+    s->path = begins(url, SCHEME_UNIX) ? url + strlen(SCHEME_UNIX) : "";
+    if (s->path[0] != '\0')
+        return fp_path_is_normal(s->path, strlen(s->path)) && strlen(s->path) <= FP_MAX_SOCKET_PATH;
     return begins(url, SCHEME_TCP) && parse_tcp(url + strlen(SCHEME_TCP), s);
 }
 

@@ -33,7 +33,7 @@ struct fp_fleet_counts {
 };
 
 /* Forgets, as fp_dispatch_forget() does. */
-typedef void fp_fleet_forget(void *ctx, const char *path, size_t len, bool tree);
+typedef size_t fp_fleet_forget(void *ctx, const char *path, size_t len, bool tree);
 
 /* Settings and monitor stay the caller's.  NULL: no memory, or no random numbers. */
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,

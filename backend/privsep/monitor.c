@@ -129,24 +129,18 @@ static fp_status do_one(struct state *s, int sock)
     return st;
 }
 
-static void be_monitor(int sock, const struct fp_monitor_settings *settings)
-{
-    struct state s = { settings, settings->conf, NULL };
-
-    fp_child_begin("fp-monitor", sock, settings->job->inherited);
-    signal(SIGCHLD, SIG_IGN);     /* the kernel reaps spawners */
-    while (do_one(&s, sock) == FP_OK)
-        ;
-    _exit(0);
-}
-
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
 {
     const pid_t pid = fp_child_fork(&m->sock);
+    struct state s = { settings, settings->conf, NULL };
 
-    if (pid == 0)
-        be_monitor(m->sock, settings);
-    return pid == -1 ? -1 : 0;
+    if (pid != 0)
+        return pid == -1 ? -1 : 0;
+    fp_child_begin("fp-monitor", m->sock, settings->job->inherited);
+    signal(SIGCHLD, SIG_IGN);     /* the kernel reaps spawners */
+    while (do_one(&s, m->sock) == FP_OK)
+        ;
+    _exit(0);
 }
 
 void fp_monitor_stop(struct fp_monitor *m)

@@ -131,23 +131,12 @@ static struct fp_sandbox *take_program(int fd)
     return s;
 }
 
-/* Compiled once, so that workers enter it by a single call. */
-static struct fp_sandbox *compile(scmp_filter_ctx ctx)
-{
-    struct fp_sandbox *s = NULL;
-    int fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
-
-    if (fd != -1 && seccomp_export_bpf(ctx, fd) == 0)
-        s = take_program(fd);
-    fp_close(&fd);
-    return s;
-}
-
 struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
 {
     const unsigned refuse = SECCOMP_RET_ERRNO;
     struct fp_sandbox *s = NULL;
     scmp_filter_ctx ctx;
+    int fd;
 
     if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &refuse) == -1)
         return NULL;
@@ -156,9 +145,12 @@ struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
         return NULL;
     /* A tree of comparisons instead of a list. */
     seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    if (allow(ctx, common_calls, common_narrowed)
-        && allow(ctx, lists[kind].calls, lists[kind].narrowed))
-        s = compile(ctx);
+    /* Compiled once, so that workers enter it by a single call. */
+    fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
+    if (fd != -1 && allow(ctx, common_calls, common_narrowed)
+        && allow(ctx, lists[kind].calls, lists[kind].narrowed) && seccomp_export_bpf(ctx, fd) == 0)
+        s = take_program(fd);
+    fp_close(&fd);
     seccomp_release(ctx);
     return s;
 }
