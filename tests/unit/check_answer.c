@@ -180,7 +180,7 @@ START_TEST(target_of_a_step)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("answer");
     TCase *t = unit_add_case(s, "round_trip", setup, NULL, 0);
@@ -193,10 +193,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, answer_that_does_not_fit_is_not_sent);
     tcase_add_test(t, init_holds_nothing);
     tcase_add_test(t, target_of_a_step);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

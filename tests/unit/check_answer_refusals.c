@@ -385,7 +385,7 @@ START_TEST(random_bytes_are_harmless)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("answer_refusals");
     TCase *t = unit_add_case(s, "refusals", setup, NULL, 0);
@@ -413,10 +413,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "hostile", setup, NULL, 60);
     tcase_add_loop_test(t, changed_answers_are_harmless, 0, SHAPES);
     tcase_add_test(t, random_bytes_are_harmless);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

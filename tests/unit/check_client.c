@@ -432,7 +432,7 @@ START_TEST(every_thread_gets_its_own_answers)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("client");
     TCase *t = unit_add_case(s, "answers", setup, teardown, 20);
@@ -452,10 +452,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, control_that_is_none);
     tcase_add_test(t, control_without_a_daemon);
     tcase_add_loop_test(t, wrong_done_ends_the_connection, 0, WRONG_DONES);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

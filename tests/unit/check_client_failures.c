@@ -396,7 +396,7 @@ START_TEST(no_descriptor_free_for_the_answer)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("client_failures");
     TCase *t = unit_add_case(s, "errors", setup, teardown, 20);
@@ -421,10 +421,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, socket_without_a_listener);
     tcase_add_test(t, idle_connection_that_outlived_its_daemon);
     tcase_add_test(t, no_descriptor_free_for_the_answer);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -632,7 +632,7 @@ START_TEST(changed_files_are_harmless)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("conf");
     TCase *t = tcase_create("taken"), *refused = tcase_create("refused");
@@ -675,10 +675,5 @@ static Suite *make_suite(void)
     tcase_add_test(refused, root_must_name_a_user);
     tcase_add_loop_test(refused, changed_files_are_harmless, 0, 4);
     suite_add_tcase(s, refused);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -146,7 +146,7 @@ START_TEST(ids)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("fleet_message");
     TCase *t = unit_add_case(s, "message", nothing, nothing, 0);
@@ -157,10 +157,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, damaged_messages);
     tcase_add_test(t, roots);
     tcase_add_test(t, ids);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -737,7 +737,7 @@ START_TEST(time_of_the_next_generation_is_never_seen)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("table");
     TCase *t = unit_add_case(s, "areas", setup, teardown, 0);
@@ -778,10 +778,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "order", setup, teardown, 60);
     tcase_add_test(t, change_is_seen_before_the_word_that_all_is_told);
     tcase_add_test(t, time_of_the_next_generation_is_never_seen);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

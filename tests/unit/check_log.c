@@ -377,7 +377,7 @@ START_TEST(full_disk_does_not_end_the_service)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("log");
     TCase *t = unit_add_case(s, "line", setup, teardown, 0);
@@ -407,10 +407,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, children_do_not_inherit_the_log);
     tcase_add_test(t, stderr_and_syslog);
     tcase_add_test(t, full_disk_does_not_end_the_service);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -263,7 +263,7 @@ START_TEST(out_of_descriptors)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("monitor");
     TCase *t = unit_add_case(s, "tasks", setup, teardown, 0);
@@ -278,10 +278,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, the_socket_goes);
     tcase_add_loop_test(t, nonsense_ends_it, 0, 2);
     tcase_add_test(t, out_of_descriptors);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

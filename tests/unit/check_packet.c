@@ -515,7 +515,7 @@ START_TEST(hanging_up_waits_for_the_other_end)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("fdio");
     TCase *t = tcase_create("packets");
@@ -558,10 +558,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "null", setup, teardown, 0);
     tcase_add_test(t, what_leads_to_null);
     tcase_add_test(t, what_cannot_be_led_to_null);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -302,15 +302,10 @@ static void add_tests(TCase *t)
 
 #endif
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("sandbox");
 
     add_tests(unit_add_case(s, "calls", setup, teardown, 0));
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -565,7 +565,7 @@ START_TEST(signals_to_the_group_do_not_end_the_spawner)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("spawner");
     TCase *t = unit_add_case(s, "workers", setup, teardown, 20);
@@ -592,10 +592,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, workers_die_with_the_spawner);
     tcase_add_test(t, stop_ends_everything);
     tcase_add_test(t, signals_to_the_group_do_not_end_the_spawner);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

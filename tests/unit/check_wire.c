@@ -443,7 +443,7 @@ START_TEST(changed_frames_are_harmless)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("wire");
     TCase *t = unit_add_case(s, "fields", setup, NULL, 0);
@@ -473,10 +473,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "hostile", setup, NULL, 60);
     tcase_add_test(t, random_bytes_are_harmless);
     tcase_add_test(t, changed_frames_are_harmless);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

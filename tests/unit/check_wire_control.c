@@ -229,7 +229,7 @@ START_TEST(done_status)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("wire_control");
     TCase *t = unit_add_case(s, "control", setup, NULL, 0);
@@ -244,10 +244,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, done_round_trips);
     tcase_add_test(t, done_has_whole_lines);
     tcase_add_test(t, done_status);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -160,7 +160,7 @@ START_TEST(path_table)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("wire_lookup");
     TCase *t = unit_add_case(s, "lookup", setup, NULL, 0);
@@ -173,10 +173,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, more_or_fewer_names_than_said);
     tcase_add_test(t, names_that_are_no_names);
     tcase_add_loop_test(t, path_table, 0, PATHS);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }
