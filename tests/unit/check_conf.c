@@ -635,9 +635,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("conf");
-    TCase *t = tcase_create("taken"), *refused = tcase_create("refused");
+    TCase *t = unit_add_case(s, "taken", setup, teardown, 0);
 
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, without_filters);
     tcase_add_test(t, reread_from_a_descriptor);
@@ -656,24 +655,21 @@ int main(void)
     tcase_add_test(t, the_pid_file_has_no_effect);
     tcase_add_test(t, old_names_in_a_file_that_is_reread);
     tcase_add_test(t, settings_that_need_a_restart);
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(refused, setup, teardown);
-    tcase_set_timeout(refused, 30);
-    tcase_add_loop_test(refused, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
-    tcase_add_test(refused, bounds_are_said);
-    tcase_add_test(refused, number_without_digits);
-    tcase_add_test(refused, unknown_settings);
-    tcase_add_test(refused, overrides_that_are_none);
-    tcase_add_test(refused, mistakes_in_the_file);
-    tcase_add_test(refused, paths_that_are_not_normal);
-    tcase_add_test(refused, socket_path_of_the_most_bytes);
-    tcase_add_test(refused, log_targets_and_levels);
-    tcase_add_test(refused, ways_of_watching);
-    tcase_add_test(refused, sections_with_mistakes);
-    tcase_add_test(refused, files_that_cannot_be_read);
-    tcase_add_test(refused, users_that_cannot_be);
-    tcase_add_test(refused, root_must_name_a_user);
-    tcase_add_loop_test(refused, changed_files_are_harmless, 0, 4);
-    suite_add_tcase(s, refused);
+    t = unit_add_case(s, "refused", setup, teardown, 30);
+    tcase_add_loop_test(t, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
+    tcase_add_test(t, bounds_are_said);
+    tcase_add_test(t, number_without_digits);
+    tcase_add_test(t, unknown_settings);
+    tcase_add_test(t, overrides_that_are_none);
+    tcase_add_test(t, mistakes_in_the_file);
+    tcase_add_test(t, paths_that_are_not_normal);
+    tcase_add_test(t, socket_path_of_the_most_bytes);
+    tcase_add_test(t, log_targets_and_levels);
+    tcase_add_test(t, ways_of_watching);
+    tcase_add_test(t, sections_with_mistakes);
+    tcase_add_test(t, files_that_cannot_be_read);
+    tcase_add_test(t, users_that_cannot_be);
+    tcase_add_test(t, root_must_name_a_user);
+    tcase_add_loop_test(t, changed_files_are_harmless, 0, 4);
     return unit_run(s);
 }

@@ -500,6 +500,13 @@ static void assert_refused(int generations, int marks)
     ck_assert_int_eq(errno, EPROTO);
 }
 
+/* And closes the area of generations. */
+static void assert_not_generations(int area)
+{
+    assert_refused(area, fp_lease_table_referenced_fd(table));
+    close(area);
+}
+
 /* The same bytes in areas with other seals, and perhaps one word changed. */
 static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 {
@@ -519,18 +526,15 @@ static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 
 START_TEST(areas_that_could_shrink)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int unsealed = imitate(g, 0, SIZE_MAX, 0), growing = imitate(g, F_SEAL_GROW, SIZE_MAX, 0);
+    const int g = fp_lease_table_generations_fd(table);
     int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
-    struct fp_lease_view *v = fp_lease_view_create(sealed, m);
+    struct fp_lease_view *v = fp_lease_view_create(sealed, fp_lease_table_referenced_fd(table));
 
     ck_assert_ptr_nonnull(v);
     fp_lease_view_release(&v);
-    assert_refused(unsealed, m);
-    assert_refused(growing, m);
+    assert_not_generations(imitate(g, 0, SIZE_MAX, 0));
+    assert_not_generations(imitate(g, F_SEAL_GROW, SIZE_MAX, 0));
     assert_refused(g, marks);
-    close(unsealed);
-    close(growing);
     close(sealed);
     close(marks);
 }
@@ -538,16 +542,11 @@ END_TEST
 
 START_TEST(areas_of_another_layout)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
-    int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
+    const int g = fp_lease_table_generations_fd(table);
 
-    assert_refused(magic, m);
-    assert_refused(count, m);
-    assert_refused(fewer, m);
-    close(magic);
-    close(count);
-    close(fewer);
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 0, 0x46505332u));
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 4, N + 2));
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 4, N));
 }
 END_TEST
 
@@ -571,20 +570,14 @@ END_TEST
 
 START_TEST(descriptors_that_are_no_areas)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fds[4] = { -1, open("/dev/null", O_RDWR | O_CLOEXEC) };
 
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    assert_refused(ends[0], m);
-    assert_refused(g, ends[1]);
-    assert_refused(null, m);
-    assert_refused(g, null);
-    assert_refused(-1, m);
-    assert_refused(g, -1);
+    ck_assert_int_eq(pipe2(fds + 2, O_CLOEXEC), 0);
     assert_refused(-1, -1);
-    close(ends[0]);
-    close(ends[1]);
-    close(null);
+    for (int i = 0; i < 4; i++) {
+        assert_refused(fp_lease_table_generations_fd(table), fds[i]);
+        assert_not_generations(fds[i]);
+    }
 }
 END_TEST
 
@@ -666,21 +659,27 @@ static void *read_leases(void *arg)
     return NULL;
 }
 
-START_TEST(change_is_seen_before_the_word_that_all_is_told)
+/* Several readers, who know their number, beside one writer. */
+static void race(void *(*write)(void *), void *(*read)(void *))
 {
     pthread_t writer, readers[READERS];
 
     memset(&world, 0, sizeof(world));
-    for (uint32_t slot = 1; slot <= SHARED; slot++)
-        fp_lease_table_set_expiry(table, slot, UNTIL);
     for (uintptr_t i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
-    ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read, (void *)i), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write, NULL), 0);
     ck_assert_int_eq(pthread_join(writer, NULL), 0);
     for (int i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
     ck_assert_uint_eq(world.broken, 0);
     ck_assert_uint_gt(world.accepted, 0);
+}
+
+START_TEST(change_is_seen_before_the_word_that_all_is_told)
+{
+    for (uint32_t slot = 1; slot <= SHARED; slot++)
+        fp_lease_table_set_expiry(table, slot, UNTIL);
+    race(write_rounds, read_leases);
     ck_assert_uint_gt(world.ended, 0);
     ck_assert(fp_lease_table_take_use(table));
 }
@@ -720,20 +719,10 @@ static void *read_generations(void *arg)
 
 START_TEST(time_of_the_next_generation_is_never_seen)
 {
-    pthread_t writer, readers[READERS];
-
-    memset(&world, 0, sizeof(world));
     for (int i = 0; i < 3; i++)
         fp_lease_table_invalidate(table, 1);
     fp_lease_table_set_expiry(table, 1, 3 * TICK);
-    for (int i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
-    ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
-    ck_assert_int_eq(pthread_join(writer, NULL), 0);
-    for (int i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
-    ck_assert_uint_eq(world.broken, 0);
-    ck_assert_uint_gt(world.accepted, 0);
+    race(write_generations, read_generations);
 }
 END_TEST
 

@@ -116,6 +116,12 @@ static int ask(enum fp_monitor_task task)
     return fp_monitor_ask(&monitor, task);
 }
 
+static void assert_fails(enum fp_monitor_task task, int why)
+{
+    ck_assert_int_eq(ask(task), -1);
+    ck_assert_int_eq(errno, why);
+}
+
 static void assert_reads(int fd, const char *text)
 {
     char room[64];
@@ -176,20 +182,16 @@ END_TEST
 START_TEST(without_a_fleet)
 {
     close(ask(FP_MONITOR_CONFIGURATION));
-    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
-    ck_assert_int_eq(errno, ENOENT);
-    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_PASSWORD, ENOENT);
+    assert_fails(FP_MONITOR_REDIS, ENOENT);
 }
 END_TEST
 
 START_TEST(errors_are_told)
 {
-    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
-    ck_assert_int_eq(errno, ECONNREFUSED);
+    assert_fails(FP_MONITOR_REDIS, ECONNREFUSED);
     ck_assert_int_eq(unlink(socket_path), 0);
-    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_END_SOCKET, ENOENT);
 }
 END_TEST
 
@@ -211,10 +213,8 @@ START_TEST(the_socket_and_its_lock_are_made_again)
 
     ck_assert_int_ne(lock, -1);
     ck_assert(fp_socket_path_has_lock(socket_path, lock));
-    ck_assert_int_eq(ask(FP_MONITOR_LOCK), -1);
-    ck_assert_int_eq(errno, EWOULDBLOCK);
-    ck_assert_int_eq(ask(FP_MONITOR_SOCKET), -1);
-    ck_assert_int_eq(errno, EADDRINUSE);
+    assert_fails(FP_MONITOR_LOCK, EWOULDBLOCK);
+    assert_fails(FP_MONITOR_SOCKET, EADDRINUSE);
     ck_assert_int_eq(unlink(socket_path), 0);
     sock = ask(FP_MONITOR_SOCKET);
     ck_assert_int_eq(getsockopt(sock, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len), 0);
@@ -228,8 +228,7 @@ START_TEST(the_socket_goes)
 {
     ck_assert_int_ne(ask(FP_MONITOR_END_SOCKET), -1);
     ck_assert_int_eq(access(socket_path, F_OK), -1);
-    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_END_SOCKET, ENOENT);
 }
 END_TEST
 
@@ -243,8 +242,7 @@ START_TEST(nonsense_ends_it)
     else
         fp_send_packet(monitor.sock, two, 2, -1);
     ck_assert(unit_wait_readable(monitor.sock, 3000));
-    ck_assert_int_eq(ask(FP_MONITOR_LOG), -1);
-    ck_assert_int_eq(errno, EPIPE);
+    assert_fails(FP_MONITOR_LOG, EPIPE);
 }
 END_TEST
 
@@ -256,8 +254,7 @@ START_TEST(out_of_descriptors)
     few = now;
     few.rlim_cur = (rlim_t)monitor.sock + 1;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
-    ck_assert_int_eq(errno, EMFILE);
+    assert_fails(FP_MONITOR_PASSWORD, EMFILE);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
     assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
 }

@@ -42,7 +42,7 @@ START_TEST(purge_round_trip)
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_PROTOCOL);
     raw_purge(1, 1, path, FP_MAX_PATH + 1, FP_MAX_PATH + 1);
-    ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len), FP_PROTOCOL);
+    assert_taken(decode_control, false);
 }
 END_TEST
 
@@ -50,8 +50,7 @@ START_TEST(purge_path_table)
 {
     for (unsigned scope = FP_SCOPE_PATH; scope <= FP_SCOPE_TREE; scope++) {
         raw_purge(1, scope, paths[_i].path, paths[_i].len, paths[_i].len);
-        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
-                         paths[_i].good ? FP_OK : FP_PROTOCOL);
+        assert_taken(decode_control, paths[_i].good);
     }
 }
 END_TEST
@@ -60,15 +59,12 @@ START_TEST(operation_and_scope_are_checked)
 {
     for (unsigned v = 0; v < 256; v++) {
         raw_purge(1, v, "/a", 2, 2);
-        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
-                         v == FP_SCOPE_PATH || v == FP_SCOPE_TREE ? FP_OK : FP_PROTOCOL);
+        assert_taken(decode_control, v == FP_SCOPE_PATH || v == FP_SCOPE_TREE);
         raw_purge(1, v, "", 0, 0);
-        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
-                         v == FP_SCOPE_ALL ? FP_OK : FP_PROTOCOL);
+        assert_taken(decode_control, v == FP_SCOPE_ALL);
         raw_purge(v, 1, "/a", 2, 2);
         /* As a REPORT of number 1 these are six bytes: from is that many. */
-        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
-                         v == FP_CONTROL_PURGE || v == FP_CONTROL_REPORT ? FP_OK : FP_PROTOCOL);
+        assert_taken(decode_control, v == FP_CONTROL_PURGE || v == FP_CONTROL_REPORT);
     }
 }
 END_TEST
@@ -77,11 +73,10 @@ START_TEST(purge_whose_path_is_longer_or_shorter_than_said)
 {
     for (size_t said = 0; said < 12; said++) {
         raw_purge(1, 2, "/etc", 4, said);
-        ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len),
-                         said == 4 ? FP_OK : FP_PROTOCOL);
+        assert_taken(decode_control, said == 4);
     }
     raw_purge(1, 2, "/etc", 4, 65535);
-    ck_assert_int_eq((int)parse_and_decode(decode_control, buf, w.len), FP_PROTOCOL);
+    assert_taken(decode_control, false);
 }
 END_TEST
 

@@ -66,6 +66,12 @@ static inline fp_status parse_and_decode(decoder *decode, const uint8_t *p, size
     return st;
 }
 
+/* The frame in buf is taken, or refused as one that breaks the protocol. */
+static inline void assert_taken(decoder *decode, bool good)
+{
+    ck_assert_int_eq((int)parse_and_decode(decode, buf, w.len), good ? FP_OK : FP_PROTOCOL);
+}
+
 static inline void set_length(size_t n)
 {
     for (size_t i = 0; i < 4; i++)
