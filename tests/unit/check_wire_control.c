@@ -28,9 +28,7 @@ START_TEST(purge_round_trip)
         struct fp_frame f;
 
         in.scope = in.path_len % 2 == 0 ? FP_SCOPE_PATH : FP_SCOPE_TREE;
-        fp_writer_init(&w, buf, FP_MAX_FRAME);
-        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
-        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+        f = parsed(fp_control_encode(fresh(), 7, &in));
         ck_assert_uint_eq(f.type, FP_FRAME_CONTROL);
         ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_OK);
         ck_assert_int_eq((int)out.op, FP_CONTROL_PURGE);
@@ -85,11 +83,8 @@ START_TEST(level_round_trip)
     for (unsigned level = 0; level < 256; level++) {
         const struct fp_control in = { .op = FP_CONTROL_LOG, .level = level };
         struct fp_control out;
-        struct fp_frame f;
+        struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
 
-        fp_writer_init(&w, buf, FP_MAX_FRAME);
-        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
-        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
         ck_assert_int_eq((int)fp_control_decode(&f.body, &out),
                          (int)(level < FP_LOG_LEVELS ? FP_OK : FP_PROTOCOL));
         ck_assert(level >= FP_LOG_LEVELS || out.level == level);
@@ -103,11 +98,8 @@ START_TEST(explain_round_trip)
                                    .names = { .n = 2, .list = { { ".htaccess", 9 },
                                                                 { ".acl", 4 } } } };
     struct fp_control out;
-    struct fp_frame f;
+    struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
 
-    fp_writer_init(&w, buf, FP_MAX_FRAME);
-    ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
-    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_OK);
     ck_assert_int_eq((int)out.op, FP_CONTROL_EXPLAIN);
     ck_assert_uint_eq(out.path_len, 4);
@@ -128,11 +120,8 @@ START_TEST(report_round_trip)
         const struct fp_control in = { .op = FP_CONTROL_REPORT, .what = (enum fp_report)what,
                                        .from = from[what % 4] };
         struct fp_control out;
-        struct fp_frame f;
+        struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
 
-        fp_writer_init(&w, buf, FP_MAX_FRAME);
-        ck_assert_int_eq((int)fp_control_encode(&w, 7, &in), FP_OK);
-        ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
         if (what == 0 || what > FP_REPORTS) {
             ck_assert_int_eq((int)fp_control_decode(&f.body, &out), FP_PROTOCOL);
             continue;
@@ -148,11 +137,8 @@ END_TEST
 
 static fp_status done_round_trip(const struct fp_reply *in, struct fp_reply *out)
 {
-    struct fp_frame f;
+    struct fp_frame f = parsed(fp_reply_encode(fresh(), 3, in));
 
-    fp_writer_init(&w, buf, FP_MAX_FRAME);
-    ck_assert_int_eq((int)fp_reply_encode(&w, 3, in), FP_OK);
-    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     ck_assert_uint_eq(f.type, FP_FRAME_REPLY);
     ck_assert_uint_eq(f.id, 3);
     return fp_reply_decode(&f.body, out);

@@ -17,6 +17,23 @@ static inline void setup(void)
     fp_writer_init(&w, buf, FP_MAX_FRAME);
 }
 
+/* The writer, at the beginning of the buffer. */
+static inline struct fp_writer *fresh(void)
+{
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    return &w;
+}
+
+/* The frame that was encoded with fresh(). */
+static inline struct fp_frame parsed(fp_status encoded)
+{
+    struct fp_frame f;
+
+    ck_assert_int_eq((int)encoded, FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
+    return f;
+}
+
 /* ---- decoding ---- */
 
 typedef fp_status decoder(struct fp_frame *f);
