@@ -103,13 +103,6 @@ void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
         fp_cache_set_report_changed(d->cache, fp_publish_change, d);
 }
 
-static bool is_same_fleet(const struct flashpached *d, const struct fp_conf *c)
-{
-    if (d->fleet == NULL || c->fleet == NULL)
-        return d->fleet == NULL && c->fleet == NULL;
-    return fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet);
-}
-
 /* Entries stay, with the TTL that they have. */
 static void apply(struct flashpached *d, const struct fp_conf *c)
 {
@@ -151,7 +144,8 @@ void fp_reload(struct flashpached *d)
         fp_log(FP_LOG_WARNING, 9, "changed settings that take effect after a restart only: %s",
                keys);
     fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
-    if (!is_same_fleet(d, c)) {
+    if (d->fleet != NULL && c->fleet != NULL ? !fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet)
+                                             : d->fleet != NULL || c->fleet != NULL) {
         fp_leave_fleet(d);
         fp_join_fleet(d, c);
     }

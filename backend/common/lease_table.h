@@ -29,7 +29,6 @@
 #define FP_LEASE_TABLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define FP_NO_SLOT   0u      /* slot 0 belongs to nobody */

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/packet.h"
 
 #define LINE_SIZE      2048
 #define BURST          5      /* messages of one id ... */

@@ -11,7 +11,6 @@
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -231,25 +230,9 @@ static void check_httpd(struct check *c)
 
 /* ---- the command ---- */
 
-static enum ctl_exit check_daemon(struct check *c)
-{
-    static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, FP_REPORT_MOUNTS, 0 };
-    enum ctl_exit rc = ctl_read_reports(c->ctl, wanted, &c->reports);
-
-    if (rc != CTL_DONE)
-        return rc;
-    check_version(c);
-    check_workers(c);
-    check_seccomp(c);
-    check_limits(c);
-    check_watches(c);
-    check_mounts(c);
-    check_httpd(c);
-    return c->bad > 0 ? CTL_FAILED : CTL_DONE;
-}
-
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
 {
+    static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, FP_REPORT_MOUNTS, 0 };
     struct check c = { .ctl = ctl };
     enum ctl_exit rc;
 
@@ -259,7 +242,17 @@ enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
     if (ctl->conf != NULL)
         say(&c, GOOD, "the configuration %s has no mistakes", ctl->conf);
     check_socket(&c);
-    rc = check_daemon(&c);
+    rc = ctl_read_reports(ctl, wanted, &c.reports);
+    if (rc == CTL_DONE) {
+        check_version(&c);
+        check_workers(&c);
+        check_seccomp(&c);
+        check_limits(&c);
+        check_watches(&c);
+        check_mounts(&c);
+        check_httpd(&c);
+        rc = c.bad > 0 ? CTL_FAILED : CTL_DONE;
+    }
     ctl_free_reports(&c.reports);
     return rc;
 }

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "ctl/ctl_stock.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 struct state {

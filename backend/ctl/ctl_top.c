@@ -125,15 +125,6 @@ static struct lengths lengths_for(unsigned rows)
     return most;
 }
 
-static struct winsize terminal_size(void)
-{
-    struct winsize size;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_row == 0 || size.ws_col == 0)
-        return (struct winsize){ .ws_row = 24, .ws_col = 80 };
-    return size;
-}
-
 /* A line that is too long loses its middle: the end of a path says most. */
 static void draw_line(const char *line, unsigned columns)
 {
@@ -148,13 +139,15 @@ static void draw_line(const char *line, unsigned columns)
 
 static void draw_view(const struct view *now, const struct view *before)
 {
-    const struct winsize size = terminal_size();
+    struct winsize size;
     char *text = NULL, *next, *line;
     size_t len = 0;
     FILE *to = open_memstream(&text, &len);
 
     if (to == NULL)
         return;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_row == 0 || size.ws_col == 0)
+        size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
     print_view(to, now, before, lengths_for(size.ws_row));
     if (fclose(to) == 0) {
         next = text;

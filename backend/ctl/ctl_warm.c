@@ -87,20 +87,25 @@ static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_nam
     return st;
 }
 
-static enum ctl_exit warm_from(const struct ctl *ctl, const char *file,
-                               const struct fp_names *names)
+enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
 {
-    const bool is_stdin = strcmp(file, "-") == 0;
-    FILE *list = is_stdin ? stdin : fopen(file, "re");
+    struct fp_names names;
+    const char *file;
+    FILE *list;
     struct counts n = { 0, 0, 0 };
-    bool bad;
+    bool is_stdin, bad;
     fp_status st;
 
+    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input", &names))
+        return CTL_USAGE;
+    file = argv[optind];
+    is_stdin = strcmp(file, "-") == 0;
+    list = is_stdin ? stdin : fopen(file, "re");
     if (list == NULL) {
         ctl_complain("cannot open the list of paths %s: %s", file, strerror(errno));
         return CTL_FAILED;
     }
-    st = warm_all(ctl, list, names, &n);
+    st = warm_all(ctl, list, &names, &n);
     bad = st == FP_OK && ferror(list) != 0;
     if (bad)
         ctl_complain("cannot read the list of paths %s: %s", file, strerror(errno));
@@ -111,14 +116,4 @@ static enum ctl_exit warm_from(const struct ctl *ctl, const char *file,
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     return bad || n.failed > 0 ? CTL_FAILED : CTL_DONE;
-}
-
-enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
-{
-    struct fp_names names;
-
-    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input",
-                        &names))
-        return CTL_USAGE;
-    return warm_from(ctl, argv[optind], &names);
 }

@@ -239,22 +239,10 @@ static const char *usual_socket(void)
     return paths[0];
 }
 
-/* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
- * there. */
-static void trust_owner(struct fp_client *client, const char *socket_path)
+static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
 {
     char copy[FP_MAX_PATH + 1];
     struct stat st;
-
-    if (geteuid() != 0)
-        return;
-    snprintf(copy, sizeof(copy), "%s", socket_path);
-    if (stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-        fp_client_set_daemon_uid(client, st.st_uid);
-}
-
-static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
-{
     enum ctl_exit rc;
 
     ctl->client = fp_client_create(ctl->socket, a->timeout_ms, 1);
@@ -262,7 +250,11 @@ static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int ar
         ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
         return CTL_USAGE;
     }
-    trust_owner(ctl->client, ctl->socket);
+    /* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
+     * there. */
+    snprintf(copy, sizeof(copy), "%s", ctl->socket);
+    if (geteuid() == 0 && stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        fp_client_set_daemon_uid(ctl->client, st.st_uid);
     rc = run(ctl, argc, argv);
     fp_client_destroy(&ctl->client);
     if (fflush(stdout) == EOF || ferror(stdout)) {

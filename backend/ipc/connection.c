@@ -162,13 +162,19 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id,
     send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
 }
 
-/* Both frames fit into a socket that nothing was sent to yet. */
-static fp_status welcome(struct fp_connection *conn)
+static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
 {
     uint8_t buf[64];
+    struct fp_hello h;
     struct fp_writer w;
     fp_status st;
 
+    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
+        return FP_PROTOCOL;
+    if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
+        return FP_VERSION;
+    set_timer(conn, 0);
+    /* Both frames fit into a socket that nothing was sent to yet. */
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_welcome_encode(&w, FP_WIRE_VERSION);
     if (st == FP_OK)
@@ -180,18 +186,6 @@ static fp_status welcome(struct fp_connection *conn)
         st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->leases));
     conn->state = READY;
     return st;
-}
-
-static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
-{
-    struct fp_hello h;
-
-    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
-        return FP_PROTOCOL;
-    if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
-        return FP_VERSION;
-    set_timer(conn, 0);
-    return welcome(conn);
 }
 
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)

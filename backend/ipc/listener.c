@@ -6,9 +6,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -210,17 +208,6 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
 
 /* ---- the socket's path ---- */
 
-/* Accepting must not block the loop if the client went away. */
-static bool use_passed(struct fp_listener *l)
-{
-    if (!fp_service_is_socket_at(l->sock, l->settings.path)) {
-        fp_log(FP_LOG_ERROR, 5, "the service manager's socket is no listening SOCK_SEQPACKET at "
-               "%s: let ListenSequentialPacket= and socket be the same", l->settings.path);
-        return false;
-    }
-    return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
-}
-
 static bool learn_groups(struct fp_listener *l)
 {
     int n = getgroups(MOST_GROUPS, l->groups);
@@ -252,8 +239,15 @@ static bool open_socket(struct fp_listener *l)
     if (!fp_socket_path_check(path, l->settings.uid, l->settings.gid)
         || !use_lock(l, fp_socket_path_open_lock(path)))
         return false;
-    if (l->sock != -1)
-        return use_passed(l);
+    if (l->sock != -1) {
+        if (!fp_service_is_socket_at(l->sock, path)) {
+            fp_log(FP_LOG_ERROR, 5, "the service manager's socket is no listening SOCK_SEQPACKET at "
+                   "%s: let ListenSequentialPacket= and socket be the same", path);
+            return false;
+        }
+        /* Accepting must not block the loop if the client went away. */
+        return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
+    }
     if (!fp_socket_path_clear(path))
         return false;
     l->sock = fp_socket_path_listen(path);

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "ipc/supervisor.h"
 
-#include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
 #include <signal.h>

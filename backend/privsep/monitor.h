@@ -11,7 +11,6 @@
 #ifndef FP_MONITOR_H
 #define FP_MONITOR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct fp_conf;

@@ -90,20 +90,11 @@ START_TEST(access_files)
 }
 END_TEST
 
-static void *answer_on_two_connections(void *arg)
-{
-    uint64_t id;
-
-    for (int i = 0; i < 2 && d_greet() && d_question(&id); i++)
-        d_answer(id);
-    return arg;
-}
-
 START_TEST(no_connection_is_kept_without_room)
 {
     fp_client_destroy(&client);
     client = fp_client_create(socket_path, TIMEOUT_MS, 0);
-    assert_two_connections(answer_on_two_connections);
+    assert_two_connections();
 }
 END_TEST
 
