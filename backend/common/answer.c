@@ -34,10 +34,9 @@ bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
 
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
 {
-    return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid
-        && a->dev == b->dev && a->ino == b->ino && a->nlink == b->nlink
-        && a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
-        && fp_time_equal(&a->ctime, &b->ctime);
+    return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->dev == b->dev && a->ino == b->ino
+           && a->nlink == b->nlink && a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
+           && fp_time_equal(&a->ctime, &b->ctime);
 }
 
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)
@@ -45,8 +44,8 @@ bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)
     if (a->status != b->status)
         return false;
     return a->status != FP_OK
-        || (a->mode == b->mode && a->dev == b->dev && a->ino == b->ino && a->size == b->size
-            && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime));
+           || (a->mode == b->mode && a->dev == b->dev && a->ino == b->ino && a->size == b->size
+               && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime));
 }
 
 bool fp_step_is_dir(const struct fp_step *s)
@@ -123,9 +122,10 @@ static void put_head(struct fp_writer *w, fp_status status, enum fp_source sourc
 
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
-    put_head(w, a->status, a->source, (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0)
-             | (a->unchanged ? UNCHANGED : 0) | (a->leasable ? LEASABLE : 0)
-             | (a->content ? CONTENT : 0), a->n_names, a->n_steps);
+    put_head(w, a->status, a->source,
+             (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
+                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0),
+             a->n_names, a->n_steps);
     for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++) {
         put_objects(w, s);
         for (unsigned i = 0; i < a->n_names && fp_step_is_dir(s); i++)
@@ -248,14 +248,12 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
     if (a->content && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0))
         return false;
     return m != NULL && last->end == x->path_len
-        && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));
+           && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));
 }
 
-static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
-                        struct fp_answer *a)
+static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, struct fp_answer *a)
 {
-    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT
-        | (x->from_worker ? UNCHANGED : LEASABLE);
+    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
@@ -278,16 +276,14 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd,
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
-        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK
-            : FP_PROTOCOL;
+        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
     if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
         return FP_PROTOCOL;
     a->fd = fd;
     return FP_OK;
 }
 
-fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
-                           struct fp_answer *a)
+fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct fp_answer *a)
 {
     const struct frame_of x = { path_len, 0, false };
 
@@ -296,12 +292,10 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd,
 
 bool fp_answer_is_sealed(const struct fp_answer *a)
 {
-    return !a->content
-        || fp_is_sealed(a->fd, fp_step_target(&a->steps[a->n_steps - 1])->size);
+    return !a->content || fp_is_sealed(a->fd, fp_step_target(&a->steps[a->n_steps - 1])->size);
 }
 
-fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd,
-                        struct fp_answer *a)
+fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd, struct fp_answer *a)
 {
     const struct frame_of x = { path_len, base_len, true };
 

@@ -21,8 +21,7 @@ void fp_priv_empty_bounding_set(void)
 
 static int become(const char *user, uid_t uid, gid_t gid)
 {
-    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
-        || setresuid(uid, uid, uid) == -1)
+    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1)
         return -1;
     /* A way back would be a way to every file. */
     if (setuid(0) != -1) {

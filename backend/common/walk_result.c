@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2 };   /* flags of a step's watch */
+enum { UNTOLD = 1, REFUSED = 2 }; /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
-    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read",
-                                                 "watch" };
+    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read", "watch" };
 
     return names[call];
 }
@@ -27,8 +26,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
 {
     struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
-    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME
-        || len > sizeof(t->names) - t->names_len)
+    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len)
         return false;
     v->step = (uint8_t)step;
     v->len = (uint8_t)len;
@@ -91,8 +89,7 @@ static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigne
     get_key(r, &key);
     len = fp_get_u8(r);
     name = fp_get_bytes(r, len);
-    if (name == NULL || step >= n_steps
-        || !fp_walk_result_add(t, step, &key, (const char *)name, len))
+    if (name == NULL || step >= n_steps || !fp_walk_result_add(t, step, &key, (const char *)name, len))
         r->bad = true;
 }
 

@@ -32,10 +32,12 @@ static void put_be(struct fp_writer *w, uint64_t v, size_t n)
     fp_put_bytes(w, b, n);
 }
 
+/* clang-format off */
 void fp_put_u8(struct fp_writer *w, uint8_t v) { put_be(w, v, 1); }
 void fp_put_u16(struct fp_writer *w, uint16_t v) { put_be(w, v, 2); }
 void fp_put_u32(struct fp_writer *w, uint32_t v) { put_be(w, v, 4); }
 void fp_put_u64(struct fp_writer *w, uint64_t v) { put_be(w, v, 8); }
+/* clang-format on */
 
 void fp_reader_init(struct fp_reader *r, const void *p, size_t n)
 {
@@ -66,10 +68,12 @@ static uint64_t get_be(struct fp_reader *r, size_t n)
     return v;
 }
 
+/* clang-format off */
 uint8_t fp_get_u8(struct fp_reader *r) { return (uint8_t)get_be(r, 1); }
 uint16_t fp_get_u16(struct fp_reader *r) { return (uint16_t)get_be(r, 2); }
 uint32_t fp_get_u32(struct fp_reader *r) { return (uint32_t)get_be(r, 4); }
 uint64_t fp_get_u64(struct fp_reader *r) { return get_be(r, 8); }
+/* clang-format on */
 
 bool fp_reader_done(const struct fp_reader *r)
 {
@@ -78,7 +82,7 @@ bool fp_reader_done(const struct fp_reader *r)
 
 void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id)
 {
-    fp_put_u32(w, 0);          /* length, filled in by fp_frame_end() */
+    fp_put_u32(w, 0); /* length, filled in by fp_frame_end() */
     fp_put_u8(w, (uint8_t)type);
     fp_put_u8(w, 0);
     fp_put_u16(w, 0);
@@ -182,8 +186,7 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
     put_names(w, &l->names);
 }
 
-fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_lookup *l)
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l)
 {
     fp_frame_begin(w, FP_FRAME_LOOKUP, id);
     fp_put_lookup(w, l);
@@ -216,8 +219,7 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     return FP_OK;
 }
 
-fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
-                            const struct fp_control *c)
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_control *c)
 {
     fp_frame_begin(w, FP_FRAME_CONTROL, id);
     fp_put_u8(w, (uint8_t)c->op);
@@ -249,8 +251,7 @@ static bool get_purge(struct fp_reader *r, struct fp_control *c)
         c->path = NULL;
         return c->path_len == 0;
     }
-    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE)
-        && fp_path_is_normal(c->path, c->path_len);
+    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE) && fp_path_is_normal(c->path, c->path_len);
 }
 
 static bool get_report(struct fp_reader *r, struct fp_control *c)
@@ -316,8 +317,7 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
             && (d->text[d->text_len - 1] != '\n' || memchr(d->text, '\0', d->text_len) != NULL)))
         return FP_PROTOCOL;
     empty = d->count == 0 && d->next == 0 && d->text_len == 0;
-    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK
-        : FP_PROTOCOL;
+    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK : FP_PROTOCOL;
 }
 
 bool fp_status_is_reason(fp_status st)
@@ -339,15 +339,13 @@ bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
     if (a->n != b->n)
         return false;
     for (unsigned i = 0; i < a->n; i++) {
-        if (a->list[i].len != b->list[i].len
-            || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
+        if (a->list[i].len != b->list[i].len || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
             return false;
     }
     return true;
 }
 
-fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
-                          const char *text)
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st, const char *text)
 {
     size_t n = strnlen(text, FP_MAX_TEXT);
 

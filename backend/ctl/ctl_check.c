@@ -17,8 +17,8 @@
 
 #include "ctl/ctl_report.h"
 
-#define MODULE "/mod_flashpache.so"
-#define FEW_WATCHES 65536u      /* a lower limit gets a note */
+#define MODULE      "/mod_flashpache.so"
+#define FEW_WATCHES 65536u /* a lower limit gets a note */
 
 struct check {
     const struct ctl *ctl;
@@ -26,7 +26,7 @@ struct check {
     unsigned bad;
 };
 
-enum verdict { GOOD, NOTE, BAD };   /* NOTE: no reason to fail */
+enum verdict { GOOD, NOTE, BAD }; /* NOTE: no reason to fail */
 
 static void say(struct check *c, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -60,7 +60,7 @@ static void check_socket(struct check *c)
         say(c, BAD, "the socket's directory %s may be written to by others: chmod go-w %s", dir, dir);
     else
         say(c, GOOD, "the socket's directory %s belongs to uid %u, who alone writes there", dir,
-             (unsigned)st.st_uid);
+            (unsigned)st.st_uid);
     if (stat(path, &st) == -1)
         say(c, BAD, "the socket %s: %s", path, strerror(errno));
     else if (!S_ISSOCK(st.st_mode))
@@ -78,7 +78,7 @@ static void check_version(struct check *c)
     ctl_word(c->reports.about, "version", version, sizeof(version));
     if (strcmp(version, PACKAGE_VERSION) == 0)
         say(c, GOOD, "flashpached %s answers, process %" PRIu64 ", user %" PRIu64, version,
-             ctl_value(c->reports.about, "pid"), ctl_value(c->reports.about, "uid"));
+            ctl_value(c->reports.about, "pid"), ctl_value(c->reports.about, "uid"));
     else
         say(c, BAD, "flashpached is %s and this is %s: restart the daemon after an upgrade", version,
             PACKAGE_VERSION);
@@ -114,17 +114,20 @@ static void check_limits(struct check *c)
     const uint64_t wanted = ctl_value(c->reports.about, "connections_wanted");
 
     if (connections < wanted)
-        say(c, NOTE, "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
-                 " of max_connections: raise LimitNOFILE= or lower max_connections", descriptors,
-                 connections, wanted);
+        say(c, NOTE,
+            "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
+            " of max_connections: raise LimitNOFILE= or lower max_connections",
+            descriptors, connections, wanted);
     else
         say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
     if (ctl_value(c->reports.stats, "refused") > 0)
-        say(c, BAD, "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
-            "identity; for the others raise max_connections", ctl_value(c->reports.stats, "refused"));
+        say(c, BAD,
+            "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
+            "identity; for the others raise max_connections",
+            ctl_value(c->reports.stats, "refused"));
     if (ctl_value(c->reports.stats, "displaced") > 0)
         say(c, NOTE, "%" PRIu64 " idle connections were closed for new ones: raise max_connections",
-                 ctl_value(c->reports.stats, "displaced"));
+            ctl_value(c->reports.stats, "displaced"));
 }
 
 static void check_watches(struct check *c)
@@ -135,8 +138,10 @@ static void check_watches(struct check *c)
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
         say(c, NOTE, "cannot tell how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
-        say(c, NOTE, "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
-                 "sites that fanotify does not watch", most);
+        say(c, NOTE,
+            "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
+            "sites that fanotify does not watch",
+            most);
     else
         say(c, GOOD, "%lu inotify watches are allowed", most);
     if (f != NULL)
@@ -216,16 +221,21 @@ static void check_httpd(struct check *c)
     else if (geteuid() != 0 && geteuid() != uid)
         say(c, NOTE, "cannot see whether httpd has loaded mod_flashpache: run this as root");
     else
-        say(c, BAD, "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
-            "flashpache_module, and does httpd run as that user?", uid);
+        say(c, BAD,
+            "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
+            "flashpache_module, and does httpd run as that user?",
+            uid);
     if (foreign > 0)
-        say(c, BAD, "%u processes of other users have it loaded, and are refused: user and group of "
-            "flashpached.conf must be httpd's User and Group", foreign);
+        say(c, BAD,
+            "%u processes of other users have it loaded, and are refused: user and group of "
+            "flashpached.conf must be httpd's User and Group",
+            foreign);
     if (ctl_value(c->reports.stats, "connections") > 1)
         say(c, GOOD, "%" PRIu64 " connections", ctl_value(c->reports.stats, "connections") - 1);
     else
-        say(c, NOTE, "nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
-                 "FlashpacheSocket is another socket");
+        say(c, NOTE,
+            "nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
+            "FlashpacheSocket is another socket");
 }
 
 /* ---- the command ---- */

@@ -19,9 +19,10 @@
 
 #define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"
-#define ASK_HTTPD     "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
-                      "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
-#define SAYS_ROOT     "Main DocumentRoot: \""
+#define ASK_HTTPD \
+    "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
+    "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
+#define SAYS_ROOT "Main DocumentRoot: \""
 
 struct request {
     const struct ctl *ctl;
@@ -29,8 +30,8 @@ struct request {
     struct ctl_stock stock;
     const char *indexes[MAX_INDEXES];
     unsigned n_indexes;
-    char root[FP_MAX_PATH + 1];       /* "": not given */
-    char path[FP_MAX_PATH + 2];       /* in normal form */
+    char root[FP_MAX_PATH + 1]; /* "": not given */
+    char path[FP_MAX_PATH + 2]; /* in normal form */
     bool slash;
     unsigned calls;
 };
@@ -54,8 +55,9 @@ struct knowledge {
 static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = r->path,
-                                         .path_len = strlen(r->path), .names = r->names };
+    const struct fp_control question = {
+        .op = FP_CONTROL_EXPLAIN, .path = r->path, .path_len = strlen(r->path), .names = r->names
+    };
     struct fp_reply reply;
     fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
     char *next = k->text, *line, *words[8];
@@ -67,8 +69,10 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
     k->n = 0;
     while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
         if (ctl_words(line, words, 8) == 8)
-            k->steps[k->n++] = (struct known){ strtoull(words[0], NULL, 10), words[1], words[2], words[4],
-                                               words[5], words[6], words[7], strtoull(words[3], NULL, 10) };
+            k->steps[k->n++] = (struct known){
+                strtoull(words[0], NULL, 10), words[1], words[2], words[4], words[5], words[6], words[7],
+                strtoull(words[3], NULL, 10)
+            };
     }
     return CTL_DONE;
 }
@@ -83,8 +87,7 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
         printf("  %.*s: %s", (int)s->len, r->path, s->state);
         if (strcmp(s->state, "unknown") != 0)
-            printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ",
-                   s->watch, s->point);
+            printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch, s->point);
         if (s->left_ms > 0)
             printf(", for %s more", ctl_time_text(s->left_ms * 1000, left, sizeof(left)));
         if (strcmp(s->lease, "lease") == 0)
@@ -128,10 +131,9 @@ static void on_call(void *ctx, const struct ctl_call *c)
     const size_t len = c->name_len > 0 && c->len == 1 ? 0 : c->len;
 
     p->request->calls++;
-    printf("  %-5s %.*s%s%.*s -> %s; %s\n", c->call, (int)len, r->path,
-           c->name_len > 0 ? "/" : "", (int)c->name_len, c->name_len > 0 ? c->name : "",
-           c->outcome == FP_OK ? "there" : fp_status_text(c->outcome),
-           answered(p, c));
+    printf("  %-5s %.*s%s%.*s -> %s; %s\n", c->call, (int)len, r->path, c->name_len > 0 ? "/" : "",
+           (int)c->name_len, c->name_len > 0 ? c->name : "",
+           c->outcome == FP_OK ? "there" : fp_status_text(c->outcome), answered(p, c));
 }
 
 /* ---- why not ---- */
@@ -140,15 +142,10 @@ static void on_call(void *ctx, const struct ctl_call *c)
 static void print_bypass(const struct fp_answer *a)
 {
     switch (a->status) {
-    case FP_REFUSED:
-        puts("bypass: the path, or where it leads, is outside roots of flashpached.conf");
-        break;
-    case FP_TOODEEP:
-        printf("bypass: it has more than %d components\n", FP_MAX_STEPS);
-        break;
+    case FP_REFUSED: puts("bypass: the path, or where it leads, is outside roots of flashpached.conf"); break;
+    case FP_TOODEEP: printf("bypass: it has more than %d components\n", FP_MAX_STEPS); break;
     default:
-        printf("fallback: no answer: %s; httpd asks the file system itself\n",
-               fp_status_text(a->status));
+        printf("fallback: no answer: %s; httpd asks the file system itself\n", fp_status_text(a->status));
     }
 }
 
@@ -156,12 +153,14 @@ static void print_end(enum ctl_end end, const struct fp_answer *a)
 {
     switch (end) {
     case CTL_END_FILE:
-        puts(a->fd == -1 ? "403: it may not be read; core tries, and says so"
+        puts(a->fd == -1  ? "403: it may not be read; core tries, and says so"
              : a->content ? "served by mod_flashpache from its content in memory"
-             : "served by mod_flashpache from the open file");
+                          : "served by mod_flashpache from the open file");
         break;
-    case CTL_END_INFO: puts("a file with more behind its name: a handler that takes path-info, "
-                            "else 404"); break;
+    case CTL_END_INFO:
+        puts("a file with more behind its name: a handler that takes path-info, "
+             "else 404");
+        break;
     case CTL_END_DIRECTORY: puts("a directory"); break;
     case CTL_END_SPECIAL: puts("403: neither a file nor a directory"); break;
     case CTL_END_ABSENT: puts("404"); break;
@@ -214,8 +213,7 @@ static enum ctl_exit explain_indexes(struct request *r)
     for (unsigned i = 0; i < r->n_indexes && rc == CTL_DONE && end != CTL_END_FILE; i++) {
         const size_t size = sizeof(r->path) - len;
 
-        if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i])
-            >= size)
+        if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i]) >= size)
             break;
         printf("\nDirectoryIndex %s:\n", r->indexes[i]);
         rc = explain_one(r, true, &end);
@@ -230,8 +228,8 @@ static void print_assumptions(const struct request *r)
     static const char *const links[] = { "FollowSymLinks", "SymLinksIfOwnerMatch",
                                          "neither FollowSymLinks nor SymLinksIfOwnerMatch" };
 
-    printf("assumed: in %s and below %s, AllowOverride %s", r->stock.root,
-           links[r->stock.links], r->stock.htaccess ? "All, AccessFileName" : "None");
+    printf("assumed: in %s and below %s, AllowOverride %s", r->stock.root, links[r->stock.links],
+           r->stock.htaccess ? "All, AccessFileName" : "None");
     for (unsigned i = 0; r->stock.htaccess && i < r->names.n; i++)
         printf(" %.*s", (int)r->names.list[i].len, r->names.list[i].name);
     puts("; above it FollowSymLinks and AllowOverride None; no Alias and no rewriting; GET");
@@ -250,8 +248,7 @@ static enum ctl_exit explain(struct request *r)
     if (rc == CTL_DONE && end == CTL_END_DIRECTORY && r->slash)
         rc = explain_indexes(r);
     if (rc == CTL_DONE)
-        printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n",
-               r->calls);
+        printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n", r->calls);
     return rc;
 }
 
@@ -356,12 +353,9 @@ static bool take_option(struct request *r, int c)
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "root", required_argument, NULL, 'r' },
-        { "no-htaccess", no_argument, NULL, 'n' },
-        { "access-file", required_argument, NULL, 'a' },
-        { "index", required_argument, NULL, 'i' },
-        { "links", required_argument, NULL, 'l' },
-        { NULL, 0, NULL, 0 }
+        { "root", required_argument, NULL, 'r' },        { "no-htaccess", no_argument, NULL, 'n' },
+        { "access-file", required_argument, NULL, 'a' }, { "index", required_argument, NULL, 'i' },
+        { "links", required_argument, NULL, 'l' },       { NULL, 0, NULL, 0 }
     };
     static struct request r;
     const char *text, *scheme;

@@ -17,8 +17,10 @@
 
 static void print_meta(const struct fp_meta *m)
 {
-    const char *kind = S_ISDIR(m->mode) ? "directory" : S_ISREG(m->mode) ? "file"
-        : S_ISLNK(m->mode) ? "link" : "special";
+    const char *kind = S_ISDIR(m->mode)   ? "directory"
+                       : S_ISREG(m->mode) ? "file"
+                       : S_ISLNK(m->mode) ? "link"
+                                          : "special";
 
     printf("%s %04o %" PRIu32 ":%" PRIu32, kind, m->mode & 07777, m->uid, m->gid);
     if (S_ISREG(m->mode))
@@ -73,12 +75,12 @@ static const char *file_text(const struct fp_answer *a)
         return "no file comes with it";
     if (a->content)
         return "its content comes with it";
-    return a->local ? "the open file comes with it" : "the open file, of another machine, "
-                                                      "comes with it";
+    return a->local ? "the open file comes with it"
+                    : "the open file, of another machine, "
+                      "comes with it";
 }
 
-static void print_answer(const char *path, const struct fp_answer *a,
-                         const struct fp_names *names)
+static void print_answer(const char *path, const struct fp_answer *a, const struct fp_names *names)
 {
     if (a->status != FP_OK) {
         printf("%s: no answer: %s\n", path, fp_status_text(a->status));

@@ -9,7 +9,10 @@
 
 #include "common/client.h"
 
-static const struct { const char *name; size_t text; } kinds[FP_REPORTS + 1] = {
+static const struct {
+    const char *name;
+    size_t text;
+} kinds[FP_REPORTS + 1] = {
     [FP_REPORT_MOUNTS] = { "mounts", offsetof(struct ctl_reports, mounts) },
     [FP_REPORT_STATS] = { "stats", offsetof(struct ctl_reports, stats) },
     [FP_REPORT_LATENCY] = { "latency", offsetof(struct ctl_reports, latency) },

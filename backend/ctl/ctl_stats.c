@@ -38,11 +38,10 @@ static void print_json_latency(const struct ctl_latency *l)
 {
     fputs("{\"point\": ", stdout);
     print_string(l->point);
-    printf(", \"count\": %" PRIu64 ", \"sum_us\": %" PRIu64 ", \"longest_us\": %" PRIu64
-           ", \"buckets\": [", l->count, l->sum_us, l->longest_us);
+    printf(", \"count\": %" PRIu64 ", \"sum_us\": %" PRIu64 ", \"longest_us\": %" PRIu64 ", \"buckets\": [",
+           l->count, l->sum_us, l->longest_us);
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++)
-        printf("{\"le_us\": %u, \"count\": %" PRIu64 "}, ", FP_LATENCY_FIRST_US << i,
-               l->buckets[i]);
+        printf("{\"le_us\": %u, \"count\": %" PRIu64 "}, ", FP_LATENCY_FIRST_US << i, l->buckets[i]);
     printf("{\"le_us\": null, \"count\": %" PRIu64 "}]}", l->buckets[FP_LATENCY_BUCKETS - 1]);
 }
 
@@ -53,8 +52,8 @@ static void print_json_mount(const struct ctl_mount *m)
     fputs(", \"type\": ", stdout);
     print_string(m->type);
     printf(", \"watch\": \"%s\", \"ttl_ms\": %" PRIu64 ", \"stale_if_error_ms\": %" PRIu64
-           ", \"out_of_service\": %s}", m->watch, m->ttl_ms, m->stale_ms,
-           m->out ? "true" : "false");
+           ", \"out_of_service\": %s}",
+           m->watch, m->ttl_ms, m->stale_ms, m->out ? "true" : "false");
 }
 
 static void print_json(const struct ctl_reports *r)
@@ -69,8 +68,7 @@ static void print_json(const struct ctl_reports *r)
     print_string(version);
     fputs(",\n \"stats\": {", stdout);
     for (size_t i = 0; i < NAMES; i++)
-        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i],
-               ctl_value(r->stats, names[i]));
+        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i], ctl_value(r->stats, names[i]));
     fputs("},\n \"deprecated\": [", stdout);
     for (size_t i = 0; i < sizeof(deprecated) / sizeof(deprecated[0]); i++)
         printf("%s\"%s\"", i > 0 ? ", " : "", deprecated[i]);
@@ -118,12 +116,10 @@ static enum ctl_exit print_latency(const struct ctl *ctl)
 
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "json", no_argument, NULL, 'j' },
-        { "prometheus", no_argument, NULL, 'p' },
-        { "latency", no_argument, NULL, 'l' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+                                             { "prometheus", no_argument, NULL, 'p' },
+                                             { "latency", no_argument, NULL, 'l' },
+                                             { NULL, 0, NULL, 0 } };
     int c, format = 0;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -9,7 +9,7 @@ struct state {
     const struct ctl_walk *walk;
     ctl_on_call *each;
     void *ctx;
-    mode_t found;               /* the type from the first stat; 0: none */
+    mode_t found; /* the type from the first stat; 0: none */
     bool forbidden;
 };
 
@@ -76,7 +76,7 @@ static enum ctl_links links_at(const struct state *s, size_t len)
     const size_t parent_len = fp_path_parent_len(s->walk->path, len);
 
     return fp_path_is_below(s->walk->path, parent_len, s->settings->root) ? s->settings->links
-        : CTL_LINKS_FOLLOW;
+                                                                          : CTL_LINKS_FOLLOW;
 }
 
 /* lstat, and of a link a stat.  True if it is a directory. */
@@ -93,7 +93,7 @@ static bool look_at(struct state *s, size_t len)
         if (links != CTL_LINKS_NONE)
             report(s, "stat", len, step->target_status);
         s->forbidden = step->target_status != FP_OK || links == CTL_LINKS_NONE
-            || (links == CTL_LINKS_OWNER && step->self.uid != step->target.uid);
+                       || (links == CTL_LINKS_OWNER && step->self.uid != step->target.uid);
     }
     if (st != FP_OK || s->forbidden) {
         s->forbidden = s->forbidden || st != FP_ABSENT;
@@ -138,8 +138,8 @@ static enum ctl_end end_of(const struct state *s, size_t len)
     }
 }
 
-enum ctl_end ctl_stock_walk(const struct ctl_stock *settings, const struct ctl_walk *w,
-                            ctl_on_call *each, void *ctx)
+enum ctl_end ctl_stock_walk(const struct ctl_stock *settings, const struct ctl_walk *w, ctl_on_call *each,
+                            void *ctx)
 {
     struct state s = { settings, w, each, ctx, 0, false };
     fp_status st = stat_of(w->answer, w->len, &s.found);

@@ -45,7 +45,7 @@ static double rate(const struct view *now, const struct view *before, const char
     if (before->reports.stats == NULL || ms == 0)
         return 0.;
     return 1e3 * (double)(ctl_value(now->reports.stats, name) - ctl_value(before->reports.stats, name))
-        / (double)ms;
+           / (double)ms;
 }
 
 static void print_rates(FILE *to, const struct view *now, const struct view *before)
@@ -53,7 +53,8 @@ static void print_rates(FILE *to, const struct view *now, const struct view *bef
     fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f refreshed/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
             rate(now, before, "refreshed"), rate(now, before, "changes"));
-    fprintf(to, "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
+    fprintf(to,
+            "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
             " mounts out of service, %" PRIu64 " connections\n",
             ctl_value(now->reports.stats, "running"), ctl_value(now->reports.stats, "workers"),
             ctl_value(now->reports.stats, "queued"), ctl_value(now->reports.stats, "out_of_service"),
@@ -72,8 +73,7 @@ static void print_hot(FILE *to, const char *report, unsigned most)
     }
 }
 
-static void print_mounts(FILE *to, const struct view *now, const struct view *before,
-                         unsigned most)
+static void print_mounts(FILE *to, const struct view *now, const struct view *before, unsigned most)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
     char *copy = strdup(now->reports.latency), *next = copy, *line, mean[32], late[32], mount[8192];
@@ -86,7 +86,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
         if (!ctl_parse_latency(line, &l) || l.count == 0)
             continue;
         out = ctl_word(now->reports.mounts, l.point, mount, sizeof(mount))
-            && strstr(mount, " out-of-service") != NULL;
+              && strstr(mount, " out-of-service") != NULL;
         fprintf(to, "%10.0f %9s %9s  %s%s\n",
                 before->reports.stats != NULL && ms > 0
                     ? 1e3 * (double)(l.count - ctl_value(before->reports.latency, l.point)) / (double)ms
@@ -98,8 +98,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
     free(copy);
 }
 
-static void print_view(FILE *to, const struct view *now, const struct view *before,
-                       struct lengths most)
+static void print_view(FILE *to, const struct view *now, const struct view *before, struct lengths most)
 {
     print_rates(to, now, before);
     print_hot(to, now->reports.hot, most.hot);
@@ -130,7 +129,7 @@ static void draw_line(const char *line, unsigned columns)
 {
     const unsigned len = (unsigned)strlen(line), end = columns / 3;
 
-    fputs(CLEAR_LINE, stdout);      /* behind a full line it would take the last column */
+    fputs(CLEAR_LINE, stdout); /* behind a full line it would take the last column */
     if (len <= columns || columns < 12)
         printf("%.*s\n", (int)columns, line);
     else
@@ -203,11 +202,9 @@ static bool parse_number(const char *text, unsigned long *v_r)
 
 enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "times", required_argument, NULL, 'n' },
-        { "delay", required_argument, NULL, 'd' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "times", required_argument, NULL, 'n' },
+                                             { "delay", required_argument, NULL, 'd' },
+                                             { NULL, 0, NULL, 0 } };
     unsigned long times = 0, seconds = 1;
     int c;
 

@@ -36,8 +36,8 @@ static fp_status outcome(const struct fp_answer *a, size_t path_len)
 }
 
 /* One line of the list, without its line end.  Not FP_OK: there is no answer. */
-static fp_status warm_one(const struct ctl *ctl, const char *line,
-                          const struct fp_names *names, struct counts *n)
+static fp_status warm_one(const struct ctl *ctl, const char *line, const struct fp_names *names,
+                          struct counts *n)
 {
     static struct fp_answer a;
     char path[FP_MAX_PATH + 1];
@@ -63,8 +63,7 @@ static fp_status warm_one(const struct ctl *ctl, const char *line,
     return FP_OK;
 }
 
-static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names,
-                          struct counts *n)
+static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names, struct counts *n)
 {
     char *line = NULL;
     size_t room = 0;
@@ -111,8 +110,7 @@ enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
         ctl_complain("cannot read the list of paths %s: %s", file, strerror(errno));
     if (!is_stdin)
         fclose(list);
-    printf("%" PRIu64 " found, %" PRIu64 " absent, %" PRIu64 " failed\n", n.found, n.absent,
-           n.failed);
+    printf("%" PRIu64 " found, %" PRIu64 " absent, %" PRIu64 " failed\n", n.found, n.absent, n.failed);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     return bad || n.failed > 0 ? CTL_FAILED : CTL_DONE;

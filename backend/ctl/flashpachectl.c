@@ -24,7 +24,7 @@
 #define MAX_TIMEOUT_MS     600000
 
 struct arguments {
-    const char *socket, *conf;     /* NULL: not given */
+    const char *socket, *conf; /* NULL: not given */
     uint32_t timeout_ms;
 };
 
@@ -64,7 +64,8 @@ static void usage(FILE *out)
           "  -T, --timeout MS         how long one question may take (5000)\n"
           "  -V, --version            print the version and exit\n"
           "  -h, --help               print this and exit\n\n"
-          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n", out);
+          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
+          out);
 }
 
 /* ---- purge ---- */
@@ -88,11 +89,9 @@ static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, cha
 
 static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "tree", no_argument, NULL, 't' },
-        { "all", no_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "tree", no_argument, NULL, 't' },
+                                             { "all", no_argument, NULL, 'a' },
+                                             { NULL, 0, NULL, 0 } };
     enum fp_scope scope = FP_SCOPE_PATH;
     enum ctl_exit rc;
     uint64_t count = 0;
@@ -153,24 +152,16 @@ static const struct {
     const char *name;
     enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
 } commands[] = {
-    { "purge", purge },
-    { "warm", ctl_warm },
-    { "switch", ctl_switch },
-    { "lookup", ctl_lookup },
-    { "explain", ctl_explain },
-    { "mounts", mounts },
-    { "stats", ctl_stats },
-    { "status", ctl_status },
-    { "top", ctl_top },
-    { "check", ctl_check },
-    { "log-level", log_level },
+    { "purge", purge },         { "warm", ctl_warm },   { "switch", ctl_switch },   { "lookup", ctl_lookup },
+    { "explain", ctl_explain }, { "mounts", mounts },   { "stats", ctl_stats },     { "status", ctl_status },
+    { "top", ctl_top },         { "check", ctl_check }, { "log-level", log_level },
 };
 
 static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, argv[0]) == 0) {
-            optind = 0;        /* a new command line for getopt */
+            optind = 0; /* a new command line for getopt */
             return commands[i].run(ctl, argc, argv);
         }
     }
@@ -186,8 +177,7 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
     errno = 0;
     v = strtoul(text, &end, 10);
     *ms_r = (uint32_t)v;
-    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1
-        && v <= MAX_TIMEOUT_MS)
+    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1 && v <= MAX_TIMEOUT_MS)
         return true;
     ctl_complain("--timeout %s: use 1 to %d milliseconds", text, MAX_TIMEOUT_MS);
     return false;
@@ -196,12 +186,9 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "socket", required_argument, NULL, 's' },
-        { "config", required_argument, NULL, 'c' },
-        { "timeout", required_argument, NULL, 'T' },
-        { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 }
+        { "socket", required_argument, NULL, 's' },  { "config", required_argument, NULL, 'c' },
+        { "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
     };
     int c;
 
@@ -210,7 +197,10 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
         switch (c) {
         case 's': a->socket = optarg; break;
         case 'c': a->conf = optarg; break;
-        case 'T': if (!parse_timeout(optarg, &a->timeout_ms)) return false; break;
+        case 'T':
+            if (!parse_timeout(optarg, &a->timeout_ms))
+                return false;
+            break;
         case 'V': puts("flashpachectl " PACKAGE_VERSION); exit(CTL_DONE);
         case 'h': usage(stdout); exit(CTL_DONE);
         default: return false;
@@ -228,9 +218,8 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 /* Of the service, or of a daemon that httpd started on Debian or Fedora. */
 static const char *usual_socket(void)
 {
-    static const char *const paths[] = { FP_DEFAULT_SOCKET,
-                                          "/run/apache2/flashpache/flashpached.sock",
-                                          "/run/httpd/flashpache/flashpached.sock" };
+    static const char *const paths[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
+                                         "/run/httpd/flashpache/flashpached.sock" };
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         if (access(paths[i], F_OK) == 0)

@@ -18,16 +18,16 @@
 #include "conf/conf_fleet.h"
 #include "privsep/monitor.h"
 
-#define ANSWER_SECONDS   15.      /* longer than any command of the daemon blocks */
-#define FIRST_PAUSE      0.1      /* seconds before the second attempt, doubled for each */
-#define LONGEST_PAUSE    30.
-#define MAX_PASSWORD     512
-#define MAX_WORDS        10
-#define MAX_WHY          200
+#define ANSWER_SECONDS 15. /* longer than any command of the daemon blocks */
+#define FIRST_PAUSE    0.1 /* seconds before the second attempt, doubled for each */
+#define LONGEST_PAUSE  30.
+#define MAX_PASSWORD   512
+#define MAX_WORDS      10
+#define MAX_WHY        200
 /* Bytes of one incomplete answer. */
-#define MAX_INCOMPLETE   (1u << 20)
-#define READ_SIZE        16384    /* of hiredis, at a time */
-#define MAX_ELEMENTS     1000     /* of one array in an answer */
+#define MAX_INCOMPLETE (1u << 20)
+#define READ_SIZE      16384 /* of hiredis, at a time */
+#define MAX_ELEMENTS   1000  /* of one array in an answer */
 
 #if HIREDIS_MAJOR < 1
 typedef int array_size;
@@ -41,16 +41,16 @@ struct fp_fleet_link {
     const struct fp_monitor *monitor;
     const struct fp_fleet_link_ops *ops;
     void *ctx;
-    redisContext *redis;          /* NULL between attempts */
-    redisReplyObjectFunctions functions;   /* hiredis' own, but for arrays */
+    redisContext *redis;                 /* NULL between attempts */
+    redisReplyObjectFunctions functions; /* hiredis' own, but for arrays */
     void *(*create_array)(const redisReadTask *task, array_size n);
     ev_io readable, writable;
-    ev_timer deadline;            /* of the oldest command without an answer */
-    ev_timer retry;               /* until the next attempt */
+    ev_timer deadline; /* of the oldest command without an answer */
+    ev_timer retry;    /* until the next attempt */
     double pause;
-    unsigned greetings;           /* commands of the greeting without an answer */
-    size_t asked;                 /* all commands without an answer */
-    size_t incomplete;            /* bytes since the last answer */
+    unsigned greetings; /* commands of the greeting without an answer */
+    size_t asked;       /* all commands without an answer */
+    size_t incomplete;  /* bytes since the last answer */
     bool ready;
 };
 
@@ -269,8 +269,8 @@ static void *create_array(const redisReadTask *task, array_size n)
 
 int fp_fleet_connect(const struct fp_fleet_settings *s)
 {
-    redisContext *redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
-                                             : redisConnectNonBlock(s->host, s->port);
+    redisContext *redis =
+        s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path) : redisConnectNonBlock(s->host, s->port);
     int why = errno, fd = -1;
 
     if (redis != NULL && redis->err == 0) {
@@ -310,8 +310,7 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
     greet(l);
 }
 
-struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
-                                           const struct fp_fleet_settings *settings,
+struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
                                            const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx)
 {

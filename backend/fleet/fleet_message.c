@@ -4,9 +4,13 @@
 
 #include <string.h>
 
-#define DIGITS_MAX 20         /* of a number of 64 bits */
+#define DIGITS_MAX 20 /* of a number of 64 bits */
 
-static const struct { const char *word; size_t len; bool path; } ops[] = {
+static const struct {
+    const char *word;
+    size_t len;
+    bool path;
+} ops[] = {
     [FP_FLEET_PATH] = { " path ", 6, true },
     [FP_FLEET_TREE] = { " tree ", 6, true },
     [FP_FLEET_ALL] = { " all", 4, false },

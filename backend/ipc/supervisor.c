@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/packet.h"
 
-#define MAX_NOTE 16     /* bytes beside a descriptor; none means anything */
+#define MAX_NOTE 16 /* bytes beside a descriptor; none means anything */
 
 static int channel = -1;
 static ev_io readable;
@@ -25,7 +25,8 @@ bool fp_supervisor_take(void)
     channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     fp_lead_to_null(STDIN_FILENO);
     if (getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
-        fp_log(FP_LOG_ERROR, 8, "--supervised is for httpd, whose socket is standard input: %m; "
+        fp_log(FP_LOG_ERROR, 8,
+               "--supervised is for httpd, whose socket is standard input: %m; "
                "start flashpached without it");
         return false;
     }

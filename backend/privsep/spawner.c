@@ -13,13 +13,16 @@
 #include "common/wire.h"
 #include "privsep/child.h"
 
-#define REAP_MS      20     /* between two attempts to reap killed children */
-#define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
+#define REAP_MS      20   /* between two attempts to reap killed children */
+#define MAX_CHILDREN 1024 /* living and dying ones; settings allow 256 living */
 
 enum { ASK = 'a', KILL = 'k', BORN = 'b' };
 
 /* In the spawner's process. */
-static struct { pid_t pid; bool dying; } children[MAX_CHILDREN];
+static struct {
+    pid_t pid;
+    bool dying;
+} children[MAX_CHILDREN];
 static size_t n_children;
 
 static fp_status send_note(int sock, uint8_t what, pid_t pid, int fd)

@@ -14,8 +14,13 @@
 enum { LINKS = 2, TURNS = 3 };
 
 static const struct fp_fleet_settings settings = {
-    .url = "unix:/fuzz", .path = "/fuzz", .user = "", .password_file = "", .name = "fuzz",
-    .roots = { "/srv", "/data/a" }, .stream_max = 100,
+    .url = "unix:/fuzz",
+    .path = "/fuzz",
+    .user = "",
+    .password_file = "",
+    .name = "fuzz",
+    .roots = { "/srv", "/data/a" },
+    .stream_max = 100,
 };
 static int peers[LINKS] = { -1, -1 };
 static unsigned connects;

@@ -9,11 +9,11 @@
 #include "common/wire.h"
 #include "unit.h"
 
-#define SOME_FD 77   /* neither encoder nor decoder touch it */
+#define SOME_FD 77 /* neither encoder nor decoder touch it */
 
 /* Where the fields of an ANSWER are, in its frame. */
 enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
-enum { LOCAL = 2, LEASABLE = 8 };   /* of the flags */
+enum { LOCAL = 2, LEASABLE = 8 }; /* of the flags */
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
@@ -120,9 +120,13 @@ static inline void add_access_files(void)
     in.n_names = FP_MAX_NAMES;
     for (unsigned i = 0; i < in.n_steps; i++)
         for (unsigned k = 0; k < FP_MAX_NAMES; k++)
-            in.steps[i].access[k] = (struct fp_access){
-                k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i), S_IFREG | 0600, 1, 20 + i,
-                300 + k, { -7, 0 }, { 8, 999999999 } };
+            in.steps[i].access[k] = (struct fp_access){ k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i),
+                                                        S_IFREG | 0600,
+                                                        1,
+                                                        20 + i,
+                                                        300 + k,
+                                                        { -7, 0 },
+                                                        { 8, 999999999 } };
 }
 
 /*
@@ -152,15 +156,18 @@ static inline void build(const char *steps)
         case '+': in.fd = SOME_FD; break;
         case 'h': in.local = true; break;
         case 'c': in.content = true; break;
-        case 's': in.leasable = true; in.source = FP_SOURCE_CACHE; break;
+        case 's':
+            in.leasable = true;
+            in.source = FP_SOURCE_CACHE;
+            break;
         case 'n': add_access_files(); break;
         default: ck_abort_msg("no letter of a shape: %c", *steps);
         }
     }
 }
 
-static const char *const shapes[] = { "d", "ddf+h", "ddf+s", "df", "dp", "da", "ddx", "di", "dF+", "dDDf+",
-                                      "dA", "dO", "dDDf+n", "d*F+", "ddf+hc", "dF+hc" };
+static const char *const shapes[] = { "d",   "ddf+h", "ddf+s", "df", "dp",     "da",   "ddx",    "di",
+                                      "dF+", "dDDf+", "dA",    "dO", "dDDf+n", "d*F+", "ddf+hc", "dF+hc" };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
 #endif

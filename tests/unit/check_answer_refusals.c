@@ -248,12 +248,11 @@ START_TEST(unknown_sources_and_flags)
         encode();
         buf[AT_SOURCE] = (uint8_t)v;
         ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         v == FP_SOURCE_CACHE || v == FP_SOURCE_WORKER
-                         || v == FP_SOURCE_STALE ? FP_OK : FP_PROTOCOL);
+                         v == FP_SOURCE_CACHE || v == FP_SOURCE_WORKER || v == FP_SOURCE_STALE ? FP_OK
+                                                                                               : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
-        ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq((int)decode(w.len, 1, -1), (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
         ck_assert_int_eq(out.leasable, (v & LEASABLE) != 0);
     }
 }
@@ -322,8 +321,7 @@ START_TEST(changed_answers_are_harmless)
 
             buf[at] = (uint8_t)(unit_random(&seed) >> 40);
         }
-        n = i % 4 == 0 ? FP_FRAME_HEADER + unit_random(&seed) % (w.len - FP_FRAME_HEADER)
-                       : w.len;
+        n = i % 4 == 0 ? FP_FRAME_HEADER + unit_random(&seed) % (w.len - FP_FRAME_HEADER) : w.len;
         if (decode(n, path_len(), in.fd) == FP_OK)
             assert_sound(path_len(), in.fd);
     }

@@ -81,8 +81,8 @@ START_TEST(access_files)
     start(answer_names);
     for (int i = 0; i < 3; i++) {
         fp_close(&answer.fd);
-        ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &names, &answer,
-                                               NULL), (int)expected[i]);
+        ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &names, &answer, NULL),
+                         (int)expected[i]);
         ck_assert_uint_eq(d.n_names, 2);
         ck_assert_int_eq(answer.fd != -1, expected[i] == FP_OK);
     }
@@ -186,8 +186,7 @@ static void *answer_with_a_wrong_table(void *arg)
 {
     uint64_t id;
 
-    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks()
-        && d_question(&id))
+    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_question(&id))
         d_answer(id);
     return arg;
 }
@@ -208,16 +207,16 @@ static struct fp_reply done;
 
 static fp_status purge(const char *path)
 {
-    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE,
-                                         .path = path, .path_len = strlen(path) };
+    const struct fp_control question = {
+        .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE, .path = path, .path_len = strlen(path)
+    };
 
     return fp_client_control(client, &question, &done, room);
 }
 
 static fp_status report(uint32_t from)
 {
-    const struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS,
-                                         .from = from };
+    const struct fp_control question = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS, .from = from };
 
     return fp_client_control(client, &question, &done, room);
 }
@@ -230,9 +229,8 @@ static void *answer_controls(void *arg)
     struct fp_control c;
     uint64_t id;
 
-    if (d_greet() && d_control(&id, &c) && d_done(id, &forgotten, -1)
-        && d_control(&id, &c) && c.from == 8 && d_done(id, &text, -1)
-        && d_control(&id, &c) && d_done(id, &not_done, -1) && d_question(&id))
+    if (d_greet() && d_control(&id, &c) && d_done(id, &forgotten, -1) && d_control(&id, &c) && c.from == 8
+        && d_done(id, &text, -1) && d_control(&id, &c) && d_done(id, &not_done, -1) && d_question(&id))
         d_answer(id);
     return arg;
 }
@@ -261,9 +259,13 @@ START_TEST(control_that_is_none)
 {
     /* The daemon would close the connection: it is not sent. */
     start(answer_controls);
-    ck_assert_int_eq((int)fp_client_control(client, &(struct fp_control){
-        .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_PATH, .path = "/",
-        .path_len = FP_MAX_PATH + 1 }, &done, room), FP_PROTOCOL);
+    ck_assert_int_eq((int)fp_client_control(client,
+                                            &(struct fp_control){ .op = FP_CONTROL_PURGE,
+                                                                  .scope = FP_SCOPE_PATH,
+                                                                  .path = "/",
+                                                                  .path_len = FP_MAX_PATH + 1 },
+                                            &done, room),
+                     FP_PROTOCOL);
     ck_assert_uint_eq(d.questions, 0);
 }
 END_TEST
@@ -371,8 +373,7 @@ static void *serve_all(void *arg)
     while (n < 32 && unit_wait_readable(d.listener, 1000)) {
         int sock = accept4(d.listener, NULL, NULL, SOCK_CLOEXEC);
 
-        if (sock != -1
-            && pthread_create(&threads[n], NULL, serve_connection, (void *)(intptr_t)sock) == 0)
+        if (sock != -1 && pthread_create(&threads[n], NULL, serve_connection, (void *)(intptr_t)sock) == 0)
             n++;
     }
     d.connections = n;

@@ -31,7 +31,10 @@ static bool send_wrong(int which, uint64_t id)
     case 7: return d_send(&w, -1);
     case 8: return fp_send_packet(d.sock, buf, w.len - 1, d.file) == FP_OK;
     case 9: return fp_send_packet(d.sock, "garbage", 7, d.file) == FP_OK;
-    case 10: a.fd = -1; fp_writer_init(&w, buf, sizeof(buf)); fp_answer_encode(&w, id, &a);
+    case 10:
+        a.fd = -1;
+        fp_writer_init(&w, buf, sizeof(buf));
+        fp_answer_encode(&w, id, &a);
         return fp_send_packet(d.sock, buf, w.len, d.file) == FP_OK;
     }
     return false;
@@ -79,10 +82,22 @@ static void *err_in_greeting(void *arg)
     case 2: d_error(FP_BUSY); break;
     case 3: d_marks(); break;
     case 4: d_pass(encode_welcome, -1); break;
-    case 5: d_welcome(FP_WIRE_VERSION); d_pass(fp_referenced_encode, -1); break;
-    case 6: d_welcome(FP_WIRE_VERSION); d_send_answer(0, &a); break;
-    case 7: d_welcome(FP_WIRE_VERSION); d_welcome(FP_WIRE_VERSION); break;
-    case 8: d_welcome(FP_WIRE_VERSION); d_error(FP_FAILED); break;
+    case 5:
+        d_welcome(FP_WIRE_VERSION);
+        d_pass(fp_referenced_encode, -1);
+        break;
+    case 6:
+        d_welcome(FP_WIRE_VERSION);
+        d_send_answer(0, &a);
+        break;
+    case 7:
+        d_welcome(FP_WIRE_VERSION);
+        d_welcome(FP_WIRE_VERSION);
+        break;
+    case 8:
+        d_welcome(FP_WIRE_VERSION);
+        d_error(FP_FAILED);
+        break;
     case 9: d_error(FP_VERSION); break;
     case 10: d_welcome(FP_WIRE_VERSION + 1); break;
     }

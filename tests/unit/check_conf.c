@@ -11,9 +11,9 @@
 #include "unit.h"
 
 static char dir[PATH_MAX], file[PATH_MAX];
-static char user_setting[64];        /* root must name somebody else */
+static char user_setting[64]; /* root must name somebody else */
 static struct fp_conf *conf;
-static char said[1 << 16];           /* what came on stderr */
+static char said[1 << 16]; /* what came on stderr */
 
 static void setup(void)
 {
@@ -51,7 +51,7 @@ static bool load_as_is(const char *name, char *const *overrides, size_t n)
 
 static bool load(const char *text, const char *override)
 {
-    char *overrides[2] = { user_setting, (char *)(uintptr_t)override };
+    char *overrides[2] = { user_setting, (char *)(uintptr_t) override };
 
     if (text != NULL)
         unit_write_file(file, text);
@@ -74,15 +74,13 @@ static size_t lines_said(void)
 }
 
 /* Refused with one line that says all of these words (NULL: none). */
-static void assert_refused(const char *text, const char *override, const char *word,
-                           const char *other)
+static void assert_refused(const char *text, const char *override, const char *word, const char *other)
 {
     ck_assert_msg(!load(text, override), "taken: %s %s", text != NULL ? text : "",
                   override != NULL ? override : "");
     ck_assert_msg(lines_said() == 1, "not one line: %s", said);
     ck_assert_msg(word == NULL || strstr(said, word) != NULL, "no \"%s\" in: %s", word, said);
-    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other,
-                  said);
+    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other, said);
 }
 
 /* ---- what is taken ---- */
@@ -90,25 +88,21 @@ static void assert_refused(const char *text, const char *override, const char *w
 static const struct {
     const char *key;
     size_t offset, size;
-    unsigned long least, most;      /* of the default */
-    unsigned long given;            /* in every_setting_from_a_file */
+    unsigned long least, most; /* of the default */
+    unsigned long given;       /* in every_setting_from_a_file */
     bool may_be_zero;
 } numbers[] = {
-#define ROW(key, ...) { #key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ }
-    ROW(workers, 1, ULONG_MAX, 2, false),
-    ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
-    ROW(ttl_ms, 1, ULONG_MAX, 60000, false),
-    ROW(max_entries, 1, ULONG_MAX, 1000, false),
-    ROW(max_descriptors, 0, 0, 2000, true),
-    ROW(max_connections, 1, ULONG_MAX, 30, false),
-    ROW(max_queue, 1, ULONG_MAX, 40, false),
-    ROW(watched_ttl_ms, 60000, 60000, 50, false),
-    ROW(stale_if_error_ms, 0, 0, 60, true),
-    ROW(mount_workers, 0, 0, 1, true),
-    ROW(mount_timeout_ms, 2000, 2000, 700, false),
-    ROW(read_ahead, 65536, 65536, 0, true),
-    ROW(max_negative, 200000, 200000, 80, false),
-    ROW(max_bytes, 268435456, 268435456, 9876543210, false),
+#define ROW(key, ...) \
+    { \
+#key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
+    }
+    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
+    ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
+    ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
+    ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
+    ROW(stale_if_error_ms, 0, 0, 60, true),        ROW(mount_workers, 0, 0, 1, true),
+    ROW(mount_timeout_ms, 2000, 2000, 700, false), ROW(read_ahead, 65536, 65536, 0, true),
+    ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, 268435456, 268435456, 9876543210, false),
     ROW(max_inflight, 4096, 4096, 90, false),
 #undef ROW
 };
@@ -155,7 +149,7 @@ END_TEST
 static struct fp_conf *reread(const char *text, const char *override)
 {
     static const struct fp_conf now = { .uid = 12, .gid = 34 };
-    char *overrides[] = { (char *)(uintptr_t)override };
+    char *overrides[] = { (char *)(uintptr_t) override };
 
     unit_write_file(file, text);
     return fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
@@ -164,8 +158,8 @@ static struct fp_conf *reread(const char *text, const char *override)
 /* As the daemon does where it can look nothing up: names are not asked for, numbers stay. */
 START_TEST(reread_from_a_descriptor)
 {
-    struct fp_conf *c = reread("user = \"no-such-user\"\ngroup = \"no-such-group\"\nworkers = 5\n",
-                               "ttl_ms=7");
+    struct fp_conf *c =
+        reread("user = \"no-such-user\"\ngroup = \"no-such-group\"\nworkers = 5\n", "ttl_ms=7");
 
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_eq(c->uid, 12);
@@ -184,7 +178,7 @@ START_TEST(empty_files)
 {
     assert_loaded("", NULL);
     assert_loaded("# nothing\n\n   \n# at all", NULL);
-    assert_loaded("workers = 3", NULL);     /* without a line end */
+    assert_loaded("workers = 3", NULL); /* without a line end */
     ck_assert_uint_eq(conf->workers, 3);
 }
 END_TEST
@@ -192,10 +186,10 @@ END_TEST
 START_TEST(every_setting_from_a_file)
 {
     char text[1024] = "socket = \"/run/x/s.sock\" # here\n"
-                  "log = \"/var/log/x.log\"\n"
-                  "log_level = \"debug\"\n"
-                  "watch = \"inotify\"\n"
-                  "roots = {\"/var/www\", \"/srv\"}\n";
+                      "log = \"/var/log/x.log\"\n"
+                      "log_level = \"debug\"\n"
+                      "watch = \"inotify\"\n"
+                      "roots = {\"/var/www\", \"/srv\"}\n";
 
     for (int i = 0; i < NUMBERS; i++) {
         const size_t len = strlen(text);
@@ -233,7 +227,8 @@ START_TEST(sections_of_mounts)
                   "mount \"/a b\" {}\n"
                   "mount '/x' { watch = \"fanotify\" stale_if_error_ms = 86400000 }\n"
                   "mount /y { watch = \"auto\" }\n"
-                  "ttl_ms = 9\n", "watch=auto");
+                  "ttl_ms = 9\n",
+                  "watch=auto");
     ck_assert_uint_eq(conf->n_mounts, 5);
     assert_mount(0, "/srv", FP_BY_INOTIFY, 5, 0);
     assert_mount(1, "/", FP_BY_TTL, -1, -1);
@@ -247,8 +242,8 @@ END_TEST
 
 START_TEST(override_wins)
 {
-    char *overrides[] = { user_setting, strdup("workers=5"), strdup("workers=6"),
-                          strdup("socket=/run/y"), strdup("log_level=error") };
+    char *overrides[] = { user_setting, strdup("workers=5"), strdup("workers=6"), strdup("socket=/run/y"),
+                          strdup("log_level=error") };
 
     unit_write_file(file, "workers = 2\nsocket = \"/run/x\"\nttl_ms = 77\n");
     ck_assert(load_as_is(file, overrides, 5));
@@ -354,8 +349,11 @@ END_TEST
 
 START_TEST(settings_that_need_a_restart)
 {
-    static const struct { const char *changed, *keys; } cases[] = {
-        { "", "" }, { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
+    static const struct {
+        const char *changed, *keys;
+    } cases[] = {
+        { "", "" },
+        { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
         { "workers = 9\nsocket = \"/run/other\"\n", "socket, workers" },
         { "seccomp = false\nroots = {\"/srv\"}\n", "seccomp, roots" },
         { "read_ahead = 0\nmax_connections = 7\n", "read_ahead, max_connections" },
@@ -379,8 +377,9 @@ END_TEST
 
 START_TEST(numbers_that_are_none_or_out_of_range)
 {
-    static const char *const wrong[] = { "-1", "4294967296000", "99999999999999999999",
-                                         "-99999999999999999999", "x", "5x", "1.5" };
+    static const char *const wrong[] = {
+        "-1", "4294967296000", "99999999999999999999", "-99999999999999999999", "x", "5x", "1.5"
+    };
     char text[128];
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -429,9 +428,18 @@ END_TEST
 START_TEST(mistakes_in_the_file)
 {
     static const char *const texts[] = {
-        "workers\n", "workers 5\n", "= 5\n", "workers = \n", "socket = {\"/a\"}\n",
-        "socket = \"/run/x\n", "roots = {\"/a\"\n", "roots = {\"/a\",,}\n", "}\n", "{\n",
-        "workers = {5}\n", "\x01\x02\n",
+        "workers\n",
+        "workers 5\n",
+        "= 5\n",
+        "workers = \n",
+        "socket = {\"/a\"}\n",
+        "socket = \"/run/x\n",
+        "roots = {\"/a\"\n",
+        "roots = {\"/a\",,}\n",
+        "}\n",
+        "{\n",
+        "workers = {5}\n",
+        "\x01\x02\n",
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -443,15 +451,23 @@ END_TEST
 
 START_TEST(paths_that_are_not_normal)
 {
-    static const char *const wrong[] = { "", "x", "./x", "run/x", "/run/", "/run//x",
-                                         "/run/../x", "/run/./x", "/" "/" };
+    static const char *const wrong[] = { "",
+                                         "x",
+                                         "./x",
+                                         "run/x",
+                                         "/run/",
+                                         "/run//x",
+                                         "/run/../x",
+                                         "/run/./x",
+                                         "/"
+                                         "/" };
     static const char *const keys[] = { "socket", "log", "roots" };
     char text[128];
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
-            snprintf(text, sizeof(text), "%s = %s\"%s\"%s\n", keys[k],
-                     k == 2 ? "{\"/a\"," : "", wrong[i], k == 2 ? "}" : "");
+            snprintf(text, sizeof(text), "%s = %s\"%s\"%s\n", keys[k], k == 2 ? "{\"/a\"," : "", wrong[i],
+                     k == 2 ? "}" : "");
             assert_refused(text, NULL, keys[k], file);
             snprintf(text, sizeof(text), "%s=%s", keys[k], wrong[i]);
             assert_refused(NULL, text, keys[k], NULL);
@@ -492,7 +508,9 @@ END_TEST
 
 START_TEST(sections_with_mistakes)
 {
-    static const struct { const char *text, *word, *place; } wrong[] = {
+    static const struct {
+        const char *text, *word, *place;
+    } wrong[] = {
         { "mount \"/srv\" {\n watch = \"tt\"\n}\n", "fanotify, inotify or ttl", "conf:2" },
         { "mount \"/srv\" {\n\n ttl_ms = 0\n}\n", "ttl_ms", "conf:3" },
         { "mount \"/srv\" {\n ttl_ms = -1\n}\n", "1 to 86400000", "conf:2" },

@@ -78,14 +78,12 @@ START_TEST(mounts)
 {
     struct ctl_mount m;
 
-    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" },
-                              &m));
+    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" }, &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
     ck_assert_uint_eq(m.stale_ms, 7);
     ck_assert(!m.out);
-    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" },
-                              &m));
+    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
     ck_assert(m.out);
     ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl" }, &m));
     ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2" }, &m));
@@ -97,7 +95,8 @@ START_TEST(latencies)
     struct ctl_latency l;
 
     ck_assert(ctl_parse_latency((char[]){ "/ 100 5000 900 "
-        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+                                          "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
+                                &l));
     ck_assert_uint_eq(l.count, 100);
     ck_assert_uint_eq(ctl_percentile_us(&l, 50), 64);
     ck_assert_uint_eq(ctl_percentile_us(&l, 51), 128);
@@ -106,7 +105,8 @@ START_TEST(latencies)
     ck_assert_uint_eq(ctl_percentile_us(&l, 100), 900);
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 50,40" }, &l));
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 "
-        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+                                           "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
+                                 &l));
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 #include "cache_kit.h"
 
 static struct fp_answer answer;
-static char told[2048];             /* "stat /a/b;" for each call */
+static char told[2048]; /* "stat /a/b;" for each call */
 static const char *asked;
 static struct fp_names names = { .n = 2, .list = { { ".one", 4 }, { ".two", 4 } } };
 static struct ctl_stock settings = { .names = &names, .root = "/r", .htaccess = true };

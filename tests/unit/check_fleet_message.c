@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#define SENDER "0123456789abcdef"
+#define SENDER  "0123456789abcdef"
 #define MADE_UP 200000
 
 static void nothing(void)
@@ -75,11 +75,30 @@ END_TEST
 START_TEST(what_is_no_message)
 {
     static const char *const bad[] = {
-        "", "x", SENDER, SENDER " ", SENDER " path", SENDER " path ", SENDER " path relative",
-        SENDER " path /a/../b", SENDER " path /a//b", SENDER " path /a/", SENDER " tree /./a",
-        SENDER " tree", SENDER " all ", SENDER " all /", SENDER " join /", SENDER " All",
-        SENDER "  all", SENDER " path  /a", SENDER " link /a", SENDER "0 all",
-        "0123456789ABCDEF all", "0123456789abcde all", "0123456789abcdeg all", " " SENDER " all",
+        "",
+        "x",
+        SENDER,
+        SENDER " ",
+        SENDER " path",
+        SENDER " path ",
+        SENDER " path relative",
+        SENDER " path /a/../b",
+        SENDER " path /a//b",
+        SENDER " path /a/",
+        SENDER " tree /./a",
+        SENDER " tree",
+        SENDER " all ",
+        SENDER " all /",
+        SENDER " join /",
+        SENDER " All",
+        SENDER "  all",
+        SENDER " path  /a",
+        SENDER " link /a",
+        SENDER "0 all",
+        "0123456789ABCDEF all",
+        "0123456789abcde all",
+        "0123456789abcdeg all",
+        " " SENDER " all",
     };
     struct fp_fleet_message m;
 
@@ -95,8 +114,8 @@ END_TEST
  * normal form and within the text. */
 START_TEST(damaged_messages)
 {
-    static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv",
-                                        SENDER " all", SENDER " join" };
+    static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv", SENDER " all",
+                                        SENDER " join" };
     uint64_t state = 42;
     size_t believed = 0;
 
@@ -136,8 +155,17 @@ END_TEST
 
 START_TEST(ids)
 {
-    static const char *const bad[] = { "", "-", "1", "1-", "-1", "1-1-1", "1-x", "+", "$",
-                                       "111111111111111111111-1", "1-111111111111111111111" };
+    static const char *const bad[] = { "",
+                                       "-",
+                                       "1",
+                                       "1-",
+                                       "-1",
+                                       "1-1-1",
+                                       "1-x",
+                                       "+",
+                                       "$",
+                                       "111111111111111111111-1",
+                                       "1-111111111111111111111" };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(!fp_fleet_is_id(bad[i], strlen(bad[i])), "%s", bad[i]);

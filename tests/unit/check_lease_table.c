@@ -14,7 +14,7 @@
 #include "unit.h"
 
 #define N     8
-#define NOW   100000u      /* when views are asked, where that does not matter */
+#define NOW   100000u /* when views are asked, where that does not matter */
 #define UNTIL (NOW + 10000)
 #define TICK  FP_SLOT_TICK_MS
 #define WORN  UINT32_MAX
@@ -329,8 +329,7 @@ START_TEST(a_slot_holds_no_longer_than_was_said)
     for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
-            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
-                             now < until - until % TICK);
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now < until - until % TICK);
     }
 }
 END_TEST
@@ -382,8 +381,7 @@ START_TEST(ticks_that_begin_again)
     for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
-            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
-                             now / TICK < until / TICK);
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now / TICK < until / TICK);
         /* As long after, and as long before, as can be told. */
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + half - TICK));
         ck_assert(fp_lease_view_is_valid(view, slot, generation, until - half + TICK));
@@ -418,8 +416,8 @@ static uint64_t *words_of(const struct fp_lease_table *s)
     ck_assert_ptr_nonnull(maps);
     ck_assert_int_eq(fstat(fp_lease_table_generations_fd(s), &st), 0);
     while (fgets(line, sizeof(line), maps) != NULL) {
-        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3
-            && inode == st.st_ino && rights[1] == 'w')
+        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3 && inode == st.st_ino
+            && rights[1] == 'w')
             break;
         from = 0;
     }
@@ -596,7 +594,7 @@ END_TEST
 #define SHARED  4u
 
 static struct {
-    _Atomic uint64_t data[SHARED + 1];        /* of each slot: the round that changed it */
+    _Atomic uint64_t data[SHARED + 1]; /* of each slot: the round that changed it */
     _Atomic bool done;
     _Atomic unsigned broken, accepted, ended;
 } world;

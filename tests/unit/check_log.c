@@ -31,7 +31,7 @@ time_t time(time_t *t)
 }
 
 static char dir[PATH_MAX], path[PATH_MAX];
-static char text[1 << 20];      /* what the log holds */
+static char text[1 << 20]; /* what the log holds */
 
 static void setup(void)
 {
@@ -117,8 +117,7 @@ END_TEST
 
 START_TEST(threshold)
 {
-    static const enum fp_log_level all[] = { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO,
-                                             FP_LOG_DEBUG };
+    static const enum fp_log_level all[] = { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 
     for (size_t at = 0; at < 4; at++) {
         unlink(path);

@@ -95,7 +95,9 @@ static void setup(void)
     unit_write_file(socket_path, "");
     fleet.password_file = password;
     conf = (struct fp_conf){ .socket = socket_path, .log = file, .fleet = &fleet };
-    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job,
+    settings = (struct fp_monitor_settings){ .file = file,
+                                             .conf = &conf,
+                                             .job = &job,
                                              .connect_fleet = connect_fleet,
                                              .open_lock = fp_socket_path_open_lock,
                                              .listen = fp_socket_path_listen };
@@ -144,7 +146,7 @@ START_TEST(the_log_is_the_present_configurations)
 {
     const char *log = unit_join(dir, "log");
     char text[PATH_MAX + 8];
-    int fd = ask(FP_MONITOR_LOG);        /* at first: that of the start */
+    int fd = ask(FP_MONITOR_LOG); /* at first: that of the start */
 
     ck_assert_int_eq(write(fd, "", 0), 0);
     close(fd);
@@ -201,7 +203,7 @@ START_TEST(a_spawner)
     char c;
 
     ck_assert_int_ne(sock, -1);
-    ck_assert_int_eq(recv(sock, &c, 1, MSG_DONTWAIT), 0);    /* the other end is nobody's */
+    ck_assert_int_eq(recv(sock, &c, 1, MSG_DONTWAIT), 0); /* the other end is nobody's */
     close(sock);
 }
 END_TEST

@@ -12,9 +12,9 @@
 
 #define MOST_FDS 16
 
-static int near, far;      /* two ends of a connection: near receives */
-static int file;           /* something to pass along */
-static int fds_at_rest;    /* how many descriptors are open when nothing leaked */
+static int near, far;   /* two ends of a connection: near receives */
+static int file;        /* something to pass along */
+static int fds_at_rest; /* how many descriptors are open when nothing leaked */
 static char data[20000];
 static size_t len;
 
@@ -45,7 +45,8 @@ static void send_fds(size_t n, const char *text)
         char room[CMSG_SPACE(MOST_FDS * sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text) };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+    struct msghdr msg = { .msg_iov = &iov,
+                          .msg_iovlen = 1,
                           .msg_control = control.room,
                           .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
     struct cmsghdr *c;
@@ -392,8 +393,12 @@ END_TEST
 
 START_TEST(what_can_be_read)
 {
-    static const struct { const char *name; int flags; bool can; } files[] = {
-        { "/proc/self/exe", O_RDONLY, true }, { "/proc/self/exe", O_PATH, false },
+    static const struct {
+        const char *name;
+        int flags;
+        bool can;
+    } files[] = {
+        { "/proc/self/exe", O_RDONLY, true },   { "/proc/self/exe", O_PATH, false },
         { "/proc/self/comm", O_WRONLY, false }, { "/", O_RDONLY, false },
         { "/dev/null", O_RDONLY, false },
     };

@@ -17,7 +17,7 @@
 
 #define PATIENCE_MS 3000
 
-static struct fp_resolver_settings everywhere;   /* and nothing is watched */
+static struct fp_resolver_settings everywhere; /* and nothing is watched */
 static const struct fp_worker_job job = { fp_worker_run, &everywhere, -1 };
 static struct fp_sandbox *sandbox;
 static struct fp_spawner spawner;
@@ -133,8 +133,7 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
 {
     static uint8_t buf[FP_MAX_FRAME];
     static struct fp_walk_result result;
-    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
-                               .base_len = base_len };
+    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) }, .base_len = base_len };
     struct fp_frame f;
     size_t len = 0;
     int fd = -1;
@@ -473,7 +472,7 @@ START_TEST(only_its_own_workers_are_killed)
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, getpid()), FP_OK);
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, -1), FP_OK);
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, 0), FP_OK);
-    sock = spawn(&pid);        /* the notes before were read by now */
+    sock = spawn(&pid); /* the notes before were read by now */
     ck_assert(!is_dead(stranger));
     kill(stranger, SIGKILL);
     ck_assert_int_eq(waitpid(stranger, NULL, 0), stranger);

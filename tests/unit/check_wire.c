@@ -143,20 +143,20 @@ static fp_status decode_done(struct fp_frame *f)
     return FP_OK;
 }
 
-static decoder *const decoders[] = { decode_hello, decode_welcome, decode_lookup,
-                                     decode_error, decode_control, decode_control,
-                                     decode_done };
+static decoder *const decoders[] = { decode_hello,   decode_welcome, decode_lookup, decode_error,
+                                     decode_control, decode_control, decode_done };
 #define KINDS ((int)(sizeof(decoders) / sizeof(decoders[0])))
 
 static void encode(int kind)
 {
     static const struct fp_hello hello = { 1, 3 };
-    static const struct fp_lookup lookup = { 1500, "/srv/www/index.html", 19,
-        { 2, { { ".htaccess", 9 }, { ".acl", 4 } } } };
-    static const struct fp_control purge = { .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE,
-                                             .path = "/srv/www", .path_len = 8 };
-    static const struct fp_control report = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS,
-                                              .from = 7 };
+    static const struct fp_lookup lookup = {
+        1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }
+    };
+    static const struct fp_control purge = {
+        .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE, .path = "/srv/www", .path_len = 8
+    };
+    static const struct fp_control report = { .op = FP_CONTROL_REPORT, .what = FP_REPORT_STATS, .from = 7 };
     static const struct fp_reply done = { FP_OK, 258, 3, "a 1\nb 2\n", 8 };
     fp_status st = FP_PROTOCOL;
 
@@ -175,27 +175,29 @@ static void encode(int kind)
 
 START_TEST(frames_are_as_specified)
 {
-    static const uint8_t hello[] = { 0, 0, 0, 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                     'F', 'P', 'C', 'H', 0, 1, 0, 3 };
-    static const uint8_t welcome[] = { 0, 0, 0, 22, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                       'F', 'P', 'C', 'H', 0, 1 };
-    static const uint8_t lookup[] = { 0, 0, 0, 57, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
-                                      0, 0, 5, 220, 0, 19, '/', 's', 'r', 'v', '/' };
-    static const uint8_t names[] = { 2, 9, '.', 'h', 't', 'a', 'c', 'c', 'e', 's', 's',
-                                     4, '.', 'a', 'c', 'l' };
-    static const uint8_t error[] = { 0, 0, 0, 35, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                     21, 17, 'n', 'o', ' ' };
-    static const uint8_t purge[] = { 0, 0, 0, 28, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
-                                     1, 2, 0, 8, '/', 's', 'r', 'v', '/', 'w', 'w', 'w' };
-    static const uint8_t report[] = { 0, 0, 0, 22, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
-                                      2, 2, 0, 0, 0, 7 };
-    static const uint8_t done[] = { 0, 0, 0, 39, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42,
-                                    0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3, 0, 8,
-                                    'a', ' ', '1', '\n', 'b', ' ', '2', '\n' };
+    static const uint8_t hello[] = { 0, 0, 0, 24, 1,   0,   0,   0,   0, 0, 0, 0,
+                                     0, 0, 0, 0,  'F', 'P', 'C', 'H', 0, 1, 0, 3 };
+    static const uint8_t welcome[] = { 0, 0, 0, 22, 2, 0,   0,   0,   0,   0, 0,
+                                       0, 0, 0, 0,  0, 'F', 'P', 'C', 'H', 0, 1 };
+    static const uint8_t lookup[] = { 0, 0,  0, 57, 3, 0,   0, 0,  0,   0,   0,   0,   0,  0,
+                                      0, 42, 0, 0,  5, 220, 0, 19, '/', 's', 'r', 'v', '/' };
+    static const uint8_t names[] = {
+        2, 9, '.', 'h', 't', 'a', 'c', 'c', 'e', 's', 's', 4, '.', 'a', 'c', 'l'
+    };
+    static const uint8_t error[] = { 0, 0, 0, 35, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 21, 17, 'n', 'o', ' ' };
+    static const uint8_t purge[] = { 0, 0,  0, 28, 7, 0, 0,   0,   0,   0,   0,   0,   0,   0,
+                                     0, 42, 1, 2,  0, 8, '/', 's', 'r', 'v', '/', 'w', 'w', 'w' };
+    static const uint8_t report[] = { 0, 0, 0, 22, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 42, 2, 2, 0, 0, 0, 7 };
+    static const uint8_t done[] = { 0, 0, 0,  39, 8, 0,   0,   0,   0,    0,   0,   0,   0,
+                                    0, 0, 42, 0,  0, 0,   0,   0,   0,    0,   1,   2,   0,
+                                    0, 0, 3,  0,  8, 'a', ' ', '1', '\n', 'b', ' ', '2', '\n' };
 
-    const struct { const uint8_t *bytes; size_t n, len; } frames[KINDS] = {
+    const struct {
+        const uint8_t *bytes;
+        size_t n, len;
+    } frames[KINDS] = {
         { hello, sizeof(hello), 24 }, { welcome, sizeof(welcome), 22 }, { lookup, sizeof(lookup), 57 },
-        { error, sizeof(error), 35 }, { purge, sizeof(purge), 28 }, { report, sizeof(report), 22 },
+        { error, sizeof(error), 35 }, { purge, sizeof(purge), 28 },     { report, sizeof(report), 22 },
         { done, sizeof(done), 39 },
     };
 
@@ -250,8 +252,7 @@ END_TEST
 START_TEST(wrong_length_is_refused)
 {
     encode(_i);
-    const size_t wrong[] = { 0, 1, FP_FRAME_HEADER, w.len - 1, w.len + 1, 0x80000000u,
-                             0xffffffffu };
+    const size_t wrong[] = { 0, 1, FP_FRAME_HEADER, w.len - 1, w.len + 1, 0x80000000u, 0xffffffffu };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         set_length(wrong[i]);
@@ -373,8 +374,7 @@ END_TEST
 START_TEST(error_round_trip)
 {
     static char text[FP_MAX_TEXT + 10];
-    static const size_t lengths[] = { 0, 1, FP_MAX_TEXT, FP_MAX_TEXT + 1,
-                                      FP_MAX_TEXT + 9 };
+    static const size_t lengths[] = { 0, 1, FP_MAX_TEXT, FP_MAX_TEXT + 1, FP_MAX_TEXT + 9 };
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         const size_t sent = lengths[i] < FP_MAX_TEXT ? lengths[i] : FP_MAX_TEXT;

@@ -94,9 +94,10 @@ END_TEST
 
 START_TEST(explain_round_trip)
 {
-    const struct fp_control in = { .op = FP_CONTROL_EXPLAIN, .path = "/a/b", .path_len = 4,
-                                   .names = { .n = 2, .list = { { ".htaccess", 9 },
-                                                                { ".acl", 4 } } } };
+    const struct fp_control in = { .op = FP_CONTROL_EXPLAIN,
+                                   .path = "/a/b",
+                                   .path_len = 4,
+                                   .names = { .n = 2, .list = { { ".htaccess", 9 }, { ".acl", 4 } } } };
     struct fp_control out;
     struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
 
@@ -117,7 +118,8 @@ START_TEST(report_round_trip)
     static const uint32_t from[] = { 0, 1, 0x01020304, UINT32_MAX };
 
     for (unsigned what = 0; what < 256; what++) {
-        const struct fp_control in = { .op = FP_CONTROL_REPORT, .what = (enum fp_report)what,
+        const struct fp_control in = { .op = FP_CONTROL_REPORT,
+                                       .what = (enum fp_report)what,
                                        .from = from[what % 4] };
         struct fp_control out;
         struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
@@ -172,18 +174,21 @@ END_TEST
 
 START_TEST(done_has_whole_lines)
 {
-    static const struct { const char *text; size_t len; bool good; } texts[] = {
-        { "", 0, true }, { "\n", 1, true }, { "a\n", 2, true }, { "a\nb\n", 4, true },
-        { "\xc3\xa4\n", 3, true }, { "a", 1, false }, { "a\nb", 3, false },
-        { "\0\n", 2, false }, { "a\0b\n", 4, false },
+    static const struct {
+        const char *text;
+        size_t len;
+        bool good;
+    } texts[] = {
+        { "", 0, true },       { "\n", 1, true },         { "a\n", 2, true },
+        { "a\nb\n", 4, true }, { "\xc3\xa4\n", 3, true }, { "a", 1, false },
+        { "a\nb", 3, false },  { "\0\n", 2, false },      { "a\0b\n", 4, false },
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const struct fp_reply in = { FP_OK, 0, 0, texts[i].text, texts[i].len };
         struct fp_reply out;
 
-        ck_assert_int_eq((int)done_round_trip(&in, &out),
-                         texts[i].good ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq((int)done_round_trip(&in, &out), texts[i].good ? FP_OK : FP_PROTOCOL);
     }
 }
 END_TEST
@@ -195,8 +200,7 @@ START_TEST(done_status)
         const bool reason = (st >= 16 && st <= 20) || st == 23;
         struct fp_reply in = { (fp_status)st, 0, 0, NULL, 0 }, out;
 
-        ck_assert_int_eq((int)done_round_trip(&in, &out),
-                         st == 0 || reason ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq((int)done_round_trip(&in, &out), st == 0 || reason ? FP_OK : FP_PROTOCOL);
         in.count = 1;
         ck_assert_int_eq((int)done_round_trip(&in, &out), st == 0 ? FP_OK : FP_PROTOCOL);
         in.count = 0;

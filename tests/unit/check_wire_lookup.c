@@ -13,7 +13,7 @@ static void raw_lookup(const char *path, size_t len, size_t said)
     fp_put_u32(&w, 1000);
     fp_put_u16(&w, (uint16_t)said);
     fp_put_bytes(&w, path, len);
-    fp_put_u8(&w, 0);          /* no names */
+    fp_put_u8(&w, 0); /* no names */
     ck_assert_int_eq((int)fp_frame_end(&w), FP_OK);
 }
 
@@ -38,8 +38,7 @@ END_TEST
 START_TEST(lookup_of_an_overlong_path)
 {
     static char path[FP_MAX_PATH + 2];
-    struct fp_lookup l = { .deadline_ms = 1000, .path = path,
-                           .path_len = FP_MAX_PATH };
+    struct fp_lookup l = { .deadline_ms = 1000, .path = path, .path_len = FP_MAX_PATH };
 
     memset(path, 'a', sizeof(path));
     path[0] = '/';
@@ -83,8 +82,12 @@ static void raw_names(unsigned said, unsigned n, const char *name, size_t len)
 START_TEST(names_come_through_in_order)
 {
     static char longest[FP_MAX_NAME];
-    struct fp_lookup in = { 1000, "/", 1, { FP_MAX_NAMES, {
-        { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } } };
+    struct fp_lookup in = {
+        1000,
+        "/",
+        1,
+        { FP_MAX_NAMES, { { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } }
+    };
     struct fp_lookup out;
     struct fp_frame f;
 
@@ -127,11 +130,15 @@ END_TEST
 
 START_TEST(names_that_are_no_names)
 {
-    static const struct { const char *name; size_t len; bool good; } names[] = {
-        { ".htaccess", 9, true }, { "a", 1, true }, { "...", 3, true }, { ".a", 2, true },
-        { " ", 1, true }, { "\xff", 1, true }, { "", 0, false }, { ".", 1, false },
-        { "..", 2, false }, { "a/b", 3, false }, { "/", 1, false }, { "/a", 2, false },
-        { "a/", 2, false }, { "../a", 4, false }, { "\0", 1, false }, { "a\0b", 3, false },
+    static const struct {
+        const char *name;
+        size_t len;
+        bool good;
+    } names[] = {
+        { ".htaccess", 9, true }, { "a", 1, true },     { "...", 3, true }, { ".a", 2, true },
+        { " ", 1, true },         { "\xff", 1, true },  { "", 0, false },   { ".", 1, false },
+        { "..", 2, false },       { "a/b", 3, false },  { "/", 1, false },  { "/a", 2, false },
+        { "a/", 2, false },       { "../a", 4, false }, { "\0", 1, false }, { "a\0b", 3, false },
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -144,8 +151,8 @@ END_TEST
 
 START_TEST(path_table)
 {
-    ck_assert_msg(fp_path_is_normal(paths[_i].path, paths[_i].len) == paths[_i].good,
-                  "path %d: %s", _i, paths[_i].path);
+    ck_assert_msg(fp_path_is_normal(paths[_i].path, paths[_i].len) == paths[_i].good, "path %d: %s", _i,
+                  paths[_i].path);
     raw_lookup(paths[_i].path, paths[_i].len, paths[_i].len);
     assert_taken(decode_lookup, paths[_i].good);
 }
