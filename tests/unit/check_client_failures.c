@@ -76,28 +76,18 @@ static void *err_in_greeting(void *arg)
     make_answer(&a, 7);
     if (!d_accept() || !d_hello())
         return arg;
+    if (wrong >= 5 && wrong <= 8)
+        d_welcome(FP_WIRE_VERSION);
     switch (wrong) {
     case 0: d_send_answer(0, &a); break;
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
     case 2: d_error(FP_BUSY); break;
     case 3: d_marks(); break;
     case 4: d_pass(encode_welcome, -1); break;
-    case 5:
-        d_welcome(FP_WIRE_VERSION);
-        d_pass(fp_referenced_encode, -1);
-        break;
-    case 6:
-        d_welcome(FP_WIRE_VERSION);
-        d_send_answer(0, &a);
-        break;
-    case 7:
-        d_welcome(FP_WIRE_VERSION);
-        d_welcome(FP_WIRE_VERSION);
-        break;
-    case 8:
-        d_welcome(FP_WIRE_VERSION);
-        d_error(FP_FAILED);
-        break;
+    case 5: d_pass(fp_referenced_encode, -1); break;
+    case 6: d_send_answer(0, &a); break;
+    case 7: d_welcome(FP_WIRE_VERSION); break;
+    case 8: d_error(FP_FAILED); break;
     case 9: d_error(FP_VERSION); break;
     case 10: d_welcome(FP_WIRE_VERSION + 1); break;
     }

@@ -74,36 +74,26 @@ END_TEST
 
 START_TEST(what_is_no_message)
 {
-    static const char *const bad[] = {
-        "",
-        "x",
-        SENDER,
-        SENDER " ",
-        SENDER " path",
-        SENDER " path ",
-        SENDER " path relative",
-        SENDER " path /a/../b",
-        SENDER " path /a//b",
-        SENDER " path /a/",
-        SENDER " tree /./a",
-        SENDER " tree",
-        SENDER " all ",
-        SENDER " all /",
-        SENDER " join /",
-        SENDER " All",
-        SENDER "  all",
-        SENDER " path  /a",
-        SENDER " link /a",
-        SENDER "0 all",
-        "0123456789ABCDEF all",
-        "0123456789abcde all",
-        "0123456789abcdeg all",
-        " " SENDER " all",
+    static const char *const bad[] = { "",
+                                       "x",
+                                       "0123456789ABCDEF all",
+                                       "0123456789abcde all",
+                                       "0123456789abcdeg all",
+                                       " 0123456789abcdef all" };
+    static const char *const bad_after_sender[] = {
+        "",          " ",          " path",    " path ", " path relative", " path /a/../b", " path /a//b",
+        " path /a/", " tree /./a", " tree",    " all ",  " all /",         " join /",       " All",
+        "  all",     " path  /a",  " link /a", "0 all"
     };
     struct fp_fleet_message m;
+    char text[64];
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(!is_good(bad[i]), "%s", bad[i]);
+    for (size_t i = 0; i < sizeof(bad_after_sender) / sizeof(bad_after_sender[0]); i++) {
+        snprintf(text, sizeof(text), SENDER "%s", bad_after_sender[i]);
+        ck_assert_msg(!is_good(text), "%s", text);
+    }
     ck_assert(!reads(SENDER " path /a\0b", sizeof(SENDER " path /a\0b") - 1, &m));
     ck_assert(is_good(SENDER " path /"));
     ck_assert(is_good(SENDER " all"));
@@ -155,17 +145,10 @@ END_TEST
 
 START_TEST(ids)
 {
-    static const char *const bad[] = { "",
-                                       "-",
-                                       "1",
-                                       "1-",
-                                       "-1",
-                                       "1-1-1",
-                                       "1-x",
-                                       "+",
-                                       "$",
-                                       "111111111111111111111-1",
-                                       "1-111111111111111111111" };
+    static const char digits_21[] = "111111111111111111111-1", digits_21_behind[] = "1-111111111111111111111";
+    static const char *const bad[] = {
+        "", "-", "1", "1-", "-1", "1-1-1", "1-x", "+", "$", digits_21, digits_21_behind
+    };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(!fp_fleet_is_id(bad[i], strlen(bad[i])), "%s", bad[i]);
