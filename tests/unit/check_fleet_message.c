@@ -7,10 +7,6 @@
 #define SENDER  "0123456789abcdef"
 #define MADE_UP 200000
 
-static void nothing(void)
-{
-}
-
 /* In a room of exactly its size, so that whatever reads beyond it is seen. */
 static bool reads(const char *text, size_t len, struct fp_fleet_message *m)
 {
@@ -160,7 +156,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("fleet_message");
-    TCase *t = unit_add_case(s, "message", nothing, nothing, 0);
+    TCase *t = unit_add_case(s, "message", NULL, NULL, 0);
 
     tcase_add_test(t, written_is_read);
     tcase_add_test(t, longest_path);

@@ -78,6 +78,16 @@ static fp_status receive(int *fd_r)
     return fp_recv_packet(near, data, sizeof(data), &len, fd_r);
 }
 
+/* With room for so many more descriptors in this process. */
+static fp_status receive_with_room(unsigned fds, int *fd_r)
+{
+    const struct rlimit before = unit_leave_fds(fds);
+    const fp_status st = receive(fd_r);
+
+    unit_restore_fds(&before);
+    return st;
+}
+
 /* ---- what works ---- */
 
 START_TEST(packet_without_descriptor)
@@ -255,15 +265,10 @@ END_TEST
 
 START_TEST(no_descriptor_free)
 {
-    struct rlimit before;
     int fd = 99;
-    fp_status st;
 
     ck_assert_int_eq((int)fp_send_packet(far, "data", 4, file), FP_OK);
-    before = unit_leave_fds(0);
-    st = receive(&fd);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_LOSTFD);
+    ck_assert_int_eq((int)receive_with_room(0, &fd), FP_LOSTFD);
     ck_assert_int_eq(fd, -1);
     ck_assert_uint_eq(len, 4);
     ck_assert_mem_eq(data, "data", 4);
@@ -273,28 +278,17 @@ END_TEST
 
 START_TEST(no_descriptor_free_for_one_that_may_not_come)
 {
-    struct rlimit before;
-    fp_status st;
-
     ck_assert_int_eq((int)fp_send_packet(far, "data", 4, file), FP_OK);
-    before = unit_leave_fds(0);
-    st = receive(NULL);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_PROTOCOL);
+    ck_assert_int_eq((int)receive_with_room(0, NULL), FP_PROTOCOL);
 }
 END_TEST
 
 START_TEST(descriptor_free_for_the_first_of_two)
 {
-    struct rlimit before;
     int fd = 99;
-    fp_status st;
 
     send_fds(2, "data");
-    before = unit_leave_fds(1);
-    st = receive(&fd);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_PROTOCOL);
+    ck_assert_int_eq((int)receive_with_room(1, &fd), FP_PROTOCOL);
     ck_assert_int_eq(fd, -1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }

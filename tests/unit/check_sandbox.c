@@ -23,10 +23,6 @@ static void setup(void)
     unit_fresh_dir(dir);
 }
 
-static void teardown(void)
-{
-}
-
 #ifndef HAVE_SECCOMP
 
 START_TEST(there_is_none)
@@ -308,6 +304,6 @@ int main(void)
 {
     Suite *s = suite_create("sandbox");
 
-    add_tests(unit_add_case(s, "calls", setup, teardown, 0));
+    add_tests(unit_add_case(s, "calls", setup, NULL, 0));
     return unit_run(s);
 }
