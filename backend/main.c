@@ -80,14 +80,6 @@ static void watch_signal(struct flashpached *d, ev_signal *w, int signum,
     ev_signal_start(d->loop, w);
 }
 
-static void watch_signals(struct flashpached *d)
-{
-    watch_signal(d, &d->sigterm, SIGTERM, on_stop);
-    watch_signal(d, &d->sigint, SIGINT, on_stop);
-    watch_signal(d, &d->sighup, SIGHUP, on_reload);
-    watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
-}
-
 /* ---- other processes, and the filters ---- */
 
 /* Without filters the daemon goes on. */
@@ -99,7 +91,8 @@ static void create_sandboxes(struct flashpached *d)
     d->workers_sandbox = d->own_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_WORKER) : NULL;
     if (d->workers_sandbox != NULL)
         return;
-    fp_log(FP_LOG_WARNING, 70, "no filters of system calls (%m): configure with libseccomp and run "
+    fp_log(FP_LOG_WARNING, 70,
+           "no filters of system calls (%m): configure with libseccomp and run "
            "on a kernel with seccomp, or set seccomp = false");
     fp_sandbox_destroy(&d->own_sandbox);
 }
@@ -122,7 +115,8 @@ static void on_monitor_gone(struct ev_loop *loop, ev_io *w, int events)
     struct flashpached *d = w->data;
 
     (void)events;
-    fp_log(FP_LOG_ERROR, 71, "ending: the process that opens files for this one (fp-monitor) is "
+    fp_log(FP_LOG_ERROR, 71,
+           "ending: the process that opens files for this one (fp-monitor) is "
            "gone");
     d->failed = true;
     ev_break(loop, EVBREAK_ALL);
@@ -130,10 +124,14 @@ static void on_monitor_gone(struct ev_loop *loop, ev_io *w, int events)
 
 static bool start_monitor(struct flashpached *d)
 {
-    const struct fp_monitor_settings settings = {
-        .file = d->args.file, .overrides = d->args.overrides, .n_overrides = d->args.n_overrides,
-        .conf = d->conf, .job = &d->job, .connect_fleet = fp_fleet_connect,
-        .open_lock = fp_socket_path_open_lock, .listen = fp_socket_path_listen };
+    const struct fp_monitor_settings settings = { .file = d->args.file,
+                                                  .overrides = d->args.overrides,
+                                                  .n_overrides = d->args.n_overrides,
+                                                  .conf = d->conf,
+                                                  .job = &d->job,
+                                                  .connect_fleet = fp_fleet_connect,
+                                                  .open_lock = fp_socket_path_open_lock,
+                                                  .listen = fp_socket_path_listen };
 
     if (fp_monitor_start(&d->monitor, &settings) == 0)
         return true;
@@ -161,8 +159,7 @@ static bool prepare_watching(struct flashpached *d)
 /* Uses the rights of root and drops them, before anything is shared. */
 static bool prepare(struct flashpached *d)
 {
-    if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take())
-        || !prepare_watching(d))
+    if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
         return false;
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
@@ -170,7 +167,8 @@ static bool prepare(struct flashpached *d)
         return false;
     }
     if (!fp_watch_open(&d->watch))
-        fp_log(FP_LOG_WARNING, 43, "no inotify (%m): changes are seen after ttl_ms; "
+        fp_log(FP_LOG_WARNING, 43,
+               "no inotify (%m): changes are seen after ttl_ms; "
                "raise fs.inotify.max_user_instances");
     return fp_keyed_hash_init() == 0;
 }
@@ -191,7 +189,8 @@ static bool start_cache(struct flashpached *d)
     fp_derive_limits(d, c, &limits);
     d->leases = fp_lease_table_create(fp_derive_leases(&limits));
     if (d->leases == NULL) {
-        fp_log(FP_LOG_ERROR, 8, "cannot make the lease table: %m; lower max_entries "
+        fp_log(FP_LOG_ERROR, 8,
+               "cannot make the lease table: %m; lower max_entries "
                "and max_negative");
         return false;
     }
@@ -220,29 +219,26 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     memcpy(values, now, sizeof(now));
 }
 
-static size_t forget(void *ctx, const char *path, size_t len, bool tree)
-{
-    const struct flashpached *d = ctx;
-
-    return fp_dispatch_forget(d->dispatch, path, len, tree);
-}
-
 static void set_reports(struct flashpached *d)
 {
     d->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     d->stats = (struct fp_stats){ .collect = collect_stats, .ctx = d };
-    d->about = (struct fp_about){ d->conf, d->args.file, d->descriptors,
-                                  fp_derive_connections(d, d->conf), fp_now_ms(),
-                                  d->own_sandbox != NULL };
-    d->control = (struct fp_control_deps){
-        .cache = d->cache, .coherence = d->coherence, .names = fp_dispatch_names(d->dispatch),
-        .forget = forget, .purged = fp_publish_change, .ctx = d,
-        .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
-                     [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->coherence },
-                     [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
-                     [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
-                     [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
-                     [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
+    d->about = (struct fp_about){ d->conf,        d->args.file,
+                                  d->descriptors, fp_derive_connections(d, d->conf),
+                                  fp_now_ms(),    d->own_sandbox != NULL };
+    d->control =
+        (struct fp_control_deps){ .cache = d->cache,
+                                  .coherence = d->coherence,
+                                  .names = fp_dispatch_names(d->dispatch),
+                                  .forget = fp_forget,
+                                  .purged = fp_publish_change,
+                                  .ctx = d,
+                                  .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
+                                               [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->coherence },
+                                               [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
+                                               [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
+                                               [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
+                                               [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
     fp_dispatch_set_observer(d->dispatch, &d->observer);
 }
 
@@ -251,15 +247,18 @@ static bool start(struct flashpached *d)
     const struct fp_conf *c = d->conf;
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
     const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
-    struct fp_listener_settings listener = { .path = c->socket, .passed = d->passed_socket,
-                                             .uid = c->uid, .gid = c->gid,
+    struct fp_listener_settings listener = { .path = c->socket,
+                                             .passed = d->passed_socket,
+                                             .uid = c->uid,
+                                             .gid = c->gid,
                                              .max_connections = fp_derive_connections(d, c),
-                                             .ops = &fp_router_ops, .ctx = &d->router,
+                                             .ops = &fp_router_ops,
+                                             .ctx = &d->router,
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
-    d->resolver = (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch,
-                                                 d->workers_sandbox };
+    d->resolver =
+        (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch, d->workers_sandbox };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
@@ -281,7 +280,10 @@ static bool start(struct flashpached *d)
     ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
     d->monitor_gone.data = d;
     ev_io_start(d->loop, &d->monitor_gone);
-    watch_signals(d);
+    watch_signal(d, &d->sigterm, SIGTERM, on_stop);
+    watch_signal(d, &d->sigint, SIGINT, on_stop);
+    watch_signal(d, &d->sighup, SIGHUP, on_reload);
+    watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
     return enter_sandbox(d);
 }
 
@@ -308,8 +310,9 @@ static void stop(struct flashpached *d)
 
 int main(int argc, char **argv)
 {
-    static struct flashpached d = { .passed_socket = -1, .watch = { -1, -1, NULL },
-                                    .monitor = { -1 }, .statm = -1 };
+    static struct flashpached d = {
+        .passed_socket = -1, .watch = { -1, -1, NULL }, .monitor = { -1 }, .statm = -1
+    };
     bool ok;
 
     fp_arguments_parse(&d.args, argc, argv);
@@ -329,8 +332,8 @@ int main(int argc, char **argv)
     ok = prepare(&d) && start(&d);
     if (ok) {
         fp_log_echo(false);
-        fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u workers",
-               PACKAGE_VERSION, d.conf->socket, (unsigned)d.conf->uid, d.conf->workers);
+        fp_log(FP_LOG_INFO, 1, "ready: version %s, serving %s as uid %u with %u workers", PACKAGE_VERSION,
+               d.conf->socket, (unsigned)d.conf->uid, d.conf->workers);
         fp_service_say_ready();
         ev_run(d.loop, 0);
         ok = !d.failed;

@@ -23,8 +23,7 @@ bool fp_open_log(const struct fp_conf *c)
 {
     if (fp_log_open(c->log, (enum fp_log_level)c->log_level) == 0) {
         if (geteuid() == 0 && fp_log_chown(c->uid, c->gid) == -1)
-            fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log,
-                   (unsigned)c->uid);
+            fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log, (unsigned)c->uid);
         return true;
     }
     fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
@@ -66,11 +65,11 @@ static void resize_leases(struct flashpached *d, uint32_t n)
     d->leases = table;
 }
 
-static void forget_for_fleet(void *ctx, const char *path, size_t len, bool tree)
+size_t fp_forget(void *ctx, const char *path, size_t len, bool tree)
 {
     const struct flashpached *d = ctx;
 
-    fp_dispatch_forget(d->dispatch, path, len, tree);
+    return fp_dispatch_forget(d->dispatch, path, len, tree);
 }
 
 void fp_publish_change(void *ctx, const char *path, size_t len, bool tree)
@@ -93,7 +92,7 @@ void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
 {
     if (c->fleet == NULL)
         return;
-    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, forget_for_fleet, d);
+    d->fleet = fp_fleet_create(d->loop, c->fleet, &d->monitor, fp_forget, d);
     if (d->fleet == NULL) {
         fp_log(FP_LOG_ERROR, 61, "fleet: out of memory; this daemon is in none");
         return;
@@ -101,13 +100,6 @@ void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
     d->fleet_conf = c;
     if (c->fleet->publish_changes)
         fp_cache_set_report_changed(d->cache, fp_publish_change, d);
-}
-
-static bool is_same_fleet(const struct flashpached *d, const struct fp_conf *c)
-{
-    if (d->fleet == NULL || c->fleet == NULL)
-        return d->fleet == NULL && c->fleet == NULL;
-    return fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet);
 }
 
 /* Entries stay, with the TTL that they have. */
@@ -136,22 +128,23 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
 void fp_reload(struct flashpached *d)
 {
     const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
-    struct fp_conf *c = fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides,
-                                                         d->args.n_overrides);
+    struct fp_conf *c = fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
     char keys[256];
 
     if (c == NULL) {
-        fp_log(FP_LOG_ERROR, 8, "%s has mistakes: keeping the old settings; check it with "
-               "flashpached -t", d->args.file);
+        fp_log(FP_LOG_ERROR, 8,
+               "%s has mistakes: keeping the old settings; check it with "
+               "flashpached -t",
+               d->args.file);
         return;
     }
     reopen_log(d, c);
     apply(d, c);
     if (fp_conf_needs_restart(d->conf, c, keys, sizeof(keys)))
-        fp_log(FP_LOG_WARNING, 9, "changed settings that take effect after a restart only: %s",
-               keys);
+        fp_log(FP_LOG_WARNING, 9, "changed settings that take effect after a restart only: %s", keys);
     fp_log(FP_LOG_INFO, 8, "configuration %s reread", d->args.file);
-    if (!is_same_fleet(d, c)) {
+    if (d->fleet != NULL && c->fleet != NULL ? !fp_fleet_settings_equal(d->fleet_conf->fleet, c->fleet)
+                                             : d->fleet != NULL || c->fleet != NULL) {
         fp_leave_fleet(d);
         fp_join_fleet(d, c);
     }

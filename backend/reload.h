@@ -21,6 +21,9 @@ bool fp_open_log(const struct fp_conf *c);
 void fp_join_fleet(struct flashpached *d, struct fp_conf *c);
 void fp_leave_fleet(struct flashpached *d);
 
+/* As fp_dispatch_forget(); ctx is the daemon. */
+size_t fp_forget(void *ctx, const char *path, size_t len, bool tree);
+
 /* Tells the fleet of a changed path; ctx is the daemon. */
 void fp_publish_change(void *ctx, const char *path, size_t len, bool tree);
 

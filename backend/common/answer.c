@@ -118,15 +118,6 @@ static void put_objects(struct fp_writer *w, const struct fp_step *s)
         fp_put_meta(w, &s->target);
 }
 
-static void put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
-{
-    put_objects(w, s);
-    for (unsigned i = 0; i < n_names && fp_step_is_dir(s); i++)
-        put_access(w, &s->access[i]);
-    fp_put_u32(w, s->slot);
-    fp_put_u32(w, s->generation);
-}
-
 static void put_head(struct fp_writer *w, fp_status status, enum fp_source source, int flags,
                      unsigned n_names, unsigned n_steps)
 {
@@ -143,8 +134,13 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
              (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
                  | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0),
              a->n_names, a->n_steps);
-    for (unsigned i = 0; i < a->n_steps; i++)
-        put_step(w, &a->steps[i], a->n_names);
+    for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++) {
+        put_objects(w, s);
+        for (unsigned i = 0; i < a->n_names && fp_step_is_dir(s); i++)
+            put_access(w, &s->access[i]);
+        fp_put_u32(w, s->slot);
+        fp_put_u32(w, s->generation);
+    }
 }
 
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a)

@@ -19,10 +19,10 @@
 
 /* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
  * An absent daemon costs a connect(); one that hangs costs every client its timeout. */
-#define ABSENT_FIRST_MS 25u
-#define ABSENT_LONGEST_MS  400u
-#define HUNG_FIRST_MS   1000u
-#define HUNG_LONGEST_MS    16000u
+#define ABSENT_FIRST_MS   25u
+#define ABSENT_LONGEST_MS 400u
+#define HUNG_FIRST_MS     1000u
+#define HUNG_LONGEST_MS   16000u
 
 /* A busy daemon goes on writing its heartbeat.  A waiting thread looks for it every
  * HEARTBEAT_CHECK_MS, and gives up after a silence of SILENCE_MS: a daemon that is kept from the
@@ -32,20 +32,20 @@
 
 /* A connection, and the lease table of its daemon. */
 struct link {
-    int sock;                     /* -1: none */
-    struct fp_lease_view *view;   /* NULL: there is no memory for it */
+    int sock;                   /* -1: none */
+    struct fp_lease_view *view; /* NULL: there is no memory for it */
 };
 
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
-    uint32_t patience_ms;      /* of one wait without a heartbeat */
-    uid_t trusted;             /* beside this process's user and root */
-    pthread_mutex_t mutex;     /* of all below */
+    uint32_t patience_ms;  /* of one wait without a heartbeat */
+    uid_t trusted;         /* beside this process's user and root */
+    pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
-    uint32_t pause_ms;         /* the last one; 0 after a success */
-    struct fp_lease_view *view;   /* of the daemon of the last connection */
+    uint32_t pause_ms;          /* the last one; 0 after a success */
+    struct fp_lease_view *view; /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
     struct link idle[];
 };
@@ -56,8 +56,7 @@ static void hang_up(struct link *l)
     fp_lease_view_release(&l->view);
 }
 
-struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
-                                   unsigned max_idle)
+struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle)
 {
     struct fp_client *c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
 
@@ -170,9 +169,9 @@ static bool limit(int sock, uint64_t deadline_ms)
     const struct timeval tv = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000 };
 
     if (ms == 0)
-        return false;        /* a timeval of zero would mean no limit */
+        return false; /* a timeval of zero would mean no limit */
     return setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0
-        && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
+           && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
 
 /* The daemon's answers decide what the client serves. */
@@ -182,7 +181,7 @@ static bool is_trusted(const struct fp_client *c, int sock)
     socklen_t len = sizeof(peer);
 
     return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
-        && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
+           && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
 }
 
 /* One frame within the socket's timeout. */
@@ -201,35 +200,28 @@ static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
     return st;
 }
 
-/* One frame until the deadline, while the daemon writes its heartbeat. */
-static fp_status await(const struct link *l, uint8_t *buf, struct fp_frame *f, int *fd_r,
-                       uint64_t deadline_ms)
+/* encoded: whether w holds a frame. */
+static fp_status send_frame(int sock, fp_status encoded, const struct fp_writer *w)
 {
-    fp_status st = receive(l->sock, buf, f, fd_r);
-
-    while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
-           && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS))
-        st = receive(l->sock, buf, f, fd_r);
-    return st;
-}
-
-static fp_status send_all(int sock, const struct fp_writer *w)
-{
-    fp_status st = fp_send_packet(sock, w->data, w->len, -1);
+    fp_status st = encoded == FP_OK ? fp_send_packet(sock, w->data, w->len, -1) : encoded;
 
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-static fp_status say_hello(int sock)
+/* Sends w and receives one frame in its place until the deadline, while the daemon writes its
+ * heartbeat. */
+static fp_status exchange(const struct link *l, fp_status encoded, const struct fp_writer *w,
+                          struct fp_frame *f, int *fd_r, uint64_t deadline_ms)
 {
-    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
-    uint8_t buf[64];
-    struct fp_writer w;
-    fp_status st;
+    fp_status st = send_frame(l->sock, encoded, w);
 
-    fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_hello_encode(&w, &hello);
-    return st == FP_OK ? send_all(sock, &w) : st;
+    if (st != FP_OK)
+        return st;
+    do {
+        st = receive(l->sock, w->data, f, fd_r);
+    } while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
+             && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS));
+    return st;
 }
 
 /* The daemon's WELCOME, and with it the first area of its lease table. */
@@ -254,23 +246,25 @@ static fp_status hear_referenced(int sock, uint8_t *buf, int *referenced_r)
     struct fp_frame f;
     fp_status st = receive(sock, buf, &f, referenced_r);
 
-    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *referenced_r == -1
-                        || !fp_reader_done(&f.body)))
+    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *referenced_r == -1 || !fp_reader_done(&f.body)))
         st = FP_PROTOCOL;
     return st;
 }
 
 static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
 {
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
+    struct fp_writer w;
     int generations = -1, referenced = -1;
-    fp_status st = say_hello(l->sock);
+    fp_status st;
 
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
         st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_referenced(l->sock, buf, &referenced)
-            : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_referenced(l->sock, buf, &referenced) : FP_TIMEOUT;
     if (st == FP_OK)
         l->view = view_of(c, generations, referenced);
     fp_close(&generations);
@@ -307,10 +301,10 @@ struct question {
     uint64_t deadline_ms;
     const struct fp_lookup *lookup;
     struct fp_answer *answer;
-    struct fp_lease_view **view_r;   /* NULL: not wanted */
+    struct fp_lease_view **view_r; /* NULL: not wanted */
     const struct fp_control *control;
     struct fp_reply *reply;
-    uint8_t *buf;                    /* for the reply's text */
+    uint8_t *buf; /* for the reply's text */
 };
 
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
@@ -324,15 +318,10 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_lookup_encode(&w, id, l);
-    if (st == FP_OK)
-        st = send_all(link->sock, &w);
-    if (st == FP_OK)
-        st = await(link, buf, &f, &fd, q->deadline_ms);
+    st = exchange(link, fp_lookup_encode(&w, id, l), &w, &f, &fd, q->deadline_ms);
     if (st != FP_OK)
         return st;
-    if (f.type != FP_FRAME_ANSWER || f.id != id
-        || fp_answer_decode(&f.body, l->path_len, fd, a) != FP_OK) {
+    if (f.type != FP_FRAME_ANSWER || f.id != id || fp_answer_decode(&f.body, l->path_len, fd, a) != FP_OK) {
         fp_close(&fd);
         return FP_PROTOCOL;
     }
@@ -353,18 +342,15 @@ static fp_status ask_control(const struct link *link, uint64_t id, struct questi
     fp_status st;
 
     fp_writer_init(&w, q->buf, FP_MAX_FRAME);
-    st = fp_control_encode(&w, id, q->control);
-    if (st == FP_OK)
-        st = send_all(link->sock, &w);
-    if (st == FP_OK)
-        st = await(link, q->buf, &f, NULL, q->deadline_ms);
+    st = exchange(link, fp_control_encode(&w, id, q->control), &w, &f, NULL, q->deadline_ms);
     if (st != FP_OK)
         return st;
     if (f.type != FP_FRAME_REPLY || f.id != id || fp_reply_decode(&f.body, q->reply) != FP_OK)
         return FP_PROTOCOL;
     /* Only a report has further parts, and it comes to an end. */
-    return q->reply->next == 0 || (q->control->op == FP_CONTROL_REPORT
-                                   && q->reply->next > q->control->from) ? FP_OK : FP_PROTOCOL;
+    return q->reply->next == 0 || (q->control->op == FP_CONTROL_REPORT && q->reply->next > q->control->from)
+               ? FP_OK
+               : FP_PROTOCOL;
 }
 
 /* The time at which the daemon has to show a heartbeat, or to have answered. */
@@ -375,8 +361,7 @@ static uint64_t next_deadline(const struct fp_client *c, const struct question *
     return ms < q->deadline_ms ? ms : q->deadline_ms;
 }
 
-static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q,
-                            struct link *link)
+static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q, struct link *link)
 {
     fp_status st = dial(c, next_deadline(c, q), link);
 
@@ -421,9 +406,8 @@ static fp_status ask(struct fp_client *c, struct question *q)
     return st;
 }
 
-fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a,
-                           struct fp_lease_view **view_r)
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
+                           struct fp_answer *a, struct fp_lease_view **view_r)
 {
     struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
     struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
@@ -436,11 +420,10 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len,
     return ask(c, &q);
 }
 
-fp_status fp_client_control(struct fp_client *c, const struct fp_control *question,
-                            struct fp_reply *reply, uint8_t *buf)
+fp_status fp_client_control(struct fp_client *c, const struct fp_control *question, struct fp_reply *reply,
+                            uint8_t *buf)
 {
-    struct question q = { .ask = ask_control, .control = question, .reply = reply,
-                          .buf = buf };
+    struct question q = { .ask = ask_control, .control = question, .reply = reply, .buf = buf };
 
     memset(reply, 0, sizeof(*reply));
     reply->status = FP_FAILED;

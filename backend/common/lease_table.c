@@ -13,7 +13,7 @@
 
 #include "common/packet.h"
 
-#define MAGIC 0x46505333u    /* "FPS3": another layout, another number */
+#define MAGIC 0x46505333u /* "FPS3": another layout, another number */
 
 #define EXHAUSTED UINT32_MAX /* a generation that is valid for nobody */
 
@@ -21,17 +21,17 @@
 struct generations {
     uint32_t magic, n;
     _Atomic uint64_t current_until_ms;
-    _Atomic uint64_t words[];   /* generation << 32 | expiry, in ticks */
+    _Atomic uint64_t words[]; /* generation << 32 | expiry, in ticks */
 };
 
 struct fp_lease_table {
     struct generations *area;
     _Atomic uint8_t *referenced;
     int area_fd, referenced_fd;
-    uint32_t n;               /* slots, slot 0 included */
-    uint32_t unused;          /* the first slot that was never taken */
+    uint32_t n;      /* slots, slot 0 included */
+    uint32_t unused; /* the first slot that was never taken */
     uint32_t n_free;
-    uint32_t free[];          /* a stack of the released slots */
+    uint32_t free[]; /* a stack of the released slots */
 };
 
 static size_t area_size(uint32_t n)
@@ -47,8 +47,7 @@ static void *make_area(const char *name, size_t size, unsigned seals, int *fd_r)
 
     if (fd != -1 && ftruncate(fd, (off_t)size) == 0)
         p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW
-                                 | F_SEAL_SEAL) == -1) {
+    if (p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1) {
         munmap(p, size);
         p = MAP_FAILED;
     }
@@ -67,8 +66,7 @@ struct fp_lease_table *fp_lease_table_create(uint32_t n)
     t->n = n + 1;
     t->area_fd = t->referenced_fd = -1;
     t->referenced = NULL;
-    t->area = make_area("flashpache-generations", area_size(t->n), F_SEAL_FUTURE_WRITE,
-                         &t->area_fd);
+    t->area = make_area("flashpache-generations", area_size(t->n), F_SEAL_FUTURE_WRITE, &t->area_fd);
     if (t->area != NULL)
         t->referenced = make_area("flashpache-referenced", t->n, 0, &t->referenced_fd);
     if (t->referenced == NULL) {
@@ -142,11 +140,9 @@ static uint64_t word_of(const struct fp_lease_table *t, uint32_t slot)
 }
 
 /* Release: with fp_lease_table_heartbeat() the order that lease_table.h promises. */
-static void set_word(struct fp_lease_table *t, uint32_t slot, uint32_t generation,
-                     uint32_t expiry)
+static void set_word(struct fp_lease_table *t, uint32_t slot, uint32_t generation, uint32_t expiry)
 {
-    atomic_store_explicit(&t->area->words[slot], (uint64_t)generation << 32 | expiry,
-                          memory_order_release);
+    atomic_store_explicit(&t->area->words[slot], (uint64_t)generation << 32 | expiry, memory_order_release);
 }
 
 uint32_t fp_lease_table_generation(const struct fp_lease_table *t, uint32_t slot)
@@ -182,29 +178,29 @@ void fp_lease_table_release(struct fp_lease_table *t, uint32_t slot)
         t->free[t->n_free++] = slot;
 }
 
-bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
+static bool take_byte(struct fp_lease_table *t, uint32_t slot)
 {
     /* A hint: a byte that is set between the two is lost, and an entry evicted earlier. */
-    if (slot == FP_NO_SLOT || atomic_load_explicit(&t->referenced[slot], memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&t->referenced[slot], memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&t->referenced[slot], 0, memory_order_relaxed);
     return true;
 }
 
+bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
+{
+    return slot != FP_NO_SLOT && take_byte(t, slot);
+}
+
 bool fp_lease_table_take_use(struct fp_lease_table *t)
 {
-    bool used = atomic_load_explicit(&t->referenced[FP_NO_SLOT], memory_order_relaxed) != 0;
-
-    if (used)
-        atomic_store_explicit(&t->referenced[FP_NO_SLOT], 0, memory_order_relaxed);
-    return used;
+    return take_byte(t, FP_NO_SLOT);
 }
 
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)
 {
     /* After every generation that was changed: see lease_table.h. */
-    atomic_store_explicit(&t->area->current_until_ms, now_ms + FP_HEARTBEAT_MS,
-                          memory_order_release);
+    atomic_store_explicit(&t->area->current_until_ms, now_ms + FP_HEARTBEAT_MS, memory_order_release);
 }
 
 /* ---- a client's side ---- */
@@ -214,7 +210,7 @@ struct fp_lease_view {
     const struct generations *area;
     _Atomic uint8_t *referenced;
     uint32_t n;
-    dev_t dev;                /* of the generations' memfd */
+    dev_t dev; /* of the generations' memfd */
     ino_t ino;
 };
 
@@ -235,8 +231,7 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced)
     struct fp_lease_view *v;
     struct stat st;
 
-    if (n <= 1 || n > FP_MAX_SLOTS + 1u || size != area_size((uint32_t)n)
-        || fstat(generations, &st) == -1) {
+    if (n <= 1 || n > FP_MAX_SLOTS + 1u || size != area_size((uint32_t)n) || fstat(generations, &st) == -1) {
         errno = EPROTO;
         return NULL;
     }
@@ -249,8 +244,8 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced)
     v->ino = st.st_ino;
     v->area = mmap(NULL, size, PROT_READ, MAP_SHARED, generations, 0);
     v->referenced = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, referenced, 0);
-    if (v->area != MAP_FAILED && (void *)v->referenced != MAP_FAILED
-        && v->area->magic == MAGIC && v->area->n == v->n)
+    if (v->area != MAP_FAILED && (void *)v->referenced != MAP_FAILED && v->area->magic == MAGIC
+        && v->area->n == v->n)
         return v;
     if (v->area != MAP_FAILED)
         munmap((void *)v->area, size);
@@ -279,8 +274,7 @@ void fp_lease_view_release(struct fp_lease_view **vp)
 
     *vp = NULL;
     /* The uses of other threads end before the last one unmaps. */
-    if (v == NULL
-        || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+    if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     munmap((void *)v->area, area_size(v->n));
     munmap((void *)v->referenced, v->n);
@@ -301,7 +295,7 @@ bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint
 }
 
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
-                             uint64_t now_ms)
+                            uint64_t now_ms)
 {
     uint64_t word;
 

@@ -29,13 +29,13 @@
 #define FP_LEASE_TABLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#define FP_NO_SLOT   0u      /* slot 0 belongs to nobody */
-#define FP_HEARTBEAT_MS  45u /* for how long a heartbeat makes the table current */
-#define FP_MAX_SLOTS (1u << 24)
-#define FP_SLOT_TICK_MS 16u  /* 32 bits of these are two years: times are compared
+#define FP_NO_SLOT      0u  /* slot 0 belongs to nobody */
+#define FP_HEARTBEAT_MS 45u /* for how long a heartbeat makes the table current */
+#define FP_MAX_SLOTS    (1u << 24)
+#define FP_SLOT_TICK_MS \
+    16u /* 32 bits of these are two years: times are compared
                                 within one year of each other */
 
 /* ---- the daemon's side ---- */
@@ -99,7 +99,7 @@ bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint
 /* To be called for a table that is current at now_ms.  True if this is still the slot's
  * generation and has not expired. */
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
-                             uint64_t now_ms);
+                            uint64_t now_ms);
 /* Says that a lease on this slot was used. */
 void fp_lease_view_reference(const struct fp_lease_view *v, uint32_t slot);
 

@@ -14,12 +14,11 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/packet.h"
 
-#define LINE_SIZE      2048
-#define BURST          5      /* messages of one id ... */
-#define WINDOW_MS      10000  /* ... in this time; errors of start-up are fewer */
-#define MAX_ID         256
+#define LINE_SIZE 2048
+#define BURST     5     /* messages of one id ... */
+#define WINDOW_MS 10000 /* ... in this time; errors of start-up are fewer */
+#define MAX_ID    256
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 static const int priorities[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
@@ -28,7 +27,10 @@ static enum fp_log_level threshold = FP_LOG_INFO;
 static int file = STDERR_FILENO;
 static bool to_syslog, echo;
 
-static struct { uint64_t since_ms; unsigned seen; } windows[MAX_ID];
+static struct {
+    uint64_t since_ms;
+    unsigned seen;
+} windows[MAX_ID];
 
 int fp_log_level_parse(const char *name)
 {
@@ -54,14 +56,6 @@ enum fp_log_level fp_log_level(void)
     return threshold;
 }
 
-static void use_file(int fd)
-{
-    if (file != STDERR_FILENO)
-        close(file);
-    file = fd;
-    to_syslog = false;
-}
-
 int fp_log_open_file(const char *path)
 {
     return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -69,8 +63,11 @@ int fp_log_open_file(const char *path)
 
 void fp_log_take_file(int fd, enum fp_log_level level)
 {
+    if (file != STDERR_FILENO)
+        close(file);
+    file = fd;
+    to_syslog = false;
     threshold = level;
-    use_file(fd);
 }
 
 int fp_log_open(const char *target, enum fp_log_level level)
@@ -101,15 +98,6 @@ void fp_log_echo(bool on)
     echo = on;
 }
 
-/* Strangers choose paths: one message stays one line of printable bytes. */
-static void make_printable(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
-    }
-}
-
 static void emit(enum fp_log_level level, int id, const char *text)
 {
     char stamp[32], line[LINE_SIZE + 96];
@@ -125,8 +113,8 @@ static void emit(enum fp_log_level level, int id, const char *text)
     }
     localtime_r(&now, &tm);
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S%z", &tm);
-    n = snprintf(line, sizeof(line), "%s flashpached[%d] FP%04d %s: %s\n", stamp,
-                 (int)getpid(), id, level_names[level], text);
+    n = snprintf(line, sizeof(line), "%s flashpached[%d] FP%04d %s: %s\n", stamp, (int)getpid(), id,
+                 level_names[level], text);
     /* A log that cannot be written must not end the service. */
     if (n > 0 && write(file, line, (size_t)n) == -1)
         return;
@@ -136,7 +124,7 @@ static void emit(enum fp_log_level level, int id, const char *text)
  * before were. */
 static bool admit(int id, unsigned *left_out_r)
 {
-    uint64_t now = fp_now_ms();      /* the wall clock may be set back by years */
+    uint64_t now = fp_now_ms(); /* the wall clock may be set back by years */
     unsigned slot = (unsigned)id % MAX_ID;
 
     *left_out_r = 0;
@@ -162,11 +150,15 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
         snprintf(text, sizeof(text), "%u messages like the next were left out", left_out);
         emit(level, id, text);
     }
-    errno = saved;            /* for %m */
+    errno = saved; /* for %m */
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    make_printable(text);
+    /* Strangers choose paths: one message stays one line of printable bytes. */
+    for (char *c = text; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
     emit(level, id, text);
     errno = saved;
 }

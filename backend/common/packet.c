@@ -81,8 +81,7 @@ bool fp_is_sealed(int fd, uint64_t size)
     struct stat st;
 
     /* Seals first: a file without any may lie on a file system that hangs. */
-    return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0
-        && (uint64_t)st.st_size == size;
+    return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0 && (uint64_t)st.st_size == size;
 }
 
 int fp_open_now(const char *path)
@@ -96,22 +95,14 @@ bool fp_is_readable_file(int fd)
     struct statx st;
 
     return flags != -1 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY
-        && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0
-        && S_ISREG(st.stx_mode);
+           && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISREG(st.stx_mode);
 }
 
 static fp_status status_of_errno(void)
 {
-    switch (errno) {
-    case EAGAIN:
+    if (errno == EAGAIN)
         return FP_AGAIN;
-    case EPIPE:
-    case ECONNRESET:
-    case ENOTCONN:
-        return FP_CLOSED;
-    default:
-        return FP_SYSTEM;
-    }
+    return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN ? FP_CLOSED : FP_SYSTEM;
 }
 
 bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
@@ -164,8 +155,7 @@ static size_t take_fds(struct msghdr *msg, int *fd_r)
 {
     size_t came = 0;
 
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL;
-         c = CMSG_NXTHDR(msg, c)) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
         size_t n;
 
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -184,17 +174,17 @@ static size_t take_fds(struct msghdr *msg, int *fd_r)
     return came;
 }
 
-fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
-                         int *fd_r)
+fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *fd_r)
 {
     union {
         struct cmsghdr align;
         char buf[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = data, .iov_len = cap };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
-                          .msg_control = control.buf,
-                          .msg_controllen = sizeof(control.buf) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof(control.buf)
+    };
+    fp_status st = FP_OK;
     int fd = -1;
     size_t came;
     ssize_t n;
@@ -208,22 +198,17 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
         return status_of_errno();
     came = take_fds(&msg, &fd);
     *len_r = (size_t)n;
-    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL)) {
-        fp_close(&fd);
-        return FP_PROTOCOL;
-    }
-    if (msg.msg_flags & MSG_CTRUNC) {
+    if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL))
+        st = FP_PROTOCOL;
+    else if (msg.msg_flags & MSG_CTRUNC)
         /* With none received this process has no free descriptor; with one received
          * the peer sent more than fit. */
+        st = came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
+    else if (n == 0)
+        st = FP_CLOSED; /* SEQPACKET: an empty packet looks like the end. */
+    if (st != FP_OK)
         fp_close(&fd);
-        return came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
-    }
-    if (n == 0) {
-        /* SEQPACKET: an empty packet looks like the end. */
-        fp_close(&fd);
-        return FP_CLOSED;
-    }
     if (fd_r != NULL)
         *fd_r = fd;
-    return FP_OK;
+    return st;
 }

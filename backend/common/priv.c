@@ -13,17 +13,6 @@
 #define LEAST_DESCRIPTORS 256
 #define MOST_DESCRIPTORS  1048576
 
-/* A service manager may have given some to a user who is not root. */
-static int drop_capabilities(void)
-{
-    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0, 0, 0 } };
-
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
-        return -1;
-    return (int)syscall(SYS_capset, &head, none);
-}
-
 void fp_priv_empty_bounding_set(void)
 {
     for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != -1; cap++)
@@ -32,8 +21,7 @@ void fp_priv_empty_bounding_set(void)
 
 static int become(const char *user, uid_t uid, gid_t gid)
 {
-    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1
-        || setresuid(uid, uid, uid) == -1)
+    if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1)
         return -1;
     /* A way back would be a way to every file. */
     if (setuid(0) != -1) {
@@ -45,12 +33,18 @@ static int become(const char *user, uid_t uid, gid_t gid)
 
 int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
 {
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0, 0, 0 } };
+
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
         return -1;
     fp_priv_empty_bounding_set();
     if (geteuid() == 0 && become(user, uid, gid) == -1)
         return -1;
-    return drop_capabilities();
+    /* A service manager may have given some to a user who is not root. */
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
+        return -1;
+    return (int)syscall(SYS_capset, &head, none);
 }
 
 size_t fp_priv_raise_descriptors(void)

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2 };   /* flags of a step's watch */
+enum { UNTOLD = 1, REFUSED = 2 }; /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
-    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read",
-                                                 "watch" };
+    static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read", "watch" };
 
     return names[call];
 }
@@ -27,8 +26,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
 {
     struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
-    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME
-        || len > sizeof(t->names) - t->names_len)
+    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len)
         return false;
     v->step = (uint8_t)step;
     v->len = (uint8_t)len;
@@ -91,27 +89,13 @@ static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigne
     get_key(r, &key);
     len = fp_get_u8(r);
     name = fp_get_bytes(r, len);
-    if (name == NULL || step >= n_steps
-        || !fp_walk_result_add(t, step, &key, (const char *)name, len))
+    if (name == NULL || step >= n_steps || !fp_walk_result_add(t, step, &key, (const char *)name, len))
         r->bad = true;
-}
-
-static void get_effort(struct fp_reader *r, struct fp_effort *e)
-{
-    uint8_t call;
-
-    e->us = fp_get_u32(r);
-    e->longest_us = fp_get_u32(r);
-    call = fp_get_u8(r);
-    if (call >= FP_CALLS)
-        r->bad = true;
-    else
-        e->call = (enum fp_call)call;
 }
 
 fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
-    unsigned n_traversed;
+    unsigned n_traversed, call;
 
     fp_walk_result_init(t);
     for (unsigned i = 0; i < n_steps; i++) {
@@ -127,6 +111,11 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_traversed(r, t, n_steps);
-    get_effort(r, &t->effort);
+    t->effort.us = fp_get_u32(r);
+    t->effort.longest_us = fp_get_u32(r);
+    call = fp_get_u8(r);
+    if (call >= FP_CALLS)
+        return FP_PROTOCOL;
+    t->effort.call = (enum fp_call)call;
     return fp_reader_done(r) ? FP_OK : FP_PROTOCOL;
 }

@@ -32,10 +32,12 @@ static void put_be(struct fp_writer *w, uint64_t v, size_t n)
     fp_put_bytes(w, b, n);
 }
 
+/* clang-format off */
 void fp_put_u8(struct fp_writer *w, uint8_t v) { put_be(w, v, 1); }
 void fp_put_u16(struct fp_writer *w, uint16_t v) { put_be(w, v, 2); }
 void fp_put_u32(struct fp_writer *w, uint32_t v) { put_be(w, v, 4); }
 void fp_put_u64(struct fp_writer *w, uint64_t v) { put_be(w, v, 8); }
+/* clang-format on */
 
 void fp_reader_init(struct fp_reader *r, const void *p, size_t n)
 {
@@ -66,10 +68,12 @@ static uint64_t get_be(struct fp_reader *r, size_t n)
     return v;
 }
 
+/* clang-format off */
 uint8_t fp_get_u8(struct fp_reader *r) { return (uint8_t)get_be(r, 1); }
 uint16_t fp_get_u16(struct fp_reader *r) { return (uint16_t)get_be(r, 2); }
 uint32_t fp_get_u32(struct fp_reader *r) { return (uint32_t)get_be(r, 4); }
 uint64_t fp_get_u64(struct fp_reader *r) { return get_be(r, 8); }
+/* clang-format on */
 
 bool fp_reader_done(const struct fp_reader *r)
 {
@@ -78,7 +82,7 @@ bool fp_reader_done(const struct fp_reader *r)
 
 void fp_frame_begin(struct fp_writer *w, enum fp_frame_type type, uint64_t id)
 {
-    fp_put_u32(w, 0);          /* length, filled in by fp_frame_end() */
+    fp_put_u32(w, 0); /* length, filled in by fp_frame_end() */
     fp_put_u8(w, (uint8_t)type);
     fp_put_u8(w, 0);
     fp_put_u16(w, 0);
@@ -167,18 +171,22 @@ static void put_names(struct fp_writer *w, const struct fp_names *n)
     }
 }
 
+static void put_path(struct fp_writer *w, const char *path, size_t len)
+{
+    if (len > FP_MAX_PATH)
+        w->bad = true;
+    fp_put_u16(w, (uint16_t)len);
+    fp_put_bytes(w, path, len);
+}
+
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
 {
-    if (l->path_len > FP_MAX_PATH)
-        w->bad = true;
     fp_put_u32(w, l->deadline_ms);
-    fp_put_u16(w, (uint16_t)l->path_len);
-    fp_put_bytes(w, l->path, l->path_len);
+    put_path(w, l->path, l->path_len);
     put_names(w, &l->names);
 }
 
-fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_lookup *l)
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l)
 {
     fp_frame_begin(w, FP_FRAME_LOOKUP, id);
     fp_put_lookup(w, l);
@@ -211,26 +219,17 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     return FP_OK;
 }
 
-static void put_path(struct fp_writer *w, const struct fp_control *c)
-{
-    if (c->path_len > FP_MAX_PATH)
-        w->bad = true;
-    fp_put_u16(w, (uint16_t)c->path_len);
-    fp_put_bytes(w, c->path, c->path_len);
-}
-
-fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
-                            const struct fp_control *c)
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_control *c)
 {
     fp_frame_begin(w, FP_FRAME_CONTROL, id);
     fp_put_u8(w, (uint8_t)c->op);
     if (c->op == FP_CONTROL_PURGE) {
         fp_put_u8(w, (uint8_t)c->scope);
-        put_path(w, c);
+        put_path(w, c->path, c->path_len);
     } else if (c->op == FP_CONTROL_LOG) {
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
-        put_path(w, c);
+        put_path(w, c->path, c->path_len);
         put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
@@ -252,8 +251,7 @@ static bool get_purge(struct fp_reader *r, struct fp_control *c)
         c->path = NULL;
         return c->path_len == 0;
     }
-    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE)
-        && fp_path_is_normal(c->path, c->path_len);
+    return (scope == FP_SCOPE_PATH || scope == FP_SCOPE_TREE) && fp_path_is_normal(c->path, c->path_len);
 }
 
 static bool get_report(struct fp_reader *r, struct fp_control *c)
@@ -263,12 +261,6 @@ static bool get_report(struct fp_reader *r, struct fp_control *c)
     c->what = (enum fp_report)what;
     c->from = fp_get_u32(r);
     return fp_reader_done(r) && what >= 1 && what <= FP_REPORTS;
-}
-
-static bool get_log(struct fp_reader *r, struct fp_control *c)
-{
-    c->level = fp_get_u8(r);
-    return fp_reader_done(r) && c->level < FP_LOG_LEVELS;
 }
 
 static bool get_explain(struct fp_reader *r, struct fp_control *c)
@@ -291,7 +283,7 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
     else if (op == FP_CONTROL_REPORT)
         good = get_report(r, c);
     else if (op == FP_CONTROL_LOG)
-        good = get_log(r, c);
+        good = (c->level = fp_get_u8(r)) < FP_LOG_LEVELS && fp_reader_done(r);
     else if (op == FP_CONTROL_EXPLAIN)
         good = get_explain(r, c);
     return good ? FP_OK : FP_PROTOCOL;
@@ -310,11 +302,6 @@ fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_repl
     return fp_frame_end(w);
 }
 
-static bool is_whole_lines(const char *text, size_t len)
-{
-    return len == 0 || (text[len - 1] == '\n' && memchr(text, '\0', len) == NULL);
-}
-
 fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
 {
     bool empty;
@@ -324,11 +311,13 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
     d->next = fp_get_u32(r);
     d->text_len = fp_get_u16(r);
     d->text = (const char *)fp_get_bytes(r, d->text_len);
-    if (!fp_reader_done(r) || !is_whole_lines(d->text, d->text_len))
+    /* Whole lines. */
+    if (!fp_reader_done(r)
+        || (d->text_len > 0
+            && (d->text[d->text_len - 1] != '\n' || memchr(d->text, '\0', d->text_len) != NULL)))
         return FP_PROTOCOL;
     empty = d->count == 0 && d->next == 0 && d->text_len == 0;
-    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK
-        : FP_PROTOCOL;
+    return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK : FP_PROTOCOL;
 }
 
 bool fp_status_is_reason(fp_status st)
@@ -350,15 +339,13 @@ bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
     if (a->n != b->n)
         return false;
     for (unsigned i = 0; i < a->n; i++) {
-        if (a->list[i].len != b->list[i].len
-            || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
+        if (a->list[i].len != b->list[i].len || memcmp(a->list[i].name, b->list[i].name, a->list[i].len) != 0)
             return false;
     }
     return true;
 }
 
-fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
-                          const char *text)
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st, const char *text)
 {
     size_t n = strnlen(text, FP_MAX_TEXT);
 

@@ -24,7 +24,7 @@
 /* The public part first, so that one pointer serves for both. */
 struct loaded {
     struct fp_conf conf;
-    cfg_t *cfg;               /* owns the strings */
+    cfg_t *cfg; /* owns the strings */
     const char **roots;
     struct fp_mount_rule *mounts;
     struct fp_fleet_settings fleet;
@@ -33,22 +33,43 @@ struct loaded {
 /* ---- the table of settings ---- */
 
 enum kind { NUMBER, BOOLEAN, TEXT, WORD };
-enum effect { RELOAD, RESTART };    /* when a changed setting takes effect */
+enum effect { RELOAD, RESTART }; /* when a changed setting takes effect */
 
 struct setting {
     const char *key;
-    size_t offset, size;        /* of its field */
+    size_t offset, size; /* of its field */
     enum effect effect;
     enum kind kind;
-    long def, min, max;         /* NUMBER; BOOLEAN has a default alone */
-    const char *text;           /* TEXT, WORD: the default */
-    cfg_validate_callback_t check;                   /* TEXT; NULL: anything goes */
-    bool (*parse)(const char *word, int *value_r);   /* WORD; false: unknown */
-    const char *words;          /* WORD: the known ones, for a message */
+    long def, min, max;                            /* NUMBER; BOOLEAN has a default alone */
+    const char *text;                              /* TEXT, WORD: the default */
+    cfg_validate_callback_t check;                 /* TEXT; NULL: anything goes */
+    bool (*parse)(const char *word, int *value_r); /* WORD; false: unknown */
+    const char *words;                             /* WORD: the known ones, for a message */
 };
 
-static int check_socket(cfg_t *cfg, cfg_opt_t *opt);
-static int check_log(cfg_t *cfg, cfg_opt_t *opt);
+static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *path = cfg_opt_getnstr(opt, 0);
+
+    if (fp_conf_check_path(cfg, opt) == -1)
+        return -1;
+    if (strlen(path) <= FP_MAX_SOCKET_PATH)
+        return 0;
+    cfg_error(cfg,
+              "socket path of %zu bytes is too long: a Unix-domain socket's path "
+              "may have %zu, choose a shorter one: %s",
+              strlen(path), FP_MAX_SOCKET_PATH, path);
+    return -1;
+}
+
+static int check_log(cfg_t *cfg, cfg_opt_t *opt)
+{
+    const char *v = cfg_opt_getnstr(opt, 0);
+
+    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
+        return 0;
+    return fp_conf_check_path(cfg, opt);
+}
 
 static bool parse_log_level(const char *word, int *value_r)
 {
@@ -62,6 +83,7 @@ static bool parse_watch(const char *word, int *value_r)
     return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
 }
 
+/* clang-format off */
 #define FIELD(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
 #define NUMBER_OF(type, name, effect, def, min, max) \
     { #name, FIELD(type, name), effect, NUMBER, def, min, max, NULL, NULL, NULL, NULL }
@@ -69,14 +91,14 @@ static bool parse_watch(const char *word, int *value_r)
     { #name, FIELD(fp_conf, name), effect, TEXT, 0, 0, 0, text, check, NULL, NULL }
 #define WORD_OF(type, key, name, text, parse, words) \
     { key, FIELD(type, name), RELOAD, WORD, 0, 0, 0, text, NULL, parse, words }
+/* clang-format on */
 
 static const struct setting settings[] = {
     TEXT_OF(socket, RESTART, FP_DEFAULT_SOCKET, check_socket),
     TEXT_OF(user, RESTART, "", NULL),
     TEXT_OF(group, RESTART, "", NULL),
     TEXT_OF(log, RELOAD, "stderr", check_log),
-    WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level,
-            "error, warning, info or debug"),
+    WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level, "error, warning, info or debug"),
     WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
             "auto (which is fanotify where the daemon may), inotify or ttl"),
     { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
@@ -103,15 +125,16 @@ static const struct setting settings[] = {
 
 /* Of a mount section.  The defaults stand for the general setting (mount_rule.h). */
 static const struct setting mount_settings[] = {
-    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse,
-            "auto, fanotify, inotify or ttl"),
+    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, fanotify, inotify or ttl"),
     NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
     NUMBER_OF(fp_mount_rule, stale_if_error_ms, RELOAD, -1, 0, 86400000),
 };
 #define MOUNT_SETTINGS (sizeof(mount_settings) / sizeof(mount_settings[0]))
 
 /* The old names, all of numbers, go on working for one release. */
-static const struct { const char *old, *new; } renamed[] = {
+static const struct {
+    const char *old, *new;
+} renamed[] = {
     { "helpers", "workers" },
     { "mount_helpers", "mount_workers" },
     { "max_absent", "max_negative" },
@@ -156,11 +179,9 @@ static int check_setting(cfg_t *cfg, cfg_opt_t *opt)
     case WORD:
         if (s->parse(cfg_opt_getnstr(opt, last), &value))
             return 0;
-        cfg_error(cfg, "%s = \"%s\" is unknown: use %s", opt->name, cfg_opt_getnstr(opt, last),
-                  s->words);
+        cfg_error(cfg, "%s = \"%s\" is unknown: use %s", opt->name, cfg_opt_getnstr(opt, last), s->words);
         return -1;
-    default:
-        return s->check != NULL ? s->check(cfg, opt) : 0;
+    default: return s->check != NULL ? s->check(cfg, opt) : 0;
     }
 }
 
@@ -170,32 +191,11 @@ int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
 
     if (path != NULL && fp_path_is_normal(path, strlen(path)))
         return 0;
-    cfg_error(cfg, "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
-              "without a slash at its end", opt->name, path != NULL ? path : "");
+    cfg_error(cfg,
+              "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+              "without a slash at its end",
+              opt->name, path != NULL ? path : "");
     return -1;
-}
-
-static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *path = cfg_opt_getnstr(opt, 0);
-
-    if (fp_conf_check_path(cfg, opt) == -1)
-        return -1;
-    if (strlen(path) <= FP_MAX_SOCKET_PATH)
-        return 0;
-    cfg_error(cfg, "socket path of %zu bytes is too long: a Unix-domain socket's path "
-              "may have %zu, choose a shorter one: %s", strlen(path),
-              FP_MAX_SOCKET_PATH, path);
-    return -1;
-}
-
-static int check_log(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
-        return 0;
-    return fp_conf_check_path(cfg, opt);
 }
 
 /* Its keys have been checked; the title is left. */
@@ -205,8 +205,10 @@ static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
 
     if (fp_path_is_normal(point, strlen(point)))
         return 0;
-    cfg_error(cfg, "mount \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
-              "without a slash at its end", point);
+    cfg_error(cfg,
+              "mount \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+              "without a slash at its end",
+              point);
     return -1;
 }
 
@@ -217,8 +219,8 @@ static int check_name(cfg_t *cfg, cfg_opt_t *opt)
 
     if (strcmp(opt->name, "user") == 0 ? getpwnam(v) != NULL : getgrnam(v) != NULL)
         return 0;
-    cfg_error(cfg, "%s \"%s\" does not exist: name the %s that Apache's children run as",
-              opt->name, v, opt->name);
+    cfg_error(cfg, "%s \"%s\" does not exist: name the %s that Apache's children run as", opt->name, v,
+              opt->name);
     return -1;
 }
 
@@ -251,8 +253,10 @@ static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
 /* Accepted for one release; nothing reads it. */
 static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
 {
-    cfg_error(cfg, "%s has no effect: flashpached stays in the foreground, and the process that "
-              "started it knows its number; the setting goes with the next release", opt->name);
+    cfg_error(cfg,
+              "%s has no effect: flashpached stays in the foreground, and the process that "
+              "started it knows its number; the setting goes with the next release",
+              opt->name);
     return 0;
 }
 
@@ -273,7 +277,8 @@ static cfg_t *make_table(void)
         CFG_STR("pid_file", NULL, CFGF_NODEFAULT),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-        fp_conf_fleet_section(), CFG_END(),
+        fp_conf_fleet_section(),
+        CFG_END(),
     };
     cfg_t *cfg;
     size_t n = 0;
@@ -312,8 +317,10 @@ static int take_renamed(cfg_t *cfg, bool override)
         if (cfg_opt_size(old) == 0)
             continue;
         if (!override && cfg_opt_size(new) > 0) {
-            fprintf(stderr, "flashpached: %s: %s is the old name of %s, and both are given: leave "
-                    "the old one out\n", cfg->filename, old->name, new->name);
+            fprintf(stderr,
+                    "flashpached: %s: %s is the old name of %s, and both are given: leave "
+                    "the old one out\n",
+                    cfg->filename, old->name, new->name);
             return -1;
         }
         cfg_opt_setnint(new, cfg_opt_getnint(old, 0), 0);
@@ -334,13 +341,12 @@ static int set_one(cfg_t *cfg, const char *setting)
     }
     snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
     if (strcmp(key, "mount") == 0 || strcmp(key, "fleet") == 0 || strchr(key, '|') != NULL) {
-        fprintf(stderr, "flashpached: \"%s\": sections can only be given in the file\n",
-                setting);
+        fprintf(stderr, "flashpached: \"%s\": sections can only be given in the file\n", setting);
         return -1;
     }
     opt = cfg_getopt(cfg, key);
     if (opt == NULL)
-        return -1;      /* said by libconfuse */
+        return -1; /* said by libconfuse */
     if (cfg_setopt(cfg, opt, eq + 1) == NULL)
         return -1;
     if (opt->validcb != NULL && opt->validcb(cfg, opt) == -1)
@@ -357,8 +363,7 @@ static int check_readable(const char *file)
         errno = EISDIR;
     else if (access(file, R_OK) == 0)
         return 0;
-    fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file,
-            strerror(errno));
+    fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file, strerror(errno));
     return -1;
 }
 
@@ -405,13 +410,17 @@ static int take_user(struct fp_conf *c)
     if (pw == NULL)
         return -1;
     if (c->uid != 0 && c->uid != pw->pw_uid) {
-        fprintf(stderr, "flashpached: started as uid %u, which is not %s, and is not root: "
-                "it cannot become that user\n", (unsigned)c->uid, c->user);
+        fprintf(stderr,
+                "flashpached: started as uid %u, which is not %s, and is not root: "
+                "it cannot become that user\n",
+                (unsigned)c->uid, c->user);
         return -1;
     }
     if (pw->pw_uid == 0) {
-        fprintf(stderr, "flashpached: user = \"%s\" is root: it must be the unprivileged "
-                "user that Apache's children run as\n", c->user);
+        fprintf(stderr,
+                "flashpached: user = \"%s\" is root: it must be the unprivileged "
+                "user that Apache's children run as\n",
+                c->user);
         return -1;
     }
     c->uid = pw->pw_uid;
@@ -427,7 +436,7 @@ static int take_identity(struct fp_conf *c)
     c->gid = getegid();
     if (c->user[0] == '\0' && c->uid == 0) {
         fprintf(stderr, "flashpached: started as root: set user = \"...\" to the user that "
-                "Apache's children run as (www-data, apache)\n");
+                        "Apache's children run as (www-data, apache)\n");
         return -1;
     }
     if (c->user[0] != '\0' && take_user(c) == -1)
@@ -454,13 +463,6 @@ static int take_roots(struct loaded *l)
     return 0;
 }
 
-static void take_number(void *field, size_t size, long value)
-{
-    const uint32_t narrow = (uint32_t)value;
-
-    memcpy(field, size == sizeof(narrow) ? (const void *)&narrow : &value, size);
-}
-
 /* Sets the fields of the struct at to; what was given has been checked. */
 static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *to)
 {
@@ -468,19 +470,18 @@ static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *t
         cfg_opt_t *opt = cfg_getopt(cfg, s->key);
         const bool given = cfg_opt_size(opt) > 0;
         void *field = (char *)to + s->offset;
+        uint32_t narrow;
+        long value;
 
         switch (s->kind) {
         case NUMBER:
-            take_number(field, s->size, given ? cfg_opt_getnint(opt, 0) : s->def);
+            value = given ? cfg_opt_getnint(opt, 0) : s->def;
+            narrow = (uint32_t)value;
+            memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &value, s->size);
             break;
-        case BOOLEAN:
-            *(bool *)field = given ? cfg_opt_getnbool(opt, 0) : s->def;
-            break;
-        case TEXT:
-            *(const char **)field = given ? cfg_opt_getnstr(opt, 0) : s->text;
-            break;
-        case WORD:
-            s->parse(given ? cfg_opt_getnstr(opt, 0) : s->text, field);
+        case BOOLEAN: *(bool *)field = given ? cfg_opt_getnbool(opt, 0) : s->def; break;
+        case TEXT: *(const char **)field = given ? cfg_opt_getnstr(opt, 0) : s->text; break;
+        case WORD: s->parse(given ? cfg_opt_getnstr(opt, 0) : s->text, field);
         }
     }
 }
@@ -529,14 +530,14 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
     struct loaded *l = create();
     struct fp_conf *conf = l != NULL ? &l->conf : NULL;
 
-    if (l != NULL && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1
-                      || take(l) == -1 || take_identity(conf) == -1))
+    if (l != NULL
+        && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1
+            || take_identity(conf) == -1))
         fp_conf_destroy(&conf);
     return conf;
 }
 
-struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides,
-                               size_t n)
+struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n)
 {
     struct loaded *l = create();
     struct fp_conf *conf = l != NULL ? &l->conf : NULL;
@@ -561,8 +562,7 @@ static bool is_same(const struct setting *s, const struct fp_conf *a, const stru
     return memcmp(one, other, s->size) == 0;
 }
 
-bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
-                           size_t size)
+bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys, size_t size)
 {
     size_t len = 0;
 
@@ -570,7 +570,7 @@ bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new,
         const struct setting *s = &settings[i];
 
         if (i < SETTINGS ? s->effect == RELOAD || is_same(s, now, new)
-            : fp_conf_roots_equal(now->roots, new->roots))
+                         : fp_conf_roots_equal(now->roots, new->roots))
             continue;
         len += (size_t)snprintf(keys + len, size - len, "%s%s", len > 0 ? ", " : "",
                                 i < SETTINGS ? s->key : "roots");

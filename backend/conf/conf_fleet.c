@@ -10,15 +10,15 @@
 #include "common/packet.h"
 #include "common/path.h"
 
-#define DEFAULT_PORT   6379
-#define MAX_PORT       65535
-#define MAX_DB         65535
-#define MAX_NAME       64
-#define MAX_USER       128
-#define MAX_STREAM     10000000
-#define SCHEME_TCP     "redis://"
-#define SCHEME_TLS     "rediss://"
-#define SCHEME_UNIX    "unix:"
+#define DEFAULT_PORT 6379
+#define MAX_PORT     65535
+#define MAX_DB       65535
+#define MAX_NAME     64
+#define MAX_USER     128
+#define MAX_STREAM   10000000
+#define SCHEME_TCP   "redis://"
+#define SCHEME_TLS   "rediss://"
+#define SCHEME_UNIX  "unix:"
 
 /* ---- url ---- */
 
@@ -52,8 +52,7 @@ static bool take_host(const char **text, struct fp_fleet_settings *s)
     memcpy(s->host, begin, len);
     s->host[len] = '\0';
     *text = begin + len + brackets;
-    return inet_pton(AF_INET, s->host, &address) == 1
-        || inet_pton(AF_INET6, s->host, &address) == 1;
+    return inet_pton(AF_INET, s->host, &address) == 1 || inet_pton(AF_INET6, s->host, &address) == 1;
 }
 
 static bool parse_tcp(const char *rest, struct fp_fleet_settings *s)
@@ -71,20 +70,12 @@ static bool parse_tcp(const char *rest, struct fp_fleet_settings *s)
     return *rest == '\0' && port > 0;
 }
 
-static bool parse_unix(const char *path, struct fp_fleet_settings *s)
-{
-    const size_t len = strlen(path);
-
-    s->path = path;
-    return fp_path_is_normal(path, len) && len <= FP_MAX_SOCKET_PATH;
-}
-
 static bool parse_url(const char *url, struct fp_fleet_settings *s)
 {
     s->url = url;
-    s->path = "";
-    if (begins(url, SCHEME_UNIX))
-        return parse_unix(url + strlen(SCHEME_UNIX), s);
+    s->path = begins(url, SCHEME_UNIX) ? url + strlen(SCHEME_UNIX) : "";
+    if (s->path[0] != '\0')
+        return fp_path_is_normal(s->path, strlen(s->path)) && strlen(s->path) <= FP_MAX_SOCKET_PATH;
     return begins(url, SCHEME_TCP) && parse_tcp(url + strlen(SCHEME_TCP), s);
 }
 
@@ -101,11 +92,15 @@ static int check_url(cfg_t *cfg, cfg_opt_t *opt)
     struct fp_fleet_settings s;
 
     if (begins(url, SCHEME_TLS))
-        cfg_error(cfg, "url = \"%s\": there is no TLS to Redis; let stunnel or the like carry "
-                  "it, and give its local address", url);
+        cfg_error(cfg,
+                  "url = \"%s\": there is no TLS to Redis; let stunnel or the like carry "
+                  "it, and give its local address",
+                  url);
     else if (!parse_url(url, &s))
-        cfg_error(cfg, "url = \"%s\" is no redis://ADDRESS:PORT/DATABASE or unix:/PATH; ADDRESS "
-                  "is one in numbers, for the daemon waits for no name server", url);
+        cfg_error(cfg,
+                  "url = \"%s\" is no redis://ADDRESS:PORT/DATABASE or unix:/PATH; ADDRESS "
+                  "is one in numbers, for the daemon waits for no name server",
+                  url);
     else
         return 0;
     return -1;
@@ -115,12 +110,12 @@ static int check_name(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *name = last_text(opt);
     const size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                              "0123456789._-");
+                                    "0123456789._-");
 
     if (len > 0 && len <= MAX_NAME && name[len] == '\0')
         return 0;
-    cfg_error(cfg, "name = \"%s\": use 1 to %d letters, digits, dots, hyphens and underscores",
-              name, MAX_NAME);
+    cfg_error(cfg, "name = \"%s\": use 1 to %d letters, digits, dots, hyphens and underscores", name,
+              MAX_NAME);
     return -1;
 }
 
@@ -150,14 +145,13 @@ static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 
     if (!HAVE_HIREDIS)
         cfg_error(cfg, "fleet: this program was built without Redis; install libhiredis-dev "
-                  "(hiredis-devel), then configure and make it again");
+                       "(hiredis-devel), then configure and make it again");
     else if (cfg_getstr(section, "url")[0] == '\0')
         cfg_error(cfg, "fleet needs a url: where Redis is");
     else if (n == 0 || n > FP_MAX_FLEET_ROOTS)
         cfg_error(cfg, "fleet needs roots, at most %d: the trees that its machines share",
                   FP_MAX_FLEET_ROOTS);
-    else if (cfg_getstr(section, "user")[0] != '\0'
-             && cfg_getstr(section, "password_file")[0] == '\0')
+    else if (cfg_getstr(section, "user")[0] != '\0' && cfg_getstr(section, "password_file")[0] == '\0')
         cfg_error(cfg, "fleet has a user but no password_file");
     else
         return 0;
@@ -169,14 +163,10 @@ static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 cfg_opt_t fp_conf_fleet_section(void)
 {
     static cfg_opt_t opts[] = {
-        CFG_STR("url", "", CFGF_NONE),
-        CFG_STR("user", "", CFGF_NONE),
-        CFG_STR("password_file", "", CFGF_NONE),
-        CFG_STR("name", "default", CFGF_NONE),
-        CFG_STR_LIST("roots", "{}", CFGF_NONE),
-        CFG_BOOL("publish_changes", cfg_false, CFGF_NONE),
-        CFG_INT("stream_max", 10000, CFGF_NONE),
-        CFG_END(),
+        CFG_STR("url", "", CFGF_NONE),           CFG_STR("user", "", CFGF_NONE),
+        CFG_STR("password_file", "", CFGF_NONE), CFG_STR("name", "default", CFGF_NONE),
+        CFG_STR_LIST("roots", "{}", CFGF_NONE),  CFG_BOOL("publish_changes", cfg_false, CFGF_NONE),
+        CFG_INT("stream_max", 10000, CFGF_NONE), CFG_END(),
     };
     const cfg_opt_t section = CFG_SEC("fleet", opts, CFGF_NONE);
 
@@ -212,10 +202,10 @@ bool fp_conf_fleet_take(cfg_t *cfg, struct fp_fleet_settings *s)
     return true;
 }
 
-bool fp_fleet_settings_equal(const struct fp_fleet_settings *a,
-                             const struct fp_fleet_settings *b)
+bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b)
 {
     return fp_conf_roots_equal(a->roots, b->roots) && strcmp(a->url, b->url) == 0
-        && strcmp(a->user, b->user) == 0 && strcmp(a->password_file, b->password_file) == 0
-        && strcmp(a->name, b->name) == 0 && a->publish_changes == b->publish_changes && a->stream_max == b->stream_max;
+           && strcmp(a->user, b->user) == 0 && strcmp(a->password_file, b->password_file) == 0
+           && strcmp(a->name, b->name) == 0 && a->publish_changes == b->publish_changes
+           && a->stream_max == b->stream_max;
 }

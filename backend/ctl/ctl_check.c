@@ -11,59 +11,36 @@
 #include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/ctl_report.h"
 
-#define MODULE "/mod_flashpache.so"
-#define FEW_WATCHES 65536u      /* a lower limit gets a note */
+#define MODULE      "/mod_flashpache.so"
+#define FEW_WATCHES 65536u /* a lower limit gets a note */
 
 struct check {
     const struct ctl *ctl;
-    char *about, *stats, *mounts;
+    struct ctl_reports reports;
     unsigned bad;
 };
 
-static void say(const char *verdict, const char *format, va_list ap)
+enum verdict { GOOD, NOTE, BAD }; /* NOTE: no reason to fail */
+
+static void say(struct check *c, enum verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void say(struct check *c, enum verdict verdict, const char *format, ...)
 {
-    printf("%-5s ", verdict);
+    static const char *const words[] = { "ok", "note", "BAD" };
+    va_list ap;
+
+    c->bad += verdict == BAD;
+    printf("%-5s ", words[verdict]);
+    va_start(ap, format);
     vprintf(format, ap);
+    va_end(ap);
     putchar('\n');
-}
-
-static void good(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void good(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    say("ok", format, ap);
-    va_end(ap);
-}
-
-/* No reason to fail. */
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    say("note", format, ap);
-    va_end(ap);
-}
-
-static void bad(struct check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void bad(struct check *c, const char *format, ...)
-{
-    va_list ap;
-
-    c->bad++;
-    va_start(ap, format);
-    say("BAD", format, ap);
-    va_end(ap);
 }
 
 /* ---- the socket ---- */
@@ -78,18 +55,18 @@ static void check_socket(struct check *c)
     snprintf(copy, sizeof(copy), "%s", path);
     dir = dirname(copy);
     if (stat(dir, &st) == -1)
-        bad(c, "the socket's directory %s: %s", dir, strerror(errno));
+        say(c, BAD, "the socket's directory %s: %s", dir, strerror(errno));
     else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        bad(c, "the socket's directory %s may be written to by others: chmod go-w %s", dir, dir);
+        say(c, BAD, "the socket's directory %s may be written to by others: chmod go-w %s", dir, dir);
     else
-        good("the socket's directory %s belongs to uid %u, who alone writes there", dir,
-             (unsigned)st.st_uid);
+        say(c, GOOD, "the socket's directory %s belongs to uid %u, who alone writes there", dir,
+            (unsigned)st.st_uid);
     if (stat(path, &st) == -1)
-        bad(c, "the socket %s: %s", path, strerror(errno));
+        say(c, BAD, "the socket %s: %s", path, strerror(errno));
     else if (!S_ISSOCK(st.st_mode))
-        bad(c, "%s is no socket", path);
+        say(c, BAD, "%s is no socket", path);
     else
-        good("the socket %s is there", path);
+        say(c, GOOD, "the socket %s is there", path);
 }
 
 /* ---- the daemon ---- */
@@ -98,12 +75,12 @@ static void check_version(struct check *c)
 {
     char version[64] = "?";
 
-    ctl_word(c->about, "version", version, sizeof(version));
+    ctl_word(c->reports.about, "version", version, sizeof(version));
     if (strcmp(version, PACKAGE_VERSION) == 0)
-        good("flashpached %s answers, process %" PRIu64 ", user %" PRIu64, version,
-             ctl_value(c->about, "pid"), ctl_value(c->about, "uid"));
+        say(c, GOOD, "flashpached %s answers, process %" PRIu64 ", user %" PRIu64, version,
+            ctl_value(c->reports.about, "pid"), ctl_value(c->reports.about, "uid"));
     else
-        bad(c, "flashpached is %s and this is %s: restart the daemon after an upgrade", version,
+        say(c, BAD, "flashpached is %s and this is %s: restart the daemon after an upgrade", version,
             PACKAGE_VERSION);
 }
 
@@ -111,57 +88,62 @@ static void check_seccomp(struct check *c)
 {
     char seccomp[8] = "?";
 
-    ctl_word(c->about, "seccomp", seccomp, sizeof(seccomp));
+    ctl_word(c->reports.about, "seccomp", seccomp, sizeof(seccomp));
     if (strcmp(seccomp, "on") == 0)
-        good("the daemon and its workers have filters of system calls");
+        say(c, GOOD, "the daemon and its workers have filters of system calls");
     else
-        note("no filters of system calls: seccomp = false, or see FP0070 in the log");
+        say(c, NOTE, "no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
 static void check_workers(struct check *c)
 {
-    const uint64_t alive = ctl_value(c->stats, "workers");
-    const uint64_t wanted = ctl_value(c->about, "workers_wanted");
+    const uint64_t alive = ctl_value(c->reports.stats, "workers");
+    const uint64_t wanted = ctl_value(c->reports.about, "workers_wanted");
 
     if (alive < wanted)
-        bad(c, "%" PRIu64 " of %" PRIu64 " workers live: see FP0022 and FP0023 in the log", alive,
+        say(c, BAD, "%" PRIu64 " of %" PRIu64 " workers live: see FP0022 and FP0023 in the log", alive,
             wanted);
     else
-        good("all %" PRIu64 " workers live", alive);
+        say(c, GOOD, "all %" PRIu64 " workers live", alive);
 }
 
 static void check_limits(struct check *c)
 {
-    const uint64_t descriptors = ctl_value(c->about, "descriptors");
-    const uint64_t connections = ctl_value(c->about, "max_connections");
-    const uint64_t wanted = ctl_value(c->about, "connections_wanted");
+    const uint64_t descriptors = ctl_value(c->reports.about, "descriptors");
+    const uint64_t connections = ctl_value(c->reports.about, "max_connections");
+    const uint64_t wanted = ctl_value(c->reports.about, "connections_wanted");
 
     if (connections < wanted)
-        note("%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
-                 " of max_connections: raise LimitNOFILE= or lower max_connections", descriptors,
-                 connections, wanted);
+        say(c, NOTE,
+            "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
+            " of max_connections: raise LimitNOFILE= or lower max_connections",
+            descriptors, connections, wanted);
     else
-        good("%" PRIu64 " descriptors", descriptors);
-    if (ctl_value(c->stats, "refused") > 0)
-        bad(c, "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
-            "identity; for the others raise max_connections", ctl_value(c->stats, "refused"));
-    if (ctl_value(c->stats, "displaced") > 0)
-        note("%" PRIu64 " idle connections were closed for new ones: raise max_connections",
-                 ctl_value(c->stats, "displaced"));
+        say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
+    if (ctl_value(c->reports.stats, "refused") > 0)
+        say(c, BAD,
+            "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
+            "identity; for the others raise max_connections",
+            ctl_value(c->reports.stats, "refused"));
+    if (ctl_value(c->reports.stats, "displaced") > 0)
+        say(c, NOTE, "%" PRIu64 " idle connections were closed for new ones: raise max_connections",
+            ctl_value(c->reports.stats, "displaced"));
 }
 
-static void check_watches(void)
+static void check_watches(struct check *c)
 {
     FILE *f = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
     unsigned long most = 0;
 
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
-        note("cannot tell how many inotify watches are allowed");
+        say(c, NOTE, "cannot tell how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
-        note("%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
-                 "sites that fanotify does not watch", most);
+        say(c, NOTE,
+            "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
+            "sites that fanotify does not watch",
+            most);
     else
-        good("%lu inotify watches are allowed", most);
+        say(c, GOOD, "%lu inotify watches are allowed", most);
     if (f != NULL)
         fclose(f);
 }
@@ -169,15 +151,15 @@ static void check_watches(void)
 static void check_mounts(struct check *c)
 {
     const unsigned before = c->bad;
-    char *next = c->mounts, *line;
+    char *next = c->reports.mounts, *line;
     struct ctl_mount m;
 
     while ((line = ctl_next_line(&next)) != NULL) {
         if (ctl_parse_mount(line, &m) && m.out)
-            bad(c, "the file system at %s does not answer: see to its server", m.point);
+            say(c, BAD, "the file system at %s does not answer: see to its server", m.point);
     }
     if (c->bad == before)
-        good("no file system is out of service");
+        say(c, GOOD, "no file system is out of service");
 }
 
 /* ---- httpd ---- */
@@ -230,50 +212,37 @@ static void count_children(uint64_t uid, unsigned *ours_r, unsigned *foreign_r)
 
 static void check_httpd(struct check *c)
 {
-    const uint64_t uid = ctl_value(c->about, "uid");
+    const uint64_t uid = ctl_value(c->reports.about, "uid");
     unsigned ours, foreign;
 
     count_children(uid, &ours, &foreign);
     if (ours > 0)
-        good("%u processes of that user have mod_flashpache loaded", ours);
+        say(c, GOOD, "%u processes of that user have mod_flashpache loaded", ours);
     else if (geteuid() != 0 && geteuid() != uid)
-        note("cannot see whether httpd has loaded mod_flashpache: run this as root");
+        say(c, NOTE, "cannot see whether httpd has loaded mod_flashpache: run this as root");
     else
-        bad(c, "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
-            "flashpache_module, and does httpd run as that user?", uid);
+        say(c, BAD,
+            "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
+            "flashpache_module, and does httpd run as that user?",
+            uid);
     if (foreign > 0)
-        bad(c, "%u processes of other users have it loaded, and are refused: user and group of "
-            "flashpached.conf must be httpd's User and Group", foreign);
-    if (ctl_value(c->stats, "connections") > 1)
-        good("%" PRIu64 " connections", ctl_value(c->stats, "connections") - 1);
+        say(c, BAD,
+            "%u processes of other users have it loaded, and are refused: user and group of "
+            "flashpached.conf must be httpd's User and Group",
+            foreign);
+    if (ctl_value(c->reports.stats, "connections") > 1)
+        say(c, GOOD, "%" PRIu64 " connections", ctl_value(c->reports.stats, "connections") - 1);
     else
-        note("nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
-                 "FlashpacheSocket is another socket");
+        say(c, NOTE,
+            "nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
+            "FlashpacheSocket is another socket");
 }
 
 /* ---- the command ---- */
 
-static enum ctl_exit check_daemon(struct check *c)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_ABOUT, &c->about }, { FP_REPORT_STATS, &c->stats },
-        { FP_REPORT_MOUNTS, &c->mounts } };
-    enum ctl_exit rc = ctl_read_reports(c->ctl, parts, sizeof(parts) / sizeof(parts[0]));
-
-    if (rc != CTL_DONE)
-        return rc;
-    check_version(c);
-    check_workers(c);
-    check_seccomp(c);
-    check_limits(c);
-    check_watches();
-    check_mounts(c);
-    check_httpd(c);
-    return c->bad > 0 ? CTL_FAILED : CTL_DONE;
-}
-
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
 {
+    static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, FP_REPORT_MOUNTS, 0 };
     struct check c = { .ctl = ctl };
     enum ctl_exit rc;
 
@@ -281,11 +250,19 @@ enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
     if (argc > 1)
         return ctl_misused("check takes nothing more");
     if (ctl->conf != NULL)
-        good("the configuration %s has no mistakes", ctl->conf);
+        say(&c, GOOD, "the configuration %s has no mistakes", ctl->conf);
     check_socket(&c);
-    rc = check_daemon(&c);
-    free(c.about);
-    free(c.stats);
-    free(c.mounts);
+    rc = ctl_read_reports(ctl, wanted, &c.reports);
+    if (rc == CTL_DONE) {
+        check_version(&c);
+        check_workers(&c);
+        check_seccomp(&c);
+        check_limits(&c);
+        check_watches(&c);
+        check_mounts(&c);
+        check_httpd(&c);
+        rc = c.bad > 0 ? CTL_FAILED : CTL_DONE;
+    }
+    ctl_free_reports(&c.reports);
     return rc;
 }

@@ -8,7 +8,6 @@
 
 #include <ctype.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,10 @@
 
 #define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"
-#define ASK_HTTPD     "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
-                      "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
-#define SAYS_ROOT     "Main DocumentRoot: \""
+#define ASK_HTTPD \
+    "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
+    "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
+#define SAYS_ROOT "Main DocumentRoot: \""
 
 struct request {
     const struct ctl *ctl;
@@ -30,8 +30,8 @@ struct request {
     struct ctl_stock stock;
     const char *indexes[MAX_INDEXES];
     unsigned n_indexes;
-    char root[FP_MAX_PATH + 1];       /* "": not given */
-    char path[FP_MAX_PATH + 2];       /* in normal form */
+    char root[FP_MAX_PATH + 1]; /* "": not given */
+    char path[FP_MAX_PATH + 2]; /* in normal form */
     bool slash;
     unsigned calls;
 };
@@ -52,32 +52,28 @@ struct knowledge {
 
 /* ---- entries ---- */
 
-static bool parse_known(char *line, struct known *k)
-{
-    char *words[8];
-
-    if (ctl_words(line, words, 8) != 8)
-        return false;
-    *k = (struct known){ strtoull(words[0], NULL, 10), words[1], words[2], words[4], words[5],
-                         words[6], words[7], strtoull(words[3], NULL, 10) };
-    return true;
-}
-
 static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = r->path,
-                                         .path_len = strlen(r->path), .names = r->names };
+    const struct fp_control question = {
+        .op = FP_CONTROL_EXPLAIN, .path = r->path, .path_len = strlen(r->path), .names = r->names
+    };
     struct fp_reply reply;
     fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
-    char *next = k->text, *line;
+    char *next = k->text, *line, *words[8];
 
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
     memcpy(k->text, reply.text, reply.text_len);
     k->text[reply.text_len] = '\0';
-    for (k->n = 0; k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL;)
-        k->n += parse_known(line, &k->steps[k->n]);
+    k->n = 0;
+    while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
+        if (ctl_words(line, words, 8) == 8)
+            k->steps[k->n++] = (struct known){
+                strtoull(words[0], NULL, 10), words[1], words[2], words[4], words[5], words[6], words[7],
+                strtoull(words[3], NULL, 10)
+            };
+    }
     return CTL_DONE;
 }
 
@@ -91,8 +87,7 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
         printf("  %.*s: %s", (int)s->len, r->path, s->state);
         if (strcmp(s->state, "unknown") != 0)
-            printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ",
-                   s->watch, s->point);
+            printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch, s->point);
         if (s->left_ms > 0)
             printf(", for %s more", ctl_time_text(s->left_ms * 1000, left, sizeof(left)));
         if (strcmp(s->lease, "lease") == 0)
@@ -136,10 +131,9 @@ static void on_call(void *ctx, const struct ctl_call *c)
     const size_t len = c->name_len > 0 && c->len == 1 ? 0 : c->len;
 
     p->request->calls++;
-    printf("  %-5s %.*s%s%.*s -> %s; %s\n", c->call, (int)len, r->path,
-           c->name_len > 0 ? "/" : "", (int)c->name_len, c->name_len > 0 ? c->name : "",
-           c->outcome == FP_OK ? "there" : fp_status_text(c->outcome),
-           answered(p, c));
+    printf("  %-5s %.*s%s%.*s -> %s; %s\n", c->call, (int)len, r->path, c->name_len > 0 ? "/" : "",
+           (int)c->name_len, c->name_len > 0 ? c->name : "",
+           c->outcome == FP_OK ? "there" : fp_status_text(c->outcome), answered(p, c));
 }
 
 /* ---- why not ---- */
@@ -148,15 +142,10 @@ static void on_call(void *ctx, const struct ctl_call *c)
 static void print_bypass(const struct fp_answer *a)
 {
     switch (a->status) {
-    case FP_REFUSED:
-        puts("bypass: the path, or where it leads, is outside roots of flashpached.conf");
-        break;
-    case FP_TOODEEP:
-        printf("bypass: it has more than %d components\n", FP_MAX_STEPS);
-        break;
+    case FP_REFUSED: puts("bypass: the path, or where it leads, is outside roots of flashpached.conf"); break;
+    case FP_TOODEEP: printf("bypass: it has more than %d components\n", FP_MAX_STEPS); break;
     default:
-        printf("fallback: no answer: %s; httpd asks the file system itself\n",
-               fp_status_text(a->status));
+        printf("fallback: no answer: %s; httpd asks the file system itself\n", fp_status_text(a->status));
     }
 }
 
@@ -164,12 +153,14 @@ static void print_end(enum ctl_end end, const struct fp_answer *a)
 {
     switch (end) {
     case CTL_END_FILE:
-        puts(a->fd == -1 ? "403: it may not be read; core tries, and says so"
+        puts(a->fd == -1  ? "403: it may not be read; core tries, and says so"
              : a->content ? "served by mod_flashpache from its content in memory"
-             : "served by mod_flashpache from the open file");
+                          : "served by mod_flashpache from the open file");
         break;
-    case CTL_END_INFO: puts("a file with more behind its name: a handler that takes path-info, "
-                            "else 404"); break;
+    case CTL_END_INFO:
+        puts("a file with more behind its name: a handler that takes path-info, "
+             "else 404");
+        break;
     case CTL_END_DIRECTORY: puts("a directory"); break;
     case CTL_END_SPECIAL: puts("403: neither a file nor a directory"); break;
     case CTL_END_ABSENT: puts("404"); break;
@@ -179,17 +170,6 @@ static void print_end(enum ctl_end end, const struct fp_answer *a)
 
 /* ---- one walk ---- */
 
-static enum ctl_exit ask(const struct request *r, struct knowledge *k, struct fp_answer *a)
-{
-    enum ctl_exit rc = read_knowledge(r, k);
-    fp_status st;
-
-    if (rc != CTL_DONE)
-        return rc;
-    st = fp_client_lookup(r->ctl->client, r->path, strlen(r->path), &r->names, a, NULL);
-    return st == FP_OK ? CTL_DONE : ctl_no_daemon(r->ctl, st);
-}
-
 /* Prints the calls of one walk; *end_r: how it ends.  CTL_FAILED: there was no answer. */
 static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_r)
 {
@@ -197,10 +177,14 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     static struct fp_answer a;
     struct printer p = { r, &k, &a };
     const struct ctl_walk walk = { r->path, strlen(r->path), r->slash, sub, &a };
-    enum ctl_exit rc = ask(r, &k, &a);
+    enum ctl_exit rc = read_knowledge(r, &k);
+    fp_status st;
 
     if (rc != CTL_DONE)
         return rc;
+    st = fp_client_lookup(r->ctl->client, r->path, walk.len, &r->names, &a, NULL);
+    if (st != FP_OK)
+        return ctl_no_daemon(r->ctl, st);
     if (a.status != FP_OK) {
         print_bypass(&a);
         return CTL_FAILED;
@@ -229,8 +213,7 @@ static enum ctl_exit explain_indexes(struct request *r)
     for (unsigned i = 0; i < r->n_indexes && rc == CTL_DONE && end != CTL_END_FILE; i++) {
         const size_t size = sizeof(r->path) - len;
 
-        if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i])
-            >= size)
+        if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i]) >= size)
             break;
         printf("\nDirectoryIndex %s:\n", r->indexes[i]);
         rc = explain_one(r, true, &end);
@@ -245,8 +228,8 @@ static void print_assumptions(const struct request *r)
     static const char *const links[] = { "FollowSymLinks", "SymLinksIfOwnerMatch",
                                          "neither FollowSymLinks nor SymLinksIfOwnerMatch" };
 
-    printf("assumed: in %s and below %s, AllowOverride %s", r->stock.root,
-           links[r->stock.links], r->stock.htaccess ? "All, AccessFileName" : "None");
+    printf("assumed: in %s and below %s, AllowOverride %s", r->stock.root, links[r->stock.links],
+           r->stock.htaccess ? "All, AccessFileName" : "None");
     for (unsigned i = 0; r->stock.htaccess && i < r->names.n; i++)
         printf(" %.*s", (int)r->names.list[i].len, r->names.list[i].name);
     puts("; above it FollowSymLinks and AllowOverride None; no Alias and no rewriting; GET");
@@ -265,8 +248,7 @@ static enum ctl_exit explain(struct request *r)
     if (rc == CTL_DONE && end == CTL_END_DIRECTORY && r->slash)
         rc = explain_indexes(r);
     if (rc == CTL_DONE)
-        printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n",
-               r->calls);
+        printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n", r->calls);
     return rc;
 }
 
@@ -338,16 +320,6 @@ static bool take_url(struct request *r, const char *host)
     return ctl_absolute(whole, r->path);
 }
 
-static bool take_argument(struct request *r, const char *text)
-{
-    const char *scheme = strstr(text, "://");
-
-    if (scheme != NULL)
-        return take_url(r, scheme + 3);
-    r->slash = text[0] != '\0' && text[strlen(text) - 1] == '/';
-    return ctl_absolute(text, r->path);
-}
-
 static bool take_links(struct request *r, const char *text)
 {
     static const char *const names[] = { "follow", "owner", "none" };
@@ -381,14 +353,13 @@ static bool take_option(struct request *r, int c)
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "root", required_argument, NULL, 'r' },
-        { "no-htaccess", no_argument, NULL, 'n' },
-        { "access-file", required_argument, NULL, 'a' },
-        { "index", required_argument, NULL, 'i' },
-        { "links", required_argument, NULL, 'l' },
-        { NULL, 0, NULL, 0 }
+        { "root", required_argument, NULL, 'r' },        { "no-htaccess", no_argument, NULL, 'n' },
+        { "access-file", required_argument, NULL, 'a' }, { "index", required_argument, NULL, 'i' },
+        { "links", required_argument, NULL, 'l' },       { NULL, 0, NULL, 0 }
     };
     static struct request r;
+    const char *text, *scheme;
+    bool good;
     int c;
 
     r.ctl = ctl;
@@ -403,5 +374,9 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         ctl_add_name(&r.names, CTL_ACCESS_FILE);
     if (r.n_indexes == 0)
         r.indexes[r.n_indexes++] = DEFAULT_INDEX;
-    return take_argument(&r, argv[optind]) ? explain(&r) : CTL_FAILED;
+    text = argv[optind];
+    scheme = strstr(text, "://");
+    r.slash = text[0] != '\0' && text[strlen(text) - 1] == '/';
+    good = scheme != NULL ? take_url(&r, scheme + 3) : ctl_absolute(text, r.path);
+    return good ? explain(&r) : CTL_FAILED;
 }

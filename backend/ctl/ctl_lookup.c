@@ -5,7 +5,6 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,19 +15,14 @@
 #include "common/client.h"
 #include "common/packet.h"
 
-static const char *kind_of(const struct fp_meta *m)
-{
-    switch (m->mode & S_IFMT) {
-    case S_IFDIR: return "directory";
-    case S_IFREG: return "file";
-    case S_IFLNK: return "link";
-    default: return "special";
-    }
-}
-
 static void print_meta(const struct fp_meta *m)
 {
-    printf("%s %04o %" PRIu32 ":%" PRIu32, kind_of(m), m->mode & 07777, m->uid, m->gid);
+    const char *kind = S_ISDIR(m->mode)   ? "directory"
+                       : S_ISREG(m->mode) ? "file"
+                       : S_ISLNK(m->mode) ? "link"
+                                          : "special";
+
+    printf("%s %04o %" PRIu32 ":%" PRIu32, kind, m->mode & 07777, m->uid, m->gid);
     if (S_ISREG(m->mode))
         printf(" %" PRIu64 " bytes", m->size);
 }
@@ -81,12 +75,12 @@ static const char *file_text(const struct fp_answer *a)
         return "no file comes with it";
     if (a->content)
         return "its content comes with it";
-    return a->local ? "the open file comes with it" : "the open file, of another machine, "
-                                                      "comes with it";
+    return a->local ? "the open file comes with it"
+                    : "the open file, of another machine, "
+                      "comes with it";
 }
 
-static void print_answer(const char *path, const struct fp_answer *a,
-                         const struct fp_names *names)
+static void print_answer(const char *path, const struct fp_answer *a, const struct fp_names *names)
 {
     if (a->status != FP_OK) {
         printf("%s: no answer: %s\n", path, fp_status_text(a->status));

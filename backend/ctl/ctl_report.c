@@ -9,9 +9,20 @@
 
 #include "common/client.h"
 
+static const struct {
+    const char *name;
+    size_t text;
+} kinds[FP_REPORTS + 1] = {
+    [FP_REPORT_MOUNTS] = { "mounts", offsetof(struct ctl_reports, mounts) },
+    [FP_REPORT_STATS] = { "stats", offsetof(struct ctl_reports, stats) },
+    [FP_REPORT_LATENCY] = { "latency", offsetof(struct ctl_reports, latency) },
+    [FP_REPORT_SLOW] = { "slow lookups", offsetof(struct ctl_reports, slow) },
+    [FP_REPORT_HOT] = { "hot paths", offsetof(struct ctl_reports, hot) },
+    [FP_REPORT_ABOUT] = { "state", offsetof(struct ctl_reports, about) },
+};
+
 /* Appends all parts of the report. */
-static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, const char *name,
-                                FILE *to)
+static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE *to)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
@@ -23,7 +34,7 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, cons
         if (st != FP_OK)
             return ctl_no_daemon(ctl, st);
         if (reply.status != FP_OK) {
-            ctl_complain("flashpached does not report its %s: %s", name,
+            ctl_complain("flashpached does not report its %s: %s", kinds[what].name,
                          fp_status_text(reply.status));
             return CTL_FAILED;
         }
@@ -33,16 +44,15 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, cons
     return CTL_DONE;
 }
 
-char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
-                 enum ctl_exit *rc_r)
+char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
 
-    *rc_r = to != NULL ? read_parts(ctl, what, name, to) : CTL_FAILED;
+    *rc_r = to != NULL ? read_parts(ctl, what, to) : CTL_FAILED;
     if ((to == NULL || fclose(to) == EOF) && *rc_r != CTL_NO_DAEMON) {
-        ctl_complain("no memory for the report of %s: %s", name, strerror(errno));
+        ctl_complain("no memory for the report of %s: %s", kinds[what].name, strerror(errno));
         *rc_r = CTL_FAILED;
     }
     if (*rc_r == CTL_DONE)
@@ -51,19 +61,21 @@ char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
     return NULL;
 }
 
-enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n)
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *wanted, struct ctl_reports *r)
 {
-    static const char *const names[] = {
-        [FP_REPORT_MOUNTS] = "mounts", [FP_REPORT_STATS] = "stats",
-        [FP_REPORT_LATENCY] = "latency", [FP_REPORT_SLOW] = "slow lookups",
-        [FP_REPORT_HOT] = "hot paths", [FP_REPORT_ABOUT] = "state" };
     enum ctl_exit rc = CTL_DONE;
 
-    for (size_t i = 0; i < n; i++)
-        *parts[i].text = NULL;
-    for (size_t i = 0; rc == CTL_DONE && i < n; i++)
-        *parts[i].text = ctl_report(ctl, parts[i].what, names[parts[i].what], &rc);
+    memset(r, 0, sizeof(*r));
+    for (; rc == CTL_DONE && *wanted != 0; wanted++)
+        *(char **)((char *)r + kinds[*wanted].text) = ctl_report(ctl, *wanted, &rc);
     return rc;
+}
+
+void ctl_free_reports(struct ctl_reports *r)
+{
+    for (size_t i = 1; i <= FP_REPORTS; i++)
+        free(*(char **)((char *)r + kinds[i].text));
+    memset(r, 0, sizeof(*r));
 }
 
 char *ctl_next_line(char **text)
@@ -186,10 +198,10 @@ const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 
 /* ---- for people ---- */
 
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name)
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what)
 {
     enum ctl_exit rc;
-    char *text = ctl_report(ctl, what, name, &rc);
+    char *text = ctl_report(ctl, what, &rc);
 
     if (text != NULL)
         fputs(text, stdout);

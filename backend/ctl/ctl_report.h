@@ -13,16 +13,15 @@
 #include "ctl/ctl.h"
 
 /* The whole report, terminated, the caller's to free.  NULL after a message, with the exit status
- * in *rc_r; name is for the message. */
-char *ctl_report(const struct ctl *ctl, enum fp_report what, const char *name,
-                 enum ctl_exit *rc_r);
+ * in *rc_r. */
+char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r);
 
-/* Reads several into *text each, until one fails; the rest stays NULL. */
-struct ctl_part {
-    enum fp_report what;
-    char **text;
+/* Reads several, of which 0 ends the list, until one fails; the rest stays NULL. */
+struct ctl_reports {
+    char *mounts, *stats, *latency, *slow, *hot, *about;
 };
-enum ctl_exit ctl_read_reports(const struct ctl *ctl, const struct ctl_part *parts, size_t n);
+enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *wanted, struct ctl_reports *r);
+void ctl_free_reports(struct ctl_reports *r);
 
 /* Takes the next line off, without its end; NULL: there is none. */
 char *ctl_next_line(char **text);
@@ -35,9 +34,9 @@ uint64_t ctl_value(const char *report, const char *name);
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
 struct ctl_mount {
-    const char *point, *type, *watch;   /* in the cut line */
+    const char *point, *type, *watch; /* in the cut line */
     uint64_t ttl_ms, stale_ms;
-    bool out;                           /* of service */
+    bool out; /* of service */
 };
 bool ctl_parse_mount(char *line, struct ctl_mount *m);
 
@@ -55,7 +54,7 @@ uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);
 const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 
 /* Prints a whole report as it is. */
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what, const char *name);
+enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what);
 /* Prints the report of latencies as a table; cuts it. */
 void ctl_print_latency(char *report);
 /* Prints at most so many lines of the report of slow lookups; cuts it. */

@@ -8,14 +8,9 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/stats_table.h"
 #include "ctl/ctl_report.h"
-
-struct reports {
-    char *stats, *mounts, *latency, *about;
-};
 
 #define NAME(name, field, type, help) #name,
 static const char *const names[] = { FP_STATS_TABLE(NAME) };
@@ -24,23 +19,6 @@ static const char *const names[] = { FP_STATS_TABLE(NAME) };
 /* Earlier names, beside the present ones. */
 #define OLD(name, field, type, help) #name,
 static const char *const deprecated[] = { FP_STATS_DEPRECATED(OLD) };
-
-static void free_reports(struct reports *r)
-{
-    free(r->stats);
-    free(r->mounts);
-    free(r->latency);
-    free(r->about);
-}
-
-static enum ctl_exit read_reports(const struct ctl *ctl, struct reports *r)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_STATS, &r->stats }, { FP_REPORT_MOUNTS, &r->mounts },
-        { FP_REPORT_LATENCY, &r->latency }, { FP_REPORT_ABOUT, &r->about } };
-
-    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
-}
 
 /* The daemon has escaped all but quotes. */
 static void print_string(const char *text)
@@ -60,11 +38,10 @@ static void print_json_latency(const struct ctl_latency *l)
 {
     fputs("{\"point\": ", stdout);
     print_string(l->point);
-    printf(", \"count\": %" PRIu64 ", \"sum_us\": %" PRIu64 ", \"longest_us\": %" PRIu64
-           ", \"buckets\": [", l->count, l->sum_us, l->longest_us);
+    printf(", \"count\": %" PRIu64 ", \"sum_us\": %" PRIu64 ", \"longest_us\": %" PRIu64 ", \"buckets\": [",
+           l->count, l->sum_us, l->longest_us);
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++)
-        printf("{\"le_us\": %u, \"count\": %" PRIu64 "}, ", FP_LATENCY_FIRST_US << i,
-               l->buckets[i]);
+        printf("{\"le_us\": %u, \"count\": %" PRIu64 "}, ", FP_LATENCY_FIRST_US << i, l->buckets[i]);
     printf("{\"le_us\": null, \"count\": %" PRIu64 "}]}", l->buckets[FP_LATENCY_BUCKETS - 1]);
 }
 
@@ -75,11 +52,11 @@ static void print_json_mount(const struct ctl_mount *m)
     fputs(", \"type\": ", stdout);
     print_string(m->type);
     printf(", \"watch\": \"%s\", \"ttl_ms\": %" PRIu64 ", \"stale_if_error_ms\": %" PRIu64
-           ", \"out_of_service\": %s}", m->watch, m->ttl_ms, m->stale_ms,
-           m->out ? "true" : "false");
+           ", \"out_of_service\": %s}",
+           m->watch, m->ttl_ms, m->stale_ms, m->out ? "true" : "false");
 }
 
-static void print_json(const struct reports *r)
+static void print_json(const struct ctl_reports *r)
 {
     char *next = r->mounts, *line, version[64] = "";
     const char *between = "";
@@ -91,8 +68,7 @@ static void print_json(const struct reports *r)
     print_string(version);
     fputs(",\n \"stats\": {", stdout);
     for (size_t i = 0; i < NAMES; i++)
-        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i],
-               ctl_value(r->stats, names[i]));
+        printf("%s\"%s\": %" PRIu64, i > 0 ? ", " : "", names[i], ctl_value(r->stats, names[i]));
     fputs("},\n \"deprecated\": [", stdout);
     for (size_t i = 0; i < sizeof(deprecated) / sizeof(deprecated[0]); i++)
         printf("%s\"%s\"", i > 0 ? ", " : "", deprecated[i]);
@@ -116,19 +92,21 @@ static void print_json(const struct reports *r)
 
 static enum ctl_exit print_json_stats(const struct ctl *ctl)
 {
-    struct reports r;
-    enum ctl_exit rc = read_reports(ctl, &r);
+    static const enum fp_report wanted[] = { FP_REPORT_STATS, FP_REPORT_MOUNTS, FP_REPORT_LATENCY,
+                                             FP_REPORT_ABOUT, 0 };
+    struct ctl_reports r;
+    enum ctl_exit rc = ctl_read_reports(ctl, wanted, &r);
 
     if (rc == CTL_DONE)
         print_json(&r);
-    free_reports(&r);
+    ctl_free_reports(&r);
     return rc;
 }
 
 static enum ctl_exit print_latency(const struct ctl *ctl)
 {
     enum ctl_exit rc;
-    char *text = ctl_report(ctl, FP_REPORT_LATENCY, "latency", &rc);
+    char *text = ctl_report(ctl, FP_REPORT_LATENCY, &rc);
 
     if (text != NULL)
         ctl_print_latency(text);
@@ -138,12 +116,10 @@ static enum ctl_exit print_latency(const struct ctl *ctl)
 
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "json", no_argument, NULL, 'j' },
-        { "prometheus", no_argument, NULL, 'p' },
-        { "latency", no_argument, NULL, 'l' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+                                             { "prometheus", no_argument, NULL, 'p' },
+                                             { "latency", no_argument, NULL, 'l' },
+                                             { NULL, 0, NULL, 0 } };
     int c, format = 0;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -159,6 +135,6 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
     if (optind != argc)
         return ctl_misused("stats takes no arguments but options");
     if (format == 0)
-        return ctl_print_report(ctl, FP_REPORT_STATS, argv[0]);
+        return ctl_print_report(ctl, FP_REPORT_STATS);
     return format == 'l' ? print_latency(ctl) : print_json_stats(ctl);
 }

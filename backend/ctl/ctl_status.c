@@ -6,35 +6,10 @@
 #include "ctl/ctl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ctl/ctl_report.h"
 
 #define MOST_SLOW 5u
-
-struct state {
-    char *about, *stats, *mounts, *latency, *slow;
-};
-
-static void free_state(struct state *s)
-{
-    free(s->about);
-    free(s->stats);
-    free(s->mounts);
-    free(s->latency);
-    free(s->slow);
-}
-
-static enum ctl_exit read_state(const struct ctl *ctl, struct state *s)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_ABOUT, &s->about }, { FP_REPORT_STATS, &s->stats },
-        { FP_REPORT_MOUNTS, &s->mounts }, { FP_REPORT_LATENCY, &s->latency },
-        { FP_REPORT_SLOW, &s->slow } };
-
-    return ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
-}
 
 static void print_duration(uint64_t s)
 {
@@ -52,8 +27,8 @@ static void print_about(const char *about)
     ctl_word(about, "version", version, sizeof(version));
     ctl_word(about, "log_level", level, sizeof(level));
     ctl_word(about, "seccomp", seccomp, sizeof(seccomp));
-    printf("flashpached  %s, process %" PRIu64 " of user %" PRIu64 ", up ", version,
-           ctl_value(about, "pid"), ctl_value(about, "uid"));
+    printf("flashpached  %s, process %" PRIu64 " of user %" PRIu64 ", up ", version, ctl_value(about, "pid"),
+           ctl_value(about, "uid"));
     print_duration(ctl_value(about, "uptime_s"));
     printf(", log_level %s, seccomp %s\n", level, seccomp);
 }
@@ -69,46 +44,49 @@ static void print_questions(const char *stats)
     const uint64_t joined = ctl_value(stats, "joined"), all = hits + misses + joined;
 
     printf("questions    %" PRIu64 ": %.1f %% hits, %.1f %% misses, %.1f %% joined; %" PRIu64
-           " without answer, %" PRIu64 " stale\n", all, share(hits, all), share(misses, all),
-           share(joined, all), ctl_value(stats, "unanswered"), ctl_value(stats, "stale"));
+           " without answer, %" PRIu64 " stale\n",
+           all, share(hits, all), share(misses, all), share(joined, all), ctl_value(stats, "unanswered"),
+           ctl_value(stats, "stale"));
 }
 
 static void print_cache(const char *stats)
 {
-    printf("cache        %" PRIu64 " files (%" PRIu64 " by content), %" PRIu64 " directories (%"
-           PRIu64 " open), %" PRIu64 " negative; %" PRIu64 " evicted\n", ctl_value(stats, "files"),
-           ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
+    printf("cache        %" PRIu64 " files (%" PRIu64 " by content), %" PRIu64 " directories (%" PRIu64
+           " open), %" PRIu64 " negative; %" PRIu64 " evicted\n",
+           ctl_value(stats, "files"), ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
            ctl_value(stats, "open_dirs"), ctl_value(stats, "negative"), ctl_value(stats, "evictions"));
-    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64
-           " KiB in all\n", ctl_value(stats, "bytes") / 1024,
-           ctl_value(stats, "content_bytes") / 1024, ctl_value(stats, "resident_bytes") / 1024);
+    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64 " KiB in all\n",
+           ctl_value(stats, "bytes") / 1024, ctl_value(stats, "content_bytes") / 1024,
+           ctl_value(stats, "resident_bytes") / 1024);
 }
 
 static void print_changes(const char *stats)
 {
-    static const struct { const char *name, *text; } sources[] = {
-        { "invalidated_inotify", "inotify" }, { "invalidated_fanotify", "fanotify" },
-        { "invalidated_unwatched", "ended watches" }, { "invalidated_lost", "lost events" },
-        { "invalidated_mounts", "mounts" }, { "invalidated_purge", "purge" },
-        { "invalidated_ttl", "time" } };
+    static const struct {
+        const char *name, *text;
+    } sources[] = { { "invalidated_inotify", "inotify" },
+                    { "invalidated_fanotify", "fanotify" },
+                    { "invalidated_unwatched", "ended watches" },
+                    { "invalidated_lost", "lost events" },
+                    { "invalidated_mounts", "mounts" },
+                    { "invalidated_purge", "purge" },
+                    { "invalidated_ttl", "time" } };
 
     printf("invalidated ");
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-        printf("%s %" PRIu64 " by %s", i > 0 ? "," : "", ctl_value(stats, sources[i].name),
-               sources[i].text);
+        printf("%s %" PRIu64 " by %s", i > 0 ? "," : "", ctl_value(stats, sources[i].name), sources[i].text);
     printf("; %" PRIu64 " watches\n", ctl_value(stats, "watches"));
 }
 
 static void print_workers(const char *stats, const char *about)
 {
-    printf("workers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64
-           " walks waiting; %" PRIu64 " timeouts, %" PRIu64 " deaths\n",
-           ctl_value(stats, "workers"), ctl_value(about, "workers_wanted"),
-           ctl_value(stats, "running"), ctl_value(stats, "queued"), ctl_value(stats, "timeouts"),
-           ctl_value(stats, "deaths"));
+    printf("workers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64 " walks waiting; %" PRIu64
+           " timeouts, %" PRIu64 " deaths\n",
+           ctl_value(stats, "workers"), ctl_value(about, "workers_wanted"), ctl_value(stats, "running"),
+           ctl_value(stats, "queued"), ctl_value(stats, "timeouts"), ctl_value(stats, "deaths"));
     printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused, %" PRIu64 " displaced\n",
-           ctl_value(stats, "connections"), ctl_value(about, "max_connections"),
-           ctl_value(stats, "refused"), ctl_value(stats, "displaced"));
+           ctl_value(stats, "connections"), ctl_value(about, "max_connections"), ctl_value(stats, "refused"),
+           ctl_value(stats, "displaced"));
 }
 
 static void print_out_of_service(char *mounts)
@@ -122,7 +100,7 @@ static void print_out_of_service(char *mounts)
     }
 }
 
-static void print_state(const struct state *s)
+static void print_state(const struct ctl_reports *s)
 {
     print_about(s->about);
     print_questions(s->stats);
@@ -140,15 +118,17 @@ static void print_state(const struct state *s)
 
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
 {
-    struct state s;
+    static const enum fp_report wanted[] = { FP_REPORT_ABOUT,   FP_REPORT_STATS, FP_REPORT_MOUNTS,
+                                             FP_REPORT_LATENCY, FP_REPORT_SLOW,  0 };
+    struct ctl_reports s;
     enum ctl_exit rc;
 
     (void)argv;
     if (argc > 1)
         return ctl_misused("status takes nothing more");
-    rc = read_state(ctl, &s);
+    rc = ctl_read_reports(ctl, wanted, &s);
     if (rc == CTL_DONE)
         print_state(&s);
-    free_state(&s);
+    ctl_free_reports(&s);
     return rc;
 }

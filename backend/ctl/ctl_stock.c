@@ -2,7 +2,6 @@
 #include "config.h"
 #include "ctl/ctl_stock.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 struct state {
@@ -10,7 +9,7 @@ struct state {
     const struct ctl_walk *walk;
     ctl_on_call *each;
     void *ctx;
-    mode_t found;               /* the type from the first stat; 0: none */
+    mode_t found; /* the type from the first stat; 0: none */
     bool forbidden;
 };
 
@@ -71,34 +70,13 @@ static void open_access_files(struct state *s, size_t len)
     }
 }
 
-static bool may_override(const struct state *s, size_t len)
-{
-    return s->settings->htaccess && fp_path_is_below(s->walk->path, len, s->settings->root);
-}
-
 /* The parent directory's Options count for a component. */
 static enum ctl_links links_at(const struct state *s, size_t len)
 {
     const size_t parent_len = fp_path_parent_len(s->walk->path, len);
 
     return fp_path_is_below(s->walk->path, parent_len, s->settings->root) ? s->settings->links
-        : CTL_LINKS_FOLLOW;
-}
-
-/* httpd keeps the access files of a directory for subrequests. */
-static bool was_tried(const struct state *s, size_t len)
-{
-    return s->walk->sub && len <= fp_path_parent_len(s->walk->path, s->walk->len);
-}
-
-static bool may_follow(enum ctl_links links, const struct fp_step *step)
-{
-    switch (links) {
-    case CTL_LINKS_FOLLOW: return true;
-    case CTL_LINKS_OWNER: return step->target_status == FP_OK
-        && step->self.uid == step->target.uid;
-    default: return false;
-    }
+                                                                          : CTL_LINKS_FOLLOW;
 }
 
 /* lstat, and of a link a stat.  True if it is a directory. */
@@ -110,9 +88,12 @@ static bool look_at(struct state *s, size_t len)
 
     report(s, "lstat", len, st);
     if (st == FP_OK && S_ISLNK(step->self.mode)) {
-        if (links_at(s, len) != CTL_LINKS_NONE)
+        const enum ctl_links links = links_at(s, len);
+
+        if (links != CTL_LINKS_NONE)
             report(s, "stat", len, step->target_status);
-        s->forbidden = step->target_status != FP_OK || !may_follow(links_at(s, len), step);
+        s->forbidden = step->target_status != FP_OK || links == CTL_LINKS_NONE
+                       || (links == CTL_LINKS_OWNER && step->self.uid != step->target.uid);
     }
     if (st != FP_OK || s->forbidden) {
         s->forbidden = s->forbidden || st != FP_ABSENT;
@@ -129,10 +110,12 @@ static size_t descend(struct state *s)
 {
     const struct ctl_walk *w = s->walk;
     const bool exists = s->found != 0;
+    /* httpd keeps the access files of a directory for subrequests. */
+    const size_t tried = w->sub ? fp_path_parent_len(w->path, w->len) : 0;
     size_t len = 1;
 
     for (;;) {
-        if (may_override(s, len) && !was_tried(s, len))
+        if (len > tried && s->settings->htaccess && fp_path_is_below(w->path, len, s->settings->root))
             open_access_files(s, len);
         if (s->forbidden || len == w->len)
             return len;
@@ -155,8 +138,8 @@ static enum ctl_end end_of(const struct state *s, size_t len)
     }
 }
 
-enum ctl_end ctl_stock_walk(const struct ctl_stock *settings, const struct ctl_walk *w,
-                            ctl_on_call *each, void *ctx)
+enum ctl_end ctl_stock_walk(const struct ctl_stock *settings, const struct ctl_walk *w, ctl_on_call *each,
+                            void *ctx)
 {
     struct state s = { settings, w, each, ctx, 0, false };
     fp_status st = stat_of(w->answer, w->len, &s.found);

@@ -25,14 +25,14 @@
 
 #include "common/packet.h"
 
-#define TRIES 16              /* for a temporary name that is free */
+#define TRIES 16 /* for a temporary name that is free */
 
 struct link {
-    char path[FP_MAX_PATH + 1];   /* as given, made absolute */
-    char resolved[PATH_MAX];      /* the same without links above it */
-    const char *name;             /* its last component, in path */
+    char path[FP_MAX_PATH + 1]; /* as given, made absolute */
+    char resolved[PATH_MAX];    /* the same without links above it */
+    const char *name;           /* its last component, in path */
     const char *target;
-    int dir;                      /* that it lies in */
+    int dir; /* that it lies in */
 };
 
 static bool resolve(struct link *l, const char *dir)
@@ -44,8 +44,7 @@ static bool resolve(struct link *l, const char *dir)
         ctl_complain("cannot resolve %s: %s", dir, strerror(errno));
         return false;
     }
-    n = snprintf(l->resolved, sizeof(l->resolved), "%s/%s", strcmp(real, "/") == 0 ? "" : real,
-                 l->name);
+    n = snprintf(l->resolved, sizeof(l->resolved), "%s/%s", strcmp(real, "/") == 0 ? "" : real, l->name);
     if (n >= 0 && n <= FP_MAX_PATH)
         return true;
     ctl_complain("%s/%s: %s", real, l->name, strerror(ENAMETOOLONG));
@@ -85,8 +84,8 @@ static bool check_link(const struct link *l)
     }
     if (S_ISLNK(st.st_mode))
         return true;
-    ctl_complain("%s is a %s, not a symbolic link: move it away first, or name another link",
-                 l->path, S_ISDIR(st.st_mode) ? "directory" : "file");
+    ctl_complain("%s is a %s, not a symbolic link: move it away first, or name another link", l->path,
+                 S_ISDIR(st.st_mode) ? "directory" : "file");
     return false;
 }
 
@@ -97,7 +96,8 @@ static bool check_target(const struct link *l)
     if (fstatat(l->dir, l->target, &st, 0) == 0)
         return true;
     ctl_complain("the target %s, seen from the directory of %s: %s; --force switches all the "
-                 "same", l->target, l->path, strerror(errno));
+                 "same",
+                 l->target, l->path, strerror(errno));
     return false;
 }
 
@@ -164,7 +164,8 @@ static void report_stale(const struct ctl *ctl, const struct link *l)
     if (localtime_r(&end, &tm) != NULL)
         strftime(until, sizeof(until), "%H:%M:%S", &tm);
     ctl_complain("%s leads to %s now, but was not forgotten: requests may see the old tree "
-                 "until %s (ttl_ms = %" PRIu32 ")", l->path, l->target, until, ctl->ttl_ms);
+                 "until %s (ttl_ms = %" PRIu32 ")",
+                 l->path, l->target, until, ctl->ttl_ms);
 }
 
 static enum ctl_exit forget(const struct ctl *ctl, const struct link *l)
@@ -181,24 +182,11 @@ static enum ctl_exit forget(const struct ctl *ctl, const struct link *l)
     return rc;
 }
 
-static enum ctl_exit switch_link(const struct ctl *ctl, struct link *l, bool force)
-{
-    enum ctl_exit rc = CTL_FAILED;
-
-    l->dir = -1;
-    if (open_dir(l) && check_link(l) && (force || check_target(l)) && replace_undisturbed(l))
-        rc = forget(ctl, l);
-    fp_close(&l->dir);
-    return rc;
-}
-
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "force", no_argument, NULL, 'f' },
-        { NULL, 0, NULL, 0 }
-    };
-    static struct link l;
+    static const struct option options[] = { { "force", no_argument, NULL, 'f' }, { NULL, 0, NULL, 0 } };
+    static struct link l = { .dir = -1 };
+    enum ctl_exit rc = CTL_FAILED;
     bool force = false;
     int c;
 
@@ -210,5 +198,9 @@ enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
     if (optind + 2 != argc)
         return ctl_misused("switch takes a link and its new target");
     l.target = argv[optind + 1];
-    return ctl_absolute(argv[optind], l.path) ? switch_link(ctl, &l, force) : CTL_FAILED;
+    if (ctl_absolute(argv[optind], l.path) && open_dir(&l) && check_link(&l) && (force || check_target(&l))
+        && replace_undisturbed(&l))
+        rc = forget(ctl, &l);
+    fp_close(&l.dir);
+    return rc;
 }

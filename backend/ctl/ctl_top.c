@@ -29,7 +29,7 @@
 /* The reports of one screen. */
 struct view {
     uint64_t at_ms;
-    char *stats, *hot, *slow, *latency, *mounts;
+    struct ctl_reports reports;
 };
 
 /* The greatest length of each list. */
@@ -37,36 +37,15 @@ struct lengths {
     unsigned hot, slow, mounts;
 };
 
-static void free_view(struct view *v)
-{
-    free(v->stats);
-    free(v->hot);
-    free(v->slow);
-    free(v->latency);
-    free(v->mounts);
-    memset(v, 0, sizeof(*v));
-}
-
-static enum ctl_exit read_view(const struct ctl *ctl, struct view *v)
-{
-    const struct ctl_part parts[] = {
-        { FP_REPORT_STATS, &v->stats }, { FP_REPORT_HOT, &v->hot }, { FP_REPORT_SLOW, &v->slow },
-        { FP_REPORT_LATENCY, &v->latency }, { FP_REPORT_MOUNTS, &v->mounts } };
-    enum ctl_exit rc = ctl_read_reports(ctl, parts, sizeof(parts) / sizeof(parts[0]));
-
-    v->at_ms = fp_now_ms();
-    return rc;
-}
-
 /* Per second since the last screen; 0 on the first one. */
 static double rate(const struct view *now, const struct view *before, const char *name)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
 
-    if (before->stats == NULL || ms == 0)
+    if (before->reports.stats == NULL || ms == 0)
         return 0.;
-    return 1e3 * (double)(ctl_value(now->stats, name) - ctl_value(before->stats, name))
-        / (double)ms;
+    return 1e3 * (double)(ctl_value(now->reports.stats, name) - ctl_value(before->reports.stats, name))
+           / (double)ms;
 }
 
 static void print_rates(FILE *to, const struct view *now, const struct view *before)
@@ -74,11 +53,12 @@ static void print_rates(FILE *to, const struct view *now, const struct view *bef
     fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f refreshed/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
             rate(now, before, "refreshed"), rate(now, before, "changes"));
-    fprintf(to, "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
+    fprintf(to,
+            "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
             " mounts out of service, %" PRIu64 " connections\n",
-            ctl_value(now->stats, "running"), ctl_value(now->stats, "workers"),
-            ctl_value(now->stats, "queued"), ctl_value(now->stats, "out_of_service"),
-            ctl_value(now->stats, "connections"));
+            ctl_value(now->reports.stats, "running"), ctl_value(now->reports.stats, "workers"),
+            ctl_value(now->reports.stats, "queued"), ctl_value(now->reports.stats, "out_of_service"),
+            ctl_value(now->reports.stats, "connections"));
 }
 
 static void print_hot(FILE *to, const char *report, unsigned most)
@@ -93,43 +73,38 @@ static void print_hot(FILE *to, const char *report, unsigned most)
     }
 }
 
-static bool is_out(const char *mounts, const char *point)
-{
-    char line[8192];
-
-    return ctl_word(mounts, point, line, sizeof(line)) && strstr(line, " out-of-service") != NULL;
-}
-
-static void print_mounts(FILE *to, const struct view *now, const struct view *before,
-                         unsigned most)
+static void print_mounts(FILE *to, const struct view *now, const struct view *before, unsigned most)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
-    char *copy = strdup(now->latency), *next = copy, *line, mean[32], late[32];
+    char *copy = strdup(now->reports.latency), *next = copy, *line, mean[32], late[32], mount[8192];
     struct ctl_latency l;
 
     fputs("\n   walks/s      mean      99 %  mount\n", to);
     for (unsigned i = 0; i < most && (line = ctl_next_line(&next)) != NULL; i++) {
+        bool out;
+
         if (!ctl_parse_latency(line, &l) || l.count == 0)
             continue;
+        out = ctl_word(now->reports.mounts, l.point, mount, sizeof(mount))
+              && strstr(mount, " out-of-service") != NULL;
         fprintf(to, "%10.0f %9s %9s  %s%s\n",
-                before->stats != NULL && ms > 0
-                    ? 1e3 * (double)(l.count - ctl_value(before->latency, l.point)) / (double)ms
+                before->reports.stats != NULL && ms > 0
+                    ? 1e3 * (double)(l.count - ctl_value(before->reports.latency, l.point)) / (double)ms
                     : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
                 ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
-                is_out(now->mounts, l.point) ? " OUT OF SERVICE" : "");
+                out ? " OUT OF SERVICE" : "");
     }
     free(copy);
 }
 
-static void print_view(FILE *to, const struct view *now, const struct view *before,
-                       struct lengths most)
+static void print_view(FILE *to, const struct view *now, const struct view *before, struct lengths most)
 {
     print_rates(to, now, before);
-    print_hot(to, now->hot, most.hot);
-    if (now->slow[0] != '\0') {
+    print_hot(to, now->reports.hot, most.hot);
+    if (now->reports.slow[0] != '\0') {
         fputs("\nthe longest lookups of the last minute\n", to);
-        ctl_print_slow(to, now->slow, most.slow);
+        ctl_print_slow(to, now->reports.slow, most.slow);
     }
     print_mounts(to, now, before, most.mounts);
 }
@@ -149,84 +124,70 @@ static struct lengths lengths_for(unsigned rows)
     return most;
 }
 
-static struct winsize terminal_size(void)
-{
-    struct winsize size;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_row == 0 || size.ws_col == 0)
-        return (struct winsize){ .ws_row = 24, .ws_col = 80 };
-    return size;
-}
-
 /* A line that is too long loses its middle: the end of a path says most. */
 static void draw_line(const char *line, unsigned columns)
 {
     const unsigned len = (unsigned)strlen(line), end = columns / 3;
 
-    fputs(CLEAR_LINE, stdout);      /* behind a full line it would take the last column */
+    fputs(CLEAR_LINE, stdout); /* behind a full line it would take the last column */
     if (len <= columns || columns < 12)
         printf("%.*s\n", (int)columns, line);
     else
         printf("%.*s...%s\n", (int)(columns - end - 3), line, line + len - end);
 }
 
-static void draw(char *text, const struct winsize *size)
-{
-    char *line;
-
-    fputs(TO_THE_TOP, stdout);
-    for (unsigned row = 1; row < size->ws_row && (line = ctl_next_line(&text)) != NULL; row++)
-        draw_line(line, size->ws_col);
-    fputs(CLEAR_BELOW, stdout);
-}
-
 static void draw_view(const struct view *now, const struct view *before)
 {
-    const struct winsize size = terminal_size();
-    char *text = NULL;
+    struct winsize size;
+    char *text = NULL, *next, *line;
     size_t len = 0;
     FILE *to = open_memstream(&text, &len);
 
     if (to == NULL)
         return;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_row == 0 || size.ws_col == 0)
+        size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
     print_view(to, now, before, lengths_for(size.ws_row));
-    if (fclose(to) == 0)
-        draw(text, &size);
+    if (fclose(to) == 0) {
+        next = text;
+        fputs(TO_THE_TOP, stdout);
+        for (unsigned row = 1; row < size.ws_row && (line = ctl_next_line(&next)) != NULL; row++)
+            draw_line(line, size.ws_col);
+        fputs(CLEAR_BELOW, stdout);
+    }
     free(text);
-}
-
-static void show_view(const struct view *now, const struct view *before)
-{
-    const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
-
-    if (isatty(STDOUT_FILENO))
-        draw_view(now, before);
-    else
-        print_view(stdout, now, before, all);
 }
 
 static enum ctl_exit run(const struct ctl *ctl, unsigned long times, unsigned long seconds)
 {
     const struct timespec pause = { .tv_sec = (time_t)seconds };
-    struct view now, before = { .stats = NULL };
+    static const enum fp_report wanted[] = { FP_REPORT_STATS,   FP_REPORT_HOT,    FP_REPORT_SLOW,
+                                             FP_REPORT_LATENCY, FP_REPORT_MOUNTS, 0 };
+    const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
+    const bool terminal = isatty(STDOUT_FILENO);
+    struct view now, before = { .at_ms = 0 };
     enum ctl_exit rc;
 
     for (unsigned long i = 0;; i++) {
-        rc = read_view(ctl, &now);
+        rc = ctl_read_reports(ctl, wanted, &now.reports);
+        now.at_ms = fp_now_ms();
         if (rc != CTL_DONE)
             break;
-        if (i > 0 && !isatty(STDOUT_FILENO))
+        if (i > 0 && !terminal)
             putchar('\n');
-        show_view(&now, &before);
-        free_view(&before);
+        if (terminal)
+            draw_view(&now, &before);
+        else
+            print_view(stdout, &now, &before, all);
+        ctl_free_reports(&before.reports);
         before = now;
         memset(&now, 0, sizeof(now));
         if (fflush(stdout) == EOF || i + 1 == times)
             break;
         nanosleep(&pause, NULL);
     }
-    free_view(&now);
-    free_view(&before);
+    ctl_free_reports(&now.reports);
+    ctl_free_reports(&before.reports);
     return rc;
 }
 
@@ -241,11 +202,9 @@ static bool parse_number(const char *text, unsigned long *v_r)
 
 enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "times", required_argument, NULL, 'n' },
-        { "delay", required_argument, NULL, 'd' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "times", required_argument, NULL, 'n' },
+                                             { "delay", required_argument, NULL, 'd' },
+                                             { NULL, 0, NULL, 0 } };
     unsigned long times = 0, seconds = 1;
     int c;
 

@@ -35,21 +35,9 @@ static fp_status outcome(const struct fp_answer *a, size_t path_len)
     return last->end == path_len ? FP_OK : FP_NOTDIR;
 }
 
-static void note_outcome(struct counts *n, const char *path, fp_status st)
-{
-    if (st == FP_OK) {
-        n->found++;
-    } else if (st == FP_ABSENT || st == FP_NOTDIR) {
-        n->absent++;
-    } else {
-        n->failed++;
-        ctl_complain("%s: %s", path, fp_status_text(st));
-    }
-}
-
 /* One line of the list, without its line end.  Not FP_OK: there is no answer. */
-static fp_status warm_one(const struct ctl *ctl, const char *line,
-                          const struct fp_names *names, struct counts *n)
+static fp_status warm_one(const struct ctl *ctl, const char *line, const struct fp_names *names,
+                          struct counts *n)
 {
     static struct fp_answer a;
     char path[FP_MAX_PATH + 1];
@@ -62,13 +50,20 @@ static fp_status warm_one(const struct ctl *ctl, const char *line,
     st = fp_client_lookup(ctl->client, path, strlen(path), names, &a, NULL);
     if (st != FP_OK)
         return st;
-    note_outcome(n, path, outcome(&a, strlen(path)));
+    st = outcome(&a, strlen(path));
     fp_close(&a.fd);
+    if (st == FP_OK) {
+        n->found++;
+    } else if (st == FP_ABSENT || st == FP_NOTDIR) {
+        n->absent++;
+    } else {
+        n->failed++;
+        ctl_complain("%s: %s", path, fp_status_text(st));
+    }
     return FP_OK;
 }
 
-static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names,
-                          struct counts *n)
+static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names, struct counts *n)
 {
     char *line = NULL;
     size_t room = 0;
@@ -91,38 +86,32 @@ static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_nam
     return st;
 }
 
-static enum ctl_exit warm_from(const struct ctl *ctl, const char *file,
-                               const struct fp_names *names)
+enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
 {
-    const bool is_stdin = strcmp(file, "-") == 0;
-    FILE *list = is_stdin ? stdin : fopen(file, "re");
+    struct fp_names names;
+    const char *file;
+    FILE *list;
     struct counts n = { 0, 0, 0 };
-    bool bad;
+    bool is_stdin, bad;
     fp_status st;
 
+    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input", &names))
+        return CTL_USAGE;
+    file = argv[optind];
+    is_stdin = strcmp(file, "-") == 0;
+    list = is_stdin ? stdin : fopen(file, "re");
     if (list == NULL) {
         ctl_complain("cannot open the list of paths %s: %s", file, strerror(errno));
         return CTL_FAILED;
     }
-    st = warm_all(ctl, list, names, &n);
+    st = warm_all(ctl, list, &names, &n);
     bad = st == FP_OK && ferror(list) != 0;
     if (bad)
         ctl_complain("cannot read the list of paths %s: %s", file, strerror(errno));
     if (!is_stdin)
         fclose(list);
-    printf("%" PRIu64 " found, %" PRIu64 " absent, %" PRIu64 " failed\n", n.found, n.absent,
-           n.failed);
+    printf("%" PRIu64 " found, %" PRIu64 " absent, %" PRIu64 " failed\n", n.found, n.absent, n.failed);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     return bad || n.failed > 0 ? CTL_FAILED : CTL_DONE;
-}
-
-enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
-{
-    struct fp_names names;
-
-    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input",
-                        &names))
-        return CTL_USAGE;
-    return warm_from(ctl, argv[optind], &names);
 }

@@ -24,7 +24,7 @@
 #define MAX_TIMEOUT_MS     600000
 
 struct arguments {
-    const char *socket, *conf;     /* NULL: not given */
+    const char *socket, *conf; /* NULL: not given */
     uint32_t timeout_ms;
 };
 
@@ -64,20 +64,11 @@ static void usage(FILE *out)
           "  -T, --timeout MS         how long one question may take (5000)\n"
           "  -V, --version            print the version and exit\n"
           "  -h, --help               print this and exit\n\n"
-          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n", out);
+          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
+          out);
 }
 
 /* ---- purge ---- */
-
-static enum ctl_exit purge_all(const struct ctl *ctl)
-{
-    uint64_t count = 0;
-    enum ctl_exit rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
-
-    if (rc == CTL_DONE)
-        printf("%" PRIu64 " entries forgotten\n", count);
-    return rc;
-}
 
 static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, char **paths)
 {
@@ -98,12 +89,12 @@ static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, cha
 
 static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "tree", no_argument, NULL, 't' },
-        { "all", no_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "tree", no_argument, NULL, 't' },
+                                             { "all", no_argument, NULL, 'a' },
+                                             { NULL, 0, NULL, 0 } };
     enum fp_scope scope = FP_SCOPE_PATH;
+    enum ctl_exit rc;
+    uint64_t count = 0;
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -113,20 +104,25 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
             return ctl_misused(NULL);
         scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
     }
-    if (scope == FP_SCOPE_ALL)
-        return optind == argc ? purge_all(ctl) : ctl_misused("purge --all takes no path");
-    if (optind == argc)
-        return ctl_misused("purge takes paths, or --all");
-    return purge_paths(ctl, scope, argv + optind);
+    if (scope != FP_SCOPE_ALL)
+        return optind < argc ? purge_paths(ctl, scope, argv + optind)
+                             : ctl_misused("purge takes paths, or --all");
+    if (optind < argc)
+        return ctl_misused("purge --all takes no path");
+    rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
+    if (rc == CTL_DONE)
+        printf("%" PRIu64 " entries forgotten\n", count);
+    return rc;
 }
 
 /* ---- mounts ---- */
 
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {
+    (void)argv;
     if (argc > 1)
         return ctl_misused("mounts takes nothing more");
-    return ctl_print_report(ctl, FP_REPORT_MOUNTS, argv[0]);
+    return ctl_print_report(ctl, FP_REPORT_MOUNTS);
 }
 
 /* ---- the log's level ---- */
@@ -156,24 +152,16 @@ static const struct {
     const char *name;
     enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
 } commands[] = {
-    { "purge", purge },
-    { "warm", ctl_warm },
-    { "switch", ctl_switch },
-    { "lookup", ctl_lookup },
-    { "explain", ctl_explain },
-    { "mounts", mounts },
-    { "stats", ctl_stats },
-    { "status", ctl_status },
-    { "top", ctl_top },
-    { "check", ctl_check },
-    { "log-level", log_level },
+    { "purge", purge },         { "warm", ctl_warm },   { "switch", ctl_switch },   { "lookup", ctl_lookup },
+    { "explain", ctl_explain }, { "mounts", mounts },   { "stats", ctl_stats },     { "status", ctl_status },
+    { "top", ctl_top },         { "check", ctl_check }, { "log-level", log_level },
 };
 
 static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, argv[0]) == 0) {
-            optind = 0;        /* a new command line for getopt */
+            optind = 0; /* a new command line for getopt */
             return commands[i].run(ctl, argc, argv);
         }
     }
@@ -189,8 +177,7 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
     errno = 0;
     v = strtoul(text, &end, 10);
     *ms_r = (uint32_t)v;
-    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1
-        && v <= MAX_TIMEOUT_MS)
+    if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && v >= 1 && v <= MAX_TIMEOUT_MS)
         return true;
     ctl_complain("--timeout %s: use 1 to %d milliseconds", text, MAX_TIMEOUT_MS);
     return false;
@@ -199,12 +186,9 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "socket", required_argument, NULL, 's' },
-        { "config", required_argument, NULL, 'c' },
-        { "timeout", required_argument, NULL, 'T' },
-        { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 }
+        { "socket", required_argument, NULL, 's' },  { "config", required_argument, NULL, 'c' },
+        { "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
     };
     int c;
 
@@ -213,7 +197,10 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
         switch (c) {
         case 's': a->socket = optarg; break;
         case 'c': a->conf = optarg; break;
-        case 'T': if (!parse_timeout(optarg, &a->timeout_ms)) return false; break;
+        case 'T':
+            if (!parse_timeout(optarg, &a->timeout_ms))
+                return false;
+            break;
         case 'V': puts("flashpachectl " PACKAGE_VERSION); exit(CTL_DONE);
         case 'h': usage(stdout); exit(CTL_DONE);
         default: return false;
@@ -231,9 +218,8 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 /* Of the service, or of a daemon that httpd started on Debian or Fedora. */
 static const char *usual_socket(void)
 {
-    static const char *const paths[] = { FP_DEFAULT_SOCKET,
-                                          "/run/apache2/flashpache/flashpached.sock",
-                                          "/run/httpd/flashpache/flashpached.sock" };
+    static const char *const paths[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
+                                         "/run/httpd/flashpache/flashpached.sock" };
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         if (access(paths[i], F_OK) == 0)
@@ -242,22 +228,10 @@ static const char *usual_socket(void)
     return paths[0];
 }
 
-/* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
- * there. */
-static void trust_owner(struct fp_client *client, const char *socket_path)
+static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
 {
     char copy[FP_MAX_PATH + 1];
     struct stat st;
-
-    if (geteuid() != 0)
-        return;
-    snprintf(copy, sizeof(copy), "%s", socket_path);
-    if (stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-        fp_client_set_daemon_uid(client, st.st_uid);
-}
-
-static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
-{
     enum ctl_exit rc;
 
     ctl->client = fp_client_create(ctl->socket, a->timeout_ms, 1);
@@ -265,7 +239,11 @@ static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int ar
         ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
         return CTL_USAGE;
     }
-    trust_owner(ctl->client, ctl->socket);
+    /* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
+     * there. */
+    snprintf(copy, sizeof(copy), "%s", ctl->socket);
+    if (geteuid() == 0 && stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        fp_client_set_daemon_uid(ctl->client, st.st_uid);
     rc = run(ctl, argc, argv);
     fp_client_destroy(&ctl->client);
     if (fflush(stdout) == EOF || ferror(stdout)) {

@@ -17,20 +17,20 @@
 #include "fleet/fleet_message.h"
 #include "fleet/fleet_queue.h"
 
-#define MAX_QUEUE        1024     /* messages that wait for Redis */
-#define MAX_SENT         64       /* messages that it has not stored yet */
-#define TICK_SECONDS     0.01     /* a path is sent once in it ... */
-#define TICK_MESSAGES    10u      /* ... and so many messages are */
-#define REST_SECONDS     0.01     /* between two reads of the stream */
-#define READ_ENTRIES     "129"    /* the last one seen, and those after it */
-#define BLOCK_MS         "5000"   /* then the daemon checks that the last one is still there */
+#define MAX_QUEUE     1024   /* messages that wait for Redis */
+#define MAX_SENT      64     /* messages that it has not stored yet */
+#define TICK_SECONDS  0.01   /* a path is sent once in it ... */
+#define TICK_MESSAGES 10u    /* ... and so many messages are */
+#define REST_SECONDS  0.01   /* between two reads of the stream */
+#define READ_ENTRIES  "129"  /* the last one seen, and those after it */
+#define BLOCK_MS      "5000" /* then the daemon checks that the last one is still there */
 /* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too.
  * A tree is a scan of all entries of the cache. */
-#define SECOND_MS        1000u
-#define MAX_PATHS        1000u
-#define MAX_TREES        20u
-#define KEY_SIZE         96
-#define NUMBER_SIZE      24
+#define SECOND_MS   1000u
+#define MAX_PATHS   1000u
+#define MAX_TREES   20u
+#define KEY_SIZE    96
+#define NUMBER_SIZE 24
 
 struct fp_fleet {
     struct ev_loop *loop;
@@ -38,17 +38,17 @@ struct fp_fleet {
     const struct fp_monitor *monitor;
     fp_fleet_forget *forget;
     void *ctx;
-    struct fp_fleet_link *reads, *writes;   /* reads blocks until others send */
+    struct fp_fleet_link *reads, *writes; /* reads blocks until others send */
     struct fp_fleet_queue *queue;
     ev_timer tick, rest, everything;
     char sender[FP_FLEET_SENDER + 1];
-    char key[KEY_SIZE];                     /* of the stream */
-    char maxlen[NUMBER_SIZE];               /* of the stream, in entries */
-    char last[FP_MAX_STREAM_ID + 1];        /* entry seen; "": join again */
-    unsigned skip;                          /* answers that only end a wait */
-    uint64_t second_ms, everything_ms;      /* start of the counted second; the last time */
-    unsigned paths, trees;                  /* obeyed in this second */
-    bool logged;                            /* that the connection is lost */
+    char key[KEY_SIZE];                /* of the stream */
+    char maxlen[NUMBER_SIZE];          /* of the stream, in entries */
+    char last[FP_MAX_STREAM_ID + 1];   /* entry seen; "": join again */
+    unsigned skip;                     /* answers that only end a wait */
+    uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
+    unsigned paths, trees;             /* obeyed in this second */
+    bool logged;                       /* that the connection is lost */
     struct fp_fleet_counts counts;
 };
 
@@ -66,8 +66,8 @@ static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_flee
     m->sender = f->sender;
     len = fp_fleet_message_write(text, m);
     const struct fp_fleet_word words[] = {
-        word("XADD"), word(f->key), word("MAXLEN"), word("~"), word(f->maxlen), word("*"),
-        word(FP_FLEET_VERSION), { text, len },
+        word("XADD"),    word(f->key), word("MAXLEN"),         word("~"),
+        word(f->maxlen), word("*"),    word(FP_FLEET_VERSION), { text, len },
     };
     fp_fleet_link_ask(link, words, sizeof(words) / sizeof(words[0]));
 }
@@ -115,22 +115,10 @@ static bool may_forget(struct fp_fleet *f, bool tree)
     return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
 }
 
-static void obey(struct fp_fleet *f, const struct fp_fleet_message *m)
-{
-    const bool tree = m->op == FP_FLEET_TREE;
-
-    f->counts.obeyed++;
-    if (m->op == FP_FLEET_ALL || !may_forget(f, tree))
-        forget_everything_soon(f);
-    else
-        f->forget(f->ctx, m->path, m->path_len, tree);
-}
-
 static void drop(struct fp_fleet *f, const char *id, const char *why)
 {
     f->counts.dropped++;
-    fp_log(FP_LOG_WARNING, 62, "fleet: entry %s of the stream %s is not obeyed: %s", id, f->key,
-           why);
+    fp_log(FP_LOG_WARNING, 62, "fleet: entry %s of the stream %s is not obeyed: %s", id, f->key, why);
 }
 
 static void take_message(struct fp_fleet *f, const char *id, const char *text, size_t len)
@@ -146,10 +134,15 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     f->counts.received++;
     if (m.op == FP_FLEET_JOIN)
         return;
-    if (m.path == NULL || fp_fleet_has(f->settings->roots, m.path, m.path_len))
-        obey(f, &m);
-    else
+    if (m.path != NULL && !fp_fleet_has(f->settings->roots, m.path, m.path_len)) {
         drop(f, id, "its path is not in the fleet's roots");
+        return;
+    }
+    f->counts.obeyed++;
+    if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
+        forget_everything_soon(f);
+    else
+        f->forget(f->ctx, m.path, m.path_len, m.op == FP_FLEET_TREE);
 }
 
 /* ---- reading ---- */
@@ -205,12 +198,11 @@ static void join(struct fp_fleet *f)
 static void read_stream(struct fp_fleet *f, bool wait)
 {
     const struct fp_fleet_word block[] = {
-        word("XREAD"), word("COUNT"), word("1"), word("BLOCK"), word(BLOCK_MS),
-        word("STREAMS"), word(f->key), word(f->last),
+        word("XREAD"),  word("COUNT"),   word("1"),    word("BLOCK"),
+        word(BLOCK_MS), word("STREAMS"), word(f->key), word(f->last),
     };
     const struct fp_fleet_word read[] = {
-        word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"),
-        word(READ_ENTRIES),
+        word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"), word(READ_ENTRIES),
     };
 
     f->skip = wait;
@@ -226,30 +218,16 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
     read_stream(timer->data, true);
 }
 
-static void report_connected(struct fp_fleet *f)
-{
-    if (f->counts.connected)
-        return;
-    fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
-    f->counts.connected = 1;
-    f->logged = false;
-}
-
 /* The read was good: the next one comes after a rest. */
 static void read_again(struct fp_fleet *f)
 {
-    report_connected(f);
+    if (!f->counts.connected) {
+        fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
+        f->counts.connected = 1;
+        f->logged = false;
+    }
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
-}
-
-static bool joined(struct fp_fleet *f, const redisReply *id)
-{
-    if (!keep_last(f, id))
-        return false;
-    forget_everything_soon(f);
-    read_again(f);
-    return true;
 }
 
 static bool on_read(void *ctx, const redisReply *r)
@@ -257,8 +235,13 @@ static bool on_read(void *ctx, const redisReply *r)
     struct fp_fleet *f = ctx;
     const redisReply *first;
 
-    if (f->last[0] == '\0')
-        return joined(f, r);
+    if (f->last[0] == '\0') {
+        if (!keep_last(f, r))
+            return false;
+        forget_everything_soon(f);
+        read_again(f);
+        return true;
+    }
     if (f->skip > 0) {
         f->skip--;
         return true;
@@ -268,9 +251,10 @@ static bool on_read(void *ctx, const redisReply *r)
     first = r->elements > 0 ? entry_id(r->element[0]) : NULL;
     if (first == NULL || strcmp(first->str, f->last) != 0) {
         f->counts.lost++;
-        fp_log(FP_LOG_WARNING, 63, "fleet: entry %s is not in the stream %s any more: everything "
-               "in the fleet's roots is forgotten; if this comes often raise stream_max", f->last,
-               f->key);
+        fp_log(FP_LOG_WARNING, 63,
+               "fleet: entry %s is not in the stream %s any more: everything "
+               "in the fleet's roots is forgotten; if this comes often raise stream_max",
+               f->last, f->key);
         join(f);
         return true;
     }
@@ -295,8 +279,10 @@ static void on_reads(void *ctx)
 static void report_lost(struct fp_fleet *f, const char *why)
 {
     if (!f->logged)
-        fp_log(FP_LOG_WARNING, 61, "fleet: no connection to %s: %s; until there is one, what "
-               "other machines change is seen after its TTL", f->settings->url, why);
+        fp_log(FP_LOG_WARNING, 61,
+               "fleet: no connection to %s: %s; until there is one, what "
+               "other machines change is seen after its TTL",
+               f->settings->url, why);
     f->logged = true;
 }
 
@@ -317,23 +303,20 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct fp_fleet_message m;
 
     (void)events;
-    for (unsigned i = 0; i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT
-             && fp_fleet_queue_send(f->queue, &m); i++)
+    for (unsigned i = 0;
+         i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT && fp_fleet_queue_send(f->queue, &m);
+         i++)
         store(f, f->writes, &m);
     if (fp_fleet_queue_waiting(f->queue) == 0)
         ev_timer_stop(loop, timer);
 }
 
-static void begin_ticking(struct fp_fleet *f)
+static void begin_ticking(void *ctx)
 {
-    if (fp_fleet_link_is_ready(f->writes) && fp_fleet_queue_waiting(f->queue) > 0
-        && !ev_is_active(&f->tick))
-        ev_timer_again(f->loop, &f->tick);
-}
+    struct fp_fleet *f = ctx;
 
-static void on_writes(void *ctx)
-{
-    begin_ticking(ctx);
+    if (fp_fleet_link_is_ready(f->writes) && fp_fleet_queue_waiting(f->queue) > 0 && !ev_is_active(&f->tick))
+        ev_timer_again(f->loop, &f->tick);
 }
 
 static bool on_stored(void *ctx, const redisReply *r)
@@ -375,30 +358,23 @@ void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tre
 
 /* ---- start and end ---- */
 
-static bool make_sender(struct fp_fleet *f)
+static bool create_parts(struct fp_fleet *f)
 {
+    static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
+    static const struct fp_fleet_link_ops write_ops = { begin_ticking, on_stored, on_writes_lost };
     uint64_t number;
 
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return false;
     snprintf(f->sender, sizeof(f->sender), "%016" PRIx64, number);
-    return true;
-}
-
-static bool create_parts(struct fp_fleet *f)
-{
-    static const struct fp_fleet_link_ops read_ops = { on_reads, on_read, on_reads_lost };
-    static const struct fp_fleet_link_ops write_ops = { on_writes, on_stored, on_writes_lost };
-
     f->queue = fp_fleet_queue_create(MAX_QUEUE);
     f->reads = fp_fleet_link_create(f->loop, f->settings, f->monitor, &read_ops, f);
     f->writes = fp_fleet_link_create(f->loop, f->settings, f->monitor, &write_ops, f);
-    return f->queue != NULL && f->reads != NULL && f->writes != NULL && make_sender(f);
+    return f->queue != NULL && f->reads != NULL && f->writes != NULL;
 }
 
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
-                                 void *ctx)
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget, void *ctx)
 {
     struct fp_fleet *f = calloc(1, sizeof(*f));
 

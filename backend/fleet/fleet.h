@@ -20,25 +20,24 @@
 
 struct ev_loop;
 struct fp_fleet;
-struct fp_fleet_settings;   /* conf/conf_fleet.h */
+struct fp_fleet_settings; /* conf/conf_fleet.h */
 struct fp_monitor;
 
 struct fp_fleet_counts {
-    uint32_t connected;      /* 1: it reads the stream */
-    uint64_t published;      /* messages that Redis has stored */
-    uint64_t received;       /* messages of other daemons */
-    uint64_t obeyed;         /* of these: entries were forgotten, or soon will be */
-    uint64_t dropped;        /* entries that are no message, or about other paths */
-    uint64_t lost;           /* how often messages may have been lost */
+    uint32_t connected; /* 1: it reads the stream */
+    uint64_t published; /* messages that Redis has stored */
+    uint64_t received;  /* messages of other daemons */
+    uint64_t obeyed;    /* of these: entries were forgotten, or soon will be */
+    uint64_t dropped;   /* entries that are no message, or about other paths */
+    uint64_t lost;      /* how often messages may have been lost */
 };
 
 /* Forgets, as fp_dispatch_forget() does. */
-typedef void fp_fleet_forget(void *ctx, const char *path, size_t len, bool tree);
+typedef size_t fp_fleet_forget(void *ctx, const char *path, size_t len, bool tree);
 
 /* Settings and monitor stay the caller's.  NULL: no memory, or no random numbers. */
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
-                                 void *ctx);
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget, void *ctx);
 void fp_fleet_destroy(struct fp_fleet **f);
 
 /* Tells the others to forget the path, and with tree all below it.  A path outside the roots is

@@ -18,16 +18,16 @@
 #include "conf/conf_fleet.h"
 #include "privsep/monitor.h"
 
-#define ANSWER_SECONDS   15.      /* longer than any command of the daemon blocks */
-#define FIRST_PAUSE      0.1      /* seconds before the second attempt, doubled for each */
-#define LONGEST_PAUSE    30.
-#define MAX_PASSWORD     512
-#define MAX_WORDS        10
-#define MAX_WHY          200
+#define ANSWER_SECONDS 15. /* longer than any command of the daemon blocks */
+#define FIRST_PAUSE    0.1 /* seconds before the second attempt, doubled for each */
+#define LONGEST_PAUSE  30.
+#define MAX_PASSWORD   512
+#define MAX_WORDS      10
+#define MAX_WHY        200
 /* Bytes of one incomplete answer. */
-#define MAX_INCOMPLETE   (1u << 20)
-#define READ_SIZE        16384    /* of hiredis, at a time */
-#define MAX_ELEMENTS     1000     /* of one array in an answer */
+#define MAX_INCOMPLETE (1u << 20)
+#define READ_SIZE      16384 /* of hiredis, at a time */
+#define MAX_ELEMENTS   1000  /* of one array in an answer */
 
 #if HIREDIS_MAJOR < 1
 typedef int array_size;
@@ -41,16 +41,16 @@ struct fp_fleet_link {
     const struct fp_monitor *monitor;
     const struct fp_fleet_link_ops *ops;
     void *ctx;
-    redisContext *redis;          /* NULL between attempts */
-    redisReplyObjectFunctions functions;   /* hiredis' own, but for arrays */
+    redisContext *redis;                 /* NULL between attempts */
+    redisReplyObjectFunctions functions; /* hiredis' own, but for arrays */
     void *(*create_array)(const redisReadTask *task, array_size n);
     ev_io readable, writable;
-    ev_timer deadline;            /* of the oldest command without an answer */
-    ev_timer retry;               /* until the next attempt */
+    ev_timer deadline; /* of the oldest command without an answer */
+    ev_timer retry;    /* until the next attempt */
     double pause;
-    unsigned greetings;           /* commands of the greeting without an answer */
-    size_t asked;                 /* all commands without an answer */
-    size_t incomplete;            /* bytes since the last answer */
+    unsigned greetings; /* commands of the greeting without an answer */
+    size_t asked;       /* all commands without an answer */
+    size_t incomplete;  /* bytes since the last answer */
     bool ready;
 };
 
@@ -267,21 +267,10 @@ static void *create_array(const redisReadTask *task, array_size n)
     return n <= MAX_ELEMENTS ? l->create_array(task, n) : NULL;
 }
 
-static void bound_arrays(struct fp_fleet_link *l)
-{
-    redisReader *reader = l->redis->reader;
-
-    l->functions = *reader->fn;
-    l->create_array = l->functions.createArray;
-    l->functions.createArray = create_array;
-    reader->fn = &l->functions;
-    reader->privdata = l;
-}
-
 int fp_fleet_connect(const struct fp_fleet_settings *s)
 {
-    redisContext *redis = s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path)
-                                             : redisConnectNonBlock(s->host, s->port);
+    redisContext *redis =
+        s->path[0] != '\0' ? redisConnectUnixNonBlock(s->path) : redisConnectNonBlock(s->host, s->port);
     int why = errno, fd = -1;
 
     if (redis != NULL && redis->err == 0) {
@@ -294,10 +283,13 @@ int fp_fleet_connect(const struct fp_fleet_settings *s)
     return fd;
 }
 
-static void connect_now(struct fp_fleet_link *l)
+static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    struct fp_fleet_link *l = timer->data;
     int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
+    redisReader *reader;
 
+    (void)events;
     l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
     if (l->redis == NULL) {
         lose(l, strerror(errno));
@@ -306,22 +298,19 @@ static void connect_now(struct fp_fleet_link *l)
     }
     /* hiredis makes a connection from a descriptor a blocking one. */
     l->redis->flags &= ~REDIS_BLOCK;
-    bound_arrays(l);
+    reader = l->redis->reader;
+    l->functions = *reader->fn;
+    l->create_array = l->functions.createArray;
+    l->functions.createArray = create_array;
+    reader->fn = &l->functions;
+    reader->privdata = l;
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
-    ev_io_start(l->loop, &l->readable);
+    ev_io_start(loop, &l->readable);
     greet(l);
 }
 
-static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop;
-    (void)events;
-    connect_now(timer->data);
-}
-
-struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
-                                           const struct fp_fleet_settings *settings,
+struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
                                            const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx)
 {

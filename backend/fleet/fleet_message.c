@@ -4,9 +4,13 @@
 
 #include <string.h>
 
-#define DIGITS_MAX 20         /* of a number of 64 bits */
+#define DIGITS_MAX 20 /* of a number of 64 bits */
 
-static const struct { const char *word; size_t len; bool path; } ops[] = {
+static const struct {
+    const char *word;
+    size_t len;
+    bool path;
+} ops[] = {
     [FP_FLEET_PATH] = { " path ", 6, true },
     [FP_FLEET_TREE] = { " tree ", 6, true },
     [FP_FLEET_ALL] = { " all", 4, false },
@@ -36,9 +40,14 @@ static bool is_sender(const char *text)
     return true;
 }
 
-/* The text behind the sender. */
-static bool read_rest(const char *text, size_t len, struct fp_fleet_message *m)
+bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m)
 {
+    memset(m, 0, sizeof(*m));
+    if (len < FP_FLEET_SENDER || len > FP_MAX_FLEET_MESSAGE || !is_sender(text))
+        return false;
+    m->sender = text;
+    text += FP_FLEET_SENDER;
+    len -= FP_FLEET_SENDER;
     for (size_t i = 0; i < OPS; i++) {
         if (len < ops[i].len || memcmp(text, ops[i].word, ops[i].len) != 0)
             continue;
@@ -50,15 +59,6 @@ static bool read_rest(const char *text, size_t len, struct fp_fleet_message *m)
         return fp_path_is_normal(m->path, m->path_len);
     }
     return false;
-}
-
-bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m)
-{
-    memset(m, 0, sizeof(*m));
-    if (len < FP_FLEET_SENDER || len > FP_MAX_FLEET_MESSAGE || !is_sender(text))
-        return false;
-    m->sender = text;
-    return read_rest(text + FP_FLEET_SENDER, len - FP_FLEET_SENDER, m);
 }
 
 bool fp_fleet_has(const char *const *roots, const char *path, size_t len)

@@ -13,14 +13,14 @@
 #include "common/packet.h"
 #include "common/wire.h"
 
-#define HELLO_SECONDS 5.0   /* for the first frame to come */
-#define SEND_SECONDS  5.0   /* for an answer to be taken */
+#define HELLO_SECONDS 5.0 /* for the first frame to come */
+#define SEND_SECONDS  5.0 /* for an answer to be taken */
 
 enum state {
     EXPECT_HELLO,
-    READY,       /* for a question */
-    ANSWERING,   /* a question is with our owner */
-    SENDING      /* an answer does not fit into the socket yet */
+    READY,     /* for a question */
+    ANSWERING, /* a question is with our owner */
+    SENDING    /* an answer does not fit into the socket yet */
 };
 
 struct fp_connection {
@@ -28,12 +28,12 @@ struct fp_connection {
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
     const struct fp_lease_table *leases;
-    bool outdated;               /* the peer got another table than that */
+    bool outdated; /* the peer got another table than that */
     int sock;
     enum state state;
     ev_io readable, writable;
     ev_timer timer;
-    uint8_t *pending;         /* the packet of state SENDING */
+    uint8_t *pending; /* the packet of state SENDING */
     size_t pending_len;
     int pending_fd;
 };
@@ -90,8 +90,10 @@ static void hang_up(struct fp_connection *conn, fp_status why)
     if ((why == FP_PROTOCOL || why == FP_VERSION)
         && fp_error_encode(&w, 0, why, fp_status_text(why)) == FP_OK) {
         fp_send_packet(conn->sock, buf, w.len, -1);
-        fp_log(FP_LOG_WARNING, 30, "closing a connection: %s; do module and daemon "
-               "belong together?", fp_status_text(why));
+        fp_log(FP_LOG_WARNING, 30,
+               "closing a connection: %s; do module and daemon "
+               "belong together?",
+               fp_status_text(why));
     }
     fp_connection_destroy(&conn);
 }
@@ -116,8 +118,7 @@ static fp_status hold(struct fp_connection *conn, const struct fp_writer *w, int
 }
 
 /* encoded: whether w holds a frame. */
-static void send_frame(struct fp_connection *conn, fp_status encoded, const struct fp_writer *w,
-                       int fd)
+static void send_frame(struct fp_connection *conn, fp_status encoded, const struct fp_writer *w, int fd)
 {
     fp_status st;
 
@@ -133,8 +134,7 @@ static void send_frame(struct fp_connection *conn, fp_status encoded, const stru
         fp_connection_destroy(&conn);
 }
 
-void fp_connection_answer(struct fp_connection *conn, uint64_t id,
-                          const struct fp_answer *a)
+void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct fp_answer *a)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
@@ -152,8 +152,7 @@ void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why
     send_frame(conn, fp_refusal_encode(&w, id, why), &w, -1);
 }
 
-void fp_connection_reply(struct fp_connection *conn, uint64_t id,
-                         const struct fp_reply *reply)
+void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
@@ -162,13 +161,19 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id,
     send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
 }
 
-/* Both frames fit into a socket that nothing was sent to yet. */
-static fp_status welcome(struct fp_connection *conn)
+static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
 {
     uint8_t buf[64];
+    struct fp_hello h;
     struct fp_writer w;
     fp_status st;
 
+    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
+        return FP_PROTOCOL;
+    if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
+        return FP_VERSION;
+    set_timer(conn, 0);
+    /* Both frames fit into a socket that nothing was sent to yet. */
     fp_writer_init(&w, buf, sizeof(buf));
     st = fp_welcome_encode(&w, FP_WIRE_VERSION);
     if (st == FP_OK)
@@ -182,23 +187,10 @@ static fp_status welcome(struct fp_connection *conn)
     return st;
 }
 
-static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
-{
-    struct fp_hello h;
-
-    if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
-        return FP_PROTOCOL;
-    if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
-        return FP_VERSION;
-    set_timer(conn, 0);
-    return welcome(conn);
-}
-
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
 {
     switch (conn->state) {
-    case EXPECT_HELLO:
-        return greet(conn, f);
+    case EXPECT_HELLO: return greet(conn, f);
     case READY:
         if (conn->outdated)
             return FP_CLOSED;
@@ -235,8 +227,7 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
 static void on_writable(struct ev_loop *loop, ev_io *watcher, int events)
 {
     struct fp_connection *conn = watcher->data;
-    fp_status st = fp_send_packet(conn->sock, conn->pending, conn->pending_len,
-                                  conn->pending_fd);
+    fp_status st = fp_send_packet(conn->sock, conn->pending, conn->pending_len, conn->pending_fd);
 
     (void)events;
     if (st == FP_AGAIN)
@@ -269,8 +260,8 @@ void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
-                                           const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_lease_table *leases)
+                                           const struct fp_connection_ops *ops, void *ctx,
+                                           const struct fp_lease_table *leases)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 

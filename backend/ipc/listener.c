@@ -6,9 +6,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,9 +18,9 @@
 #include "ipc/socket_path.h"
 #include "privsep/monitor.h"
 
-#define MOST_GROUPS   1024    /* of a process; with more no client is accepted */
-#define PAUSE_SECONDS 0.1     /* of accepting, after descriptors ran out */
-#define AGAIN_SECONDS 1.      /* between two attempts to make the socket again */
+#define MOST_GROUPS   1024 /* of a process; with more no client is accepted */
+#define PAUSE_SECONDS 0.1  /* of accepting, after descriptors ran out */
+#define AGAIN_SECONDS 1.   /* between two attempts to make the socket again */
 
 /* So that a connection can be found again when it has to go. */
 struct member {
@@ -37,18 +35,17 @@ struct fp_listener {
     int sock, lock;
     ev_io acceptable;
     ev_timer pause;
-    ev_stat path;                 /* of the socket, unless it was passed */
-    ev_timer again;               /* while there is nothing */
-    TAILQ_HEAD(members, member) members;   /* the one that asked last is first */
+    ev_stat path;                        /* of the socket, unless it was passed */
+    ev_timer again;                      /* while there is nothing */
+    TAILQ_HEAD(members, member) members; /* the one that asked last is first */
     struct fp_listener_counts counts;
-    gid_t groups[MOST_GROUPS];   /* ours, n_groups of them */
+    gid_t groups[MOST_GROUPS]; /* ours, n_groups of them */
     size_t n_groups;
 };
 
 /* ---- connections and their owner ---- */
 
-static fp_status on_question(void *ctx, struct fp_connection *conn,
-                             const struct fp_frame *f)
+static fp_status on_question(void *ctx, struct fp_connection *conn, const struct fp_frame *f)
 {
     struct member *m = ctx;
     struct fp_listener *l = m->listener;
@@ -108,7 +105,7 @@ static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
     size_t n;
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, theirs, &len) == -1)
-        return errno == ENOPROTOOPT;     /* before Linux 4.13 the kernel does not say */
+        return errno == ENOPROTOOPT; /* before Linux 4.13 the kernel does not say */
     n = len / sizeof(theirs[0]);
     for (size_t i = 0; i < l->n_groups; i++) {
         size_t at = 0;
@@ -116,7 +113,8 @@ static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
         while (at < n && theirs[at] != l->groups[i])
             at++;
         if (at == n && l->groups[i] != l->settings.gid) {
-            fp_log(FP_LOG_WARNING, 10, "refusing process %d: this daemon is in group %u and it is "
+            fp_log(FP_LOG_WARNING, 10,
+                   "refusing process %d: this daemon is in group %u and it is "
                    "not; start the daemon with no groups but those of Apache's children",
                    (int)peer, (unsigned)l->groups[i]);
             return false;
@@ -141,10 +139,10 @@ static bool is_welcome(const struct fp_listener *l, int sock)
         return true;
     if (peer.uid == s->uid && peer.gid == s->gid)
         return has_our_groups(l, sock, peer.pid);
-    fp_log(FP_LOG_WARNING, 10, "refusing process %d: it runs as uid %u gid %u, this daemon "
+    fp_log(FP_LOG_WARNING, 10,
+           "refusing process %d: it runs as uid %u gid %u, this daemon "
            "answers uid %u gid %u only; set user and group to those of Apache's children",
-           (int)peer.pid, (unsigned)peer.uid, (unsigned)peer.gid, (unsigned)s->uid,
-           (unsigned)s->gid);
+           (int)peer.pid, (unsigned)peer.uid, (unsigned)peer.gid, (unsigned)s->uid, (unsigned)s->gid);
     return false;
 }
 
@@ -154,7 +152,8 @@ static bool displace(struct fp_listener *l)
 {
     struct member *m;
 
-    TAILQ_FOREACH_REVERSE(m, &l->members, members, link) {
+    TAILQ_FOREACH_REVERSE(m, &l->members, members, link)
+    {
         if (fp_connection_is_idle(m->conn)) {
             fp_connection_destroy(&m->conn);
             l->counts.displaced++;
@@ -170,9 +169,11 @@ static bool has_room(struct fp_listener *l)
 
     if (l->counts.open < most)
         return true;
-    fp_log(FP_LOG_WARNING, 12, "there are %zu connections already: a new one replaces the "
+    fp_log(FP_LOG_WARNING, 12,
+           "there are %zu connections already: a new one replaces the "
            "longest-idle one, or is refused; raise max_connections, of which the limit on descriptors allows "
-           "a quarter of itself", most);
+           "a quarter of itself",
+           most);
     return displace(l);
 }
 
@@ -192,7 +193,8 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
     (void)events;
     if (sock == -1) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            fp_log(FP_LOG_ERROR, 11, "cannot accept a connection: %m; raise the limit on "
+            fp_log(FP_LOG_ERROR, 11,
+                   "cannot accept a connection: %m; raise the limit on "
                    "descriptors or lower max_descriptors");
             ev_io_stop(loop, &l->acceptable);
             ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
@@ -209,17 +211,6 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
 }
 
 /* ---- the socket's path ---- */
-
-/* Accepting must not block the loop if the client went away. */
-static bool use_passed(struct fp_listener *l)
-{
-    if (!fp_service_is_socket_at(l->sock, l->settings.path)) {
-        fp_log(FP_LOG_ERROR, 5, "the service manager's socket is no listening SOCK_SEQPACKET at "
-               "%s: let ListenSequentialPacket= and socket be the same", l->settings.path);
-        return false;
-    }
-    return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
-}
 
 static bool learn_groups(struct fp_listener *l)
 {
@@ -252,8 +243,17 @@ static bool open_socket(struct fp_listener *l)
     if (!fp_socket_path_check(path, l->settings.uid, l->settings.gid)
         || !use_lock(l, fp_socket_path_open_lock(path)))
         return false;
-    if (l->sock != -1)
-        return use_passed(l);
+    if (l->sock != -1) {
+        if (!fp_service_is_socket_at(l->sock, path)) {
+            fp_log(FP_LOG_ERROR, 5,
+                   "the service manager's socket is no listening SOCK_SEQPACKET at "
+                   "%s: let ListenSequentialPacket= and socket be the same",
+                   path);
+            return false;
+        }
+        /* Accepting must not block the loop if the client went away. */
+        return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
+    }
     if (!fp_socket_path_clear(path))
         return false;
     l->sock = fp_socket_path_listen(path);
@@ -307,8 +307,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
         ev_timer_again(loop, &l->again);
 }
 
-struct fp_listener *fp_listener_create(struct ev_loop *loop,
-                                       const struct fp_listener_settings *settings)
+struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings)
 {
     struct fp_listener *l = calloc(1, sizeof(*l));
 
@@ -350,8 +349,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     /* It is another daemon's by now where the directory was emptied. */
-    if (l->sock != -1 && l->settings.passed == -1
-        && fp_socket_path_has_lock(l->settings.path, l->lock))
+    if (l->sock != -1 && l->settings.passed == -1 && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "ipc/supervisor.h"
 
-#include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,32 +12,28 @@
 #include "common/log.h"
 #include "common/packet.h"
 
-#define MAX_NOTE 16     /* bytes beside a descriptor; none means anything */
+#define MAX_NOTE 16 /* bytes beside a descriptor; none means anything */
 
 static int channel = -1;
 static ev_io readable;
 
-/* The socket may have other holders than the supervisor (processes that it
- * forked), so its end alone does not mean that the supervisor died. */
-static bool tie_to_parent(void)
+bool fp_supervisor_take(void)
 {
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
+    channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    fp_lead_to_null(STDIN_FILENO);
     if (getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1) {
-        fp_log(FP_LOG_ERROR, 8, "--supervised is for httpd, whose socket is standard input: %m; "
+        fp_log(FP_LOG_ERROR, 8,
+               "--supervised is for httpd, whose socket is standard input: %m; "
                "start flashpached without it");
         return false;
     }
-    /* A parent that died before this call is not ours any more. */
+    /* The socket may have other holders than the supervisor (processes that it forked), so its end
+     * alone does not mean that the supervisor died.  A parent that died before this call is not ours
+     * any more. */
     return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == peer.pid;
-}
-
-bool fp_supervisor_take(void)
-{
-    channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    fp_lead_to_null(STDIN_FILENO);
-    return tie_to_parent();
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)

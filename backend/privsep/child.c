@@ -26,11 +26,22 @@ pid_t fp_child_fork(int *sock_r)
     return pid;
 }
 
-static void set_signals(void)
+static void close_between(int first, int last)
+{
+    if (first <= last)
+        fp_close_all((unsigned)first, (unsigned)last);
+}
+
+void fp_child_begin(const char *name, int sock, int inotify)
 {
     static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
+    const int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
     sigset_t none;
 
+    prctl(PR_SET_NAME, name);
+    close_between(3, low - 1);
+    close_between(low > 2 ? low + 1 : 3, high - 1);
+    fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);
     /* A terminal's or a service manager's signal to the whole group must not end this process
      * before the daemon. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -38,26 +49,4 @@ static void set_signals(void)
     signal(SIGCHLD, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_between(int first, int last)
-{
-    if (first <= last)
-        fp_close_all((unsigned)first, (unsigned)last);
-}
-
-static void keep_only(int sock, int inotify)
-{
-    int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
-
-    close_between(3, low - 1);
-    close_between(low > 2 ? low + 1 : 3, high - 1);
-    fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);
-}
-
-void fp_child_begin(const char *name, int sock, int inotify)
-{
-    prctl(PR_SET_NAME, name);
-    keep_only(sock, inotify);
-    set_signals();
 }

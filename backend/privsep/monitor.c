@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,11 +19,11 @@
 /* In the monitor's process. */
 struct state {
     const struct fp_monitor_settings *settings;
-    const struct fp_conf *conf;     /* the current one */
-    struct fp_conf *reread;         /* owns conf after a reload; NULL */
+    const struct fp_conf *conf; /* the current one */
+    struct fp_conf *reread;     /* owns conf after a reload; NULL */
 };
 
-#define DONE (-2)       /* the result of a task without a descriptor */
+#define DONE (-2) /* the result of a task without a descriptor */
 
 /* ---- the tasks: each returns a descriptor, DONE, or -1 with errno ---- */
 
@@ -87,14 +86,10 @@ static int end_socket(struct state *s)
 }
 
 static int (*const tasks[])(struct state *s) = {
-    [FP_MONITOR_CONFIGURATION] = reread,
-    [FP_MONITOR_LOG] = open_log,
-    [FP_MONITOR_PASSWORD] = open_password,
-    [FP_MONITOR_REDIS] = connect_redis,
-    [FP_MONITOR_SPAWNER] = start_spawner,
-    [FP_MONITOR_LOCK] = open_lock,
-    [FP_MONITOR_SOCKET] = listen_again,
-    [FP_MONITOR_END_SOCKET] = end_socket,
+    [FP_MONITOR_CONFIGURATION] = reread,   [FP_MONITOR_LOG] = open_log,
+    [FP_MONITOR_PASSWORD] = open_password, [FP_MONITOR_REDIS] = connect_redis,
+    [FP_MONITOR_SPAWNER] = start_spawner,  [FP_MONITOR_LOCK] = open_lock,
+    [FP_MONITOR_SOCKET] = listen_again,    [FP_MONITOR_END_SOCKET] = end_socket,
 };
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
@@ -129,24 +124,18 @@ static fp_status do_one(struct state *s, int sock)
     return st;
 }
 
-static void be_monitor(int sock, const struct fp_monitor_settings *settings)
-{
-    struct state s = { settings, settings->conf, NULL };
-
-    fp_child_begin("fp-monitor", sock, settings->job->inherited);
-    signal(SIGCHLD, SIG_IGN);     /* the kernel reaps spawners */
-    while (do_one(&s, sock) == FP_OK)
-        ;
-    _exit(0);
-}
-
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
 {
     const pid_t pid = fp_child_fork(&m->sock);
+    struct state s = { settings, settings->conf, NULL };
 
-    if (pid == 0)
-        be_monitor(m->sock, settings);
-    return pid == -1 ? -1 : 0;
+    if (pid != 0)
+        return pid == -1 ? -1 : 0;
+    fp_child_begin("fp-monitor", m->sock, settings->job->inherited);
+    signal(SIGCHLD, SIG_IGN); /* the kernel reaps spawners */
+    while (do_one(&s, m->sock) == FP_OK)
+        ;
+    _exit(0);
 }
 
 void fp_monitor_stop(struct fp_monitor *m)

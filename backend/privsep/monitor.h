@@ -11,7 +11,6 @@
 #ifndef FP_MONITOR_H
 #define FP_MONITOR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct fp_conf;
@@ -19,29 +18,29 @@ struct fp_fleet_settings;
 struct fp_worker_job;
 
 enum fp_monitor_task {
-    FP_MONITOR_CONFIGURATION,   /* checks the file, adopts it, and opens it */
-    FP_MONITOR_LOG,             /* opens it for appending */
-    FP_MONITOR_PASSWORD,        /* opens the fleet's password_file */
-    FP_MONITOR_REDIS,           /* a non-blocking socket, perhaps still connecting */
-    FP_MONITOR_SPAWNER,         /* starts one; the daemon's end of its socket */
-    FP_MONITOR_LOCK,            /* makes the lock beside the daemon's socket again */
-    FP_MONITOR_SOCKET,          /* makes the listening socket again */
-    FP_MONITOR_END_SOCKET       /* removes the daemon's socket */
+    FP_MONITOR_CONFIGURATION, /* checks the file, adopts it, and opens it */
+    FP_MONITOR_LOG,           /* opens it for appending */
+    FP_MONITOR_PASSWORD,      /* opens the fleet's password_file */
+    FP_MONITOR_REDIS,         /* a non-blocking socket, perhaps still connecting */
+    FP_MONITOR_SPAWNER,       /* starts one; the daemon's end of its socket */
+    FP_MONITOR_LOCK,          /* makes the lock beside the daemon's socket again */
+    FP_MONITOR_SOCKET,        /* makes the listening socket again */
+    FP_MONITOR_END_SOCKET     /* removes the daemon's socket */
 };
 
 struct fp_monitor_settings {
-    const char *file;           /* of the configuration */
+    const char *file; /* of the configuration */
     char *const *overrides;
     size_t n_overrides;
-    const struct fp_conf *conf; /* of the daemon's start */
-    const struct fp_worker_job *job;   /* of workers */
-    int (*connect_fleet)(const struct fp_fleet_settings *settings);   /* to its Redis */
+    const struct fp_conf *conf;                                     /* of the daemon's start */
+    const struct fp_worker_job *job;                                /* of workers */
+    int (*connect_fleet)(const struct fp_fleet_settings *settings); /* to its Redis */
     int (*open_lock)(const char *socket_path);
     int (*listen)(const char *socket_path);
 };
 
 struct fp_monitor {
-    int sock;                   /* readable without a task: the monitor has ended; -1: none */
+    int sock; /* readable without a task: the monitor has ended; -1: none */
 };
 
 /* Forks it.  The calling process must have one thread.  0, or -1 with errno. */

@@ -20,7 +20,7 @@
 
 #include "common/packet.h"
 
-#define END (-1)    /* of a list: no call has this number */
+#define END            (-1) /* of a list: no call has this number */
 #define MAX_CONDITIONS 2
 
 struct fp_sandbox {
@@ -34,6 +34,7 @@ struct narrowed {
     struct scmp_arg_cmp conditions[MAX_CONDITIONS];
 };
 
+/* clang-format off */
 #define BITS(argument, mask, value) { argument, SCMP_CMP_MASKED_EQ, mask, value }
 #define IS(argument, value) { argument, SCMP_CMP_EQ, value, 0 }
 
@@ -92,6 +93,7 @@ static const struct narrowed worker_narrowed[] = {
     { SCMP_SYS(openat), 1, { BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY) } },
     { .call = END }
 };
+/* clang-format on */
 
 static const struct {
     const int *calls;
@@ -110,8 +112,7 @@ static bool allow(scmp_filter_ctx ctx, const int *calls, const struct narrowed *
     for (; rc == 0 && *calls != END; calls++)
         rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, *calls, 0);
     for (; rc == 0 && narrowed->call != END; narrowed++)
-        rc = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, narrowed->call, narrowed->n,
-                                    narrowed->conditions);
+        rc = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, narrowed->call, narrowed->n, narrowed->conditions);
     errno = -rc;
     return rc == 0;
 }
@@ -131,23 +132,12 @@ static struct fp_sandbox *take_program(int fd)
     return s;
 }
 
-/* Compiled once, so that workers enter it by a single call. */
-static struct fp_sandbox *compile(scmp_filter_ctx ctx)
-{
-    struct fp_sandbox *s = NULL;
-    int fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
-
-    if (fd != -1 && seccomp_export_bpf(ctx, fd) == 0)
-        s = take_program(fd);
-    fp_close(&fd);
-    return s;
-}
-
 struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
 {
     const unsigned refuse = SECCOMP_RET_ERRNO;
     struct fp_sandbox *s = NULL;
     scmp_filter_ctx ctx;
+    int fd;
 
     if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &refuse) == -1)
         return NULL;
@@ -156,9 +146,12 @@ struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
         return NULL;
     /* A tree of comparisons instead of a list. */
     seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    if (allow(ctx, common_calls, common_narrowed)
-        && allow(ctx, lists[kind].calls, lists[kind].narrowed))
-        s = compile(ctx);
+    /* Compiled once, so that workers enter it by a single call. */
+    fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
+    if (fd != -1 && allow(ctx, common_calls, common_narrowed)
+        && allow(ctx, lists[kind].calls, lists[kind].narrowed) && seccomp_export_bpf(ctx, fd) == 0)
+        s = take_program(fd);
+    fp_close(&fd);
     seccomp_release(ctx);
     return s;
 }
@@ -173,8 +166,7 @@ void fp_sandbox_destroy(struct fp_sandbox **s)
 
 int fp_sandbox_enter(const struct fp_sandbox *s)
 {
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_LOG,
-                        &s->program);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_LOG, &s->program);
 }
 
 #else

@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,13 +13,16 @@
 #include "common/wire.h"
 #include "privsep/child.h"
 
-#define REAP_MS      20     /* between two attempts to reap killed children */
-#define MAX_CHILDREN 1024   /* living and dying ones; settings allow 256 living */
+#define REAP_MS      20   /* between two attempts to reap killed children */
+#define MAX_CHILDREN 1024 /* living and dying ones; settings allow 256 living */
 
 enum { ASK = 'a', KILL = 'k', BORN = 'b' };
 
 /* In the spawner's process. */
-static struct { pid_t pid; bool dying; } children[MAX_CHILDREN];
+static struct {
+    pid_t pid;
+    bool dying;
+} children[MAX_CHILDREN];
 static size_t n_children;
 
 static fp_status send_note(int sock, uint8_t what, pid_t pid, int fd)
@@ -72,16 +73,6 @@ static bool reap(void)
     return left;
 }
 
-/* Reaps killed children until the daemon sends a note.  Waiting for one of them
- * alone could take for ever: it may hang in the kernel. */
-static void reap_while_idle(int sock)
-{
-    struct pollfd p = { .fd = sock, .events = POLLIN };
-
-    while (reap() && poll(&p, 1, REAP_MS) == 0)
-        ;
-}
-
 static void kill_child(pid_t pid)
 {
     for (size_t i = 0; i < n_children; i++) {
@@ -121,6 +112,7 @@ static fp_status spawn(int sock, const struct fp_worker_job *job)
 
 static void be_spawner(int sock, const struct fp_worker_job *job)
 {
+    struct pollfd p = { .fd = sock, .events = POLLIN };
     uint8_t what;
     pid_t pid;
 
@@ -130,7 +122,10 @@ static void be_spawner(int sock, const struct fp_worker_job *job)
             kill_child(pid);
         if (what == ASK && spawn(sock, job) != FP_OK)
             break;
-        reap_while_idle(sock);
+        /* Reaps killed children until the daemon sends a note.  Waiting for one alone could take for ever:
+         * it may hang in the kernel. */
+        while (reap() && poll(&p, 1, REAP_MS) == 0)
+            ;
     }
     for (size_t i = 0; i < n_children; i++)
         kill(children[i].pid, SIGKILL);

@@ -14,8 +14,13 @@
 enum { LINKS = 2, TURNS = 3 };
 
 static const struct fp_fleet_settings settings = {
-    .url = "unix:/fuzz", .path = "/fuzz", .user = "", .password_file = "", .name = "fuzz",
-    .roots = { "/srv", "/data/a" }, .stream_max = 100,
+    .url = "unix:/fuzz",
+    .path = "/fuzz",
+    .user = "",
+    .password_file = "",
+    .name = "fuzz",
+    .roots = { "/srv", "/data/a" },
+    .stream_max = 100,
 };
 static int peers[LINKS] = { -1, -1 };
 static unsigned connects;
@@ -42,11 +47,12 @@ void __wrap_ev_timer_start(struct ev_loop *loop, ev_timer *w)
     __real_ev_timer_start(loop, w);
 }
 
-static void forget(void *ctx, const char *path, size_t len, bool tree)
+static size_t forget(void *ctx, const char *path, size_t len, bool tree)
 {
     (void)ctx;
     (void)tree;
     FUZZ_MUST(fp_path_is_normal(path, len) && fp_fleet_has(settings.roots, path, len));
+    return 0;
 }
 
 static void turn(struct ev_loop *loop)

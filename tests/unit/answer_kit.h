@@ -9,11 +9,11 @@
 #include "common/wire.h"
 #include "unit.h"
 
-#define SOME_FD 77   /* neither encoder nor decoder touch it */
+#define SOME_FD 77 /* neither encoder nor decoder touch it */
 
 /* Where the fields of an ANSWER are, in its frame. */
 enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
-enum { LOCAL = 2, LEASABLE = 8 };   /* of the flags */
+enum { LOCAL = 2, LEASABLE = 8 }; /* of the flags */
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
@@ -62,9 +62,6 @@ static inline struct fp_step *add(fp_status status, uint32_t mode)
     in.n_steps++;
     return s;
 }
-
-static inline void add_dir(void) { add(FP_OK, S_IFDIR | 0755); }
-static inline void add_file(void) { add(FP_OK, S_IFREG | 0644); }
 
 static inline struct fp_step *add_link(fp_status status, uint32_t mode)
 {
@@ -117,125 +114,60 @@ static inline void assert_refused(size_t len, int fd)
 
 /* ---- every shape that an answer can have ---- */
 
-static inline void shape_root(void) { add_dir(); }
-
-static inline void shape_file(void)
-{
-    add_dir();
-    add_dir();
-    add_file();
-    in.fd = SOME_FD;
-    in.local = true;
-}
-
-static inline void shape_file_on_a_network(void)
-{
-    shape_file();
-    in.local = false;
-    in.leasable = true;
-    in.source = FP_SOURCE_CACHE;
-}
-
-static inline void shape_content(void)
-{
-    shape_file();
-    in.content = true;
-}
-
-static inline void shape_content_behind_a_link(void)
-{
-    add_dir();
-    add_link(FP_OK, S_IFREG | 0600);
-    in.fd = SOME_FD;
-    in.content = in.local = true;
-}
-
-static inline void shape_unreadable_file(void)
-{
-    add_dir();
-    add_file();
-}
-
-static inline void shape_fifo(void)
-{
-    add_dir();
-    add(FP_OK, S_IFIFO | 0644);
-}
-
-static inline void shape_absent(void)
-{
-    add_dir();
-    add(FP_ABSENT, 0);
-}
-
-static inline void shape_denied(void)
-{
-    add_dir();
-    add_dir();
-    add(FP_DENIED, 0);
-}
-
-static inline void shape_io_error(void)
-{
-    add_dir();
-    add(FP_IOERROR, 0);
-}
-
-static inline void shape_link_to_file(void)
-{
-    add_dir();
-    add_link(FP_OK, S_IFREG | 0600);
-    in.fd = SOME_FD;
-}
-
-static inline void shape_links_above(void)
-{
-    add_dir();
-    add_link(FP_OK, S_IFDIR | 0755);
-    add_link(FP_OK, S_IFDIR | 0755);
-    add_file();
-    in.fd = SOME_FD;
-}
-
-static inline void shape_dangling_link(void)
-{
-    add_dir();
-    add_link(FP_ABSENT, 0);
-}
-
-static inline void shape_looping_link(void)
-{
-    add_dir();
-    add_link(FP_LOOP, 0);
-}
-
 /* Only what leads on has access files. */
-static inline void shape_access_files(void)
+static inline void add_access_files(void)
 {
-    shape_links_above();
     in.n_names = FP_MAX_NAMES;
     for (unsigned i = 0; i < in.n_steps; i++)
         for (unsigned k = 0; k < FP_MAX_NAMES; k++)
-            in.steps[i].access[k] = (struct fp_access){
-                k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i), S_IFREG | 0600, 1, 20 + i,
-                300 + k, { -7, 0 }, { 8, 999999999 } };
+            in.steps[i].access[k] = (struct fp_access){ k % 2 == 0 ? FP_OK : (fp_status)(FP_ABSENT + i),
+                                                        S_IFREG | 0600,
+                                                        1,
+                                                        20 + i,
+                                                        300 + k,
+                                                        { -7, 0 },
+                                                        { 8, 999999999 } };
 }
 
-static inline void shape_most_steps(void)
+/*
+ * A new answer, one letter a step: a directory, file or pipe, absent, not permitted (x) or an I/O
+ * error; in capitals a link to that, to nothing or in a loop (O); * is all the steps but one.  Then
+ * what it brings: a descriptor (+), of this machine (here), the content, a lease (s) or access files (n).
+ */
+static inline void build(const char *steps)
 {
-    add_dir();
-    while (in.n_steps < FP_MAX_STEPS - 1)
-        add_link(FP_OK, S_IFDIR | 0755);
-    add_link(FP_OK, S_IFREG | 0644);
-    in.fd = SOME_FD;
+    setup();
+    for (; *steps != '\0'; steps++) {
+        switch (*steps) {
+        case 'd': add(FP_OK, S_IFDIR | 0755); break;
+        case 'f': add(FP_OK, S_IFREG | 0644); break;
+        case 'p': add(FP_OK, S_IFIFO | 0644); break;
+        case 'a': add(FP_ABSENT, 0); break;
+        case 'x': add(FP_DENIED, 0); break;
+        case 'i': add(FP_IOERROR, 0); break;
+        case 'D': add_link(FP_OK, S_IFDIR | 0755); break;
+        case 'F': add_link(FP_OK, S_IFREG | 0600); break;
+        case 'A': add_link(FP_ABSENT, 0); break;
+        case 'O': add_link(FP_LOOP, 0); break;
+        case '*':
+            while (in.n_steps < FP_MAX_STEPS - 1)
+                add_link(FP_OK, S_IFDIR | 0755);
+            break;
+        case '+': in.fd = SOME_FD; break;
+        case 'h': in.local = true; break;
+        case 'c': in.content = true; break;
+        case 's':
+            in.leasable = true;
+            in.source = FP_SOURCE_CACHE;
+            break;
+        case 'n': add_access_files(); break;
+        default: ck_abort_msg("no letter of a shape: %c", *steps);
+        }
+    }
 }
 
-static void (*const shapes[])(void) = {
-    shape_root, shape_file, shape_file_on_a_network, shape_unreadable_file, shape_fifo,
-    shape_absent, shape_denied, shape_io_error, shape_link_to_file, shape_links_above,
-    shape_dangling_link, shape_looping_link, shape_access_files, shape_most_steps,
-    shape_content, shape_content_behind_a_link,
-};
+static const char *const shapes[] = { "d",   "ddf+h", "ddf+s", "df", "dp",     "da",   "ddx",    "di",
+                                      "dF+", "dDDf+", "dA",    "dO", "dDDf+n", "d*F+", "ddf+hc", "dF+hc" };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
 #endif

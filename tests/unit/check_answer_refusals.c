@@ -9,7 +9,7 @@
 
 START_TEST(short_frame_is_refused)
 {
-    shapes[_i]();
+    build(shapes[_i]);
     encode();
     for (size_t n = FP_FRAME_HEADER; n < w.len; n++)
         ck_assert_int_eq((int)decode(n, path_len(), in.fd), FP_PROTOCOL);
@@ -18,7 +18,7 @@ END_TEST
 
 START_TEST(trailing_bytes_are_refused)
 {
-    shapes[_i]();
+    build(shapes[_i]);
     encode();
     for (size_t more = 1; more <= META_SIZE + 3; more++) {
         memset(buf + w.len, 0, more);
@@ -32,9 +32,9 @@ START_TEST(too_many_steps)
     const size_t step = 2 + 1 + META_SIZE;
     size_t len;
 
-    add_dir();
+    build("d");
     while (in.n_steps < FP_MAX_STEPS)
-        add_dir();
+        add(FP_OK, S_IFDIR | 0755);
     encode();
     len = w.len;
     /* One more, and as many as the count can say. */
@@ -53,8 +53,7 @@ END_TEST
 START_TEST(fewer_or_more_steps_than_said)
 {
     for (int n = 0; n < 256; n++) {
-        setup();
-        shape_file();
+        build("ddf+h");
         encode();
         buf[AT_N_STEPS] = (uint8_t)n;
         ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), n == 3 ? FP_OK : FP_PROTOCOL);
@@ -64,10 +63,7 @@ END_TEST
 
 START_TEST(steps_must_grow)
 {
-    add_dir();
-    add_dir();
-    add_dir();
-    add_file();
+    build("dddf");
     in.steps[2].end = in.steps[1].end;
     assert_refused(6, -1);
     in.steps[2].end = 1;
@@ -87,8 +83,7 @@ START_TEST(first_step_must_be_the_root)
     static const uint16_t wrong[] = { 0, 2, 4, 65535 };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        setup();
-        add_dir();
+        build("d");
         in.steps[0].end = wrong[i];
         assert_refused(wrong[i], -1);
         assert_refused(1, -1);
@@ -98,68 +93,47 @@ END_TEST
 
 START_TEST(last_step_must_not_be_longer_than_the_path)
 {
-    shape_file();
+    build("ddf+h");
     encode();
     for (size_t len = 0; len < 4; len++)
         ck_assert_int_eq((int)decode(w.len, len, SOME_FD), FP_PROTOCOL);
-    setup();
-    shape_absent();
+    build("da");
     assert_refused(1, -1);
 }
 END_TEST
 
 START_TEST(walk_must_not_end_at_a_directory)
 {
-    add_dir();
-    add_dir();
+    build("dd");
     assert_refused(4, -1);
-    setup();
-    add_dir();
-    add_link(FP_OK, S_IFDIR);
+    build("dD");
     assert_refused(4, -1);
 }
 END_TEST
 
 START_TEST(nothing_follows_what_leads_nowhere)
 {
-    add_dir();
-    add(FP_ABSENT, 0);
-    add_file();
+    build("daf");
     assert_refused(4, -1);
-    setup();
-    add_dir();
-    add_file();
-    add_file();
+    build("dff");
     assert_refused(4, -1);
-    setup();
-    add_dir();
-    add_link(FP_ABSENT, 0);
-    add_dir();
+    build("dAd");
     assert_refused(4, -1);
-    setup();
-    add_dir();
-    add_link(FP_OK, S_IFREG);
-    add(FP_ABSENT, 0);
+    build("dFa");
     assert_refused(4, -1);
 }
 END_TEST
 
 START_TEST(descriptor_where_none_belongs)
 {
-    static void (*const without[])(void) = {
-        shape_root, shape_fifo, shape_absent, shape_denied, shape_io_error,
-        shape_dangling_link, shape_looping_link,
-    };
+    static const char *const without[] = { "d", "dp", "da", "ddx", "di", "dA", "dO" };
 
     for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
-        setup();
-        without[i]();
+        build(without[i]);
         in.fd = SOME_FD;
         assert_refused(path_len(), SOME_FD);
     }
-    setup();
-    add_dir();
-    add_link(FP_OK, S_IFDIR);
+    build("dD");
     in.fd = SOME_FD;
     assert_refused(2, SOME_FD);
 }
@@ -167,7 +141,7 @@ END_TEST
 
 START_TEST(descriptor_of_a_part_of_the_path)
 {
-    shape_file();
+    build("ddf+h");
     encode();
     ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), FP_OK);
     ck_assert_int_eq((int)decode(w.len, 6, SOME_FD), FP_PROTOCOL);
@@ -176,7 +150,7 @@ END_TEST
 
 START_TEST(descriptor_must_be_announced_and_come)
 {
-    shape_file();
+    build("ddf+h");
     encode();
     ck_assert_int_eq((int)decode(w.len, 4, -1), FP_PROTOCOL);
     in.fd = -1;
@@ -189,7 +163,7 @@ END_TEST
 /* It is a local file's place holder, and never empty. */
 START_TEST(content_that_cannot_be)
 {
-    shape_content();
+    build("ddf+hc");
     in.local = false;
     assert_refused(4, SOME_FD);
     in.local = true;
@@ -207,8 +181,7 @@ END_TEST
 
 START_TEST(content_that_is_sealed_or_not)
 {
-    setup();
-    shape_content();
+    build("ddf+hc");
     in.steps[2].self.size = 3;
     in.fd = memfd_create("content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(write(in.fd, "abc", 3), 3);
@@ -228,9 +201,8 @@ START_TEST(no_answer_brings_nothing)
     in.status = FP_BUSY;
     in.fd = SOME_FD;
     assert_refused(9, SOME_FD);
-    setup();
+    build("d");
     in.status = FP_TIMEOUT;
-    add_dir();
     assert_refused(1, -1);
 }
 END_TEST
@@ -259,12 +231,10 @@ END_TEST
 START_TEST(statuses_that_no_step_has)
 {
     for (int st = FP_IOERROR + 1; st < 256; st++) {
-        setup();
-        shape_absent();
+        build("da");
         in.steps[1].status = (fp_status)st;
         assert_refused(2, -1);
-        setup();
-        add_dir();
+        build("d");
         add_link((fp_status)st, 0);
         assert_refused(2, -1);
     }
@@ -274,17 +244,15 @@ END_TEST
 START_TEST(unknown_sources_and_flags)
 {
     for (int v = 0; v < 256; v++) {
-        setup();
-        shape_root();
+        build("d");
         encode();
         buf[AT_SOURCE] = (uint8_t)v;
         ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         v == FP_SOURCE_CACHE || v == FP_SOURCE_WORKER
-                         || v == FP_SOURCE_STALE ? FP_OK : FP_PROTOCOL);
+                         v == FP_SOURCE_CACHE || v == FP_SOURCE_WORKER || v == FP_SOURCE_STALE ? FP_OK
+                                                                                               : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
-        ck_assert_int_eq((int)decode(w.len, 1, -1),
-                         (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq((int)decode(w.len, 1, -1), (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
         ck_assert_int_eq(out.leasable, (v & LEASABLE) != 0);
     }
 }
@@ -295,7 +263,7 @@ START_TEST(sizes_and_times_out_of_range)
     static const int offsets[] = { META_NSEC_AT, META_NSEC_AT + 12, META_NSEC_AT + 24 };
     const size_t self = AT_STEPS + 3;
 
-    add_dir();
+    build("d");
     in.steps[0].self.size = (uint64_t)INT64_MAX + 1;
     assert_refused(1, -1);
     in.steps[0].self.size = UINT64_MAX;
@@ -303,16 +271,14 @@ START_TEST(sizes_and_times_out_of_range)
     for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
         static const uint8_t second[] = { 0x3b, 0x9a, 0xca, 0x00 };
 
-        setup();
-        add_dir();
+        build("d");
         encode();
         memcpy(buf + self + offsets[i], second, sizeof(second));
         ck_assert_int_eq((int)decode(w.len, 1, -1), FP_PROTOCOL);
         memset(buf + self + offsets[i], 0xff, 4);
         ck_assert_int_eq((int)decode(w.len, 1, -1), FP_PROTOCOL);
     }
-    setup();
-    add_dir();
+    build("d");
     add_link(FP_OK, S_IFREG)->target.size = (uint64_t)INT64_MAX + 1;
     assert_refused(2, -1);
 }
@@ -345,7 +311,7 @@ START_TEST(changed_answers_are_harmless)
 {
     uint64_t seed = 31337 + (uint64_t)_i;
 
-    shapes[_i]();
+    build(shapes[_i]);
     for (int i = 0; i < 2000; i++) {
         size_t n;
 
@@ -355,8 +321,7 @@ START_TEST(changed_answers_are_harmless)
 
             buf[at] = (uint8_t)(unit_random(&seed) >> 40);
         }
-        n = i % 4 == 0 ? FP_FRAME_HEADER + unit_random(&seed) % (w.len - FP_FRAME_HEADER)
-                       : w.len;
+        n = i % 4 == 0 ? FP_FRAME_HEADER + unit_random(&seed) % (w.len - FP_FRAME_HEADER) : w.len;
         if (decode(n, path_len(), in.fd) == FP_OK)
             assert_sound(path_len(), in.fd);
     }
@@ -385,7 +350,7 @@ START_TEST(random_bytes_are_harmless)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("answer_refusals");
     TCase *t = unit_add_case(s, "refusals", setup, NULL, 0);
@@ -413,10 +378,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "hostile", setup, NULL, 60);
     tcase_add_loop_test(t, changed_answers_are_harmless, 0, SHAPES);
     tcase_add_test(t, random_bytes_are_harmless);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

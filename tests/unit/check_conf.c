@@ -11,9 +11,9 @@
 #include "unit.h"
 
 static char dir[PATH_MAX], file[PATH_MAX];
-static char user_setting[64];        /* root must name somebody else */
+static char user_setting[64]; /* root must name somebody else */
 static struct fp_conf *conf;
-static char said[1 << 16];           /* what came on stderr */
+static char said[1 << 16]; /* what came on stderr */
 
 static void setup(void)
 {
@@ -51,7 +51,7 @@ static bool load_as_is(const char *name, char *const *overrides, size_t n)
 
 static bool load(const char *text, const char *override)
 {
-    char *overrides[2] = { user_setting, (char *)(uintptr_t)override };
+    char *overrides[2] = { user_setting, (char *)(uintptr_t) override };
 
     if (text != NULL)
         unit_write_file(file, text);
@@ -74,18 +74,47 @@ static size_t lines_said(void)
 }
 
 /* Refused with one line that says all of these words (NULL: none). */
-static void assert_refused(const char *text, const char *override, const char *word,
-                           const char *other)
+static void assert_refused(const char *text, const char *override, const char *word, const char *other)
 {
     ck_assert_msg(!load(text, override), "taken: %s %s", text != NULL ? text : "",
                   override != NULL ? override : "");
     ck_assert_msg(lines_said() == 1, "not one line: %s", said);
     ck_assert_msg(word == NULL || strstr(said, word) != NULL, "no \"%s\" in: %s", word, said);
-    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other,
-                  said);
+    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other, said);
 }
 
 /* ---- what is taken ---- */
+
+static const struct {
+    const char *key;
+    size_t offset, size;
+    unsigned long least, most; /* of the default */
+    unsigned long given;       /* in every_setting_from_a_file */
+    bool may_be_zero;
+} numbers[] = {
+#define ROW(key, ...) \
+    { \
+#key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
+    }
+    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
+    ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
+    ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
+    ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
+    ROW(stale_if_error_ms, 0, 0, 60, true),        ROW(mount_workers, 0, 0, 1, true),
+    ROW(mount_timeout_ms, 2000, 2000, 700, false), ROW(read_ahead, 65536, 65536, 0, true),
+    ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, 268435456, 268435456, 9876543210, false),
+    ROW(max_inflight, 4096, 4096, 90, false),
+#undef ROW
+};
+#define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
+
+static unsigned long number(int i)
+{
+    const char *field = (const char *)conf + numbers[i].offset;
+
+    return numbers[i].size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)field
+                                               : *(const size_t *)(const void *)field;
+}
 
 START_TEST(nothing_set)
 {
@@ -95,25 +124,14 @@ START_TEST(nothing_set)
     ck_assert_int_eq(conf->log_level, FP_LOG_INFO);
     ck_assert_ptr_nonnull(conf->roots);
     ck_assert_ptr_null(conf->roots[0]);
-    ck_assert_uint_ge(conf->workers, 1);
-    ck_assert_uint_ge(conf->ttl_ms, 1);
-    ck_assert_uint_ge(conf->lookup_timeout_ms, 1);
-    ck_assert_uint_eq(conf->max_descriptors, 0);
-    ck_assert_uint_ge(conf->max_entries, 1);
-    ck_assert_uint_ge(conf->max_connections, 1);
-    ck_assert_uint_ge(conf->max_queue, 1);
     ck_assert_int_eq(conf->watch, FP_BY_AUTO);
-    ck_assert_uint_eq(conf->stale_if_error_ms, 0);
-    ck_assert_uint_eq(conf->watched_ttl_ms, 60000);
-    ck_assert_uint_eq(conf->mount_workers, 0);
-    ck_assert_uint_eq(conf->mount_timeout_ms, 2000);
-    ck_assert_uint_eq(conf->read_ahead, 65536);
-    ck_assert_uint_eq(conf->max_negative, 200000);
-    ck_assert_uint_eq(conf->max_bytes, 268435456);
-    ck_assert_uint_eq(conf->max_inflight, 4096);
     ck_assert_uint_eq(conf->n_mounts, 0);
     ck_assert_str_eq(conf->group, "");
     ck_assert(conf->seccomp);
+    for (int i = 0; i < NUMBERS; i++) {
+        ck_assert_uint_ge(number(i), numbers[i].least);
+        ck_assert_uint_le(number(i), numbers[i].most);
+    }
 }
 END_TEST
 
@@ -127,15 +145,22 @@ START_TEST(without_filters)
 }
 END_TEST
 
+/* Text of a file, with one override. */
+static struct fp_conf *reread(const char *text, const char *override)
+{
+    static const struct fp_conf now = { .uid = 12, .gid = 34 };
+    char *overrides[] = { (char *)(uintptr_t) override };
+
+    unit_write_file(file, text);
+    return fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
+}
+
 /* As the daemon does where it can look nothing up: names are not asked for, numbers stay. */
 START_TEST(reread_from_a_descriptor)
 {
-    const struct fp_conf now = { .uid = 12, .gid = 34 };
-    char *overrides[] = { strdup("ttl_ms=7") };
-    struct fp_conf *c;
+    struct fp_conf *c =
+        reread("user = \"no-such-user\"\ngroup = \"no-such-group\"\nworkers = 5\n", "ttl_ms=7");
 
-    unit_write_file(file, "user = \"no-such-user\"\ngroup = \"no-such-group\"\nworkers = 5\n");
-    c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_eq(c->uid, 12);
     ck_assert_uint_eq(c->gid, 34);
@@ -144,10 +169,8 @@ START_TEST(reread_from_a_descriptor)
     ck_assert_uint_eq(c->workers, 5);
     ck_assert_uint_eq(c->ttl_ms, 7);
     fp_conf_destroy(&c);
-    unit_write_file(file, "workers = none\n");
-    ck_assert_ptr_null(fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1));
-    ck_assert_ptr_null(fp_conf_reload(-1, &now, overrides, 1));
-    free(overrides[0]);
+    ck_assert_ptr_null(reread("workers = none\n", "ttl_ms=7"));
+    ck_assert_ptr_null(fp_conf_reload(-1, &(struct fp_conf){ .uid = 12, .gid = 34 }, NULL, 0));
 }
 END_TEST
 
@@ -155,52 +178,31 @@ START_TEST(empty_files)
 {
     assert_loaded("", NULL);
     assert_loaded("# nothing\n\n   \n# at all", NULL);
-    assert_loaded("workers = 3", NULL);     /* without a line end */
+    assert_loaded("workers = 3", NULL); /* without a line end */
     ck_assert_uint_eq(conf->workers, 3);
 }
 END_TEST
 
 START_TEST(every_setting_from_a_file)
 {
-    assert_loaded("socket = \"/run/x/s.sock\" # here\n"
-                  "log = \"/var/log/x.log\"\n"
-                  "log_level = \"debug\"\n"
-                  "workers = 2\n"
-                  "lookup_timeout_ms = 500\n"
-                  "ttl_ms = 60000\n"
-                  "max_entries = 1000\n"
-                  "max_descriptors = 2000\n"
-                  "max_connections = 30\n"
-                  "max_queue = 40\n"
-                  "watch = \"inotify\"\n"
-                  "watched_ttl_ms = 50\n"
-                  "stale_if_error_ms = 60\n"
-                  "mount_workers = 1\n"
-                  "mount_timeout_ms = 700\n"
-                  "read_ahead = 0\n"
-                  "max_negative = 80\n"
-                  "max_bytes = 9876543210\n"
-                  "max_inflight = 90\n"
-                  "roots = {\"/var/www\", \"/srv\"}\n", NULL);
+    char text[1024] = "socket = \"/run/x/s.sock\" # here\n"
+                      "log = \"/var/log/x.log\"\n"
+                      "log_level = \"debug\"\n"
+                      "watch = \"inotify\"\n"
+                      "roots = {\"/var/www\", \"/srv\"}\n";
+
+    for (int i = 0; i < NUMBERS; i++) {
+        const size_t len = strlen(text);
+
+        snprintf(text + len, sizeof(text) - len, "%s = %lu\n", numbers[i].key, numbers[i].given);
+    }
+    assert_loaded(text, NULL);
+    for (int i = 0; i < NUMBERS; i++)
+        ck_assert_uint_eq(number(i), numbers[i].given);
     ck_assert_str_eq(conf->socket, "/run/x/s.sock");
     ck_assert_str_eq(conf->log, "/var/log/x.log");
     ck_assert_int_eq(conf->log_level, FP_LOG_DEBUG);
-    ck_assert_uint_eq(conf->workers, 2);
-    ck_assert_uint_eq(conf->lookup_timeout_ms, 500);
-    ck_assert_uint_eq(conf->ttl_ms, 60000);
-    ck_assert_uint_eq(conf->max_entries, 1000);
-    ck_assert_uint_eq(conf->max_descriptors, 2000);
-    ck_assert_uint_eq(conf->max_connections, 30);
-    ck_assert_uint_eq(conf->max_queue, 40);
     ck_assert_int_eq(conf->watch, FP_BY_INOTIFY);
-    ck_assert_uint_eq(conf->watched_ttl_ms, 50);
-    ck_assert_uint_eq(conf->stale_if_error_ms, 60);
-    ck_assert_uint_eq(conf->mount_workers, 1);
-    ck_assert_uint_eq(conf->mount_timeout_ms, 700);
-    ck_assert_uint_eq(conf->read_ahead, 0);
-    ck_assert_uint_eq(conf->max_negative, 80);
-    ck_assert_uint_eq(conf->max_bytes, 9876543210);
-    ck_assert_uint_eq(conf->max_inflight, 90);
     ck_assert_str_eq(conf->roots[0], "/var/www");
     ck_assert_str_eq(conf->roots[1], "/srv");
     ck_assert_ptr_null(conf->roots[2]);
@@ -225,7 +227,8 @@ START_TEST(sections_of_mounts)
                   "mount \"/a b\" {}\n"
                   "mount '/x' { watch = \"fanotify\" stale_if_error_ms = 86400000 }\n"
                   "mount /y { watch = \"auto\" }\n"
-                  "ttl_ms = 9\n", "watch=auto");
+                  "ttl_ms = 9\n",
+                  "watch=auto");
     ck_assert_uint_eq(conf->n_mounts, 5);
     assert_mount(0, "/srv", FP_BY_INOTIFY, 5, 0);
     assert_mount(1, "/", FP_BY_TTL, -1, -1);
@@ -239,8 +242,8 @@ END_TEST
 
 START_TEST(override_wins)
 {
-    char *overrides[] = { user_setting, strdup("workers=5"), strdup("workers=6"),
-                          strdup("socket=/run/y"), strdup("log_level=error") };
+    char *overrides[] = { user_setting, strdup("workers=5"), strdup("workers=6"), strdup("socket=/run/y"),
+                          strdup("log_level=error") };
 
     unit_write_file(file, "workers = 2\nsocket = \"/run/x\"\nttl_ms = 77\n");
     ck_assert(load_as_is(file, overrides, 5));
@@ -332,19 +335,13 @@ END_TEST
 
 START_TEST(old_names_in_a_file_that_is_reread)
 {
-    const struct fp_conf now = { .uid = 12, .gid = 34 };
-    char *overrides[] = { strdup("mount_helpers=3") };
-    struct fp_conf *c;
+    struct fp_conf *c = reread("helpers = 5\npid_file = \"/run/x\"\n", "mount_helpers=3");
 
-    unit_write_file(file, "helpers = 5\npid_file = \"/run/x\"\n");
-    c = fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
     ck_assert_ptr_nonnull(c);
     ck_assert_uint_eq(c->workers, 5);
     ck_assert_uint_eq(c->mount_workers, 3);
     fp_conf_destroy(&c);
-    unit_write_file(file, "helpers = 5\nworkers = 5\n");
-    ck_assert_ptr_null(fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1));
-    free(overrides[0]);
+    ck_assert_ptr_null(reread("helpers = 5\nworkers = 5\n", "mount_helpers=3"));
 }
 END_TEST
 
@@ -352,8 +349,11 @@ END_TEST
 
 START_TEST(settings_that_need_a_restart)
 {
-    static const struct { const char *changed, *keys; } cases[] = {
-        { "", "" }, { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
+    static const struct {
+        const char *changed, *keys;
+    } cases[] = {
+        { "", "" },
+        { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
         { "workers = 9\nsocket = \"/run/other\"\n", "socket, workers" },
         { "seccomp = false\nroots = {\"/srv\"}\n", "seccomp, roots" },
         { "read_ahead = 0\nmax_connections = 7\n", "read_ahead, max_connections" },
@@ -375,34 +375,22 @@ END_TEST
 
 /* ---- what is refused ---- */
 
-static const char *const numbers[] = {
-    "workers", "lookup_timeout_ms", "ttl_ms", "max_entries", "max_descriptors",
-    "max_connections", "max_queue", "watched_ttl_ms", "stale_if_error_ms", "mount_workers",
-    "mount_timeout_ms", "read_ahead", "max_negative", "max_bytes", "max_inflight",
-};
-#define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
-
-static bool may_be_zero(const char *key)
-{
-    return strcmp(key, "max_descriptors") == 0 || strcmp(key, "stale_if_error_ms") == 0
-        || strcmp(key, "mount_workers") == 0 || strcmp(key, "read_ahead") == 0;
-}
-
 START_TEST(numbers_that_are_none_or_out_of_range)
 {
-    static const char *const wrong[] = { "-1", "4294967296000", "99999999999999999999",
-                                         "-99999999999999999999", "x", "5x", "1.5" };
+    static const char *const wrong[] = {
+        "-1", "4294967296000", "99999999999999999999", "-99999999999999999999", "x", "5x", "1.5"
+    };
     char text[128];
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        snprintf(text, sizeof(text), "%s = %s\n", numbers[_i], wrong[i]);
-        assert_refused(text, NULL, numbers[_i], file);
-        snprintf(text, sizeof(text), "%s=%s", numbers[_i], wrong[i]);
-        assert_refused(NULL, text, numbers[_i], NULL);
+        snprintf(text, sizeof(text), "%s = %s\n", numbers[_i].key, wrong[i]);
+        assert_refused(text, NULL, numbers[_i].key, file);
+        snprintf(text, sizeof(text), "%s=%s", numbers[_i].key, wrong[i]);
+        assert_refused(NULL, text, numbers[_i].key, NULL);
     }
-    if (!may_be_zero(numbers[_i])) {
-        snprintf(text, sizeof(text), "%s = 0\n", numbers[_i]);
-        assert_refused(text, NULL, numbers[_i], "out of range");
+    if (!numbers[_i].may_be_zero) {
+        snprintf(text, sizeof(text), "%s = 0\n", numbers[_i].key);
+        assert_refused(text, NULL, numbers[_i].key, "out of range");
     }
 }
 END_TEST
@@ -412,13 +400,8 @@ START_TEST(bounds_are_said)
     assert_refused("workers = 257", NULL, "257", "1 to 256");
     assert_refused("ttl_ms = 0", NULL, "ttl_ms", "1 to");
     assert_refused("max_entries = 4294967296", NULL, "4294967296", "16 to");
-    assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
-}
-END_TEST
-
-START_TEST(number_without_digits)
-{
     assert_refused(NULL, "workers=", "workers", NULL);
+    assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
 }
 END_TEST
 
@@ -445,9 +428,18 @@ END_TEST
 START_TEST(mistakes_in_the_file)
 {
     static const char *const texts[] = {
-        "workers\n", "workers 5\n", "= 5\n", "workers = \n", "socket = {\"/a\"}\n",
-        "socket = \"/run/x\n", "roots = {\"/a\"\n", "roots = {\"/a\",,}\n", "}\n", "{\n",
-        "workers = {5}\n", "\x01\x02\n",
+        "workers\n",
+        "workers 5\n",
+        "= 5\n",
+        "workers = \n",
+        "socket = {\"/a\"}\n",
+        "socket = \"/run/x\n",
+        "roots = {\"/a\"\n",
+        "roots = {\"/a\",,}\n",
+        "}\n",
+        "{\n",
+        "workers = {5}\n",
+        "\x01\x02\n",
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -459,15 +451,23 @@ END_TEST
 
 START_TEST(paths_that_are_not_normal)
 {
-    static const char *const wrong[] = { "", "x", "./x", "run/x", "/run/", "/run//x",
-                                         "/run/../x", "/run/./x", "/" "/" };
+    static const char *const wrong[] = { "",
+                                         "x",
+                                         "./x",
+                                         "run/x",
+                                         "/run/",
+                                         "/run//x",
+                                         "/run/../x",
+                                         "/run/./x",
+                                         "/"
+                                         "/" };
     static const char *const keys[] = { "socket", "log", "roots" };
     char text[128];
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
-            snprintf(text, sizeof(text), "%s = %s\"%s\"%s\n", keys[k],
-                     k == 2 ? "{\"/a\"," : "", wrong[i], k == 2 ? "}" : "");
+            snprintf(text, sizeof(text), "%s = %s\"%s\"%s\n", keys[k], k == 2 ? "{\"/a\"," : "", wrong[i],
+                     k == 2 ? "}" : "");
             assert_refused(text, NULL, keys[k], file);
             snprintf(text, sizeof(text), "%s=%s", keys[k], wrong[i]);
             assert_refused(NULL, text, keys[k], NULL);
@@ -495,16 +495,11 @@ START_TEST(socket_path_of_the_most_bytes)
 }
 END_TEST
 
-START_TEST(log_targets_and_levels)
+START_TEST(log_targets_levels_and_ways_of_watching)
 {
     assert_refused("log = \"file\"\n", NULL, "log", file);
     assert_refused("log_level = \"loud\"\n", NULL, "loud", "error, warning, info or debug");
     assert_refused(NULL, "log_level=", "log_level", NULL);
-}
-END_TEST
-
-START_TEST(ways_of_watching)
-{
     assert_refused("watch = \"loud\"\n", NULL, "loud", "inotify or ttl");
     assert_refused("watch = \"fanotify\"\n", NULL, "fanotify", "auto");
     assert_refused(NULL, "watch=", "watch", NULL);
@@ -513,7 +508,9 @@ END_TEST
 
 START_TEST(sections_with_mistakes)
 {
-    static const struct { const char *text, *word, *place; } wrong[] = {
+    static const struct {
+        const char *text, *word, *place;
+    } wrong[] = {
         { "mount \"/srv\" {\n watch = \"tt\"\n}\n", "fanotify, inotify or ttl", "conf:2" },
         { "mount \"/srv\" {\n\n ttl_ms = 0\n}\n", "ttl_ms", "conf:3" },
         { "mount \"/srv\" {\n ttl_ms = -1\n}\n", "1 to 86400000", "conf:2" },
@@ -632,12 +629,11 @@ START_TEST(changed_files_are_harmless)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("conf");
-    TCase *t = tcase_create("taken"), *refused = tcase_create("refused");
+    TCase *t = unit_add_case(s, "taken", setup, teardown, 0);
 
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, without_filters);
     tcase_add_test(t, reread_from_a_descriptor);
@@ -656,29 +652,19 @@ static Suite *make_suite(void)
     tcase_add_test(t, the_pid_file_has_no_effect);
     tcase_add_test(t, old_names_in_a_file_that_is_reread);
     tcase_add_test(t, settings_that_need_a_restart);
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(refused, setup, teardown);
-    tcase_set_timeout(refused, 30);
-    tcase_add_loop_test(refused, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
-    tcase_add_test(refused, bounds_are_said);
-    tcase_add_test(refused, number_without_digits);
-    tcase_add_test(refused, unknown_settings);
-    tcase_add_test(refused, overrides_that_are_none);
-    tcase_add_test(refused, mistakes_in_the_file);
-    tcase_add_test(refused, paths_that_are_not_normal);
-    tcase_add_test(refused, socket_path_of_the_most_bytes);
-    tcase_add_test(refused, log_targets_and_levels);
-    tcase_add_test(refused, ways_of_watching);
-    tcase_add_test(refused, sections_with_mistakes);
-    tcase_add_test(refused, files_that_cannot_be_read);
-    tcase_add_test(refused, users_that_cannot_be);
-    tcase_add_test(refused, root_must_name_a_user);
-    tcase_add_loop_test(refused, changed_files_are_harmless, 0, 4);
-    suite_add_tcase(s, refused);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    t = unit_add_case(s, "refused", setup, teardown, 30);
+    tcase_add_loop_test(t, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
+    tcase_add_test(t, bounds_are_said);
+    tcase_add_test(t, unknown_settings);
+    tcase_add_test(t, overrides_that_are_none);
+    tcase_add_test(t, mistakes_in_the_file);
+    tcase_add_test(t, paths_that_are_not_normal);
+    tcase_add_test(t, socket_path_of_the_most_bytes);
+    tcase_add_test(t, log_targets_levels_and_ways_of_watching);
+    tcase_add_test(t, sections_with_mistakes);
+    tcase_add_test(t, files_that_cannot_be_read);
+    tcase_add_test(t, users_that_cannot_be);
+    tcase_add_test(t, root_must_name_a_user);
+    tcase_add_loop_test(t, changed_files_are_harmless, 0, 4);
+    return unit_run(s);
 }

@@ -42,7 +42,7 @@ START_TEST(a_report_is_put_together)
     char room[8], *text;
 
     fails = false;
-    text = ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc);
+    text = ctl_report(&ctl, FP_REPORT_STATS, &rc);
     ck_assert_int_eq((int)rc, CTL_DONE);
     ck_assert_str_eq(text, "hits 12\nhits_more 7\nversion 0.1\n");
     ck_assert_uint_eq(ctl_value(text, "hits"), 12);
@@ -53,7 +53,7 @@ START_TEST(a_report_is_put_together)
     ck_assert(!ctl_word(text, "version", room, 3));
     free(text);
     fails = true;
-    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, "stats", &rc));
+    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, &rc));
     ck_assert_int_eq((int)rc, CTL_NO_DAEMON);
 }
 END_TEST
@@ -78,14 +78,12 @@ START_TEST(mounts)
 {
     struct ctl_mount m;
 
-    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" },
-                              &m));
+    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" }, &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
     ck_assert_uint_eq(m.stale_ms, 7);
     ck_assert(!m.out);
-    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" },
-                              &m));
+    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
     ck_assert(m.out);
     ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl" }, &m));
     ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2" }, &m));
@@ -97,7 +95,8 @@ START_TEST(latencies)
     struct ctl_latency l;
 
     ck_assert(ctl_parse_latency((char[]){ "/ 100 5000 900 "
-        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+                                          "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
+                                &l));
     ck_assert_uint_eq(l.count, 100);
     ck_assert_uint_eq(ctl_percentile_us(&l, 50), 64);
     ck_assert_uint_eq(ctl_percentile_us(&l, 51), 128);
@@ -106,7 +105,8 @@ START_TEST(latencies)
     ck_assert_uint_eq(ctl_percentile_us(&l, 100), 900);
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 50,40" }, &l));
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 "
-        "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" }, &l));
+                                           "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
+                                 &l));
 }
 END_TEST
 
@@ -120,7 +120,7 @@ START_TEST(times)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("ctl_report");
     TCase *t = unit_add_case(s, "reports", NULL, NULL, 0);
@@ -130,10 +130,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, mounts);
     tcase_add_test(t, latencies);
     tcase_add_test(t, times);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -10,7 +10,7 @@
 #include "cache_kit.h"
 
 static struct fp_answer answer;
-static char told[2048];             /* "stat /a/b;" for each call */
+static char told[2048]; /* "stat /a/b;" for each call */
 static const char *asked;
 static struct fp_names names = { .n = 2, .list = { { ".one", 4 }, { ".two", 4 } } };
 static struct ctl_stock settings = { .names = &names, .root = "/r", .htaccess = true };
@@ -98,7 +98,7 @@ START_TEST(links_of_other_owners)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("ctl_stock");
     TCase *t = unit_add_case(s, "walks", NULL, NULL, 0);
@@ -108,10 +108,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, outside_the_root);
     tcase_add_test(t, a_component_that_may_not_be_passed);
     tcase_add_test(t, links_of_other_owners);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -4,12 +4,8 @@
 
 #include "unit.h"
 
-#define SENDER "0123456789abcdef"
+#define SENDER  "0123456789abcdef"
 #define MADE_UP 200000
-
-static void nothing(void)
-{
-}
 
 /* In a room of exactly its size, so that whatever reads beyond it is seen. */
 static bool reads(const char *text, size_t len, struct fp_fleet_message *m)
@@ -74,17 +70,26 @@ END_TEST
 
 START_TEST(what_is_no_message)
 {
-    static const char *const bad[] = {
-        "", "x", SENDER, SENDER " ", SENDER " path", SENDER " path ", SENDER " path relative",
-        SENDER " path /a/../b", SENDER " path /a//b", SENDER " path /a/", SENDER " tree /./a",
-        SENDER " tree", SENDER " all ", SENDER " all /", SENDER " join /", SENDER " All",
-        SENDER "  all", SENDER " path  /a", SENDER " link /a", SENDER "0 all",
-        "0123456789ABCDEF all", "0123456789abcde all", "0123456789abcdeg all", " " SENDER " all",
+    static const char *const bad[] = { "",
+                                       "x",
+                                       "0123456789ABCDEF all",
+                                       "0123456789abcde all",
+                                       "0123456789abcdeg all",
+                                       " 0123456789abcdef all" };
+    static const char *const bad_after_sender[] = {
+        "",          " ",          " path",    " path ", " path relative", " path /a/../b", " path /a//b",
+        " path /a/", " tree /./a", " tree",    " all ",  " all /",         " join /",       " All",
+        "  all",     " path  /a",  " link /a", "0 all"
     };
     struct fp_fleet_message m;
+    char text[64];
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(!is_good(bad[i]), "%s", bad[i]);
+    for (size_t i = 0; i < sizeof(bad_after_sender) / sizeof(bad_after_sender[0]); i++) {
+        snprintf(text, sizeof(text), SENDER "%s", bad_after_sender[i]);
+        ck_assert_msg(!is_good(text), "%s", text);
+    }
     ck_assert(!reads(SENDER " path /a\0b", sizeof(SENDER " path /a\0b") - 1, &m));
     ck_assert(is_good(SENDER " path /"));
     ck_assert(is_good(SENDER " all"));
@@ -95,8 +100,8 @@ END_TEST
  * normal form and within the text. */
 START_TEST(damaged_messages)
 {
-    static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv",
-                                        SENDER " all", SENDER " join" };
+    static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv", SENDER " all",
+                                        SENDER " join" };
     uint64_t state = 42;
     size_t believed = 0;
 
@@ -136,8 +141,10 @@ END_TEST
 
 START_TEST(ids)
 {
-    static const char *const bad[] = { "", "-", "1", "1-", "-1", "1-1-1", "1-x", "+", "$",
-                                       "111111111111111111111-1", "1-111111111111111111111" };
+    static const char digits_21[] = "111111111111111111111-1", digits_21_behind[] = "1-111111111111111111111";
+    static const char *const bad[] = {
+        "", "-", "1", "1-", "-1", "1-1-1", "1-x", "+", "$", digits_21, digits_21_behind
+    };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(!fp_fleet_is_id(bad[i], strlen(bad[i])), "%s", bad[i]);
@@ -146,10 +153,10 @@ START_TEST(ids)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("fleet_message");
-    TCase *t = unit_add_case(s, "message", nothing, nothing, 0);
+    TCase *t = unit_add_case(s, "message", NULL, NULL, 0);
 
     tcase_add_test(t, written_is_read);
     tcase_add_test(t, longest_path);
@@ -157,10 +164,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, damaged_messages);
     tcase_add_test(t, roots);
     tcase_add_test(t, ids);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

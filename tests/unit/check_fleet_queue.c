@@ -126,7 +126,7 @@ START_TEST(ends_with_some_left)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("fleet_queue");
     TCase *t = unit_add_case(s, "queue", setup, teardown, 0);
@@ -136,10 +136,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, sent_again);
     tcase_add_test(t, too_many_become_everything);
     tcase_add_test(t, ends_with_some_left);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

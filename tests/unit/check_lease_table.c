@@ -14,7 +14,7 @@
 #include "unit.h"
 
 #define N     8
-#define NOW   100000u      /* when views are asked, where that does not matter */
+#define NOW   100000u /* when views are asked, where that does not matter */
 #define UNTIL (NOW + 10000)
 #define TICK  FP_SLOT_TICK_MS
 #define WORN  UINT32_MAX
@@ -329,8 +329,7 @@ START_TEST(a_slot_holds_no_longer_than_was_said)
     for (uint64_t until = UNTIL; until < UNTIL + 3 * TICK; until++) {
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = until - 3 * TICK; now < until + 3 * TICK; now++)
-            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
-                             now < until - until % TICK);
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now < until - until % TICK);
     }
 }
 END_TEST
@@ -382,8 +381,7 @@ START_TEST(ticks_that_begin_again)
     for (uint64_t until = around - 3 * TICK; until <= around + 3 * TICK; until += 5) {
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
-            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now),
-                             now / TICK < until / TICK);
+            ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now / TICK < until / TICK);
         /* As long after, and as long before, as can be told. */
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + half - TICK));
         ck_assert(fp_lease_view_is_valid(view, slot, generation, until - half + TICK));
@@ -418,8 +416,8 @@ static uint64_t *words_of(const struct fp_lease_table *s)
     ck_assert_ptr_nonnull(maps);
     ck_assert_int_eq(fstat(fp_lease_table_generations_fd(s), &st), 0);
     while (fgets(line, sizeof(line), maps) != NULL) {
-        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3
-            && inode == st.st_ino && rights[1] == 'w')
+        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &from, rights, &inode) == 3 && inode == st.st_ino
+            && rights[1] == 'w')
             break;
         from = 0;
     }
@@ -500,6 +498,13 @@ static void assert_refused(int generations, int marks)
     ck_assert_int_eq(errno, EPROTO);
 }
 
+/* And closes the area of generations. */
+static void assert_not_generations(int area)
+{
+    assert_refused(area, fp_lease_table_referenced_fd(table));
+    close(area);
+}
+
 /* The same bytes in areas with other seals, and perhaps one word changed. */
 static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 {
@@ -519,18 +524,15 @@ static int imitate(int like, unsigned seals, size_t at, uint32_t word)
 
 START_TEST(areas_that_could_shrink)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int unsealed = imitate(g, 0, SIZE_MAX, 0), growing = imitate(g, F_SEAL_GROW, SIZE_MAX, 0);
+    const int g = fp_lease_table_generations_fd(table);
     int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
-    struct fp_lease_view *v = fp_lease_view_create(sealed, m);
+    struct fp_lease_view *v = fp_lease_view_create(sealed, fp_lease_table_referenced_fd(table));
 
     ck_assert_ptr_nonnull(v);
     fp_lease_view_release(&v);
-    assert_refused(unsealed, m);
-    assert_refused(growing, m);
+    assert_not_generations(imitate(g, 0, SIZE_MAX, 0));
+    assert_not_generations(imitate(g, F_SEAL_GROW, SIZE_MAX, 0));
     assert_refused(g, marks);
-    close(unsealed);
-    close(growing);
     close(sealed);
     close(marks);
 }
@@ -538,16 +540,11 @@ END_TEST
 
 START_TEST(areas_of_another_layout)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int magic = imitate(g, F_SEAL_SHRINK, 0, 0x46505332u);
-    int count = imitate(g, F_SEAL_SHRINK, 4, N + 2), fewer = imitate(g, F_SEAL_SHRINK, 4, N);
+    const int g = fp_lease_table_generations_fd(table);
 
-    assert_refused(magic, m);
-    assert_refused(count, m);
-    assert_refused(fewer, m);
-    close(magic);
-    close(count);
-    close(fewer);
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 0, 0x46505332u));
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 4, N + 2));
+    assert_not_generations(imitate(g, F_SEAL_SHRINK, 4, N));
 }
 END_TEST
 
@@ -571,20 +568,14 @@ END_TEST
 
 START_TEST(descriptors_that_are_no_areas)
 {
-    const int g = fp_lease_table_generations_fd(table), m = fp_lease_table_referenced_fd(table);
-    int ends[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fds[4] = { -1, open("/dev/null", O_RDWR | O_CLOEXEC) };
 
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
-    assert_refused(ends[0], m);
-    assert_refused(g, ends[1]);
-    assert_refused(null, m);
-    assert_refused(g, null);
-    assert_refused(-1, m);
-    assert_refused(g, -1);
+    ck_assert_int_eq(pipe2(fds + 2, O_CLOEXEC), 0);
     assert_refused(-1, -1);
-    close(ends[0]);
-    close(ends[1]);
-    close(null);
+    for (int i = 0; i < 4; i++) {
+        assert_refused(fp_lease_table_generations_fd(table), fds[i]);
+        assert_not_generations(fds[i]);
+    }
 }
 END_TEST
 
@@ -603,7 +594,7 @@ END_TEST
 #define SHARED  4u
 
 static struct {
-    _Atomic uint64_t data[SHARED + 1];        /* of each slot: the round that changed it */
+    _Atomic uint64_t data[SHARED + 1]; /* of each slot: the round that changed it */
     _Atomic bool done;
     _Atomic unsigned broken, accepted, ended;
 } world;
@@ -666,21 +657,27 @@ static void *read_leases(void *arg)
     return NULL;
 }
 
-START_TEST(change_is_seen_before_the_word_that_all_is_told)
+/* Several readers, who know their number, beside one writer. */
+static void race(void *(*write)(void *), void *(*read)(void *))
 {
     pthread_t writer, readers[READERS];
 
     memset(&world, 0, sizeof(world));
-    for (uint32_t slot = 1; slot <= SHARED; slot++)
-        fp_lease_table_set_expiry(table, slot, UNTIL);
     for (uintptr_t i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_leases, (void *)i), 0);
-    ck_assert_int_eq(pthread_create(&writer, NULL, write_rounds, NULL), 0);
+        ck_assert_int_eq(pthread_create(&readers[i], NULL, read, (void *)i), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write, NULL), 0);
     ck_assert_int_eq(pthread_join(writer, NULL), 0);
     for (int i = 0; i < READERS; i++)
         ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
     ck_assert_uint_eq(world.broken, 0);
     ck_assert_uint_gt(world.accepted, 0);
+}
+
+START_TEST(change_is_seen_before_the_word_that_all_is_told)
+{
+    for (uint32_t slot = 1; slot <= SHARED; slot++)
+        fp_lease_table_set_expiry(table, slot, UNTIL);
+    race(write_rounds, read_leases);
     ck_assert_uint_gt(world.ended, 0);
     ck_assert(fp_lease_table_take_use(table));
 }
@@ -720,24 +717,14 @@ static void *read_generations(void *arg)
 
 START_TEST(time_of_the_next_generation_is_never_seen)
 {
-    pthread_t writer, readers[READERS];
-
-    memset(&world, 0, sizeof(world));
     for (int i = 0; i < 3; i++)
         fp_lease_table_invalidate(table, 1);
     fp_lease_table_set_expiry(table, 1, 3 * TICK);
-    for (int i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_create(&readers[i], NULL, read_generations, NULL), 0);
-    ck_assert_int_eq(pthread_create(&writer, NULL, write_generations, NULL), 0);
-    ck_assert_int_eq(pthread_join(writer, NULL), 0);
-    for (int i = 0; i < READERS; i++)
-        ck_assert_int_eq(pthread_join(readers[i], NULL), 0);
-    ck_assert_uint_eq(world.broken, 0);
-    ck_assert_uint_gt(world.accepted, 0);
+    race(write_generations, read_generations);
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("table");
     TCase *t = unit_add_case(s, "areas", setup, teardown, 0);
@@ -778,10 +765,5 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "order", setup, teardown, 60);
     tcase_add_test(t, change_is_seen_before_the_word_that_all_is_told);
     tcase_add_test(t, time_of_the_next_generation_is_never_seen);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -95,7 +95,9 @@ static void setup(void)
     unit_write_file(socket_path, "");
     fleet.password_file = password;
     conf = (struct fp_conf){ .socket = socket_path, .log = file, .fleet = &fleet };
-    settings = (struct fp_monitor_settings){ .file = file, .conf = &conf, .job = &job,
+    settings = (struct fp_monitor_settings){ .file = file,
+                                             .conf = &conf,
+                                             .job = &job,
                                              .connect_fleet = connect_fleet,
                                              .open_lock = fp_socket_path_open_lock,
                                              .listen = fp_socket_path_listen };
@@ -114,6 +116,12 @@ static int ask(enum fp_monitor_task task)
 {
     errno = 0;
     return fp_monitor_ask(&monitor, task);
+}
+
+static void assert_fails(enum fp_monitor_task task, int why)
+{
+    ck_assert_int_eq(ask(task), -1);
+    ck_assert_int_eq(errno, why);
 }
 
 static void assert_reads(int fd, const char *text)
@@ -138,7 +146,7 @@ START_TEST(the_log_is_the_present_configurations)
 {
     const char *log = unit_join(dir, "log");
     char text[PATH_MAX + 8];
-    int fd = ask(FP_MONITOR_LOG);        /* at first: that of the start */
+    int fd = ask(FP_MONITOR_LOG); /* at first: that of the start */
 
     ck_assert_int_eq(write(fd, "", 0), 0);
     close(fd);
@@ -176,20 +184,16 @@ END_TEST
 START_TEST(without_a_fleet)
 {
     close(ask(FP_MONITOR_CONFIGURATION));
-    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
-    ck_assert_int_eq(errno, ENOENT);
-    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_PASSWORD, ENOENT);
+    assert_fails(FP_MONITOR_REDIS, ENOENT);
 }
 END_TEST
 
 START_TEST(errors_are_told)
 {
-    ck_assert_int_eq(ask(FP_MONITOR_REDIS), -1);
-    ck_assert_int_eq(errno, ECONNREFUSED);
+    assert_fails(FP_MONITOR_REDIS, ECONNREFUSED);
     ck_assert_int_eq(unlink(socket_path), 0);
-    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_END_SOCKET, ENOENT);
 }
 END_TEST
 
@@ -199,7 +203,7 @@ START_TEST(a_spawner)
     char c;
 
     ck_assert_int_ne(sock, -1);
-    ck_assert_int_eq(recv(sock, &c, 1, MSG_DONTWAIT), 0);    /* the other end is nobody's */
+    ck_assert_int_eq(recv(sock, &c, 1, MSG_DONTWAIT), 0); /* the other end is nobody's */
     close(sock);
 }
 END_TEST
@@ -211,10 +215,8 @@ START_TEST(the_socket_and_its_lock_are_made_again)
 
     ck_assert_int_ne(lock, -1);
     ck_assert(fp_socket_path_has_lock(socket_path, lock));
-    ck_assert_int_eq(ask(FP_MONITOR_LOCK), -1);
-    ck_assert_int_eq(errno, EWOULDBLOCK);
-    ck_assert_int_eq(ask(FP_MONITOR_SOCKET), -1);
-    ck_assert_int_eq(errno, EADDRINUSE);
+    assert_fails(FP_MONITOR_LOCK, EWOULDBLOCK);
+    assert_fails(FP_MONITOR_SOCKET, EADDRINUSE);
     ck_assert_int_eq(unlink(socket_path), 0);
     sock = ask(FP_MONITOR_SOCKET);
     ck_assert_int_eq(getsockopt(sock, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len), 0);
@@ -228,8 +230,7 @@ START_TEST(the_socket_goes)
 {
     ck_assert_int_ne(ask(FP_MONITOR_END_SOCKET), -1);
     ck_assert_int_eq(access(socket_path, F_OK), -1);
-    ck_assert_int_eq(ask(FP_MONITOR_END_SOCKET), -1);
-    ck_assert_int_eq(errno, ENOENT);
+    assert_fails(FP_MONITOR_END_SOCKET, ENOENT);
 }
 END_TEST
 
@@ -243,8 +244,7 @@ START_TEST(nonsense_ends_it)
     else
         fp_send_packet(monitor.sock, two, 2, -1);
     ck_assert(unit_wait_readable(monitor.sock, 3000));
-    ck_assert_int_eq(ask(FP_MONITOR_LOG), -1);
-    ck_assert_int_eq(errno, EPIPE);
+    assert_fails(FP_MONITOR_LOG, EPIPE);
 }
 END_TEST
 
@@ -256,14 +256,13 @@ START_TEST(out_of_descriptors)
     few = now;
     few.rlim_cur = (rlim_t)monitor.sock + 1;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-    ck_assert_int_eq(ask(FP_MONITOR_PASSWORD), -1);
-    ck_assert_int_eq(errno, EMFILE);
+    assert_fails(FP_MONITOR_PASSWORD, EMFILE);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
     assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("monitor");
     TCase *t = unit_add_case(s, "tasks", setup, teardown, 0);
@@ -278,10 +277,5 @@ static Suite *make_suite(void)
     tcase_add_test(t, the_socket_goes);
     tcase_add_loop_test(t, nonsense_ends_it, 0, 2);
     tcase_add_test(t, out_of_descriptors);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -12,9 +12,9 @@
 
 #define MOST_FDS 16
 
-static int near, far;      /* two ends of a connection: near receives */
-static int file;           /* something to pass along */
-static int fds_at_rest;    /* how many descriptors are open when nothing leaked */
+static int near, far;   /* two ends of a connection: near receives */
+static int file;        /* something to pass along */
+static int fds_at_rest; /* how many descriptors are open when nothing leaked */
 static char data[20000];
 static size_t len;
 
@@ -45,7 +45,8 @@ static void send_fds(size_t n, const char *text)
         char room[CMSG_SPACE(MOST_FDS * sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text) };
-    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+    struct msghdr msg = { .msg_iov = &iov,
+                          .msg_iovlen = 1,
                           .msg_control = control.room,
                           .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
     struct cmsghdr *c;
@@ -75,6 +76,16 @@ static fp_status receive(int *fd_r)
 {
     len = 4242;
     return fp_recv_packet(near, data, sizeof(data), &len, fd_r);
+}
+
+/* With room for so many more descriptors in this process. */
+static fp_status receive_with_room(unsigned fds, int *fd_r)
+{
+    const struct rlimit before = unit_leave_fds(fds);
+    const fp_status st = receive(fd_r);
+
+    unit_restore_fds(&before);
+    return st;
 }
 
 /* ---- what works ---- */
@@ -254,15 +265,10 @@ END_TEST
 
 START_TEST(no_descriptor_free)
 {
-    struct rlimit before;
     int fd = 99;
-    fp_status st;
 
     ck_assert_int_eq((int)fp_send_packet(far, "data", 4, file), FP_OK);
-    before = unit_leave_fds(0);
-    st = receive(&fd);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_LOSTFD);
+    ck_assert_int_eq((int)receive_with_room(0, &fd), FP_LOSTFD);
     ck_assert_int_eq(fd, -1);
     ck_assert_uint_eq(len, 4);
     ck_assert_mem_eq(data, "data", 4);
@@ -272,28 +278,17 @@ END_TEST
 
 START_TEST(no_descriptor_free_for_one_that_may_not_come)
 {
-    struct rlimit before;
-    fp_status st;
-
     ck_assert_int_eq((int)fp_send_packet(far, "data", 4, file), FP_OK);
-    before = unit_leave_fds(0);
-    st = receive(NULL);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_PROTOCOL);
+    ck_assert_int_eq((int)receive_with_room(0, NULL), FP_PROTOCOL);
 }
 END_TEST
 
 START_TEST(descriptor_free_for_the_first_of_two)
 {
-    struct rlimit before;
     int fd = 99;
-    fp_status st;
 
     send_fds(2, "data");
-    before = unit_leave_fds(1);
-    st = receive(&fd);
-    unit_restore_fds(&before);
-    ck_assert_int_eq((int)st, FP_PROTOCOL);
+    ck_assert_int_eq((int)receive_with_room(1, &fd), FP_PROTOCOL);
     ck_assert_int_eq(fd, -1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
@@ -392,8 +387,12 @@ END_TEST
 
 START_TEST(what_can_be_read)
 {
-    static const struct { const char *name; int flags; bool can; } files[] = {
-        { "/proc/self/exe", O_RDONLY, true }, { "/proc/self/exe", O_PATH, false },
+    static const struct {
+        const char *name;
+        int flags;
+        bool can;
+    } files[] = {
+        { "/proc/self/exe", O_RDONLY, true },   { "/proc/self/exe", O_PATH, false },
         { "/proc/self/comm", O_WRONLY, false }, { "/", O_RDONLY, false },
         { "/dev/null", O_RDONLY, false },
     };
@@ -515,53 +514,40 @@ START_TEST(hanging_up_waits_for_the_other_end)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("fdio");
-    TCase *t = tcase_create("packets");
-    TCase *hostile = tcase_create("hostile");
-    TCase *limits = tcase_create("limits");
+    TCase *t = unit_add_case(s, "packets", setup, teardown, 0);
 
-    tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, packet_without_descriptor);
     tcase_add_test(t, packet_with_descriptor);
     tcase_add_test(t, packets_keep_their_bounds_and_order);
     tcase_add_test(t, largest_packet);
     tcase_add_test(t, close_keeps_errno_and_forgets);
-    suite_add_tcase(s, t);
-    tcase_add_checked_fixture(hostile, setup, teardown);
-    tcase_add_test(hostile, surplus_descriptors_are_closed);
-    tcase_add_test(hostile, descriptor_that_may_not_come_is_closed);
-    tcase_add_test(hostile, packet_longer_than_the_room);
-    tcase_add_test(hostile, empty_packet_is_the_end);
-    tcase_add_test(hostile, peer_that_is_gone);
-    tcase_add_test(hostile, last_words_of_a_peer_that_is_gone);
-    tcase_add_test(hostile, peer_that_left_unread_data);
-    suite_add_tcase(s, hostile);
-    tcase_add_checked_fixture(limits, setup, teardown);
-    tcase_add_test(limits, no_descriptor_free);
-    tcase_add_test(limits, no_descriptor_free_for_one_that_may_not_come);
-    tcase_add_test(limits, descriptor_free_for_the_first_of_two);
-    tcase_add_test(limits, nothing_there_yet);
-    tcase_add_test(limits, full_socket_takes_whole_packets_or_none);
-    tcase_add_test(limits, time_that_runs_out);
-    tcase_add_test(limits, signals_do_not_interrupt);
-    tcase_add_test(limits, no_socket_at_all);
-    suite_add_tcase(s, limits);
-    t = tcase_create("seals");
-    tcase_add_checked_fixture(t, setup, teardown);
+    t = unit_add_case(s, "hostile", setup, teardown, 0);
+    tcase_add_test(t, surplus_descriptors_are_closed);
+    tcase_add_test(t, descriptor_that_may_not_come_is_closed);
+    tcase_add_test(t, packet_longer_than_the_room);
+    tcase_add_test(t, empty_packet_is_the_end);
+    tcase_add_test(t, peer_that_is_gone);
+    tcase_add_test(t, last_words_of_a_peer_that_is_gone);
+    tcase_add_test(t, peer_that_left_unread_data);
+    t = unit_add_case(s, "limits", setup, teardown, 0);
+    tcase_add_test(t, no_descriptor_free);
+    tcase_add_test(t, no_descriptor_free_for_one_that_may_not_come);
+    tcase_add_test(t, descriptor_free_for_the_first_of_two);
+    tcase_add_test(t, nothing_there_yet);
+    tcase_add_test(t, full_socket_takes_whole_packets_or_none);
+    tcase_add_test(t, time_that_runs_out);
+    tcase_add_test(t, signals_do_not_interrupt);
+    tcase_add_test(t, no_socket_at_all);
+    t = unit_add_case(s, "seals", setup, teardown, 0);
     tcase_add_test(t, what_is_sealed);
     tcase_add_test(t, longest_path_of_a_socket);
     tcase_add_test(t, hanging_up_waits_for_the_other_end);
     tcase_add_test(t, what_can_be_read);
-    suite_add_tcase(s, t);
     t = unit_add_case(s, "null", setup, teardown, 0);
     tcase_add_test(t, what_leads_to_null);
     tcase_add_test(t, what_cannot_be_led_to_null);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

@@ -23,10 +23,6 @@ static void setup(void)
     unit_fresh_dir(dir);
 }
 
-static void teardown(void)
-{
-}
-
 #ifndef HAVE_SECCOMP
 
 START_TEST(there_is_none)
@@ -74,6 +70,7 @@ static bool is_refused(long number, long a, long b, long c)
 /* ---- what neither may ---- */
 
 /* None of them does anything when it is given nothing. */
+/* clang-format off */
 static const struct { const char *name; long number; } never[] = {
 #define CALL(name) { #name, SYS_ ## name }
     CALL(execve), CALL(execveat), CALL(clone3), CALL(ptrace), CALL(process_vm_readv),
@@ -93,6 +90,7 @@ static const struct { const char *name; long number; } never[] = {
 #endif
 #undef CALL
 };
+/* clang-format on */
 
 static bool nothing_dangerous(void)
 {
@@ -116,23 +114,23 @@ static bool no_code(void)
     void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     return p != MAP_FAILED && mprotect(p, 4096, PROT_READ) == 0
-        && mprotect(p, 4096, PROT_READ | PROT_EXEC) == -1
-        && mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-           == MAP_FAILED;
+           && mprotect(p, 4096, PROT_READ | PROT_EXEC) == -1
+           && mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
 }
 
 static bool no_network(void)
 {
     return socket(AF_INET, SOCK_STREAM, 0) == -1 && socket(AF_INET, SOCK_DGRAM, 0) == -1
-        && socket(AF_INET6, SOCK_STREAM, 0) == -1 && socket(AF_UNIX, SOCK_STREAM, 0) == -1
-        && socket(AF_UNIX, SOCK_SEQPACKET, 0) == -1 && socket(AF_NETLINK, SOCK_RAW, 0) == -1
-        && socket(AF_PACKET, SOCK_DGRAM, 0) == -1;
+           && socket(AF_INET6, SOCK_STREAM, 0) == -1 && socket(AF_UNIX, SOCK_STREAM, 0) == -1
+           && socket(AF_UNIX, SOCK_SEQPACKET, 0) == -1 && socket(AF_NETLINK, SOCK_RAW, 0) == -1
+           && socket(AF_PACKET, SOCK_DGRAM, 0) == -1;
 }
 
 static bool no_writing(void)
 {
     const char *path = unit_join(dir, "new");
-    static const int flags[] = { O_WRONLY, O_RDWR, O_RDONLY | O_CREAT, O_WRONLY | O_CREAT,
+    static const int flags[] = { O_WRONLY,           O_RDWR,
+                                 O_RDONLY | O_CREAT, O_WRONLY | O_CREAT,
                                  O_RDONLY | O_TRUNC, O_RDWR | O_TMPFILE };
 
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -152,16 +150,16 @@ static bool daemon_opens_nothing(void)
 {
     return open("/", O_RDONLY) == -1 && errno == ENOSYS && open("/", O_PATH) == -1
 #ifdef SYS_open
-        && is_refused(SYS_open, (long)"/", O_RDONLY, 0)
+           && is_refused(SYS_open, (long)"/", O_RDONLY, 0)
 #endif
-        && is_refused(SYS_inotify_add_watch, -1, (long)"/", IN_CREATE)
-        && is_refused(SYS_statx, AT_FDCWD, (long)"/", 0);
+           && is_refused(SYS_inotify_add_watch, -1, (long)"/", IN_CREATE)
+           && is_refused(SYS_statx, AT_FDCWD, (long)"/", 0);
 }
 
 static bool worker_has_no_sockets(void)
 {
-    return socket(AF_UNIX, SOCK_DGRAM, 0) == -1 && errno == ENOSYS
-        && is_refused(SYS_connect, 0, 0, 0) && is_refused(SYS_accept4, 0, 0, 0);
+    return socket(AF_UNIX, SOCK_DGRAM, 0) == -1 && errno == ENOSYS && is_refused(SYS_connect, 0, 0, 0)
+           && is_refused(SYS_accept4, 0, 0, 0);
 }
 
 /* Ends of a connection, made before. */
@@ -175,10 +173,10 @@ static bool daemon_serves(void)
     int fd, waiting = 0;
 
     return fp_send_packet(ends[0], "abc", 3, ends[0]) == FP_OK
-        && epoll_ctl(ends[1] + 1, EPOLL_CTL_ADD, ends[1], &e) == 0
-        && epoll_wait(ends[1] + 1, &e, 1, 1000) == 1
-        && fp_recv_packet(ends[1], text, sizeof(text), &len, &fd) == FP_OK && fd != -1
-        && ioctl(fd, FIONREAD, &waiting) == 0 && dup2(fd, STDIN_FILENO) == STDIN_FILENO;
+           && epoll_ctl(ends[1] + 1, EPOLL_CTL_ADD, ends[1], &e) == 0
+           && epoll_wait(ends[1] + 1, &e, 1, 1000) == 1
+           && fp_recv_packet(ends[1], text, sizeof(text), &len, &fd) == FP_OK && fd != -1
+           && ioctl(fd, FIONREAD, &waiting) == 0 && dup2(fd, STDIN_FILENO) == STDIN_FILENO;
 }
 
 START_TEST(a_daemon_serves)
@@ -200,7 +198,7 @@ static bool daemon_shares_memory(void)
     if (fd != -1 && ftruncate(fd, 4096) == 0)
         p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0
-        && !fp_is_sealed(fd, 4096) && munmap(p, 4096) == 0;
+           && !fp_is_sealed(fd, 4096) && munmap(p, 4096) == 0;
 }
 
 /* As syslog(3) and sd_notify(3) do. */
@@ -211,7 +209,7 @@ static bool daemon_sends_datagrams(void)
 
     snprintf(to.sun_path, sizeof(to.sun_path), "%s", unit_join(dir, "log"));
     return sock != -1 && connect(sock, (struct sockaddr *)&to, sizeof(to)) == 0
-        && send(sock, "text", 4, MSG_NOSIGNAL) == 4;
+           && send(sock, "text", 4, MSG_NOSIGNAL) == 4;
 }
 
 START_TEST(a_daemon_logs)
@@ -236,9 +234,9 @@ static bool worker_looks(void)
     char text[8];
 
     return root != -1 && file != -1 && statx(file, "", AT_EMPTY_PATH, STATX_ALL, &st) == 0
-        && pread(file, text, sizeof(text), 0) == 4 && st.stx_size == 4
-        && readlink("/proc/self/exe", text, sizeof(text)) > 0
-        && inotify_add_watch(inotify, dir, IN_CREATE) > 0;
+           && pread(file, text, sizeof(text), 0) == 4 && st.stx_size == 4
+           && readlink("/proc/self/exe", text, sizeof(text)) > 0
+           && inotify_add_watch(inotify, dir, IN_CREATE) > 0;
 }
 
 START_TEST(a_worker_looks)
@@ -264,7 +262,7 @@ static bool library_works(void)
     free(q);
     free(p);
     return p != NULL && syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t) == 0
-        && getrandom(&t, sizeof(t), 0) == sizeof(t);
+           && getrandom(&t, sizeof(t), 0) == sizeof(t);
 }
 
 START_TEST(both)
@@ -302,15 +300,10 @@ static void add_tests(TCase *t)
 
 #endif
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("sandbox");
 
-    add_tests(unit_add_case(s, "calls", setup, teardown, 0));
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    add_tests(unit_add_case(s, "calls", setup, NULL, 0));
+    return unit_run(s);
 }

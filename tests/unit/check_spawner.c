@@ -17,7 +17,7 @@
 
 #define PATIENCE_MS 3000
 
-static struct fp_resolver_settings everywhere;   /* and nothing is watched */
+static struct fp_resolver_settings everywhere; /* and nothing is watched */
 static const struct fp_worker_job job = { fp_worker_run, &everywhere, -1 };
 static struct fp_sandbox *sandbox;
 static struct fp_spawner spawner;
@@ -133,8 +133,7 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
 {
     static uint8_t buf[FP_MAX_FRAME];
     static struct fp_walk_result result;
-    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) },
-                               .base_len = base_len };
+    const struct fp_task t = { .lookup = { .path = path, .path_len = strlen(path) }, .base_len = base_len };
     struct fp_frame f;
     size_t len = 0;
     int fd = -1;
@@ -172,39 +171,51 @@ static bool has_ended(int sock)
     return unit_wait_readable(sock, PATIENCE_MS) && recv(sock, &c, 1, 0) <= 0;
 }
 
+/* ---- with one worker from the start ---- */
+
+static pid_t worker;
+static int worker_sock;
+
+static void setup_worker(void)
+{
+    setup();
+    worker_sock = spawn(&worker);
+}
+
+static void teardown_worker(void)
+{
+    fp_close(&worker_sock);
+    teardown();
+}
+
 /* ---- what workers do ---- */
 
 START_TEST(worker_answers)
 {
     const char *path = unit_join(dir, "file"), *no = unit_join(dir, "no");
-    pid_t pid;
-    int sock = spawn(&pid);
 
     unit_write_file(path, "content");
-    ask(sock, 1, path);
+    ask(worker_sock, 1, path);
     assert_content("content");
-    ask(sock, UINT64_MAX, no);
+    ask(worker_sock, UINT64_MAX, no);
     ck_assert_int_eq((int)answer.steps[answer.n_steps - 1].status, FP_ABSENT);
     ck_assert_int_eq(answer.fd, -1);
-    ask(sock, 3, path);
+    ask(worker_sock, 3, path);
     assert_content("content");
-    close(sock);
 }
 END_TEST
 
 START_TEST(worker_begins_at_a_base)
 {
     const char *path = unit_join(dir, "file");
-    pid_t pid;
-    int sock = spawn(&pid), base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     unit_write_file(path, "content");
-    ck_assert_int_eq((int)send_task(sock, 5, path, strlen(dir), base), FP_OK);
-    read_answer(sock, 5, path, strlen(dir));
+    ck_assert_int_eq((int)send_task(worker_sock, 5, path, strlen(dir), base), FP_OK);
+    read_answer(worker_sock, 5, path, strlen(dir));
     ck_assert_uint_eq(answer.n_steps, 1);
     assert_content("content");
     close(base);
-    close(sock);
 }
 END_TEST
 
@@ -254,19 +265,17 @@ START_TEST(worker_leaks_nothing)
 {
     const char *path = unit_join(dir, "file");
     char process[16];
-    pid_t pid;
-    int sock = spawn(&pid), before;
+    int before;
 
     unit_write_file(path, "content");
-    snprintf(process, sizeof(process), "%d", (int)pid);
-    ask(sock, 0, path);
-    ck_assert(wait_for(is_asleep, pid));
+    snprintf(process, sizeof(process), "%d", (int)worker);
+    ask(worker_sock, 0, path);
+    ck_assert(wait_for(is_asleep, worker));
     before = unit_count_fds(process);
     for (uint64_t i = 1; i < 50; i++)
-        ask(sock, i, i % 2 == 0 ? path : dir);
-    ck_assert(wait_for(is_asleep, pid));
+        ask(worker_sock, i, i % 2 == 0 ? path : dir);
+    ck_assert(wait_for(is_asleep, worker));
     ck_assert_int_eq(unit_count_fds(process), before);
-    close(sock);
 }
 END_TEST
 
@@ -297,13 +306,12 @@ static void send_nonsense(int sock, int which)
 
 START_TEST(nonsense_ends_the_worker)
 {
-    pid_t pid, next;
-    int sock = spawn(&pid), another;
+    pid_t next;
+    int another;
 
-    send_nonsense(sock, _i);
-    ck_assert(has_ended(sock));
-    ck_assert(wait_for(is_dead, pid));
-    close(sock);
+    send_nonsense(worker_sock, _i);
+    ck_assert(has_ended(worker_sock));
+    ck_assert(wait_for(is_dead, worker));
     another = spawn(&next);
     ask(another, 1, "/");
     close(another);
@@ -315,28 +323,21 @@ END_TEST
 START_TEST(processes_have_names)
 {
     char number[16];
-    pid_t pid;
-    int sock = spawn(&pid);
 
-    ask(sock, 1, "/");
-    ck_assert_str_eq(status_of(pid, "Name"), "fp-worker");
+    ask(worker_sock, 1, "/");
+    ck_assert_str_eq(status_of(worker, "Name"), "fp-worker");
     ck_assert_str_eq(status_of(spawner.pid, "Name"), "fp-spawner");
     snprintf(number, sizeof(number), "%d", (int)spawner.pid);
-    ck_assert_str_eq(status_of(pid, "PPid"), number);
-    close(sock);
+    ck_assert_str_eq(status_of(worker, "PPid"), number);
 }
 END_TEST
 
 START_TEST(daemons_end_of_the_socket)
 {
-    pid_t pid;
-    int sock = spawn(&pid);
-
-    ck_assert_int_eq(fcntl(sock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    ck_assert_int_eq(fcntl(sock, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+    ck_assert_int_eq(fcntl(worker_sock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(worker_sock, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
     ck_assert_int_eq(fcntl(spawner.sock, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     ck_assert_int_eq(fcntl(spawner.sock, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
-    close(sock);
 }
 END_TEST
 
@@ -412,27 +413,13 @@ END_TEST
 
 /* ---- how they end ---- */
 
-START_TEST(killed_worker_is_gone)
-{
-    pid_t pid;
-    int sock = spawn(&pid);
-
-    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
-    ck_assert(has_ended(sock));
-    ck_assert(wait_for(is_dead, pid));
-    close(sock);
-}
-END_TEST
-
 /* "Kills and reaps": without anything else being asked of the spawner. */
-START_TEST(killed_worker_leaves_no_zombie)
+START_TEST(killed_worker_is_gone_and_leaves_no_zombie)
 {
-    pid_t pid;
-    int sock = spawn(&pid);
-
-    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
-    ck_assert(wait_for(is_reaped, pid));
-    close(sock);
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, worker), FP_OK);
+    ck_assert(has_ended(worker_sock));
+    ck_assert(wait_for(is_dead, worker));
+    ck_assert(wait_for(is_reaped, worker));
 }
 END_TEST
 
@@ -457,19 +444,18 @@ END_TEST
 
 START_TEST(worker_that_died_by_itself_is_reaped_when_told)
 {
-    pid_t pid, next;
-    int sock = spawn(&pid), another;
+    pid_t next;
+    int another;
 
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    ck_assert(has_ended(sock));
-    ck_assert(wait_for(is_dead, pid));
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    ck_assert(has_ended(worker_sock));
+    ck_assert(wait_for(is_dead, worker));
     /* Until then its number is nobody else's. */
     another = spawn(&next);
-    ck_assert(!is_reaped(pid));
-    ck_assert_int_eq((int)fp_spawner_kill(&spawner, pid), FP_OK);
-    ck_assert(wait_for(is_reaped, pid));
+    ck_assert(!is_reaped(worker));
+    ck_assert_int_eq((int)fp_spawner_kill(&spawner, worker), FP_OK);
+    ck_assert(wait_for(is_reaped, worker));
     close(another);
-    close(sock);
 }
 END_TEST
 
@@ -486,7 +472,7 @@ START_TEST(only_its_own_workers_are_killed)
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, getpid()), FP_OK);
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, -1), FP_OK);
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, 0), FP_OK);
-    sock = spawn(&pid);        /* the notes before were read by now */
+    sock = spawn(&pid); /* the notes before were read by now */
     ck_assert(!is_dead(stranger));
     kill(stranger, SIGKILL);
     ck_assert_int_eq(waitpid(stranger, NULL, 0), stranger);
@@ -496,11 +482,8 @@ END_TEST
 
 START_TEST(worker_ends_when_the_daemon_hangs_up)
 {
-    pid_t pid;
-    int sock = spawn(&pid);
-
-    close(sock);
-    ck_assert(wait_for(is_dead, pid));
+    fp_close(&worker_sock);
+    ck_assert(wait_for(is_dead, worker));
 }
 END_TEST
 
@@ -565,37 +548,30 @@ START_TEST(signals_to_the_group_do_not_end_the_spawner)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *s = suite_create("spawner");
-    TCase *t = unit_add_case(s, "workers", setup, teardown, 20);
+    TCase *t = unit_add_case(s, "worker", setup_worker, teardown_worker, 20);
 
     tcase_add_test(t, worker_answers);
     tcase_add_test(t, worker_begins_at_a_base);
-    tcase_add_test(t, workers_work_side_by_side);
-    tcase_add_test(t, worker_keeps_to_the_roots);
     tcase_add_test(t, worker_leaks_nothing);
     tcase_add_loop_test(t, nonsense_ends_the_worker, 0, NONSENSE);
-    t = unit_add_case(s, "life", setup, teardown, 20);
     tcase_add_test(t, processes_have_names);
     tcase_add_test(t, daemons_end_of_the_socket);
+    tcase_add_test(t, killed_worker_is_gone_and_leaves_no_zombie);
+    tcase_add_test(t, worker_that_died_by_itself_is_reaped_when_told);
+    tcase_add_test(t, worker_ends_when_the_daemon_hangs_up);
+    t = unit_add_case(s, "workers", setup, teardown, 20);
+    tcase_add_test(t, workers_work_side_by_side);
+    tcase_add_test(t, worker_keeps_to_the_roots);
     tcase_add_test(t, nothing_is_inherited);
     tcase_add_test(t, nobody_has_asked);
     tcase_add_test(t, spawner_without_descriptors);
-    t = unit_add_case(s, "death", setup, teardown, 20);
-    tcase_add_test(t, killed_worker_is_gone);
-    tcase_add_test(t, killed_worker_leaves_no_zombie);
     tcase_add_test(t, killed_workers_do_not_pile_up);
-    tcase_add_test(t, worker_that_died_by_itself_is_reaped_when_told);
     tcase_add_test(t, only_its_own_workers_are_killed);
-    tcase_add_test(t, worker_ends_when_the_daemon_hangs_up);
     tcase_add_test(t, workers_die_with_the_spawner);
     tcase_add_test(t, stop_ends_everything);
     tcase_add_test(t, signals_to_the_group_do_not_end_the_spawner);
-    return s;
-}
-
-int main(void)
-{
-    return unit_run(make_suite());
+    return unit_run(s);
 }

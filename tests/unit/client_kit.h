@@ -85,10 +85,22 @@ static inline void assert_answered(void)
     ck_assert_mem_eq(text, "content", 7);
 }
 
-/* Two questions to the script, each with an answer on a connection of its own. */
-static inline void assert_two_connections(void *(*script)(void *))
+static inline void *end_after_one(void *arg)
 {
-    start(script);
+    uint64_t id;
+
+    for (int i = 0; i < 2; i++) {
+        if (d_greet() && d_question(&id))
+            d_answer(id);
+        fp_close(&d.sock);
+    }
+    return arg;
+}
+
+/* Two questions, each with an answer on a connection of its own. */
+static inline void assert_two_connections(void)
+{
+    start(end_after_one);
     ck_assert_int_eq((int)ask(), FP_OK);
     ck_assert_int_eq((int)ask(), FP_OK);
     assert_answered();
