@@ -156,16 +156,17 @@ static struct content *fetch(const request_rec *r, const char *path,
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
-    struct fp_answer a;
+    struct fp_answer *a;
     struct content *c = NULL;
 
-    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST
-        || !fp_path_is_normal(path, strlen(path))
-        || fp_client_lookup(fp_child_client, path, strlen(path), names, &a, NULL) != FP_OK)
+    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
-    if (a.status == FP_OK && a.fd != -1 && is_file_of(x, &a))
-        c = read_content(r->pool, a.fd, (apr_size_t)x->size);
-    fp_close(&a.fd);
+    a = fp_request_room(r);
+    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, NULL) != FP_OK)
+        return NULL;
+    if (a->status == FP_OK && a->fd != -1 && is_file_of(x, a))
+        c = read_content(r->pool, a->fd, (apr_size_t)x->size);
+    fp_close(&a->fd);
     return c;
 }
 

@@ -114,22 +114,23 @@ static bool has_too_many_links(const struct fp_answer *a)
 }
 
 /* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len,
                        struct fp_lease **lease_r, enum fp_source *source_r)
 {
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
-    struct fp_answer a;
-    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, a, &view);
 
     if (st == FP_OK)
-        st = a.status;
-    if (st == FP_OK && has_too_many_links(&a)) {
-        fp_close(&a.fd);
+        st = a->status;
+    if (st == FP_OK && has_too_many_links(a)) {
+        fp_close(&a->fd);
         st = FP_TOODEEP;
     }
     if (st == FP_OK) {
-        *source_r = a.source;
-        *lease_r = fp_lease_create(settings, path, len, &a, view);
+        *source_r = a->source;
+        *lease_r = fp_lease_create(settings, path, len, a, view);
         view = NULL;
         st = *lease_r != NULL ? FP_OK : FP_NOMEM;
     }
@@ -143,7 +144,7 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
     enum fp_source source;
-    fp_status st = fetch(settings, path, len, &lease, &source);
+    fp_status st = fetch(r, path, len, &lease, &source);
     int level;
 
     apr_table_setn(r->notes, "flashpache-us",
@@ -174,7 +175,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
         || !fp_path_is_normal(r->filename, len))
         return NULL;
     lease = fp_lease_find(settings, r->filename, len);
-    if (lease == NULL && fetch(settings, r->filename, len, &lease, &source) != FP_OK)
+    if (lease == NULL && fetch(r, r->filename, len, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     fp_request_set_lease(q, lease);
@@ -187,7 +188,7 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     struct fp_lease *lease, *old = q->lease;
     enum fp_source source;
 
-    if (fetch(fp_settings_of(r->server), q->path, q->len, &lease, &source) != FP_OK)
+    if (fetch(r, q->path, q->len, &lease, &source) != FP_OK)
         return 0;
     fp_request_set_lease(q, lease);
     fp_item_release(&old->item);

@@ -20,6 +20,7 @@ struct slot {
     struct fp_request *own;
     struct fp_request *all;
     struct fp_request *shadow;    /* as own, but httpd's walk does not use it */
+    struct fp_answer *room;       /* see fp_request_room(); NULL: nothing was asked */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -43,6 +44,16 @@ static struct slot *make_slot(request_rec *r)
         ap_set_module_config(r->request_config, &flashpache_module, s);
     }
     return s;
+}
+
+struct fp_answer *fp_request_room(const request_rec *r)
+{
+    request_rec *top = main_request(r);
+    struct slot *s = make_slot(top);
+
+    if (s->room == NULL)
+        s->room = apr_palloc(top->pool, sizeof(*s->room));
+    return s->room;
 }
 
 struct fp_request *fp_request_of(const request_rec *r)

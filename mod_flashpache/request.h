@@ -45,6 +45,12 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease);
 /* Counts the outcome, and notes it for the log. */
 void fp_request_note(request_rec *r, enum fp_count outcome);
 
+/*
+ * Room for the answer to one question, of the request's family: made at the first question, used
+ * again at the next one.  The lease copies what it keeps.
+ */
+struct fp_answer *fp_request_room(const request_rec *r);
+
 /* ---- hooks ---- */
 
 /* log_transaction: copies outcome and reason to the environment, which CGI programs do not see
