@@ -145,18 +145,14 @@ static gid_t group(void)
 static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *program,
                                      const char *configuration, const char *socket)
 {
-    const char **command = apr_pcalloc(p, 9 * sizeof(*command));
-
-    command[0] = program;
-    command[1] = "--supervised";
-    command[2] = "-c";
-    command[3] = configuration != NULL ? configuration : "/dev/null";
-    command[4] = "-o";
-    command[5] = apr_pstrcat(p, "socket=", socket, NULL);
-    command[6] = "-o";
     /* Where ErrorLog is no file, standard error leads nowhere. */
-    command[7] = s->error_log != NULL ? "log=stderr" : "log=syslog";
-    return command;
+    const char *const log = s->error_log != NULL ? "log=stderr" : "log=syslog";
+    const char *const command[] = {
+        program, "--supervised", "-c", configuration != NULL ? configuration : "/dev/null",
+        "-o", apr_pstrcat(p, "socket=", socket, NULL), "-o", log, NULL
+    };
+
+    return apr_pmemdup(p, command, sizeof(command));
 }
 
 /* Differs for each version of a file. */
@@ -274,16 +270,8 @@ static void end(struct daemon *d)
     fp_close(&d->channel);
 }
 
-/* The MPM passes a number that is an exit status or a signal. */
-static void log_end(const struct daemon *d, int number)
-{
-    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server, "FP0111: flashpached (process %d) "
-                 "ended (status or signal %d) and is started again in %u s; requests are served "
-                 "without it until then. Its own messages stand above", (int)d->proc.pid, number,
-                 d->pause);
-}
-
-/* The MPM calls it in the parent, also for other reasons than a death. */
+/* The MPM calls it in the parent, also for other reasons than a death.  status is an exit status
+ * or a signal. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;
@@ -299,24 +287,11 @@ static void maintain(int reason, void *data, apr_wait_t status)
         d->pause = 0;
     else if (d->pause < MOST_PAUSE)
         d->pause = d->pause == 0 ? FIRST_PAUSE : 2 * d->pause;
-    log_end(d, status);
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server, "FP0111: flashpached (process %d) "
+                 "ended (status or signal %d) and is started again in %u s; requests are served "
+                 "without it until then. Its own messages stand above", (int)d->proc.pid, status,
+                 d->pause);
     start(d);
-}
-
-/* Gives the daemon the error log, which may have been rotated. */
-static int goes_on(const struct daemon *d)
-{
-    return d->life != NULL && strcmp(d->origin, d->wanted) == 0
-        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK;
-}
-
-static struct daemon *make(server_rec *s)
-{
-    struct daemon *d = apr_pcalloc(s->process->pool, sizeof(*d));
-
-    d->channel = -1;
-    apr_pool_userdata_set(d, USERDATA, apr_pool_cleanup_null, s->process->pool);
-    return d;
 }
 
 static const char *obstacle(apr_pool_t *p, const char *program)
@@ -333,13 +308,18 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
     struct daemon *d = daemon_of(s);
     const char *wrong;
 
-    if (d == NULL)
-        d = make(s);
+    if (d == NULL) {
+        d = apr_pcalloc(s->process->pool, sizeof(*d));
+        d->channel = -1;
+        apr_pool_userdata_set(d, USERDATA, apr_pool_cleanup_null, s->process->pool);
+    }
     d->pconf = pconf;
     d->server = s;
     d->command = command_of(pconf, s, program, configuration, socket);
     d->wanted = origin_of(pconf, configuration, d->command);
-    if (goes_on(d)) {
+    /* It goes on, with the error log, which may have been rotated. */
+    if (d->life != NULL && strcmp(d->origin, d->wanted) == 0
+        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;
     }

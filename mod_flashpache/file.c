@@ -62,7 +62,7 @@ bool fp_file_is_sealed(const struct fp_file *file)
 
 struct fp_file *fp_file_create(int fd, bool local)
 {
-    struct fp_file *file = malloc(sizeof(*file));
+    struct fp_file *file = calloc(1, sizeof(*file));
 
     if (file == NULL) {
         fp_close(&fd);
@@ -72,9 +72,6 @@ struct fp_file *fp_file_create(int fd, bool local)
     file->fd = fd;
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
-    file->sealed = false;
-    atomic_init(&file->served, false);
-    atomic_init(&file->mapping, NULL);
     return file;
 }
 
@@ -108,14 +105,9 @@ static void unmap(struct fp_mapping *m)
 }
 
 /* Acquire: another thread may have filled it in. */
-static struct fp_mapping *mapping_of(const struct fp_file *file)
+struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
-}
-
-const struct fp_mapping *fp_file_mapping(const struct fp_file *file)
-{
-    return mapping_of(file);
 }
 
 struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
@@ -128,7 +120,7 @@ struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
     /* Private: Linux before 6.7 maps what is sealed in no other way. */
     if (keep)
         atomic_init(&file->mapping, map_all(fd, size, MAP_PRIVATE | MAP_POPULATE));
-    if (mapping_of(file) != NULL)
+    if (fp_file_mapping(file) != NULL)
         close_descriptor(file);
     return file;
 }
@@ -148,7 +140,7 @@ void fp_file_release(struct fp_file **fp)
     if (file == NULL
         || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    unmap(mapping_of(file));
+    unmap(fp_file_mapping(file));
     close_descriptor(file);
     free(file);
 }
@@ -171,7 +163,7 @@ apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len
 
 const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length)
 {
-    struct fp_mapping *there = mapping_of(file), *mine;
+    struct fp_mapping *there = fp_file_mapping(file), *mine;
     struct stat st;
 
     if (!file->local || (length < KEEP_LEAST

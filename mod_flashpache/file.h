@@ -62,7 +62,7 @@ apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len
                           apr_off_t offset);
 
 /* NULL: it is not mapped as a whole. */
-const struct fp_mapping *fp_file_mapping(const struct fp_file *file);
+struct fp_mapping *fp_file_mapping(const struct fp_file *file);
 /*
  * The mapping to send length bytes of a file from, made if it was sent before or is large;
  * it lives as long as the file.  NULL: read the bytes, or map them alone.

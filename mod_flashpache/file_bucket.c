@@ -35,11 +35,16 @@ static void bucket_destroy(void *data)
     }
 }
 
-/* The rest of the bucket e, behind its first len bytes, as a bucket after it. */
-static void insert_rest(apr_bucket *e, apr_size_t len)
+/* Gives the bucket's share of the file to a bucket behind it, of all but its first len bytes. */
+static void leave_rest(apr_bucket *e, apr_size_t len)
 {
-    apr_bucket *rest = apr_bucket_alloc(sizeof(*rest), e->list);
+    apr_bucket *rest;
 
+    if (len == e->length) {
+        bucket_destroy(e->data);
+        return;
+    }
+    rest = apr_bucket_alloc(sizeof(*rest), e->list);
     *rest = *e;
     rest->start += (apr_off_t)len;
     rest->length -= len;
@@ -121,10 +126,7 @@ static bool become_piece(apr_bucket *e)
     piece->base = base;
     piece->size = skip + n;
     piece->skip = skip;
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
+    leave_rest(e, n);
     e->type = &bucket_type_piece;
     apr_bucket_shared_make(e, piece, 0, n);
     return true;
@@ -149,10 +151,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
         return rv;
     }
     /* This bucket becomes what was read; the file goes on in the next. */
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
+    leave_rest(e, n);
     apr_bucket_heap_make(e, buf, n, apr_bucket_free);
     *str = buf;
     *len = n;
@@ -202,7 +201,6 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
     /* One byte more would show that it has grown. */
     apr_size_t n = (apr_size_t)length + 1;
     bool sealed = fp_file_is_sealed(file);
-    apr_bucket *e;
     char *buf;
 
     if (sealed && fp_file_mapping(file) != NULL)
@@ -217,10 +215,6 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
         apr_bucket_free(buf);
         return NULL;
     }
-    e = apr_bucket_alloc(sizeof(*e), list);
-    APR_BUCKET_INIT(e);
-    e->free = apr_bucket_free;
-    e->list = list;
-    return apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+    return apr_bucket_heap_create(buf, n, apr_bucket_free, list);
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/client.h"
 #include "common/packet.h"
+#include "lease.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
@@ -56,7 +57,7 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
-    for (unsigned i = 0; i < q->n_names && fp_step_is_dir(s); i++) {
+    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++) {
         if (s->access[i].status == FP_OK)
             return (int)i;
         if (s->access[i].status != FP_ABSENT)
@@ -220,20 +221,12 @@ static apr_status_t open_by_name(const request_rec *r, const char *path, ap_conf
     return APR_SUCCESS;
 }
 
-/* The name's index among the answer's names; -1: it was not asked about. */
-static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
-{
-    int n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
-
-    return n < (int)q->n_names ? n : -1;
-}
-
 fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r)
 {
-    int below, n = number_of(r, q, name);
-    const struct fp_step *s = n == -1 ? NULL
-        : fp_request_find_step(q, dir, fp_path_len(dir), &below);
+    int below, n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
+    bool asked = n != -1 && n < (int)q->lease->n_names;
+    const struct fp_step *s = asked ? fp_request_find_step(q, dir, fp_path_len(dir), &below) : NULL;
 
     *access_r = NULL;
     if (s == NULL)
@@ -274,7 +267,7 @@ static struct parsed *find(const request_rec *r, const struct fp_request *q,
                            const struct fp_step *s, unsigned name)
 {
     char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
-    apr_size_t len = fp_item_key(key, r->server, q->path, s->end);
+    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
     struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
     if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
@@ -306,8 +299,8 @@ void fp_htaccess_inject(request_rec *r)
 
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return;
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct fp_step *s = fp_request_step(q, i);
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
+        const struct fp_step *s = fp_lease_step(q->lease, i);
         int name = access_of(q, s);
         struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
 
@@ -359,7 +352,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     if (q->conditional)
         p->conf = NULL;
     key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
-    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->path, s->end), destroy);
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;
     p->override_opts = h->override_opts;
@@ -369,12 +362,12 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     fp_item_release(&p->item);
 }
 
-void fp_htaccess_keep(request_rec *r)
+int fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
-        return;
+        return DECLINED;
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int below = 0, name;
@@ -391,4 +384,5 @@ void fp_htaccess_keep(request_rec *r)
         else
             keep_one(r, q, s, (unsigned)name, h);
     }
+    return DECLINED;
 }

@@ -42,7 +42,7 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
 /* Before core's walk: gives it the parsed files of the path's directories. */
 void fp_htaccess_inject(request_rec *r);
 
-/* After core's walk: keeps what core had to parse. */
-void fp_htaccess_keep(request_rec *r);
+/* post_perdir_config, after core's walk: keeps what core had to parse. */
+int fp_htaccess_keep(request_rec *r);
 
 #endif

@@ -171,14 +171,14 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     enum fp_source source;
     apr_size_t len = strlen(r->filename);
 
-    if (whole == NULL || whole->len <= len || memcmp(whole->path, r->filename, len) != 0
+    if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len))
         return NULL;
     lease = fp_lease_find(settings, r->filename, len);
     if (lease == NULL && fetch(r, r->filename, len, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
-    fp_request_set_lease(q, lease);
+    q->lease = lease;
     fp_item_release_with(r->pool, &lease->item);
     return q;
 }
@@ -188,9 +188,9 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     struct fp_lease *lease, *old = q->lease;
     enum fp_source source;
 
-    if (fetch(r, q->path, q->len, &lease, &source) != FP_OK)
+    if (fetch(r, q->lease->path, q->lease->path_len, &lease, &source) != FP_OK)
         return 0;
-    fp_request_set_lease(q, lease);
+    q->lease = lease;
     fp_item_release(&old->item);
     return 1;
 }

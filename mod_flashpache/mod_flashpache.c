@@ -99,14 +99,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     return OK;
 }
 
-static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
-{
-    (void)pconf;
-    (void)plog;
-    (void)ptemp;
-    return fp_settings_check(s);
-}
-
 static apr_status_t end_child(void *unused)
 {
     (void)unused;
@@ -159,16 +151,10 @@ static int map_to_storage(request_rec *r)
     return DECLINED;
 }
 
-static int after_walk(request_rec *r)
-{
-    fp_htaccess_keep(r);
-    return DECLINED;
-}
-
 static void register_hooks(apr_pool_t *p)
 {
     (void)p;
-    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
@@ -176,7 +162,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);

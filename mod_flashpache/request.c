@@ -94,35 +94,25 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
     apr_size_t len = strlen(name);
 
     for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
-        if (q->len == len && memcmp(q->path, name, len) == 0)
+        if (q->lease->path_len == len && memcmp(q->lease->path, name, len) == 0)
             return q;
     }
     return NULL;
 }
 
-const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i)
-{
-    return fp_lease_step(q->lease, i);
-}
-
-const struct fp_step *fp_request_last_step(const struct fp_request *q)
-{
-    return q->lease->last;
-}
-
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
                                            apr_size_t len, int *below_r)
 {
-    const struct fp_step *last = fp_request_last_step(q);
+    const struct fp_step *last = q->lease->last;
 
-    if (len > q->len || memcmp(name, q->path, len) != 0)
+    if (len > q->lease->path_len || memcmp(name, q->lease->path, len) != 0)
         return NULL;
     *below_r = len > last->end;
     if (*below_r)
         return last;
-    for (unsigned i = q->n_steps; i-- > 0;) {
-        if (fp_request_step(q, i)->end == len)
-            return fp_request_step(q, i);
+    for (unsigned i = q->lease->n_steps; i-- > 0;) {
+        if (fp_lease_step(q->lease, i)->end == len)
+            return fp_lease_step(q->lease, i);
     }
     return NULL;
 }
@@ -165,23 +155,13 @@ static apr_status_t forget_shadow(void *data)
     return APR_SUCCESS;
 }
 
-void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease)
-{
-    q->lease = lease;
-    q->path = lease->path;
-    q->len = lease->path_len;
-    q->n_steps = lease->n_steps;
-    q->n_names = lease->n_names;
-    q->file = lease->file;
-}
-
 void fp_request_remember(request_rec *r, struct fp_lease *lease)
 {
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
 
-    fp_request_set_lease(q, lease);
+    q->lease = lease;
     if (is_absent(lease->last))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {

@@ -18,26 +18,17 @@ struct fp_lease;
 
 struct fp_request {
     struct fp_lease *lease;       /* holds what follows, and the steps */
-    const char *path;             /* normal form, without a slash at its end;
-                                     not terminated */
-    apr_size_t len;
-    unsigned n_steps;
-    unsigned n_names;             /* access files of each directory in the answer */
     apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: when it
                                      knew the file, [0]: when it did not */
     unsigned access_opened;       /* .htaccess files given to core from memory */
     bool access_left;             /* one was opened by name */
     bool conditional;             /* the last one may parse differently the next time */
     const struct htaccess_result *injected;   /* head of the list that core was given */
-    struct fp_file *file;         /* the last step's, or NULL */
     bool compared, different;     /* FlashpacheEngine Shadow: with what httpd found */
     struct fp_request *next;      /* the next one of the same main request */
 };
 
 /* ---- for lookup.c ---- */
-
-/* Gives q the lease's answer; the reference to the lease is still the caller's. */
-void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease);
 
 /* The request holds the reference to the lease until its pool is destroyed. */
 void fp_request_remember(request_rec *r, struct fp_lease *lease);
@@ -73,10 +64,6 @@ struct fp_request *fp_request_of(const request_rec *r);
 
 /* With FlashpacheEngine Shadow: the answer that would have been used; NULL: there is none. */
 struct fp_request *fp_request_shadow(const request_rec *r);
-
-/* Step i of n_steps, "/" first; see answer.h. */
-const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);
-const struct fp_step *fp_request_last_step(const struct fp_request *q);
 
 /*
  * The step of name, which is r->filename or a part of it (without a slash at its end).  Where

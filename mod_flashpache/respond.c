@@ -68,7 +68,7 @@ static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 /* True if the open file is the one that the walk approved. */
 static bool is_same(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_step_target(fp_request_last_step(q));
+    const struct fp_meta *m = fp_step_target(q->lease->last);
     apr_finfo_t f;
 
     if (m == NULL)
@@ -208,7 +208,7 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
-    int fd = fp_file_descriptor(q->file);
+    int fd = fp_file_descriptor(q->lease->file);
     char name[FP_FD_NAME];
     apr_file_t *file = NULL;
     int async = 0;
@@ -231,10 +231,10 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
     bool local;
 
     if (file == NULL) {
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->lease->file));
         return;
     }
-    local = look_again(r, q->file);
+    local = look_again(r, q->lease->file);
     e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
     if (!local || !may_map(r))
         apr_bucket_file_enable_mmap(e, 0);
@@ -298,15 +298,6 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
- * but by now a file may have its name. */
-static bool is_refused(const request_rec *r)
-{
-    return r->method_number == M_GET
-        && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
-        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r));
-}
-
 static int refuse(const request_rec *r)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
@@ -333,23 +324,12 @@ static bool went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
 
-    for (unsigned i = 0; other != q && i < other->n_steps && i < q->n_steps; i++) {
-        const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
+    for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
+        const struct fp_step *a = fp_lease_step(other->lease, i), *b = fp_lease_step(q->lease, i);
 
-        if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)
+        if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
             return false;
         if (!is_same_step(a, b))
-            return true;
-    }
-    return false;
-}
-
-/* Where core does not know the file it does not show whether links need their target's
- * owner (fp_walk_links), so core handles such a path. */
-static bool has_foreign_link(const struct fp_request *q)
-{
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        if (fp_walk_is_foreign(fp_request_step(q, i)))
             return true;
     }
     return false;
@@ -425,7 +405,7 @@ static int deny_unreadable(request_rec *r)
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
     const struct fp_request *q = fp_lookup_file(r);
-    const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
+    const struct fp_meta *m = q != NULL ? fp_step_target(q->lease->last) : NULL;
     const struct fp_request *walked = fp_request_of(r);
 
     if (q == NULL)
@@ -433,10 +413,14 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
     /* Core walked by the answer for the longer path: it must lead to the same file. */
-    if (walked->n_steps != q->n_steps || went_elsewhere(walked, q))
+    if (walked->lease->n_steps != q->lease->n_steps || went_elsewhere(walked, q))
         return fp_request_again(r);
-    if (has_foreign_link(q))
-        return DECLINED;
+    /* Where core does not know the file it does not show whether links need their target's
+     * owner (fp_walk_links), so core handles such a path. */
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
+        if (fp_walk_is_foreign(fp_lease_step(q->lease, i)))
+            return DECLINED;
+    }
     fp_walk_fill(&r->finfo, m, r->filename, r->pool);
     *q_r = q;
     return OK;
@@ -447,7 +431,11 @@ int fp_respond(request_rec *r)
     const struct fp_request *q;
     int status;
 
-    if (is_refused(r))
+    /* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
+     * but by now a file may have its name. */
+    if (r->method_number == M_GET
+        && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
         return refuse(r);
     /* The answers of its family are not used this time. */
     if (fp_request_is_again(r))
@@ -462,7 +450,7 @@ int fp_respond(request_rec *r)
     }
     if (q == NULL || !is_same(r, q))
         return DECLINED;
-    if (q->file == NULL)
+    if (q->lease->file == NULL)
         return deny_unreadable(r);
     /* Core uses for one request of the family what it found in the walk of another. */
     if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))

@@ -53,10 +53,13 @@ struct fp_settings *fp_settings_of(const server_rec *s)
 
 /* ---- the daemon ---- */
 
-int fp_settings_check(server_rec *s)
+int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     const struct fp_settings *n = fp_settings_of(s);
 
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
     if (n->external != 0 || n->socket == NULL)
         return OK;
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0113: FlashpacheDaemon auto and "

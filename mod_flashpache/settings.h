@@ -50,7 +50,7 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
 /* check_config: OK if directives fit together; an error is logged. */
-int fp_settings_check(server_rec *s);
+int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 

@@ -102,11 +102,11 @@ static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 /* True if the open descriptor that would be sent is of the file that httpd found. */
 static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
 {
-    int fd = p->q->file != NULL ? fp_file_descriptor(p->q->file) : -1;
+    int fd = p->q->lease->file != NULL ? fp_file_descriptor(p->q->lease->file) : -1;
     struct stat st;
 
     if (fd == -1 || p->name != NULL || stock->filetype != APR_REG
-        || fp_path_len(p->path) != p->q->len || fstat(fd, &st) == -1)
+        || fp_path_len(p->path) != p->q->lease->path_len || fstat(fd, &st) == -1)
         return true;
     return st.st_ino == stock->inode && st.st_dev == stock->device;
 }

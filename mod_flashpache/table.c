@@ -107,24 +107,6 @@ static struct fp_item *find(const struct shard *s, const void *key, apr_size_t l
     return item;
 }
 
-static bool hash_add(struct shard *s, struct fp_item *item)
-{
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv,
-                                item);
-    return item->hh.tbl != NULL;
-}
-
-static void hash_remove(struct shard *s, struct fp_item *item)
-{
-    HASH_DEL(s->items, item);
-}
-
-static unsigned count(const struct shard *s)
-{
-    return HASH_COUNT(s->items);
-}
-FP_HASH_DIAGNOSTICS_ON
-
 /* Moves it to the list of the dropped, and the shard's reference with it. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
@@ -132,11 +114,23 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
         s->hand = item->hh.next;
     if (s->sweep == item)
         s->sweep = item->hh.next;
-    hash_remove(s, item);
+    HASH_DEL(s->items, item);
     atomic_fetch_sub_explicit(s->total, 1, memory_order_relaxed);
     item->hh.next = *dropped;
     *dropped = item;
 }
+
+static void add(struct shard *s, struct fp_item *item)
+{
+    retain(item);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv,
+                                item);
+    if (item->hh.tbl != NULL)
+        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
+    else
+        fp_item_release(item);   /* out of memory; the caller's reference is left */
+}
+FP_HASH_DIAGNOSTICS_ON
 
 static void evict_one(struct shard *s, struct fp_item **dropped)
 {
@@ -148,15 +142,6 @@ static void evict_one(struct shard *s, struct fp_item **dropped)
     }
     s->hand = item;
     drop(s, item, dropped);
-}
-
-static void add(struct shard *s, struct fp_item *item)
-{
-    retain(item);
-    if (hash_add(s, item))
-        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
-    else
-        fp_item_release(item);   /* out of memory; the caller's reference is left */
 }
 
 /* ---- the table ---- */
@@ -186,7 +171,7 @@ void fp_table_put(struct fp_table *t, struct fp_item *item)
     old = find(s, item->hh.key, item->hh.keylen, item->hh.hashv);
     if (old != NULL)
         drop(s, old, &dropped);
-    if (count(s) > 0 && count(s) >= s->limit)
+    if (s->items != NULL && HASH_COUNT(s->items) >= s->limit)
         evict_one(s, &dropped);
     if (s->limit > 0)
         add(s, item);
@@ -256,27 +241,23 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
 
 /* ---- begin and end ---- */
 
-static void empty(struct shard *s)
-{
-    struct fp_item *dropped = NULL;
-
-    /* prefork ends a child from a signal handler, which may have interrupted the holder of
-     * this mutex: the process's end frees the items then. */
-    if (pthread_mutex_trylock(&s->mutex) != 0)
-        return;
-    s->limit = 0;
-    while (s->items != NULL)
-        drop(s, s->items, &dropped);
-    pthread_mutex_unlock(&s->mutex);
-    release_all(dropped);
-}
-
 static apr_status_t end(void *data)
 {
     struct fp_table *t = data;
 
-    for (unsigned i = 0; i < t->n_shards; i++)
-        empty(&t->shards[i]);
+    for (struct shard *s = t->shards; s < t->shards + t->n_shards; s++) {
+        struct fp_item *dropped = NULL;
+
+        /* prefork ends a child from a signal handler, which may have interrupted the holder of
+         * this mutex: the process's end frees the items then. */
+        if (pthread_mutex_trylock(&s->mutex) != 0)
+            continue;
+        s->limit = 0;
+        while (s->items != NULL)
+            drop(s, s->items, &dropped);
+        pthread_mutex_unlock(&s->mutex);
+        release_all(dropped);
+    }
     return APR_SUCCESS;
 }
 

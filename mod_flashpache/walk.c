@@ -73,9 +73,9 @@ static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r,
 
 static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
 {
-    unsigned i = q->n_steps - 1;
+    unsigned i = q->lease->n_steps - 1;
 
-    while (fp_request_step(q, i) != s)
+    while (fp_lease_step(q->lease, i) != s)
         i--;
     return i;
 }
@@ -125,10 +125,10 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_request_step(at->q, at->i)->end;
+    const apr_size_t end = fp_lease_step(at->q->lease, at->i)->end;
 
-    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->n_steps > at->i
-        && fp_request_step(other, at->i)->end == end && memcmp(other->path, at->q->path, end) == 0;
+    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->lease->n_steps > at->i
+        && fp_lease_step(other->lease, at->i)->end == end && memcmp(other->lease->path, at->q->lease->path, end) == 0;
 }
 
 bool fp_walk_is_foreign(const struct fp_step *s)
@@ -140,10 +140,10 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
 {
     enum fp_links found = FP_LINKS_ALLOWED;
 
-    for (unsigned i = 0; i < q->n_steps; i++) {
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct asked_step known = { q, i, true }, unknown = { q, i, false };
 
-        if (!fp_walk_is_foreign(fp_request_step(q, i)))
+        if (!fp_walk_is_foreign(fp_lease_step(q->lease, i)))
             continue;
         if (fp_request_any(r, was_asked, &known))
             return FP_LINKS_DENIED;

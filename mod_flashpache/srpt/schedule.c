@@ -11,6 +11,7 @@
 #include <http_protocol.h>
 #include <linux/sockios.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <util_filter.h>
@@ -210,18 +211,8 @@ static apr_off_t length_of(const apr_bucket_brigade *bb)
     return length;
 }
 
-/* The header is counted as if it were of the body, so that a class ends some
- * hundred bytes early. */
-static void count(struct response *response, apr_size_t length)
-{
-    if (length == (apr_size_t)-1)
-        return;
-    response->remaining -= (apr_off_t)length;
-    if (response->remaining < 0)
-        response->remaining = 0;
-}
-
-/* Puts a marker at each place where the class changes. */
+/* Puts a marker at each place where the class changes.  The header is counted as if it were of
+ * the body, so that a class ends some hundred bytes early. */
 static void mark(struct response *response, apr_bucket_brigade *bb)
 {
     apr_bucket *e = APR_BRIGADE_FIRST(bb);
@@ -235,19 +226,14 @@ static void mark(struct response *response, apr_bucket_brigade *bb)
         if (e->length != (apr_size_t)-1 && (apr_off_t)e->length > piece
             && apr_bucket_split(e, (apr_size_t)piece) != APR_SUCCESS)
             return;
-        count(response, e->length);
+        if (e->length != (apr_size_t)-1)
+            response->remaining -= (apr_off_t)e->length;
+        if (response->remaining < 0)
+            response->remaining = 0;
         e = APR_BUCKET_NEXT(e);
         if (response->remaining == bound)
             APR_BUCKET_INSERT_BEFORE(e, marker_create(response, bound, bb->bucket_alloc));
     }
-}
-
-static void begin(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
-{
-    response->begun = 1;
-    response->remaining = announced_length(r);
-    response->marked = response->remaining > TAKEN_AT_ONCE;
-    APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining, bb->bucket_alloc));
 }
 
 /*
@@ -286,21 +272,11 @@ static void begin_stream(struct response *response, const request_rec *r)
 {
     struct connection *connection = response->connection;
 
-    response->begun = 1;
-    response->remaining = announced_length(r);
     atomic_store(&connection->classes, response->classes);
     atomic_fetch_add(&connection->streams, 1);
     apr_pool_cleanup_register(r->pool, connection, end_stream, apr_pool_cleanup_null);
     if (response->remaining > 0)
         atomic_fetch_add(&connection->announced, response->remaining);
-}
-
-static void pass_stream(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
-{
-    if (!response->begun)
-        begin_stream(response, r);
-    if (response->remaining < 0)
-        atomic_fetch_add(&response->connection->announced, length_of(bb));
 }
 
 /* Subtracts length from the announced bytes and returns what they were. */
@@ -334,6 +310,7 @@ static apr_status_t filter_connection(ap_filter_t *f, apr_bucket_brigade *bb)
 static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     struct response *response = f->ctx;
+    const bool is_stream = master_of(f->c) != NULL;
 
     /* Which virtual host answers is known only now. */
     if (response->classes == NULL) {
@@ -343,15 +320,21 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
             return ap_pass_brigade(f->next, bb);
         }
     }
-    if (master_of(f->c) != NULL) {
-        pass_stream(response, f->r, bb);
-        return ap_pass_brigade(f->next, bb);
+    if (!response->begun) {
+        response->begun = 1;
+        response->remaining = announced_length(f->r);
+        response->marked = response->remaining > TAKEN_AT_ONCE;
+        if (is_stream)
+            begin_stream(response, f->r);
+        else
+            APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining,
+                                                      bb->bucket_alloc));
     }
-    if (!response->begun)
-        begin(response, f->r, bb);
-    if (response->remaining < 0)
+    if (response->remaining < 0 && is_stream)
+        atomic_fetch_add(&response->connection->announced, length_of(bb));
+    else if (response->remaining < 0)
         pass_unknown(response, bb);
-    else if (response->marked)
+    else if (response->marked && !is_stream)
         mark(response, bb);
     return ap_pass_brigade(f->next, bb);
 }

@@ -50,8 +50,11 @@ static const struct fp_classes *bounds_of(const struct settings *n)
 
 /* Bounds and priorities may come from the main server and from a virtual host, so
  * only the merged settings show whether they fit. */
-int fp_srpt_settings_check(server_rec *s)
+int fp_srpt_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
     for (; s != NULL; s = s->next) {
         const struct settings *n = settings_of(s);
         unsigned needed = bounds_of(n)->n_bounds + 1;
