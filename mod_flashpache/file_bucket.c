@@ -13,16 +13,11 @@
 /* The data of a bucket and its splits and copies. */
 struct shared {
     apr_bucket_refcount refcount;   /* must be the first */
-    struct fp_file *file;
+    struct fp_file *file;           /* NULL: of a piece, which is mapped for it alone */
     bool map;
-};
-
-/* A mapped piece, shared by the splits and copies of its bucket. */
-struct piece {
-    apr_bucket_refcount refcount;   /* must be the first */
-    void *base;
+    void *base;                     /* of the piece; NULL: unmapped with the file */
     size_t size;
-    size_t skip;                    /* where the bucket's bytes begin in it */
+    const char *bytes;              /* where mapped bytes begin */
 };
 
 static void bucket_destroy(void *data)
@@ -30,6 +25,8 @@ static void bucket_destroy(void *data)
     struct shared *s = data;
 
     if (apr_bucket_shared_destroy(s)) {
+        if (s->base != NULL)
+            munmap(s->base, s->size);
         fp_file_release(&s->file);
         apr_bucket_free(s);
     }
@@ -51,55 +48,23 @@ static void leave_rest(apr_bucket *e, apr_size_t len)
     APR_BUCKET_INSERT_AFTER(e, rest);
 }
 
-/* ---- a mapped piece ---- */
+/* ---- mapped: a piece, or all of it ---- */
 
-static void piece_destroy(void *data)
-{
-    struct piece *piece = data;
-
-    if (apr_bucket_shared_destroy(piece)) {
-        munmap(piece->base, piece->size);
-        apr_bucket_free(piece);
-    }
-}
-
-static apr_status_t piece_read(apr_bucket *e, const char **str, apr_size_t *len,
-                               apr_read_type_e block)
-{
-    const struct piece *piece = e->data;
-
-    (void)block;
-    *str = (const char *)piece->base + piece->skip + e->start;
-    *len = e->length;
-    return APR_SUCCESS;
-}
-
-static const apr_bucket_type_t bucket_type_piece = {
-    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
-    piece_destroy,
-    piece_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
-
-/* ---- all of it mapped ---- */
-
-static apr_status_t whole_read(apr_bucket *e, const char **str, apr_size_t *len,
-                               apr_read_type_e block)
+static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len,
+                                apr_read_type_e block)
 {
     const struct shared *s = e->data;
 
     (void)block;
-    *str = (const char *)fp_file_mapping(s->file)->base + e->start;
+    *str = s->bytes + e->start;
     *len = e->length;
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_whole = {
-    "FLASHPACHE_WHOLE", 5, APR_BUCKET_DATA,
+static const apr_bucket_type_t bucket_type_mapped = {
+    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
     bucket_destroy,
-    whole_read,
+    mapped_read,
     apr_bucket_setaside_noop,
     apr_bucket_shared_split,
     apr_bucket_shared_copy
@@ -118,16 +83,14 @@ static bool become_piece(apr_bucket *e)
     apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
     size_t skip = (size_t)(e->start - from);
     void *base = s->map && n >= MAP_LEAST ? fp_file_map(s->file, from, skip + n) : NULL;
-    struct piece *piece;
+    struct shared *piece;
 
     if (base == NULL)
         return false;
     piece = apr_bucket_alloc(sizeof(*piece), e->list);
-    piece->base = base;
-    piece->size = skip + n;
-    piece->skip = skip;
+    *piece = (struct shared){ .base = base, .size = skip + n, .bytes = (const char *)base + skip };
     leave_rest(e, n);
-    e->type = &bucket_type_piece;
+    e->type = &bucket_type_mapped;
     apr_bucket_shared_make(e, piece, 0, n);
     return true;
 }
@@ -141,7 +104,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     char *buf;
 
     if (become_piece(e))
-        return piece_read(e, str, len, block);
+        return mapped_read(e, str, len, block);
     *str = NULL;
     *len = 0;
     buf = apr_bucket_alloc(n, e->list);
@@ -182,11 +145,13 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
     e->list = list;
-    e->type = whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size
-        ? &bucket_type_whole : &bucket_type_file;
-    s->file = file;
-    s->map = map;
+    e->type = &bucket_type_file;
+    *s = (struct shared){ .file = file, .map = map };
     fp_file_retain(file);
+    if (whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size) {
+        e->type = &bucket_type_mapped;
+        s->bytes = whole->base;
+    }
     return apr_bucket_shared_make(e, s, offset, length);
 }
 

@@ -151,9 +151,7 @@ static apr_bucket *marker_create(const struct response *response, apr_off_t rema
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
     struct marker *m = apr_bucket_alloc(sizeof(*m), list);
 
-    m->connection = response->connection;
-    m->classes = response->classes;
-    m->remaining = remaining;
+    *m = (struct marker){ response->connection, response->classes, remaining };
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
     e->list = list;
