@@ -11,7 +11,7 @@ import procs
 import tree
 from fetch import Load, get
 from httpd import HITS, USER, user_ids
-from waiting import wait_for
+from waiting import restart, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -85,13 +85,6 @@ def gone(pids):
 
 def family(pid):
     return [pid, *procs.descendants(pid)]
-
-
-def restart(server):
-    """SIGHUP, and wait until the new generation is up."""
-    before = server.error_text().count("resuming normal operations")
-    server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
 
 
 def held_by(pid):
