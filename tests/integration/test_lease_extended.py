@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-import tree
 from forms import full_where
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG, OLD, File, new_root
