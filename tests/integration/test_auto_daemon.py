@@ -171,9 +171,7 @@ def test_unusable_place_is_named_and_httpd_serves(make, base):
 
 
 def test_program_that_fails_is_started_ever_more_slowly(make, base):
-    script = base / "failing-daemon"
-    script.write_text("#!/bin/sh\necho this is why >&2\nexit 3\n")
-    script.chmod(0o755)
+    script = tree.put(base / "failing-daemon", "#!/bin/sh\necho this is why >&2\nexit 3\n", 0o755)
     with make(program=script) as server:
         wait_for(lambda: "started again in 4 s" in server.error_text(), "three starts")
         text = server.error_text()
@@ -182,9 +180,7 @@ def test_program_that_fails_is_started_ever_more_slowly(make, base):
 
 
 def test_program_that_the_user_may_not_run_is_named(make, base):
-    script = base / "root-only"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o700)
+    script = tree.put(base / "root-only", "#!/bin/sh\n", 0o700)
     with make(program=script) as server:
         wait_for(lambda: "FP0111" in server.error_text(), "the failure")
         assert f"FP0112: cannot run {script} as uid {user_ids()[0]}" in server.error_text()
@@ -376,9 +372,7 @@ def test_killed_parent_leaves_no_daemon(make, mpm):
 
 
 def test_parent_killed_during_a_pause_leaves_no_process(make, base):
-    script = base / "failing-again"
-    script.write_text("#!/bin/sh\nexit 1\n")
-    script.chmod(0o755)
+    script = tree.put(base / "failing-again", "#!/bin/sh\nexit 1\n", 0o755)
     with make(program=script) as server:
         held = {"socket", "/dev/null", str(server.error_log)}
         wait_for(lambda: "started again in 4 s" in server.error_text(), "a longer pause")

@@ -19,18 +19,14 @@ struct bench_histogram {
     uint64_t slots[SLOTS];
 };
 
-static unsigned highest_bit(uint64_t value)
-{
-    return 63u - (unsigned)__builtin_clzll(value);
-}
-
 static size_t slot_of(uint64_t value)
 {
     unsigned shift;
 
     if (value < 2 * STEPS)
         return (size_t)value;
-    shift = highest_bit(value) - STEP_BITS;
+    /* From the highest bit on. */
+    shift = 63u - (unsigned)__builtin_clzll(value) - STEP_BITS;
     return ((size_t)shift << STEP_BITS) + (size_t)(value >> shift);
 }
 

@@ -170,18 +170,13 @@ static int on_header(struct bench_http *http, char *line)
     return 0;
 }
 
-static void next_response(struct bench_http *http)
-{
-    bench_http_reset(http);
-    http->started = true;
-}
-
 static int on_headers_end(struct bench_http *http)
 {
     if (http->chunked && http->has_length)
         return fail(http, "both Content-Length and Transfer-Encoding: chunked");
     if (http->status < 200) {
-        next_response(http);
+        bench_http_reset(http);
+        http->started = true;
     } else if (http->status == 204 || http->status == 304) {
         http->state = DONE;
     } else if (http->chunked) {
@@ -285,11 +280,6 @@ static void feed_body(struct bench_http *http, const char *data, size_t size, si
         http->state = http->state == BODY_LENGTH ? DONE : CHUNK_END;
 }
 
-static bool in_body(const struct bench_http *http)
-{
-    return http->state == BODY_LENGTH || http->state == BODY_CLOSE || http->state == CHUNK_DATA;
-}
-
 static enum bench_http_result result_of(const struct bench_http *http)
 {
     if (http->state == FAILED)
@@ -306,7 +296,7 @@ enum bench_http_result bench_http_feed(struct bench_http *http, const char *data
     while (*used_r < size && http->state < DONE) {
         size_t used;
 
-        if (in_body(http))
+        if (http->state == BODY_LENGTH || http->state == BODY_CLOSE || http->state == CHUNK_DATA)
             feed_body(http, data + *used_r, size - *used_r, &used);
         else if (feed_line(http, data + *used_r, size - *used_r, &used) != 0)
             break;

@@ -374,12 +374,6 @@ static void count_unfinished(struct load *load)
     }
 }
 
-/* Requests that are due at the end of the duration get as long as one request may take. */
-static bool overtime(const struct load *load, uint64_t now)
-{
-    return load->end_ns != NEVER && now >= load->end_ns + to_ns(load->args->timeout_s);
-}
-
 static void run_loop(struct load *load)
 {
     load->begin_ns = now_ns();
@@ -392,7 +386,8 @@ static void run_loop(struct load *load)
         wait_for_events(load);
         dispatch(load);
         expire(load);
-        if (overtime(load, now_ns())) {
+        /* Requests that are due at the end of the duration get as long as one request may take. */
+        if (load->end_ns != NEVER && now_ns() >= load->end_ns + to_ns(load->args->timeout_s)) {
             count_unfinished(load);
             break;
         }

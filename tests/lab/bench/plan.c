@@ -105,12 +105,6 @@ static int add(struct bench_plan *plan, const char *path, const char *where)
     return 0;
 }
 
-static int add_line(struct bench_plan *plan, char *line, const char *file)
-{
-    line[strcspn(line, "\r\n")] = '\0';
-    return line[0] == '\0' ? 0 : add(plan, line, file);
-}
-
 static int read_file(struct bench_plan *plan, const char *name)
 {
     FILE *file = fopen(name, "re");
@@ -122,8 +116,11 @@ static int read_file(struct bench_plan *plan, const char *name)
         (void)fprintf(stderr, "flashpache-bench: cannot open %s: %s\n", name, strerror(errno));
         return -1;
     }
-    while (status == 0 && getline(&line, &capacity, file) >= 0)
-        status = add_line(plan, line, name);
+    while (status == 0 && getline(&line, &capacity, file) >= 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] != '\0')
+            status = add(plan, line, name);
+    }
     if (status == 0 && ferror(file)) {
         (void)fprintf(stderr, "flashpache-bench: cannot read %s\n", name);
         status = -1;

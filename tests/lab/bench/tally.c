@@ -32,12 +32,6 @@ static int open_records(struct bench_tally *tally, const char *file)
     return 0;
 }
 
-static int open_series(struct bench_tally *tally, const struct bench_args *args)
-{
-    tally->series = bench_series_create(args->series, args->interval_s);
-    return tally->series == NULL ? -1 : 0;
-}
-
 int bench_tally_open(struct bench_tally *tally, const struct bench_args *args)
 {
     int status = 0;
@@ -50,8 +44,10 @@ int bench_tally_open(struct bench_tally *tally, const struct bench_args *args)
     }
     if (status == 0 && args->records != NULL)
         status = open_records(tally, args->records);
-    if (status == 0 && args->series != NULL)
-        status = open_series(tally, args);
+    if (status == 0 && args->series != NULL) {
+        tally->series = bench_series_create(args->series, args->interval_s);
+        status = tally->series == NULL ? -1 : 0;
+    }
     if (status != 0)
         (void)bench_tally_close(tally);
     return status;

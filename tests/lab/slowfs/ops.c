@@ -24,23 +24,24 @@ struct slowfs_handle *slowfs_handle_of(const struct fuse_file_info *fi)
     return (struct slowfs_handle *)(uintptr_t)fi->fh;
 }
 
-struct slowfs_delayed_call *slowfs_delayed_call_new(fuse_req_t req, enum slowfs_delayed kind,
-                                                    void (*run)(struct slowfs_call *),
-                                                    fuse_ino_t ino, const char *name)
+void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *),
+                  fuse_ino_t ino, const char *name, const struct fuse_file_info *fi)
 {
     size_t name_size = strlen(name) + 1;
     struct slowfs_delayed_call *call = calloc(1, sizeof(*call) + name_size);
 
     if (call == NULL) {
         (void)fuse_reply_err(req, ENOMEM);
-        return NULL;
+        return;
     }
     call->base.req = req;
     call->base.kind = kind;
     call->base.run = run;
     call->ino = ino;
+    if (fi != NULL)
+        call->fi = *fi;
     memcpy(call->name, name, name_size);
-    return call;
+    slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
 }
 
 int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *name,

@@ -39,14 +39,8 @@ static void run_open(struct slowfs_call *base)
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct slowfs_delayed_call *call;
-
     slowfs_count(SLOWFS_OP_open);
-    call = slowfs_delayed_call_new(req, SLOWFS_OPEN, run_open, ino, "");
-    if (call == NULL)
-        return;
-    call->fi = *fi;
-    slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
+    slowfs_delay(req, SLOWFS_OPEN, run_open, ino, "", fi);
 }
 
 /* Makes the file as the caller's, or opens it when somebody else has made it meanwhile. */
