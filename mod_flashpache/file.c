@@ -11,21 +11,21 @@
 
 #include "common/packet.h"
 
-#define KEEP_LEAST ((apr_size_t)256 * 1024)      /* stays mapped from its first response */
-#define MAPPINGS_MOST 32768u                     /* half of what vm.max_map_count usually allows */
+#define KEEP_LEAST    ((apr_size_t)256 * 1024) /* stays mapped from its first response */
+#define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
 
 struct fp_file {
     atomic_uint references;
-    int fd;                         /* -1: it is mapped, and never read */
+    int fd; /* -1: it is mapped, and never read */
     bool local;
-    bool sealed;                    /* fd is, or was, of a content, not of a file */
-    atomic_bool served;             /* in a response before */
-    _Atomic(struct fp_mapping *) mapping;   /* of all of it; NULL: not mapped yet */
+    bool sealed;                          /* fd is, or was, of a content, not of a file */
+    atomic_bool served;                   /* in a response before */
+    _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
 };
 
 static atomic_uint descriptors;
 static atomic_uint mappings;
-static atomic_ullong mapped;        /* bytes of all mappings */
+static atomic_ullong mapped; /* bytes of all mappings */
 
 int fp_file_descriptor(const struct fp_file *file)
 {
@@ -137,8 +137,7 @@ void fp_file_release(struct fp_file **fp)
 
     *fp = NULL;
     /* Every other thread's use must be over before the last one closes. */
-    if (file == NULL
-        || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
+    if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
     unmap(fp_file_mapping(file));
     close_descriptor(file);
@@ -147,8 +146,7 @@ void fp_file_release(struct fp_file **fp)
 
 /* ---- bytes ---- */
 
-apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len,
-                          apr_off_t offset)
+apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len, apr_off_t offset)
 {
     ssize_t n;
 
@@ -166,8 +164,8 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
     struct fp_mapping *there = fp_file_mapping(file), *mine;
     struct stat st;
 
-    if (!file->local || (length < KEEP_LEAST
-                         && !atomic_exchange_explicit(&file->served, true, memory_order_relaxed)))
+    if (!file->local
+        || (length < KEEP_LEAST && !atomic_exchange_explicit(&file->served, true, memory_order_relaxed)))
         return NULL;
     if (there != NULL)
         return there;
@@ -176,8 +174,8 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
     mine = map_all(file->fd, (size_t)st.st_size, MAP_SHARED);
     if (mine == NULL)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine,
-                                                memory_order_acq_rel, memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine, memory_order_acq_rel,
+                                                memory_order_acquire))
         return mine;
     /* Another thread was faster: one mapping is enough. */
     unmap(mine);

@@ -7,17 +7,17 @@
 
 #include "file.h"
 
-#define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
-#define MAP_LEAST  ((apr_size_t)16 * 1024)       /* bytes: below this copying is cheaper */
+#define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read */
+#define MAP_LEAST ((apr_size_t)16 * 1024)     /* bytes: below this copying is cheaper */
 
 /* The data of a bucket and its splits and copies. */
 struct shared {
-    apr_bucket_refcount refcount;   /* must be the first */
-    struct fp_file *file;           /* NULL: of a piece, which is mapped for it alone */
+    apr_bucket_refcount refcount; /* must be the first */
+    struct fp_file *file;         /* NULL: of a piece, which is mapped for it alone */
     bool map;
-    void *base;                     /* of the piece; NULL: unmapped with the file */
+    void *base; /* of the piece; NULL: unmapped with the file */
     size_t size;
-    const char *bytes;              /* where mapped bytes begin */
+    const char *bytes; /* where mapped bytes begin */
 };
 
 static void bucket_destroy(void *data)
@@ -50,8 +50,7 @@ static void leave_rest(apr_bucket *e, apr_size_t len)
 
 /* ---- mapped: a piece, or all of it ---- */
 
-static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len,
-                                apr_read_type_e block)
+static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len, apr_read_type_e block)
 {
     const struct shared *s = e->data;
 
@@ -61,14 +60,14 @@ static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_mapped = {
-    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    mapped_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
+static const apr_bucket_type_t bucket_type_mapped = { "FLASHPACHE_MAP",
+                                                      5,
+                                                      APR_BUCKET_DATA,
+                                                      bucket_destroy,
+                                                      mapped_read,
+                                                      apr_bucket_setaside_noop,
+                                                      apr_bucket_shared_split,
+                                                      apr_bucket_shared_copy };
 
 /* ---- reading ---- */
 
@@ -95,8 +94,7 @@ static bool become_piece(apr_bucket *e)
     return true;
 }
 
-static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
-                                apr_read_type_e block)
+static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len, apr_read_type_e block)
 {
     struct shared *s = e->data;
     apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
@@ -121,17 +119,16 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_file = {
-    "FLASHPACHE", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    bucket_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
+static const apr_bucket_type_t bucket_type_file = { "FLASHPACHE",
+                                                    5,
+                                                    APR_BUCKET_DATA,
+                                                    bucket_destroy,
+                                                    bucket_read,
+                                                    apr_bucket_setaside_noop,
+                                                    apr_bucket_shared_split,
+                                                    apr_bucket_shared_copy };
 
-apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, bool map,
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list)
 {
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
@@ -170,7 +167,8 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
 
     if (sealed && fp_file_mapping(file) != NULL)
         return (apr_off_t)fp_file_mapping(file)->size == length
-            ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
+                   ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
+                   : NULL;
     if (!fp_file_is_local(file) || length > FP_FILE_SMALL
         || (map && length >= (apr_off_t)MAP_LEAST && !sealed))
         return NULL;
@@ -182,4 +180,3 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
     }
     return apr_bucket_heap_create(buf, n, apr_bucket_free, list);
 }
-

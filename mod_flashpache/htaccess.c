@@ -19,20 +19,20 @@
 #include "settings.h"
 #include "table.h"
 
-#define CONTENT_MOST ((apr_size_t)1024 * 1024)   /* bytes; larger ones are core's */
+#define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
 
 /* A parsed file. */
 struct parsed {
     struct fp_item item;
-    apr_pool_t *pool;              /* holds this and all below */
-    const char *dir;               /* as core names it, with a slash behind it */
+    apr_pool_t *pool; /* holds this and all below */
+    const char *dir;  /* as core names it, with a slash behind it */
     int override, override_opts;
-    unsigned name;                 /* which access file name */
-    struct fp_access access;       /* the file it was made from */
-    ap_conf_vector_t *conf;        /* NULL: it is to be parsed for each request */
+    unsigned name;           /* which access file name */
+    struct fp_access access; /* the file it was made from */
+    ap_conf_vector_t *conf;  /* NULL: it is to be parsed for each request */
 };
 
-static struct fp_table *table;     /* this child's; NULL: none are kept */
+static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
 {
@@ -105,8 +105,7 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime,
-                                     m->ctime };
+    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
 
     return same_access(x, &found);
 }
@@ -152,8 +151,7 @@ static bool is_conditional(const struct content *c)
 }
 
 /* The content of the file that the walk saw; NULL: not to be had. */
-static struct content *fetch(const request_rec *r, const char *path,
-                             const struct fp_access *x)
+static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
@@ -237,8 +235,8 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
     return s->access[n].status;
 }
 
-apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
-                              ap_configfile_t **file, const char **full_name)
+apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                              const char **full_name)
 {
     struct fp_request *q = fp_request_of(r);
     const struct fp_access *access;
@@ -263,8 +261,8 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 /* ---- parsed files ---- */
 
 /* Retained for the caller; NULL if there is none for this very file. */
-static struct parsed *find(const request_rec *r, const struct fp_request *q,
-                           const struct fp_step *s, unsigned name)
+static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
+                           unsigned name)
 {
     char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
     apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
@@ -313,8 +311,7 @@ void fp_htaccess_inject(request_rec *r)
 }
 
 /* Core parses into the pool of the request it is given: one with our pool. */
-static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool,
-                               const struct htaccess_result *h)
+static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const struct htaccess_result *h)
 {
     const core_server_config *core = ap_get_core_module_config(r->server->module_config);
     ap_conf_vector_t *conf = NULL;
@@ -323,14 +320,15 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool,
     copy.pool = pool;
     copy.htaccess = NULL;
     copy.notes = apr_table_make(pool, 1);
-    if (ap_parse_htaccess(&conf, &copy, h->override, h->override_opts, NULL,
-                          apr_pstrdup(pool, h->dir), core->access_name) != OK)
+    if (ap_parse_htaccess(&conf, &copy, h->override, h->override_opts, NULL, apr_pstrdup(pool, h->dir),
+                          core->access_name)
+        != OK)
         return NULL;
     return conf;
 }
 
-static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s,
-                     unsigned name, const struct htaccess_result *h)
+static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
+                     const struct htaccess_result *h)
 {
     unsigned opened = q->access_opened;
     struct parsed *p;
@@ -371,8 +369,8 @@ int fp_htaccess_keep(request_rec *r)
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int below = 0, name;
-        const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
+        const struct fp_step *s =
+            h->htaccess == NULL ? NULL : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
         struct parsed *p;
 
         name = s != NULL && !below ? access_of(q, s) : -1;

@@ -20,8 +20,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define MAX_LINKS 40         /* in one path; the kernel follows no more */
-#define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
+#define MAX_LINKS       40 /* in one path; the kernel follows no more */
+#define SILENCE_SECONDS 10 /* between two warnings of a child that it has no answers */
 
 struct fp_client *fp_child_client;
 
@@ -38,8 +38,7 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
     if (r->finfo.filetype != APR_NOFILE)
         return FP_COUNT_KNOWN;
     /* Methods that change files (WebDAV) need the present state. */
-    if (r->method_number != M_GET && r->method_number != M_POST
-        && r->method_number != M_OPTIONS)
+    if (r->method_number != M_GET && r->method_number != M_POST && r->method_number != M_OPTIONS)
         return FP_COUNT_METHOD;
     return FP_OUTCOMES;
 }
@@ -53,8 +52,7 @@ static const char *normal_path(const request_rec *r, apr_size_t *len_r)
     char *path;
     apr_size_t len;
 
-    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool)
-        != APR_SUCCESS)
+    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) != APR_SUCCESS)
         return NULL;
     len = fp_path_len(path);
     path[len] = '\0';
@@ -99,8 +97,7 @@ static bool may_warn(void)
     apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
     apr_uint32_t before = apr_atomic_read32(&last);
 
-    return now - before >= SILENCE_SECONDS
-        && apr_atomic_cas32(&last, now, before) == before;
+    return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
 /* The daemon follows each link by itself and does not count all of a path. */
@@ -114,8 +111,8 @@ static bool has_too_many_links(const struct fp_answer *a)
 }
 
 /* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const request_rec *r, const char *path, apr_size_t len,
-                       struct fp_lease **lease_r, enum fp_source *source_r)
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, struct fp_lease **lease_r,
+                       enum fp_source *source_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
@@ -138,8 +135,7 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len,
     return st;
 }
 
-static void ask(request_rec *r, const struct fp_settings *settings, const char *path,
-                apr_size_t len)
+static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
@@ -157,9 +153,10 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     fp_request_note(r, failure(st));
     /* The macro evaluates its level twice. */
     level = st == FP_REFUSED || st == FP_TOODEEP || !may_warn() ? APLOG_DEBUG : APLOG_WARNING;
-    ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
-                  "%s): serving it as without Flashpache", settings->socket, path,
-                  fp_outcomes[failure(st)].reason, fp_status_text(st));
+    ap_log_rerror(APLOG_MARK, level, 0, r,
+                  "FP0101: no answer from flashpached at %s for %s (%s: "
+                  "%s): serving it as without Flashpache",
+                  settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)
@@ -222,6 +219,5 @@ void fp_lookup_begin(request_rec *r)
     } else {
         ask(r, settings, path, len);
     }
-    fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(),
-                                              fp_file_mapped() });
+    fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

@@ -9,8 +9,8 @@
 #include "lease.h"
 #include "settings.h"
 
-#define AGAIN "flashpache-again"   /* note: the request is served without an answer now */
-#define TIMED "flashpache-timed"   /* note: the response has Server-Timing already */
+#define AGAIN "flashpache-again" /* note: the request is served without an answer now */
+#define TIMED "flashpache-timed" /* note: the response has Server-Timing already */
 
 /*
  * In the request_config of each request; that of the main request also holds
@@ -19,8 +19,8 @@
 struct slot {
     struct fp_request *own;
     struct fp_request *all;
-    struct fp_request *shadow;    /* as own, but httpd's walk does not use it */
-    struct fp_answer *room;       /* see fp_request_room(); NULL: nothing was asked */
+    struct fp_request *shadow; /* as own, but httpd's walk does not use it */
+    struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -100,8 +100,8 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
     return NULL;
 }
 
-const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *below_r)
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
+                                           int *below_r)
 {
     const struct fp_step *last = q->lease->last;
 
@@ -126,8 +126,7 @@ fp_status fp_request_error_below(const struct fp_step *last)
 
 static bool is_absent(const struct fp_step *last)
 {
-    return last->status == FP_ABSENT
-        || (last->status == FP_OK && last->target_status == FP_ABSENT);
+    return last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT);
 }
 
 /* A subrequest's pool may be destroyed before the main request's. */
@@ -183,8 +182,8 @@ int fp_request_again(request_rec *r)
     /* Core would use again what its walk found and parsed by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     r->htaccess = NULL;
-    ap_internal_redirect(apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri),
-                                     r->args != NULL ? "?" : NULL, r->args, NULL), r);
+    ap_internal_redirect(
+        apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL, r->args, NULL), r);
     return OK;
 }
 
@@ -251,7 +250,6 @@ void fp_request_add_timing(request_rec *r)
     apr_table_setn(r->notes, TIMED, "1");
     /* These headers stay when an error takes the place of the response. */
     apr_table_mergen(r->err_headers_out, "Server-Timing",
-                     apr_pstrcat(r->pool, "flashpache;desc=\"", word,
-                                 reason != NULL ? " " : "", reason != NULL ? reason : "", "\"",
-                                 duration(r), NULL));
+                     apr_pstrcat(r->pool, "flashpache;desc=\"", word, reason != NULL ? " " : "",
+                                 reason != NULL ? reason : "", "\"", duration(r), NULL));
 }

@@ -17,15 +17,15 @@ struct fp_file;
 struct fp_lease;
 
 struct fp_request {
-    struct fp_lease *lease;       /* holds what follows, and the steps */
-    apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: when it
+    struct fp_lease *lease;                 /* holds what follows, and the steps */
+    apr_uint64_t links_asked[2];            /* bit n: core asked for the lstat of step n; [1]: when it
                                      knew the file, [0]: when it did not */
-    unsigned access_opened;       /* .htaccess files given to core from memory */
-    bool access_left;             /* one was opened by name */
-    bool conditional;             /* the last one may parse differently the next time */
-    const struct htaccess_result *injected;   /* head of the list that core was given */
-    bool compared, different;     /* FlashpacheEngine Shadow: with what httpd found */
-    struct fp_request *next;      /* the next one of the same main request */
+    unsigned access_opened;                 /* .htaccess files given to core from memory */
+    bool access_left;                       /* one was opened by name */
+    bool conditional;                       /* the last one may parse differently the next time */
+    const struct htaccess_result *injected; /* head of the list that core was given */
+    bool compared, different;               /* FlashpacheEngine Shadow: with what httpd found */
+    struct fp_request *next;                /* the next one of the same main request */
 };
 
 /* ---- for lookup.c ---- */
@@ -69,8 +69,8 @@ struct fp_request *fp_request_shadow(const request_rec *r);
  * The step of name, which is r->filename or a part of it (without a slash at its end).  Where
  * the walk ended above name, the last step, and *below_r is 1.  NULL: not in the answer.
  */
-const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *below_r);
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
+                                           int *below_r);
 
 /* The error of stat() for a name below the step at which the walk ended. */
 fp_status fp_request_error_below(const struct fp_step *last);

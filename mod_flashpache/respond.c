@@ -22,8 +22,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SENDFILE_LEAST ((apr_off_t)16 * 1024)   /* below this opening costs more than copying */
-#define CORE_KEEPS     4096                    /* bytes: core's output filter holds back less than this */
+#define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* below this opening costs more than copying */
+#define CORE_KEEPS     4096                   /* bytes: core's output filter holds back less than this */
 
 /*
  * True for what core makes by reading the file through its own descriptor: Content-MD5
@@ -53,16 +53,15 @@ static bool has_path_info(const request_rec *r)
 static bool is_plain(const request_rec *r)
 {
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
-        && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
-        && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO)
-        && !wants_content(r);
+           && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
+           && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
 }
 
 /* True if it is as the walk approved it. */
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
-    return f->inode == r->finfo.inode && f->device == r->finfo.device
-        && f->size == r->finfo.size && f->mtime == r->finfo.mtime;
+    return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
+           && f->mtime == r->finfo.mtime;
 }
 
 /* True if the open file is the one that the walk approved. */
@@ -107,7 +106,7 @@ static bool has_plain_etag(const request_rec *r)
 #endif
     /* A younger file's is weak. */
     return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
-        && apr_table_get(r->headers_out, "ETag") == NULL;
+           && apr_table_get(r->headers_out, "ETag") == NULL;
 }
 
 static void set_known_etag(request_rec *r, struct fp_lease *lease)
@@ -218,8 +217,8 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
         || (!sendfile && (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) != APR_SUCCESS || !async)))
         return NULL;
     fp_fd_name(name, fd);
-    if (apr_file_open(&file, name, APR_FOPEN_READ
-                      | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool) != APR_SUCCESS)
+    if (apr_file_open(&file, name, APR_FOPEN_READ | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool)
+        != APR_SUCCESS)
         return NULL;
     return file;
 }
@@ -300,8 +299,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
 
 static int refuse(const request_rec *r)
 {
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
-                  r->filename);
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
     return HTTP_FORBIDDEN;
 }
 
@@ -316,7 +314,7 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
     if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
         return true;
     return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
-        && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
+           && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
 /* True if a common part of their paths leads to different places. */
@@ -340,8 +338,7 @@ static bool is_unchanged(request_rec *r)
 {
     apr_finfo_t now;
 
-    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS
-        && is_approved(r, &now);
+    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
 }
 
 static bool has_access_left(const struct fp_request *q, const void *ctx)
@@ -367,8 +364,8 @@ static bool has_other_rules(request_rec *r)
  */
 static int leave_to_core(request_rec *r)
 {
-    if (r->method_number != M_GET || r->finfo.filetype != APR_REG
-        || fp_request_find(r, r->filename) == NULL || is_unchanged(r))
+    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
+        || is_unchanged(r))
         return DECLINED;
     return fp_request_again(r);
 }
@@ -396,8 +393,10 @@ static int deny_unreadable(request_rec *r)
 {
     if (is_unchanged(r))
         return try_to_open(r);
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0107: file permissions denied access to %s "
-                  "when it was looked at", r->filename);
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "FP0107: file permissions denied access to %s "
+                  "when it was looked at",
+                  r->filename);
     return HTTP_FORBIDDEN;
 }
 
@@ -433,8 +432,7 @@ int fp_respond(request_rec *r)
 
     /* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
      * but by now a file may have its name. */
-    if (r->method_number == M_GET
-        && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
         return refuse(r);
     /* The answers of its family are not used this time. */
@@ -456,14 +454,14 @@ int fp_respond(request_rec *r)
     if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {
-    case FP_LINKS_UNKNOWN:
-        return leave_to_core(r);
+    case FP_LINKS_UNKNOWN: return leave_to_core(r);
     case FP_LINKS_DENIED:
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
-                      "on the way to %s and its target have different owners", r->filename);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "FP0105: Symbolic link not allowed: a link "
+                      "on the way to %s and its target have different owners",
+                      r->filename);
         return HTTP_FORBIDDEN;
-    case FP_LINKS_ALLOWED:
-        break;
+    case FP_LINKS_ALLOWED: break;
     }
     ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
     status = ap_discard_request_body(r);

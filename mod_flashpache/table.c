@@ -5,29 +5,29 @@
 #include <pthread.h>
 #include <string.h>
 
-#define MOST_SHARDS    16u    /* a power of two, as every number of shards is */
-#define SHARD_LEAST    64     /* items: smaller shares would not fill evenly */
-#define SWEEP_AT_ONCE  256u   /* items looked at under one hold of a mutex */
+#define MOST_SHARDS   16u  /* a power of two, as every number of shards is */
+#define SHARD_LEAST   64   /* items: smaller shares would not fill evenly */
+#define SWEEP_AT_ONCE 256u /* items looked at under one hold of a mutex */
 
 /* The hash's list is the queue: from the oldest item to the newest. */
 struct shard {
     pthread_mutex_t mutex;
     struct fp_item *items;
-    struct fp_item *hand;      /* where the next eviction begins; NULL: at the oldest */
-    struct fp_item *sweep;     /* the next item of fp_table_drop_if() */
+    struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
+    struct fp_item *sweep; /* the next item of fp_table_drop_if() */
     unsigned limit;
-    atomic_uint *total;        /* items in all shards */
+    atomic_uint *total; /* items in all shards */
 };
 
 struct fp_table {
     atomic_flag sweeping;
-    unsigned swept;            /* the shard at which a sweep is */
+    unsigned swept; /* the shard at which a sweep is */
     unsigned n_shards;
     atomic_uint total;
     struct shard *shards;
 };
 
-static int sharers = 1;      /* threads */
+static int sharers = 1; /* threads */
 
 int fp_table_init(int threads)
 {
@@ -98,8 +98,7 @@ static struct shard *shard_of(const struct fp_table *t, unsigned hash)
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len,
-                            unsigned hash)
+static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len, unsigned hash)
 {
     struct fp_item *item;
 
@@ -123,12 +122,11 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
 static void add(struct shard *s, struct fp_item *item)
 {
     retain(item);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv,
-                                item);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv, item);
     if (item->hh.tbl != NULL)
         atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
     else
-        fp_item_release(item);   /* out of memory; the caller's reference is left */
+        fp_item_release(item); /* out of memory; the caller's reference is left */
 }
 FP_HASH_DIAGNOSTICS_ON
 
@@ -216,8 +214,7 @@ static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *it
     return more;
 }
 
-void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item),
-                      unsigned most)
+void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item), unsigned most)
 {
     unsigned looked = 0, done = 0;
 

@@ -37,13 +37,8 @@ static void register_hooks(apr_pool_t *p)
 }
 
 AP_DECLARE_MODULE(flashpache_srpt) = {
-    STANDARD20_MODULE_STUFF,
-    NULL,
-    NULL,
-    fp_srpt_settings_create,
-    fp_srpt_settings_merge,
-    fp_srpt_directives,
-    register_hooks,
+    STANDARD20_MODULE_STUFF, NULL,           NULL, fp_srpt_settings_create, fp_srpt_settings_merge,
+    fp_srpt_directives,      register_hooks,
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
     AP_MODULE_FLAG_NONE
 #endif

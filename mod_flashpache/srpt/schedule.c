@@ -33,7 +33,7 @@ APLOG_USE_MODULE(flashpache_srpt);
 
 struct connection {
     conn_rec *c;
-    int priority;                  /* what the socket has */
+    int priority; /* what the socket has */
     /* HTTP/2: written by the threads of its streams, too. */
     _Atomic(const struct fp_classes *) classes;
     atomic_int_fast64_t announced; /* bytes of responses that began, not passed on yet */
@@ -44,15 +44,15 @@ struct response {
     struct connection *connection;
     const struct fp_classes *classes;
     int begun;
-    int marked;                    /* is it long enough for markers? */
-    apr_off_t remaining;           /* not passed on yet; -1: the length is not known */
-    apr_off_t passed;              /* used where it is not known */
+    int marked;          /* is it long enough for markers? */
+    apr_off_t remaining; /* not passed on yet; -1: the length is not known */
+    apr_off_t passed;    /* used where it is not known */
 };
 
 struct marker {
     struct connection *connection;
     const struct fp_classes *classes;
-    apr_off_t remaining;           /* bytes of the response behind the marker */
+    apr_off_t remaining; /* bytes of the response behind the marker */
 };
 
 static ap_filter_rec_t *response_filter;
@@ -99,16 +99,14 @@ static apr_off_t unsent(const struct connection *connection)
  * The socket may still hold bytes of this and of an earlier response, and one write may
  * have taken bytes behind the marker with it: so the larger number counts, not the sum.
  */
-static void reach(struct connection *connection, const struct fp_classes *classes,
-                  apr_off_t remaining)
+static void reach(struct connection *connection, const struct fp_classes *classes, apr_off_t remaining)
 {
     apr_off_t in_socket;
 
     if (fp_classes_priority(classes, remaining) == connection->priority)
         return;
     in_socket = unsent(connection);
-    set_priority(connection, fp_classes_priority(classes, in_socket > remaining
-                                                 ? in_socket : remaining));
+    set_priority(connection, fp_classes_priority(classes, in_socket > remaining ? in_socket : remaining));
 }
 
 /*
@@ -126,8 +124,7 @@ static void marker_destroy(void *data)
     apr_bucket_free(m);
 }
 
-static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *len,
-                                apr_read_type_e block)
+static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *len, apr_read_type_e block)
 {
     (void)e;
     (void)block;
@@ -136,14 +133,14 @@ static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *le
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t marker_type = {
-    "FLASHPACHE_PRIORITY", 5, APR_BUCKET_METADATA,
-    marker_destroy,
-    marker_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_split_notimpl,
-    apr_bucket_copy_notimpl
-};
+static const apr_bucket_type_t marker_type = { "FLASHPACHE_PRIORITY",
+                                               5,
+                                               APR_BUCKET_METADATA,
+                                               marker_destroy,
+                                               marker_read,
+                                               apr_bucket_setaside_noop,
+                                               apr_bucket_split_notimpl,
+                                               apr_bucket_copy_notimpl };
 
 static apr_bucket *marker_create(const struct response *response, apr_off_t remaining,
                                  apr_bucket_alloc_t *list)
@@ -190,8 +187,8 @@ static apr_off_t announced_length(const request_rec *r)
 
     if (r->header_only || r->status == HTTP_NO_CONTENT || r->status == HTTP_NOT_MODIFIED)
         return 0;
-    if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS
-        || *end != '\0' || length < 0)
+    if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS || *end != '\0'
+        || length < 0)
         return -1;
     return length;
 }
@@ -201,8 +198,7 @@ static apr_off_t length_of(const apr_bucket_brigade *bb)
 {
     apr_off_t length = 0;
 
-    for (apr_bucket *e = APR_BRIGADE_FIRST(bb); e != APR_BRIGADE_SENTINEL(bb);
-         e = APR_BUCKET_NEXT(e)) {
+    for (apr_bucket *e = APR_BRIGADE_FIRST(bb); e != APR_BRIGADE_SENTINEL(bb); e = APR_BUCKET_NEXT(e)) {
         if (e->length != (apr_size_t)-1)
             length += (apr_off_t)e->length;
     }
@@ -282,8 +278,8 @@ static apr_off_t take_announced(struct connection *connection, apr_off_t length)
 {
     int_fast64_t before = atomic_load(&connection->announced);
 
-    while (!atomic_compare_exchange_weak(&connection->announced, &before,
-                                         before > length ? before - length : 0))
+    while (
+        !atomic_compare_exchange_weak(&connection->announced, &before, before > length ? before - length : 0))
         ;
     return before;
 }
@@ -325,8 +321,7 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
         if (is_stream)
             begin_stream(response, f->r);
         else
-            APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining,
-                                                      bb->bucket_alloc));
+            APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining, bb->bucket_alloc));
     }
     if (response->remaining < 0 && is_stream)
         atomic_fetch_add(&response->connection->announced, length_of(bb));
@@ -341,10 +336,9 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
 
 void fp_schedule_register(void)
 {
-    response_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE", filter_response, NULL,
-                                                AFTER_CHUNKS);
-    connection_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE_CONNECTION",
-                                                  filter_connection, NULL, AP_FTYPE_CONNECTION);
+    response_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE", filter_response, NULL, AFTER_CHUNKS);
+    connection_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE_CONNECTION", filter_connection, NULL,
+                                                  AP_FTYPE_CONNECTION);
 }
 
 void fp_schedule_init(server_rec *s)

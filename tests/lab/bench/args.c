@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXIT_USAGE 2
-#define MAX_CONNECTIONS 1000000
-#define MAX_REQUESTS 1000000000000000.0
-#define MAX_SECONDS 1e6
-#define MAX_RATE 1e7
-#define DEFAULT_DURATION_S 10.0
-#define DEFAULT_TIMEOUT_S 30.0
+#define EXIT_USAGE               2
+#define MAX_CONNECTIONS          1000000
+#define MAX_REQUESTS             1000000000000000.0
+#define MAX_SECONDS              1e6
+#define MAX_RATE                 1e7
+#define DEFAULT_DURATION_S       10.0
+#define DEFAULT_TIMEOUT_S        30.0
 #define DEFAULT_SESSION_REQUESTS 5
 #define DEFAULT_SESSIONS_AT_ONCE 1000
 
@@ -60,64 +60,63 @@ static const struct row {
 };
 
 #define N_ROWS     (sizeof(rows) / sizeof(rows[0]))
-#define FIRST_LONG 256   /* of row 0; smaller numbers are letters */
+#define FIRST_LONG 256 /* of row 0; smaller numbers are letters */
 
 static void usage(void)
 {
-    (void)fputs(
-        "Usage: flashpache-bench [options] [PATH...]\n"
-        "\n"
-        "Sends GET requests over HTTP/1.1 keep-alive connections and measures the answers.\n"
-        "\n"
-        "  --host HOST, --port PORT    the server (default 127.0.0.1, 80)\n"
-        "      --tls                   HTTPS; the server's certificate is not verified, and each\n"
-        "                              connection is a full handshake\n"
-        "  -c, --connections N         connections at once (default 1; with --sessions at most,\n"
-        "                              default 1000)\n"
-        "  -n, --requests N            stop after N measured requests\n"
-        "  -d, --duration S            stop after S seconds (default 10 when there is no -n)\n"
-        "  -k, --per-connection N      requests per connection (default 0: no limit)\n"
-        "  -u, --urls FILE             URL paths, one a line, besides those of the command line\n"
-        "                              (default: the one path /)\n"
-        "                              taken in turn over all connections, again from the first\n"
-        "                              after the last\n"
-        "      --once                  stop after the last path\n"
-        "      --random SEED           choose paths at random, not in turn; also for arrivals\n"
-        "  -r, --rate R                open loop: R requests a second, whatever the server does;\n"
-        "                              latency counts from the intended start\n"
-        "      --sessions R            partly open: R sessions a second, whatever the server does;\n"
-        "                              each has a connection of its own\n"
-        "      --session-requests N    requests of a session (default 5)\n"
-        "      --session-length KIND   fixed (default), or geometric with the mean N\n"
-        "      --think S               mean think time after each answer of a session, exponential\n"
-        "                              (default: none)\n"
-        "      --arrivals KIND         with -r and --sessions: exponential (default) or constant\n"
-        "      --warmup N              the first N requests do not count in the measurement\n"
-        "  -t, --timeout S             seconds for one request (default 30)\n"
-        "      --verify DIR            compare each body with the file DIR + path\n"
-        "      --json FILE             write the results as JSON\n"
-        "      --records FILE          write a line for each measured request, see below\n"
-        "      --series FILE           write a line for each interval, see below\n"
-        "      --interval S            of the series, in seconds (default 1)\n"
-        "      --allow-errors          exit 0 also when requests failed\n"
-        "  -h, --help                  this text\n"
-        "\n"
-        "Without -r and --sessions each connection sends its next request when the last is\n"
-        "answered. Latency is from the intended start to the last byte of the body; it includes\n"
-        "connecting where a request needs that. When this program was the limit and not the\n"
-        "server, the report says so.\n"
-        "\n"
-        "Both files are tab-separated and begin with a line of the columns' names.\n"
-        "Records, in the order in which requests ended: start_us (intended) and sent_us, both\n"
-        "since the begin of the measurement, latency_us, bytes of the body, status (0: none),\n"
-        "result (ok, connect, closed, malformed, timeout, body, status), url (its number in the\n"
-        "list, from 0, those of the command line first), connection (from 0), path.\n"
-        "Series, by the intended start: start_s, requests, answered, errors, and mean_ms, p50_ms,\n"
-        "p99_ms, max_ms of the latency (nan without an answer).\n"
-        "\n"
-        "Exit status: 0, 1 if a request failed or was answered wrongly (also by status 400 and\n"
-        "above), 2 if it could not be started.\n",
-        stdout);
+    (void)fputs("Usage: flashpache-bench [options] [PATH...]\n"
+                "\n"
+                "Sends GET requests over HTTP/1.1 keep-alive connections and measures the answers.\n"
+                "\n"
+                "  --host HOST, --port PORT    the server (default 127.0.0.1, 80)\n"
+                "      --tls                   HTTPS; the server's certificate is not verified, and each\n"
+                "                              connection is a full handshake\n"
+                "  -c, --connections N         connections at once (default 1; with --sessions at most,\n"
+                "                              default 1000)\n"
+                "  -n, --requests N            stop after N measured requests\n"
+                "  -d, --duration S            stop after S seconds (default 10 when there is no -n)\n"
+                "  -k, --per-connection N      requests per connection (default 0: no limit)\n"
+                "  -u, --urls FILE             URL paths, one a line, besides those of the command line\n"
+                "                              (default: the one path /)\n"
+                "                              taken in turn over all connections, again from the first\n"
+                "                              after the last\n"
+                "      --once                  stop after the last path\n"
+                "      --random SEED           choose paths at random, not in turn; also for arrivals\n"
+                "  -r, --rate R                open loop: R requests a second, whatever the server does;\n"
+                "                              latency counts from the intended start\n"
+                "      --sessions R            partly open: R sessions a second, whatever the server does;\n"
+                "                              each has a connection of its own\n"
+                "      --session-requests N    requests of a session (default 5)\n"
+                "      --session-length KIND   fixed (default), or geometric with the mean N\n"
+                "      --think S               mean think time after each answer of a session, exponential\n"
+                "                              (default: none)\n"
+                "      --arrivals KIND         with -r and --sessions: exponential (default) or constant\n"
+                "      --warmup N              the first N requests do not count in the measurement\n"
+                "  -t, --timeout S             seconds for one request (default 30)\n"
+                "      --verify DIR            compare each body with the file DIR + path\n"
+                "      --json FILE             write the results as JSON\n"
+                "      --records FILE          write a line for each measured request, see below\n"
+                "      --series FILE           write a line for each interval, see below\n"
+                "      --interval S            of the series, in seconds (default 1)\n"
+                "      --allow-errors          exit 0 also when requests failed\n"
+                "  -h, --help                  this text\n"
+                "\n"
+                "Without -r and --sessions each connection sends its next request when the last is\n"
+                "answered. Latency is from the intended start to the last byte of the body; it includes\n"
+                "connecting where a request needs that. When this program was the limit and not the\n"
+                "server, the report says so.\n"
+                "\n"
+                "Both files are tab-separated and begin with a line of the columns' names.\n"
+                "Records, in the order in which requests ended: start_us (intended) and sent_us, both\n"
+                "since the begin of the measurement, latency_us, bytes of the body, status (0: none),\n"
+                "result (ok, connect, closed, malformed, timeout, body, status), url (its number in the\n"
+                "list, from 0, those of the command line first), connection (from 0), path.\n"
+                "Series, by the intended start: start_s, requests, answered, errors, and mean_ms, p50_ms,\n"
+                "p99_ms, max_ms of the latency (nan without an answer).\n"
+                "\n"
+                "Exit status: 0, 1 if a request failed or was answered wrongly (also by status 400 and\n"
+                "above), 2 if it could not be started.\n",
+                stdout);
 }
 
 static int complain(const char *name, const char *text, const char *expected)
@@ -215,8 +214,7 @@ static int settle(struct bench_args *a)
 {
     if (a->rate > 0 && a->sessions > 0)
         return refuse("--rate and --sessions exclude each other");
-    if (a->sessions <= 0 &&
-        (a->session_requests != 0 || a->geometric_sessions || a->think_s > 0))
+    if (a->sessions <= 0 && (a->session_requests != 0 || a->geometric_sessions || a->think_s > 0))
         return refuse("--session-requests, --session-length and --think are for --sessions");
     if (a->once && (a->random || a->requests > 0))
         return refuse("--once excludes --random and --requests");
@@ -247,10 +245,10 @@ int bench_args_parse(int argc, char **argv, struct bench_args *args_r)
     int status = -1, opt;
 
     for (size_t i = 0; i < N_ROWS; i++)
-        options[i] = (struct option){ rows[i].name,
-                                      rows[i].kind == FLAG || rows[i].kind == HELP ? no_argument
-                                                                                   : required_argument,
-                                      NULL, (int)i + FIRST_LONG };
+        options[i] =
+            (struct option){ rows[i].name,
+                             rows[i].kind == FLAG || rows[i].kind == HELP ? no_argument : required_argument,
+                             NULL, (int)i + FIRST_LONG };
     *args_r = (struct bench_args){
         .host = "127.0.0.1",
         .port = "80",
@@ -258,8 +256,7 @@ int bench_args_parse(int argc, char **argv, struct bench_args *args_r)
         .interval_s = 1,
         .timeout_s = DEFAULT_TIMEOUT_S,
     };
-    while (status < 0 &&
-           (opt = getopt_long(argc, argv, "c:n:d:k:u:r:t:h", options, NULL)) != -1)
+    while (status < 0 && (opt = getopt_long(argc, argv, "c:n:d:k:u:r:t:h", options, NULL)) != -1)
         status = parse_option(opt, args_r);
     if (status >= 0)
         return status;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define STEP_BITS 7
-#define STEPS (1u << STEP_BITS)
+#define STEPS     (1u << STEP_BITS)
 /* Values below 2 * STEPS are exact; each further power of two takes STEPS slots. */
 #define SLOTS ((size_t)STEPS * (64 - STEP_BITS + 1))
 

@@ -42,7 +42,8 @@ static char *make_request(const struct bench_args *args, const char *path)
     if (asprintf(&request,
                  "GET %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: flashpache-bench\r\n"
                  "Accept: */*\r\n\r\n",
-                 path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port) < 0)
+                 path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port)
+        < 0)
         return NULL;
     return request;
 }
@@ -180,8 +181,7 @@ void bench_plan_destroy(struct bench_plan **plan)
 
     if (*plan == NULL)
         return;
-    HASH_ITER(hh, (*plan)->by_path, entry, following)
-    {
+    HASH_ITER(hh, (*plan)->by_path, entry, following) {
         HASH_DEL((*plan)->by_path, entry);
         free(entry->path);
         free(entry->request);

@@ -36,8 +36,8 @@ struct slowfs_delayed_call {
     struct fuse_file_info fi;
     char name[];
 };
-void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *),
-                  fuse_ino_t ino, const char *name, const struct fuse_file_info *fi);
+void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *), fuse_ino_t ino,
+                  const char *name, const struct fuse_file_info *fi);
 
 /* Looks the name up and answers with its entry. */
 void slowfs_reply_entry(fuse_req_t req, struct slowfs_node *parent, const char *name);

@@ -125,8 +125,10 @@ static int set_attributes(int fd, const struct stat *attr, int to_set)
         error = chmod(path, attr->st_mode & 07777) == 0 ? 0 : errno;
     if (error == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0)
         error = truncate(path, attr->st_size) == 0 ? 0 : errno;
-    if (error == 0 && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW |
-                                 FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) != 0)
+    if (error == 0
+        && (to_set
+            & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW))
+               != 0)
         error = set_times(fd, attr, to_set);
     return error;
 }
