@@ -219,17 +219,6 @@ static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
     return FP_ITEM_KEY_SIZE(a->steps[n - 1].end);
 }
 
-static struct fp_dir_chain *find_chain(const struct fp_answer *a, unsigned n, const char *key,
-                                       apr_size_t key_len, const struct fp_lease_view *view)
-{
-    struct fp_dir_chain *chain = (struct fp_dir_chain *)fp_table_get(chains, key, key_len);
-
-    if (chain == NULL || is_same_chain(chain, a, n, view))
-        return chain;
-    fp_item_release(&chain->item);
-    return NULL;
-}
-
 /* The chain to the answer's last directory, retained for the caller; NULL when out of memory.
  * share: leases on other paths use it, too. */
 static struct fp_dir_chain *chain_for(const void *owner, const char *path,
@@ -242,8 +231,14 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path,
     unsigned known = share ? n : 0;
 
     fp_item_key(key, owner, path, a->steps[n - 1].end);
-    while (known > 0 && (chain = find_chain(a, known, key, chain_key_len(a, known), view)) == NULL)
-        known--;
+    for (; known > 0; known--) {
+        chain = (struct fp_dir_chain *)fp_table_get(chains, key, chain_key_len(a, known));
+        if (chain != NULL && is_same_chain(chain, a, known, view))
+            break;
+        if (chain != NULL)
+            fp_item_release(&chain->item);
+        chain = NULL;
+    }
     for (unsigned i = known + 1; i <= n; i++) {
         chain = create_chain(a, i, chain, key, chain_key_len(a, i), view);
         if (chain == NULL)

@@ -81,15 +81,6 @@ static enum fp_count failure(fp_status st)
     }
 }
 
-static enum fp_count success(enum fp_source source)
-{
-    switch (source) {
-    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
-    case FP_SOURCE_STALE: return FP_COUNT_STALE;
-    default: return FP_COUNT_MISS;
-    }
-}
-
 /* True once in SILENCE_SECONDS: a daemon that is down is not worth a line for each request. */
 static bool may_warn(void)
 {
@@ -147,7 +138,9 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
                    apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
     if (st == FP_OK) {
         fp_request_remember(r, lease);
-        fp_request_note(r, success(source));
+        fp_request_note(r, source == FP_SOURCE_CACHE   ? FP_COUNT_HIT
+                           : source == FP_SOURCE_STALE ? FP_COUNT_STALE
+                                                       : FP_COUNT_MISS);
         return;
     }
     fp_request_note(r, failure(st));

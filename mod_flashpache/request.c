@@ -124,33 +124,20 @@ fp_status fp_request_error_below(const struct fp_step *last)
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-static bool is_absent(const struct fp_step *last)
-{
-    return last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT);
-}
-
 /* A subrequest's pool may be destroyed before the main request's. */
 static apr_status_t forget(void *data)
 {
     request_rec *r = data;
     struct slot *own = slot_of(r), *top = slot_of(main_request(r));
+    struct fp_request *q = own->own != NULL ? own->own : own->shadow;
     struct fp_request **p = &top->all;
 
-    while (*p != NULL && *p != own->own)
+    while (*p != NULL && *p != q)
         p = &(*p)->next;
     if (*p != NULL)
         *p = (*p)->next;
-    fp_item_release(&own->own->lease->item);
-    own->own = NULL;
-    return APR_SUCCESS;
-}
-
-static apr_status_t forget_shadow(void *data)
-{
-    struct slot *s = data;
-
-    fp_item_release(&s->shadow->lease->item);
-    s->shadow = NULL;
+    fp_item_release(&q->lease->item);
+    own->own = own->shadow = NULL;
     return APR_SUCCESS;
 }
 
@@ -159,18 +146,17 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+    const struct fp_step *last = lease->last;
 
     q->lease = lease;
-    if (is_absent(lease->last))
+    if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {
         own->shadow = q;
-        apr_pool_cleanup_register(r->pool, own, forget_shadow, apr_pool_cleanup_null);
-        return;
+    } else {
+        q->next = top->all;
+        top->all = own->own = q;
     }
-    q->next = top->all;
-    top->all = q;
-    own->own = q;
     apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
 }
 

@@ -81,15 +81,6 @@ static bool is_there(const struct sight *s)
     return s->status == APR_SUCCESS || s->status == APR_INCOMPLETE;
 }
 
-static bool same_rights(const apr_finfo_t *a, const apr_finfo_t *b)
-{
-    const apr_int32_t rights = APR_FINFO_PROT | APR_FINFO_OWNER;
-
-    if ((a->valid & b->valid & rights) != rights)
-        return true;
-    return a->protection == b->protection && a->user == b->user && a->group == b->group;
-}
-
 /* A directory's size and time change with its entries, and no response depends on them. */
 static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 {
@@ -110,11 +101,16 @@ static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
     return st.st_ino == stock->inode && st.st_dev == stock->device;
 }
 
-static bool same_sight(const struct sight *a, const struct sight *b)
+static bool same_sight(const struct sight *x, const struct sight *y)
 {
-    if (!is_there(a) || !is_there(b))
-        return a->status == b->status;
-    return same_file(&a->finfo, &b->finfo) && same_rights(&a->finfo, &b->finfo);
+    const apr_int32_t rights = APR_FINFO_PROT | APR_FINFO_OWNER;
+    const apr_finfo_t *a = &x->finfo, *b = &y->finfo;
+
+    if (!is_there(x) || !is_there(y))
+        return x->status == y->status;
+    return same_file(a, b)
+           && ((a->valid & b->valid & rights) != rights
+               || (a->protection == b->protection && a->user == b->user && a->group == b->group));
 }
 
 static bool agree(const struct point *p, const struct sight *stock, const struct sight *ours)

@@ -201,9 +201,7 @@ void fp_counters_begin_child(void)
     for (unsigned i = 0; blocks != NULL && i < n_children; i++) {
         int owner = atomic_load(&children[i].pid);
 
-        if (is_alive(owner))
-            continue;
-        if (!atomic_compare_exchange_strong(&children[i].pid, &owner, getpid()))
+        if (is_alive(owner) || !atomic_compare_exchange_strong(&children[i].pid, &owner, getpid()))
             continue;
         mine = &children[i];
         fp_counters_set_usage(&(struct fp_usage){ 0, 0, 0 });
