@@ -27,11 +27,11 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define USERDATA     "flashpache: the daemon"
-#define STEADY       apr_time_from_sec(30)   /* a daemon that lives as long starts without a pause */
-#define FIRST_PAUSE  1u                      /* seconds; doubled at each early death */
-#define MOST_PAUSE   64u
-#define MOST_GROUPS  256
+#define USERDATA    "flashpache: the daemon"
+#define STEADY      apr_time_from_sec(30) /* a daemon that lives as long starts without a pause */
+#define FIRST_PAUSE 1u                    /* seconds; doubled at each early death */
+#define MOST_PAUSE  64u
+#define MOST_GROUPS 256
 
 #define DIRECTORY   "flashpache"
 #define SOCKET_NAME "flashpached.sock"
@@ -43,19 +43,19 @@ APLOG_USE_MODULE(flashpache);
  * the configuration, and a later release must find the same members here.
  */
 struct daemon {
-    apr_pool_t *life;        /* its end is the daemon's end; NULL: none was started */
+    apr_pool_t *life; /* its end is the daemon's end; NULL: none was started */
     apr_proc_t proc;
-    pid_t parent;            /* of the process that started it */
-    int channel;             /* the daemon's standard input is its other end */
-    const char *origin;      /* program, files and user that it was started with; in life */
-    apr_time_t begins;       /* after the pause */
-    unsigned pause;          /* before it begins */
+    pid_t parent;       /* of the process that started it */
+    int channel;        /* the daemon's standard input is its other end */
+    const char *origin; /* program, files and user that it was started with; in life */
+    apr_time_t begins;  /* after the pause */
+    unsigned pause;     /* before it begins */
 
     /* The present configuration's. */
     apr_pool_t *pconf;
     server_rec *server;
     const char *const *command;
-    const char *wanted;      /* origin of one that is started now */
+    const char *wanted; /* origin of one that is started now */
 };
 
 static void maintain(int reason, void *data, apr_wait_t status);
@@ -89,12 +89,13 @@ static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid
     if (fstat(dir, &st) == -1)
         return apr_psprintf(p, "cannot look at the directory %s: %pm", path, &errno);
     if (st.st_uid != uid && (geteuid() != 0 || (st.st_uid != 0 && !clear(dir))))
-        return apr_psprintf(p, "the directory %s belongs to uid %u, whose flashpached may be "
-                            "running; give each httpd a DefaultRuntimeDir of its own", path,
-                            (unsigned)st.st_uid);
+        return apr_psprintf(p,
+                            "the directory %s belongs to uid %u, whose flashpached may be "
+                            "running; give each httpd a DefaultRuntimeDir of its own",
+                            path, (unsigned)st.st_uid);
     if ((st.st_uid != uid || st.st_gid != gid) && fchown(dir, uid, gid) == -1)
-        return apr_psprintf(p, "cannot give the directory %s to uid %u gid %u: %pm", path,
-                            (unsigned)uid, (unsigned)gid, &errno);
+        return apr_psprintf(p, "cannot give the directory %s to uid %u gid %u: %pm", path, (unsigned)uid,
+                            (unsigned)gid, &errno);
     if ((st.st_mode & 07777) != 0700 && fchmod(dir, 0700) == -1)
         return apr_psprintf(p, "cannot close the directory %s to others: %pm", path, &errno);
     return NULL;
@@ -107,16 +108,16 @@ static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
     int dir;
 
     if (path == NULL || strlen(socket) > FP_MAX_SOCKET_PATH)
-        return apr_psprintf(p, "the socket's path would have more than %" APR_SIZE_T_FMT
-                            " bytes; choose a shorter DefaultRuntimeDir", FP_MAX_SOCKET_PATH);
+        return apr_psprintf(p,
+                            "the socket's path would have more than %" APR_SIZE_T_FMT
+                            " bytes; choose a shorter DefaultRuntimeDir",
+                            FP_MAX_SOCKET_PATH);
     if (mkdir(path, 0700) == -1 && errno != EEXIST)
-        return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir",
-                            path, &errno);
+        return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir", path, &errno);
     /* Not through a link: its target would be given away. */
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir == -1)
-        return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path,
-                            &errno);
+        return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path, &errno);
     wrong = hand_over(p, path, dir, uid, gid);
     fp_close(&dir);
     return wrong;
@@ -145,18 +146,15 @@ static gid_t group(void)
 static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *program,
                                      const char *configuration, const char *socket)
 {
-    const char **command = apr_pcalloc(p, 9 * sizeof(*command));
-
-    command[0] = program;
-    command[1] = "--supervised";
-    command[2] = "-c";
-    command[3] = configuration != NULL ? configuration : "/dev/null";
-    command[4] = "-o";
-    command[5] = apr_pstrcat(p, "socket=", socket, NULL);
-    command[6] = "-o";
     /* Where ErrorLog is no file, standard error leads nowhere. */
-    command[7] = s->error_log != NULL ? "log=stderr" : "log=syslog";
-    return command;
+    const char *const log = s->error_log != NULL ? "log=stderr" : "log=syslog";
+    const char *const command[] = { program, "--supervised",
+                                    "-c",    configuration != NULL ? configuration : "/dev/null",
+                                    "-o",    apr_pstrcat(p, "socket=", socket, NULL),
+                                    "-o",    log,
+                                    NULL };
+
+    return apr_pmemdup(p, command, sizeof(command));
 }
 
 /* Differs for each version of a file. */
@@ -164,11 +162,11 @@ static const char *version_of(apr_pool_t *p, const char *path)
 {
     apr_finfo_t f;
 
-    if (path == NULL || apr_stat(&f, path, APR_FINFO_IDENT | APR_FINFO_MTIME | APR_FINFO_SIZE,
-                                 p) != APR_SUCCESS)
+    if (path == NULL
+        || apr_stat(&f, path, APR_FINFO_IDENT | APR_FINFO_MTIME | APR_FINFO_SIZE, p) != APR_SUCCESS)
         return "none";
-    return apr_psprintf(p, "%lx:%lx:%" APR_TIME_T_FMT ":%" APR_OFF_T_FMT,
-                        (unsigned long)f.device, (unsigned long)f.inode, f.mtime, f.size);
+    return apr_psprintf(p, "%lx:%lx:%" APR_TIME_T_FMT ":%" APR_OFF_T_FMT, (unsigned long)f.device,
+                        (unsigned long)f.inode, f.mtime, f.size);
 }
 
 /* A user that left a group must not read by it through the daemon. */
@@ -186,12 +184,10 @@ static const char *groups_of(apr_pool_t *p)
     return text;
 }
 
-static const char *origin_of(apr_pool_t *p, const char *configuration,
-                             const char *const *command)
+static const char *origin_of(apr_pool_t *p, const char *configuration, const char *const *command)
 {
-    const char *text = apr_psprintf(p, "%u:%u%s %s %s", (unsigned)user(), (unsigned)group(),
-                                    groups_of(p), version_of(p, command[0]),
-                                    version_of(p, configuration));
+    const char *text = apr_psprintf(p, "%u:%u%s %s %s", (unsigned)user(), (unsigned)group(), groups_of(p),
+                                    version_of(p, command[0]), version_of(p, configuration));
 
     for (int i = 0; command[i] != NULL; i++)
         text = apr_pstrcat(p, text, " ", command[i], NULL);
@@ -231,8 +227,10 @@ static void become_daemon(const struct daemon *d, int channel)
         _exit(1);
     sleep(d->pause);
     execv(d->command[0], (char *const *)d->command);
-    dprintf(STDERR_FILENO, "FP0112: cannot run %s as uid %u: %m; see to its permissions and "
-            "those of the directories above it\n", d->command[0], (unsigned)geteuid());
+    dprintf(STDERR_FILENO,
+            "FP0112: cannot run %s as uid %u: %m; see to its permissions and "
+            "those of the directories above it\n",
+            d->command[0], (unsigned)geteuid());
     _exit(1);
 }
 
@@ -248,7 +246,8 @@ static void start(struct daemon *d)
         become_daemon(d, ends[1]);
     fp_close(&ends[1]);
     if (pid == -1) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, errno, d->server, "FP0112: flashpached cannot be "
+        ap_log_error(APLOG_MARK, APLOG_ERR, errno, d->server,
+                     "FP0112: flashpached cannot be "
                      "started; httpd serves as without Flashpache until it is restarted");
         fp_close(&ends[0]);
         return;
@@ -274,16 +273,8 @@ static void end(struct daemon *d)
     fp_close(&d->channel);
 }
 
-/* The MPM passes a number that is an exit status or a signal. */
-static void log_end(const struct daemon *d, int number)
-{
-    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server, "FP0111: flashpached (process %d) "
-                 "ended (status or signal %d) and is started again in %u s; requests are served "
-                 "without it until then. Its own messages stand above", (int)d->proc.pid, number,
-                 d->pause);
-}
-
-/* The MPM calls it in the parent, also for other reasons than a death. */
+/* The MPM calls it in the parent, also for other reasons than a death.  status is an exit status
+ * or a signal. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;
@@ -299,47 +290,42 @@ static void maintain(int reason, void *data, apr_wait_t status)
         d->pause = 0;
     else if (d->pause < MOST_PAUSE)
         d->pause = d->pause == 0 ? FIRST_PAUSE : 2 * d->pause;
-    log_end(d, status);
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server,
+                 "FP0111: flashpached (process %d) "
+                 "ended (status or signal %d) and is started again in %u s; requests are served "
+                 "without it until then. Its own messages stand above",
+                 (int)d->proc.pid, status, d->pause);
     start(d);
-}
-
-/* Gives the daemon the error log, which may have been rotated. */
-static int goes_on(const struct daemon *d)
-{
-    return d->life != NULL && strcmp(d->origin, d->wanted) == 0
-        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK;
-}
-
-static struct daemon *make(server_rec *s)
-{
-    struct daemon *d = apr_pcalloc(s->process->pool, sizeof(*d));
-
-    d->channel = -1;
-    apr_pool_userdata_set(d, USERDATA, apr_pool_cleanup_null, s->process->pool);
-    return d;
 }
 
 static const char *obstacle(apr_pool_t *p, const char *program)
 {
     if (access(program, X_OK) == -1)
-        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with "
-                            "FlashpacheDaemonProgram", program, &errno);
+        return apr_psprintf(p,
+                            "cannot run %s: %pm; install it, or name it with "
+                            "FlashpacheDaemonProgram",
+                            program, &errno);
     return make_directory(p, user(), group());
 }
 
-void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
-                    const char *configuration, const char *socket)
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const char *configuration,
+                    const char *socket)
 {
     struct daemon *d = daemon_of(s);
     const char *wrong;
 
-    if (d == NULL)
-        d = make(s);
+    if (d == NULL) {
+        d = apr_pcalloc(s->process->pool, sizeof(*d));
+        d->channel = -1;
+        apr_pool_userdata_set(d, USERDATA, apr_pool_cleanup_null, s->process->pool);
+    }
     d->pconf = pconf;
     d->server = s;
     d->command = command_of(pconf, s, program, configuration, socket);
     d->wanted = origin_of(pconf, configuration, d->command);
-    if (goes_on(d)) {
+    /* It goes on, with the error log, which may have been rotated. */
+    if (d->life != NULL && strcmp(d->origin, d->wanted) == 0
+        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;
     }
@@ -349,8 +335,10 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
     if (wrong == NULL)
         start(d);
     else
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0112: flashpached is not started: %s. "
-                     "httpd serves as without Flashpache", wrong);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
+                     "FP0112: flashpached is not started: %s. "
+                     "httpd serves as without Flashpache",
+                     wrong);
 }
 
 void fp_daemon_end(server_rec *s)

@@ -11,21 +11,21 @@
 
 #include "common/packet.h"
 
-#define KEEP_LEAST ((apr_size_t)256 * 1024)      /* stays mapped from its first response */
-#define MAPPINGS_MOST 32768u                     /* half of what vm.max_map_count usually allows */
+#define KEEP_LEAST    ((apr_size_t)256 * 1024) /* stays mapped from its first response */
+#define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
 
 struct fp_file {
     atomic_uint references;
-    int fd;                         /* -1: it is mapped, and never read */
+    int fd; /* -1: it is mapped, and never read */
     bool local;
-    bool sealed;                    /* fd is, or was, of a content, not of a file */
-    atomic_bool served;             /* in a response before */
-    _Atomic(struct fp_mapping *) mapping;   /* of all of it; NULL: not mapped yet */
+    bool sealed;                          /* fd is, or was, of a content, not of a file */
+    atomic_bool served;                   /* in a response before */
+    _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
 };
 
 static atomic_uint descriptors;
 static atomic_uint mappings;
-static atomic_ullong mapped;        /* bytes of all mappings */
+static atomic_ullong mapped; /* bytes of all mappings */
 
 int fp_file_descriptor(const struct fp_file *file)
 {
@@ -62,7 +62,7 @@ bool fp_file_is_sealed(const struct fp_file *file)
 
 struct fp_file *fp_file_create(int fd, bool local)
 {
-    struct fp_file *file = malloc(sizeof(*file));
+    struct fp_file *file = calloc(1, sizeof(*file));
 
     if (file == NULL) {
         fp_close(&fd);
@@ -72,9 +72,6 @@ struct fp_file *fp_file_create(int fd, bool local)
     file->fd = fd;
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
-    file->sealed = false;
-    atomic_init(&file->served, false);
-    atomic_init(&file->mapping, NULL);
     return file;
 }
 
@@ -108,14 +105,9 @@ static void unmap(struct fp_mapping *m)
 }
 
 /* Acquire: another thread may have filled it in. */
-static struct fp_mapping *mapping_of(const struct fp_file *file)
+struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
-}
-
-const struct fp_mapping *fp_file_mapping(const struct fp_file *file)
-{
-    return mapping_of(file);
 }
 
 struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
@@ -128,7 +120,7 @@ struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
     /* Private: Linux before 6.7 maps what is sealed in no other way. */
     if (keep)
         atomic_init(&file->mapping, map_all(fd, size, MAP_PRIVATE | MAP_POPULATE));
-    if (mapping_of(file) != NULL)
+    if (fp_file_mapping(file) != NULL)
         close_descriptor(file);
     return file;
 }
@@ -145,18 +137,16 @@ void fp_file_release(struct fp_file **fp)
 
     *fp = NULL;
     /* Every other thread's use must be over before the last one closes. */
-    if (file == NULL
-        || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
+    if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    unmap(mapping_of(file));
+    unmap(fp_file_mapping(file));
     close_descriptor(file);
     free(file);
 }
 
 /* ---- bytes ---- */
 
-apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len,
-                          apr_off_t offset)
+apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len, apr_off_t offset)
 {
     ssize_t n;
 
@@ -171,11 +161,11 @@ apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len
 
 const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length)
 {
-    struct fp_mapping *there = mapping_of(file), *mine;
+    struct fp_mapping *there = fp_file_mapping(file), *mine;
     struct stat st;
 
-    if (!file->local || (length < KEEP_LEAST
-                         && !atomic_exchange_explicit(&file->served, true, memory_order_relaxed)))
+    if (!file->local
+        || (length < KEEP_LEAST && !atomic_exchange_explicit(&file->served, true, memory_order_relaxed)))
         return NULL;
     if (there != NULL)
         return there;
@@ -184,8 +174,8 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
     mine = map_all(file->fd, (size_t)st.st_size, MAP_SHARED);
     if (mine == NULL)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine,
-                                                memory_order_acq_rel, memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine, memory_order_acq_rel,
+                                                memory_order_acquire))
         return mine;
     /* Another thread was faster: one mapping is enough. */
     unmap(mine);

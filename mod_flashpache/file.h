@@ -29,7 +29,7 @@ struct fp_mapping {
     size_t size;
 };
 
-#define FP_FILE_MAP_MOST ((apr_size_t)4 * 1024 * 1024)   /* bytes of one mapping */
+#define FP_FILE_MAP_MOST ((apr_size_t)4 * 1024 * 1024) /* bytes of one mapping */
 
 /*
  * Takes the descriptor; one reference is the caller's.  local: fstat() on it does not
@@ -58,11 +58,10 @@ bool fp_file_is_sealed(const struct fp_file *file);
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
 
 /* pread(): *len bytes at most; APR_EOF where the file ends. */
-apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len,
-                          apr_off_t offset);
+apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len, apr_off_t offset);
 
 /* NULL: it is not mapped as a whole. */
-const struct fp_mapping *fp_file_mapping(const struct fp_file *file);
+struct fp_mapping *fp_file_mapping(const struct fp_file *file);
 /*
  * The mapping to send length bytes of a file from, made if it was sent before or is large;
  * it lives as long as the file.  NULL: read the bytes, or map them alone.

@@ -7,22 +7,17 @@
 
 #include "file.h"
 
-#define READ_SIZE  ((apr_size_t)FP_FILE_SMALL)   /* most bytes of one read */
-#define MAP_LEAST  ((apr_size_t)16 * 1024)       /* bytes: below this copying is cheaper */
+#define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read */
+#define MAP_LEAST ((apr_size_t)16 * 1024)     /* bytes: below this copying is cheaper */
 
 /* The data of a bucket and its splits and copies. */
 struct shared {
-    apr_bucket_refcount refcount;   /* must be the first */
-    struct fp_file *file;
+    apr_bucket_refcount refcount; /* must be the first */
+    struct fp_file *file;         /* NULL: of a piece, which is mapped for it alone */
     bool map;
-};
-
-/* A mapped piece, shared by the splits and copies of its bucket. */
-struct piece {
-    apr_bucket_refcount refcount;   /* must be the first */
-    void *base;
+    void *base; /* of the piece; NULL: unmapped with the file */
     size_t size;
-    size_t skip;                    /* where the bucket's bytes begin in it */
+    const char *bytes; /* where mapped bytes begin */
 };
 
 static void bucket_destroy(void *data)
@@ -30,75 +25,49 @@ static void bucket_destroy(void *data)
     struct shared *s = data;
 
     if (apr_bucket_shared_destroy(s)) {
+        if (s->base != NULL)
+            munmap(s->base, s->size);
         fp_file_release(&s->file);
         apr_bucket_free(s);
     }
 }
 
-/* The rest of the bucket e, behind its first len bytes, as a bucket after it. */
-static void insert_rest(apr_bucket *e, apr_size_t len)
+/* Gives the bucket's share of the file to a bucket behind it, of all but its first len bytes. */
+static void leave_rest(apr_bucket *e, apr_size_t len)
 {
-    apr_bucket *rest = apr_bucket_alloc(sizeof(*rest), e->list);
+    apr_bucket *rest;
 
+    if (len == e->length) {
+        bucket_destroy(e->data);
+        return;
+    }
+    rest = apr_bucket_alloc(sizeof(*rest), e->list);
     *rest = *e;
     rest->start += (apr_off_t)len;
     rest->length -= len;
     APR_BUCKET_INSERT_AFTER(e, rest);
 }
 
-/* ---- a mapped piece ---- */
+/* ---- mapped: a piece, or all of it ---- */
 
-static void piece_destroy(void *data)
-{
-    struct piece *piece = data;
-
-    if (apr_bucket_shared_destroy(piece)) {
-        munmap(piece->base, piece->size);
-        apr_bucket_free(piece);
-    }
-}
-
-static apr_status_t piece_read(apr_bucket *e, const char **str, apr_size_t *len,
-                               apr_read_type_e block)
-{
-    const struct piece *piece = e->data;
-
-    (void)block;
-    *str = (const char *)piece->base + piece->skip + e->start;
-    *len = e->length;
-    return APR_SUCCESS;
-}
-
-static const apr_bucket_type_t bucket_type_piece = {
-    "FLASHPACHE_MAP", 5, APR_BUCKET_DATA,
-    piece_destroy,
-    piece_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
-
-/* ---- all of it mapped ---- */
-
-static apr_status_t whole_read(apr_bucket *e, const char **str, apr_size_t *len,
-                               apr_read_type_e block)
+static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len, apr_read_type_e block)
 {
     const struct shared *s = e->data;
 
     (void)block;
-    *str = (const char *)fp_file_mapping(s->file)->base + e->start;
+    *str = s->bytes + e->start;
     *len = e->length;
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_whole = {
-    "FLASHPACHE_WHOLE", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    whole_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
+static const apr_bucket_type_t bucket_type_mapped = { "FLASHPACHE_MAP",
+                                                      5,
+                                                      APR_BUCKET_DATA,
+                                                      bucket_destroy,
+                                                      mapped_read,
+                                                      apr_bucket_setaside_noop,
+                                                      apr_bucket_shared_split,
+                                                      apr_bucket_shared_copy };
 
 /* ---- reading ---- */
 
@@ -113,25 +82,19 @@ static bool become_piece(apr_bucket *e)
     apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
     size_t skip = (size_t)(e->start - from);
     void *base = s->map && n >= MAP_LEAST ? fp_file_map(s->file, from, skip + n) : NULL;
-    struct piece *piece;
+    struct shared *piece;
 
     if (base == NULL)
         return false;
     piece = apr_bucket_alloc(sizeof(*piece), e->list);
-    piece->base = base;
-    piece->size = skip + n;
-    piece->skip = skip;
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
-    e->type = &bucket_type_piece;
+    *piece = (struct shared){ .base = base, .size = skip + n, .bytes = (const char *)base + skip };
+    leave_rest(e, n);
+    e->type = &bucket_type_mapped;
     apr_bucket_shared_make(e, piece, 0, n);
     return true;
 }
 
-static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len,
-                                apr_read_type_e block)
+static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len, apr_read_type_e block)
 {
     struct shared *s = e->data;
     apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
@@ -139,7 +102,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     char *buf;
 
     if (become_piece(e))
-        return piece_read(e, str, len, block);
+        return mapped_read(e, str, len, block);
     *str = NULL;
     *len = 0;
     buf = apr_bucket_alloc(n, e->list);
@@ -149,27 +112,23 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
         return rv;
     }
     /* This bucket becomes what was read; the file goes on in the next. */
-    if (n < e->length)
-        insert_rest(e, n);
-    else
-        bucket_destroy(s);
+    leave_rest(e, n);
     apr_bucket_heap_make(e, buf, n, apr_bucket_free);
     *str = buf;
     *len = n;
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t bucket_type_file = {
-    "FLASHPACHE", 5, APR_BUCKET_DATA,
-    bucket_destroy,
-    bucket_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_shared_split,
-    apr_bucket_shared_copy
-};
+static const apr_bucket_type_t bucket_type_file = { "FLASHPACHE",
+                                                    5,
+                                                    APR_BUCKET_DATA,
+                                                    bucket_destroy,
+                                                    bucket_read,
+                                                    apr_bucket_setaside_noop,
+                                                    apr_bucket_shared_split,
+                                                    apr_bucket_shared_copy };
 
-apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, bool map,
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list)
 {
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
@@ -183,11 +142,13 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
     e->list = list;
-    e->type = whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size
-        ? &bucket_type_whole : &bucket_type_file;
-    s->file = file;
-    s->map = map;
+    e->type = &bucket_type_file;
+    *s = (struct shared){ .file = file, .map = map };
     fp_file_retain(file);
+    if (whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size) {
+        e->type = &bucket_type_mapped;
+        s->bytes = whole->base;
+    }
     return apr_bucket_shared_make(e, s, offset, length);
 }
 
@@ -202,12 +163,12 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
     /* One byte more would show that it has grown. */
     apr_size_t n = (apr_size_t)length + 1;
     bool sealed = fp_file_is_sealed(file);
-    apr_bucket *e;
     char *buf;
 
     if (sealed && fp_file_mapping(file) != NULL)
         return (apr_off_t)fp_file_mapping(file)->size == length
-            ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list) : NULL;
+                   ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
+                   : NULL;
     if (!fp_file_is_local(file) || length > FP_FILE_SMALL
         || (map && length >= (apr_off_t)MAP_LEAST && !sealed))
         return NULL;
@@ -217,10 +178,5 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
         apr_bucket_free(buf);
         return NULL;
     }
-    e = apr_bucket_alloc(sizeof(*e), list);
-    APR_BUCKET_INIT(e);
-    e->free = apr_bucket_free;
-    e->list = list;
-    return apr_bucket_heap_make(e, buf, n, apr_bucket_free);
+    return apr_bucket_heap_create(buf, n, apr_bucket_free, list);
 }
-

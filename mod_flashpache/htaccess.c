@@ -13,25 +13,26 @@
 
 #include "common/client.h"
 #include "common/packet.h"
+#include "lease.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
 #include "table.h"
 
-#define CONTENT_MOST ((apr_size_t)1024 * 1024)   /* bytes; larger ones are core's */
+#define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
 
 /* A parsed file. */
 struct parsed {
     struct fp_item item;
-    apr_pool_t *pool;              /* holds this and all below */
-    const char *dir;               /* as core names it, with a slash behind it */
+    apr_pool_t *pool; /* holds this and all below */
+    const char *dir;  /* as core names it, with a slash behind it */
     int override, override_opts;
-    unsigned name;                 /* which access file name */
-    struct fp_access access;       /* the file it was made from */
-    ap_conf_vector_t *conf;        /* NULL: it is to be parsed for each request */
+    unsigned name;           /* which access file name */
+    struct fp_access access; /* the file it was made from */
+    ap_conf_vector_t *conf;  /* NULL: it is to be parsed for each request */
 };
 
-static struct fp_table *table;     /* this child's; NULL: none are kept */
+static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
 {
@@ -56,7 +57,7 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
-    for (unsigned i = 0; i < q->n_names && fp_step_is_dir(s); i++) {
+    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++) {
         if (s->access[i].status == FP_OK)
             return (int)i;
         if (s->access[i].status != FP_ABSENT)
@@ -104,8 +105,7 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime,
-                                     m->ctime };
+    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
 
     return same_access(x, &found);
 }
@@ -151,21 +151,21 @@ static bool is_conditional(const struct content *c)
 }
 
 /* The content of the file that the walk saw; NULL: not to be had. */
-static struct content *fetch(const request_rec *r, const char *path,
-                             const struct fp_access *x)
+static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
-    struct fp_answer a;
+    struct fp_answer *a;
     struct content *c = NULL;
 
-    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST
-        || !fp_path_is_normal(path, strlen(path))
-        || fp_client_lookup(fp_child_client, path, strlen(path), names, &a, NULL) != FP_OK)
+    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
-    if (a.status == FP_OK && a.fd != -1 && is_file_of(x, &a))
-        c = read_content(r->pool, a.fd, (apr_size_t)x->size);
-    fp_close(&a.fd);
+    a = fp_request_room(r);
+    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, NULL) != FP_OK)
+        return NULL;
+    if (a->status == FP_OK && a->fd != -1 && is_file_of(x, a))
+        c = read_content(r->pool, a->fd, (apr_size_t)x->size);
+    fp_close(&a->fd);
     return c;
 }
 
@@ -219,20 +219,12 @@ static apr_status_t open_by_name(const request_rec *r, const char *path, ap_conf
     return APR_SUCCESS;
 }
 
-/* The name's index among the answer's names; -1: it was not asked about. */
-static int number_of(const request_rec *r, const struct fp_request *q, const char *name)
-{
-    int n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
-
-    return n < (int)q->n_names ? n : -1;
-}
-
 fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r)
 {
-    int below, n = number_of(r, q, name);
-    const struct fp_step *s = n == -1 ? NULL
-        : fp_request_find_step(q, dir, fp_path_len(dir), &below);
+    int below, n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
+    bool asked = n != -1 && n < (int)q->lease->n_names;
+    const struct fp_step *s = asked ? fp_request_find_step(q, dir, fp_path_len(dir), &below) : NULL;
 
     *access_r = NULL;
     if (s == NULL)
@@ -243,8 +235,8 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
     return s->access[n].status;
 }
 
-apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
-                              ap_configfile_t **file, const char **full_name)
+apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                              const char **full_name)
 {
     struct fp_request *q = fp_request_of(r);
     const struct fp_access *access;
@@ -269,11 +261,11 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 /* ---- parsed files ---- */
 
 /* Retained for the caller; NULL if there is none for this very file. */
-static struct parsed *find(const request_rec *r, const struct fp_request *q,
-                           const struct fp_step *s, unsigned name)
+static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
+                           unsigned name)
 {
     char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
-    apr_size_t len = fp_item_key(key, r->server, q->path, s->end);
+    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
     struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
     if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
@@ -305,8 +297,8 @@ void fp_htaccess_inject(request_rec *r)
 
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return;
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        const struct fp_step *s = fp_request_step(q, i);
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
+        const struct fp_step *s = fp_lease_step(q->lease, i);
         int name = access_of(q, s);
         struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
 
@@ -319,8 +311,7 @@ void fp_htaccess_inject(request_rec *r)
 }
 
 /* Core parses into the pool of the request it is given: one with our pool. */
-static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool,
-                               const struct htaccess_result *h)
+static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const struct htaccess_result *h)
 {
     const core_server_config *core = ap_get_core_module_config(r->server->module_config);
     ap_conf_vector_t *conf = NULL;
@@ -329,14 +320,15 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool,
     copy.pool = pool;
     copy.htaccess = NULL;
     copy.notes = apr_table_make(pool, 1);
-    if (ap_parse_htaccess(&conf, &copy, h->override, h->override_opts, NULL,
-                          apr_pstrdup(pool, h->dir), core->access_name) != OK)
+    if (ap_parse_htaccess(&conf, &copy, h->override, h->override_opts, NULL, apr_pstrdup(pool, h->dir),
+                          core->access_name)
+        != OK)
         return NULL;
     return conf;
 }
 
-static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s,
-                     unsigned name, const struct htaccess_result *h)
+static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
+                     const struct htaccess_result *h)
 {
     unsigned opened = q->access_opened;
     struct parsed *p;
@@ -358,7 +350,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     if (q->conditional)
         p->conf = NULL;
     key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
-    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->path, s->end), destroy);
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;
     p->override_opts = h->override_opts;
@@ -368,17 +360,17 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     fp_item_release(&p->item);
 }
 
-void fp_htaccess_keep(request_rec *r)
+int fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
-        return;
+        return DECLINED;
     /* Core puts what it parses before what it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int below = 0, name;
-        const struct fp_step *s = h->htaccess == NULL ? NULL
-            : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
+        const struct fp_step *s =
+            h->htaccess == NULL ? NULL : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
         struct parsed *p;
 
         name = s != NULL && !below ? access_of(q, s) : -1;
@@ -390,4 +382,5 @@ void fp_htaccess_keep(request_rec *r)
         else
             keep_one(r, q, s, (unsigned)name, h);
     }
+    return DECLINED;
 }

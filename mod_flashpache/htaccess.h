@@ -29,8 +29,8 @@ void fp_htaccess_init(apr_pool_t *p, int limit);
  * daemon passes.  Else AP_DECLINED, and core opens the file itself: a missing answer
  * must never look like an absent file, since the file may hold Require.
  */
-apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
-                              ap_configfile_t **file, const char **full_name);
+apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                              const char **full_name);
 
 /*
  * Finds the access file of that name in the directory in q's answer: FP_OK (it is there, see
@@ -42,7 +42,7 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
 /* Before core's walk: gives it the parsed files of the path's directories. */
 void fp_htaccess_inject(request_rec *r);
 
-/* After core's walk: keeps what core had to parse. */
-void fp_htaccess_keep(request_rec *r);
+/* post_perdir_config, after core's walk: keeps what core had to parse. */
+int fp_htaccess_keep(request_rec *r);
 
 #endif

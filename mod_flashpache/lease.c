@@ -19,7 +19,7 @@
 
 #define SWEEP_MS          1000u
 #define SWEEP_MOST        10000u
-#define DESCRIPTORS_SHARE 4    /* one in so many descriptors may be a lease's */
+#define DESCRIPTORS_SHARE 4 /* one in so many descriptors may be a lease's */
 
 /* A step's slot in the lease table, and the generation that the answer had. */
 struct step_slot {
@@ -30,15 +30,15 @@ struct step_slot {
 struct fp_dir_chain {
     struct fp_item item;
     struct fp_lease_view *view;
-    struct fp_dir_chain *parent;        /* has the steps but the last; NULL: there is only one */
+    struct fp_dir_chain *parent; /* has the steps but the last; NULL: there is only one */
     unsigned n, n_names;
-    struct step_slot *slots;      /* n of them, apart from the steps: every use reads them */
+    struct step_slot *slots; /* n of them, apart from the steps: every use reads them */
     const struct fp_step *steps[];
 };
 
 /* Paths with a recent request: at the lower bits of a path's hash its upper ones. */
 #define SEEN 4096u
-static apr_uint16_t *seen;        /* NULL: threads share the leases, and each answer makes one */
+static apr_uint16_t *seen; /* NULL: threads share the leases, and each answer makes one */
 
 static struct fp_table *leases, *chains;
 static int most_leases;
@@ -101,7 +101,7 @@ static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
 static bool is_valid(const struct fp_lease *lease, apr_uint64_t now)
 {
     return fp_lease_view_is_valid(lease->view, lease->last->slot, lease->last->generation, now)
-        && (lease->chain == NULL || is_chain_valid(lease->chain, now));
+           && (lease->chain == NULL || is_chain_valid(lease->chain, now));
 }
 
 static bool is_expired(const struct fp_item *item)
@@ -167,13 +167,12 @@ static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n
 
 /* Makes one of the answer's first n steps.  Takes the reference to the parent, which has the
  * first n - 1. */
-static struct fp_dir_chain *create_chain(const struct fp_answer *a, unsigned n,
-                                         struct fp_dir_chain *parent, const char *key,
-                                         apr_size_t key_len, struct fp_lease_view *view)
+static struct fp_dir_chain *create_chain(const struct fp_answer *a, unsigned n, struct fp_dir_chain *parent,
+                                         const char *key, apr_size_t key_len, struct fp_lease_view *view)
 {
     const struct fp_step *own = &a->steps[n - 1];
-    apr_size_t head = aligned(sizeof(struct fp_dir_chain) + n * sizeof(struct fp_step *)
-                              + n * sizeof(struct step_slot));
+    apr_size_t head =
+        aligned(sizeof(struct fp_dir_chain) + n * sizeof(struct fp_step *) + n * sizeof(struct step_slot));
     struct fp_dir_chain *chain = malloc(head + aligned(fp_step_size(own, a->n_names)) + key_len);
     char *at;
 
@@ -201,13 +200,12 @@ static struct fp_dir_chain *create_chain(const struct fp_answer *a, unsigned n,
 
 /* True if the chain has the answer's first n steps. */
 static bool is_same_chain(const struct fp_dir_chain *chain, const struct fp_answer *a, unsigned n,
-                        const struct fp_lease_view *view)
+                          const struct fp_lease_view *view)
 {
     if (chain->view != view || chain->n != n || chain->n_names != a->n_names)
         return false;
     for (unsigned i = 0; i < n; i++) {
-        if (chain->slots[i].slot != a->steps[i].slot
-            || chain->slots[i].generation != a->steps[i].generation)
+        if (chain->slots[i].slot != a->steps[i].slot || chain->slots[i].generation != a->steps[i].generation)
             return false;
     }
     return true;
@@ -219,22 +217,10 @@ static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
     return FP_ITEM_KEY_SIZE(a->steps[n - 1].end);
 }
 
-static struct fp_dir_chain *find_chain(const struct fp_answer *a, unsigned n, const char *key,
-                                       apr_size_t key_len, const struct fp_lease_view *view)
-{
-    struct fp_dir_chain *chain = (struct fp_dir_chain *)fp_table_get(chains, key, key_len);
-
-    if (chain == NULL || is_same_chain(chain, a, n, view))
-        return chain;
-    fp_item_release(&chain->item);
-    return NULL;
-}
-
 /* The chain to the answer's last directory, retained for the caller; NULL when out of memory.
  * share: leases on other paths use it, too. */
-static struct fp_dir_chain *chain_for(const void *owner, const char *path,
-                                      const struct fp_answer *a, struct fp_lease_view *view,
-                                      bool share)
+static struct fp_dir_chain *chain_for(const void *owner, const char *path, const struct fp_answer *a,
+                                      struct fp_lease_view *view, bool share)
 {
     const unsigned n = a->n_steps - 1;
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
@@ -242,8 +228,14 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path,
     unsigned known = share ? n : 0;
 
     fp_item_key(key, owner, path, a->steps[n - 1].end);
-    while (known > 0 && (chain = find_chain(a, known, key, chain_key_len(a, known), view)) == NULL)
-        known--;
+    for (; known > 0; known--) {
+        chain = (struct fp_dir_chain *)fp_table_get(chains, key, chain_key_len(a, known));
+        if (chain != NULL && is_same_chain(chain, a, known, view))
+            break;
+        if (chain != NULL)
+            fp_item_release(&chain->item);
+        chain = NULL;
+    }
     for (unsigned i = known + 1; i <= n; i++) {
         chain = create_chain(a, i, chain, key, chain_key_len(a, i), view);
         if (chain == NULL)
@@ -269,8 +261,7 @@ apr_time_t fp_lease_time(const struct fp_time *t)
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)
 {
     /* Acquire: its text was written before. */
-    const struct fp_etag *etag = atomic_load_explicit(&lease->headers.etag,
-                                                      memory_order_acquire);
+    const struct fp_etag *etag = atomic_load_explicit(&lease->headers.etag, memory_order_acquire);
 
     return etag != NULL && etag->bits == bits ? etag->text : NULL;
 }
@@ -283,8 +274,8 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
         return;
     etag->bits = bits;
     strcpy(etag->text, text);
-    if (!atomic_compare_exchange_strong_explicit(&lease->headers.etag, &none, etag,
-                                                 memory_order_release, memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&lease->headers.etag, &none, etag, memory_order_release,
+                                                 memory_order_relaxed))
         free(etag);
 }
 
@@ -297,19 +288,18 @@ static struct fp_file *file_of(struct fp_answer *a, bool keep)
     a->fd = -1;
     if (fd == -1)
         return NULL;
-    return a->content
-        ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keep)
-        : fp_file_create(fd, a->local);
+    return a->content ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keep)
+                      : fp_file_create(fd, a->local);
 }
 
 /* Makes a lease without the file and the chain. */
-static struct fp_lease *create(const void *owner, const char *path, apr_size_t len,
-                               const struct fp_answer *a, struct fp_lease_view *view)
+static struct fp_lease *create(const void *owner, const char *path, apr_size_t len, const struct fp_answer *a,
+                               struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     apr_size_t head = aligned(sizeof(struct fp_lease));
-    struct fp_lease *lease = calloc(1, head + aligned(fp_step_size(last, a->n_names))
-                                    + FP_ITEM_KEY_SIZE(len));
+    struct fp_lease *lease =
+        calloc(1, head + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len));
     char *at = (char *)lease + head;
 
     if (lease == NULL)
@@ -341,8 +331,8 @@ static bool is_worth_keeping(const char *path, apr_size_t len)
     return false;
 }
 
-struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
-                                 struct fp_answer *a, struct fp_lease_view *view)
+struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
+                                 struct fp_lease_view *view)
 {
     const bool again = a->leasable && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
     struct fp_lease *lease = create(owner, path, len, a, view);
@@ -357,8 +347,7 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         const struct fp_meta *m = fp_step_target(lease->last);
 
         apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
-        apr_snprintf(lease->headers.length, sizeof(lease->headers.length),
-                     "%" APR_UINT64_T_FMT, m->size);
+        apr_snprintf(lease->headers.length, sizeof(lease->headers.length), "%" APR_UINT64_T_FMT, m->size);
     }
     if (a->n_steps > 1) {
         lease->chain = chain_for(owner, path, a, view, again);

@@ -20,8 +20,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define MAX_LINKS 40         /* in one path; the kernel follows no more */
-#define SILENCE_SECONDS 10   /* between two warnings of a child that it has no answers */
+#define MAX_LINKS       40 /* in one path; the kernel follows no more */
+#define SILENCE_SECONDS 10 /* between two warnings of a child that it has no answers */
 
 struct fp_client *fp_child_client;
 
@@ -38,8 +38,7 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
     if (r->finfo.filetype != APR_NOFILE)
         return FP_COUNT_KNOWN;
     /* Methods that change files (WebDAV) need the present state. */
-    if (r->method_number != M_GET && r->method_number != M_POST
-        && r->method_number != M_OPTIONS)
+    if (r->method_number != M_GET && r->method_number != M_POST && r->method_number != M_OPTIONS)
         return FP_COUNT_METHOD;
     return FP_OUTCOMES;
 }
@@ -53,8 +52,7 @@ static const char *normal_path(const request_rec *r, apr_size_t *len_r)
     char *path;
     apr_size_t len;
 
-    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool)
-        != APR_SUCCESS)
+    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) != APR_SUCCESS)
         return NULL;
     len = fp_path_len(path);
     path[len] = '\0';
@@ -83,15 +81,6 @@ static enum fp_count failure(fp_status st)
     }
 }
 
-static enum fp_count success(enum fp_source source)
-{
-    switch (source) {
-    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
-    case FP_SOURCE_STALE: return FP_COUNT_STALE;
-    default: return FP_COUNT_MISS;
-    }
-}
-
 /* True once in SILENCE_SECONDS: a daemon that is down is not worth a line for each request. */
 static bool may_warn(void)
 {
@@ -99,8 +88,7 @@ static bool may_warn(void)
     apr_uint32_t now = (apr_uint32_t)apr_time_sec(apr_time_now());
     apr_uint32_t before = apr_atomic_read32(&last);
 
-    return now - before >= SILENCE_SECONDS
-        && apr_atomic_cas32(&last, now, before) == before;
+    return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
 /* The daemon follows each link by itself and does not count all of a path. */
@@ -114,22 +102,23 @@ static bool has_too_many_links(const struct fp_answer *a)
 }
 
 /* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const struct fp_settings *settings, const char *path, apr_size_t len,
-                       struct fp_lease **lease_r, enum fp_source *source_r)
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, struct fp_lease **lease_r,
+                       enum fp_source *source_r)
 {
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
-    struct fp_answer a;
-    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, &a, &view);
+    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, a, &view);
 
     if (st == FP_OK)
-        st = a.status;
-    if (st == FP_OK && has_too_many_links(&a)) {
-        fp_close(&a.fd);
+        st = a->status;
+    if (st == FP_OK && has_too_many_links(a)) {
+        fp_close(&a->fd);
         st = FP_TOODEEP;
     }
     if (st == FP_OK) {
-        *source_r = a.source;
-        *lease_r = fp_lease_create(settings, path, len, &a, view);
+        *source_r = a->source;
+        *lease_r = fp_lease_create(settings, path, len, a, view);
         view = NULL;
         st = *lease_r != NULL ? FP_OK : FP_NOMEM;
     }
@@ -137,28 +126,30 @@ static fp_status fetch(const struct fp_settings *settings, const char *path, apr
     return st;
 }
 
-static void ask(request_rec *r, const struct fp_settings *settings, const char *path,
-                apr_size_t len)
+static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
     enum fp_source source;
-    fp_status st = fetch(settings, path, len, &lease, &source);
+    fp_status st = fetch(r, path, len, &lease, &source);
     int level;
 
     apr_table_setn(r->notes, "flashpache-us",
                    apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
     if (st == FP_OK) {
         fp_request_remember(r, lease);
-        fp_request_note(r, success(source));
+        fp_request_note(r, source == FP_SOURCE_CACHE   ? FP_COUNT_HIT
+                           : source == FP_SOURCE_STALE ? FP_COUNT_STALE
+                                                       : FP_COUNT_MISS);
         return;
     }
     fp_request_note(r, failure(st));
     /* The macro evaluates its level twice. */
     level = st == FP_REFUSED || st == FP_TOODEEP || !may_warn() ? APLOG_DEBUG : APLOG_WARNING;
-    ap_log_rerror(APLOG_MARK, level, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: "
-                  "%s): serving it as without Flashpache", settings->socket, path,
-                  fp_outcomes[failure(st)].reason, fp_status_text(st));
+    ap_log_rerror(APLOG_MARK, level, 0, r,
+                  "FP0101: no answer from flashpached at %s for %s (%s: "
+                  "%s): serving it as without Flashpache",
+                  settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)
@@ -170,14 +161,14 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     enum fp_source source;
     apr_size_t len = strlen(r->filename);
 
-    if (whole == NULL || whole->len <= len || memcmp(whole->path, r->filename, len) != 0
+    if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len))
         return NULL;
     lease = fp_lease_find(settings, r->filename, len);
-    if (lease == NULL && fetch(settings, r->filename, len, &lease, &source) != FP_OK)
+    if (lease == NULL && fetch(r, r->filename, len, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
-    fp_request_set_lease(q, lease);
+    q->lease = lease;
     fp_item_release_with(r->pool, &lease->item);
     return q;
 }
@@ -187,9 +178,9 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     struct fp_lease *lease, *old = q->lease;
     enum fp_source source;
 
-    if (fetch(fp_settings_of(r->server), q->path, q->len, &lease, &source) != FP_OK)
+    if (fetch(r, q->lease->path, q->lease->path_len, &lease, &source) != FP_OK)
         return 0;
-    fp_request_set_lease(q, lease);
+    q->lease = lease;
     fp_item_release(&old->item);
     return 1;
 }
@@ -221,6 +212,5 @@ void fp_lookup_begin(request_rec *r)
     } else {
         ask(r, settings, path, len);
     }
-    fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(),
-                                              fp_file_mapped() });
+    fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

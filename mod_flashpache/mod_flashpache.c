@@ -33,7 +33,7 @@
 /* Just before core's own functions, which come last. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
-#define IDLE_SHARE 8            /* at most 1/8 of the descriptors are idle connections' */
+#define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
 
 static int engine_is_on(server_rec *s)
 {
@@ -50,8 +50,8 @@ static int engine_is_on(server_rec *s)
  */
 static const char *obstacle(void)
 {
-    static const char *const changers[] = { "mpm_itk.c", "itk.c", "mod_ruid2.c", "peruser.c",
-                                            "mod_apparmor.c", "mod_selinux.c" };
+    static const char *const changers[] = { "mpm_itk.c", "itk.c",          "mod_ruid2.c",
+                                            "peruser.c", "mod_apparmor.c", "mod_selinux.c" };
 
     if (ap_unixd_config.chroot_dir != NULL)
         return "ChrootDir";
@@ -71,8 +71,10 @@ static void start_or_end_daemon(apr_pool_t *pconf, server_rec *s)
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
         return;
     if (on && obstacle() != NULL)
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "FP0103: Flashpache stays off: with %s "
-                     "children have other paths or rights than flashpached", obstacle());
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
+                     "FP0103: Flashpache stays off: with %s "
+                     "children have other paths or rights than flashpached",
+                     obstacle());
     if (on && obstacle() == NULL && !settings->external)
         fp_daemon_keep(pconf, s, settings->program, settings->configuration, settings->socket);
     else
@@ -86,8 +88,7 @@ static unsigned *counted_as(const server_rec *s)
     return settings->engine > FP_ENGINE_OFF ? &settings->host : NULL;
 }
 
-static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
-                       server_rec *s)
+static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     (void)plog;
     (void)ptemp;
@@ -97,14 +98,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
         fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, counted_as);
     return OK;
-}
-
-static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
-{
-    (void)pconf;
-    (void)plog;
-    (void)ptemp;
-    return fp_settings_check(s);
 }
 
 static apr_status_t end_child(void *unused)
@@ -135,14 +128,16 @@ static void start_child(apr_pool_t *p, server_rec *s)
         return;
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
     if (fp_table_init(threads) == -1) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0108: no random numbers: this child "
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "FP0108: no random numbers: this child "
                      "serves without Flashpache");
         return;
     }
-    fp_child_client = fp_client_create(settings->socket, (uint32_t)(settings->timeout / 1000),
-                                       idle_connections(threads));
+    fp_child_client =
+        fp_client_create(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
     if (fp_child_client == NULL)
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "FP0104: out of memory, or the path of "
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "FP0104: out of memory, or the path of "
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
@@ -159,16 +154,10 @@ static int map_to_storage(request_rec *r)
     return DECLINED;
 }
 
-static int after_walk(request_rec *r)
-{
-    fp_htaccess_keep(r);
-    return DECLINED;
-}
-
 static void register_hooks(apr_pool_t *p)
 {
     (void)p;
-    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
@@ -176,7 +165,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_post_perdir_config(after_walk, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
@@ -185,15 +174,9 @@ static void register_hooks(apr_pool_t *p)
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
-AP_DECLARE_MODULE(flashpache) = {
-    STANDARD20_MODULE_STUFF,
-    NULL,
-    NULL,
-    fp_settings_create,
-    fp_settings_merge,
-    fp_directives,
-    register_hooks,
+AP_DECLARE_MODULE(flashpache) = { STANDARD20_MODULE_STUFF, NULL,          NULL,           fp_settings_create,
+                                  fp_settings_merge,       fp_directives, register_hooks,
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
-    AP_MODULE_FLAG_NONE
+                                  AP_MODULE_FLAG_NONE
 #endif
 };

@@ -9,8 +9,8 @@
 #include "lease.h"
 #include "settings.h"
 
-#define AGAIN "flashpache-again"   /* note: the request is served without an answer now */
-#define TIMED "flashpache-timed"   /* note: the response has Server-Timing already */
+#define AGAIN "flashpache-again" /* note: the request is served without an answer now */
+#define TIMED "flashpache-timed" /* note: the response has Server-Timing already */
 
 /*
  * In the request_config of each request; that of the main request also holds
@@ -19,7 +19,8 @@
 struct slot {
     struct fp_request *own;
     struct fp_request *all;
-    struct fp_request *shadow;    /* as own, but httpd's walk does not use it */
+    struct fp_request *shadow; /* as own, but httpd's walk does not use it */
+    struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -43,6 +44,16 @@ static struct slot *make_slot(request_rec *r)
         ap_set_module_config(r->request_config, &flashpache_module, s);
     }
     return s;
+}
+
+struct fp_answer *fp_request_room(const request_rec *r)
+{
+    request_rec *top = main_request(r);
+    struct slot *s = make_slot(top);
+
+    if (s->room == NULL)
+        s->room = apr_palloc(top->pool, sizeof(*s->room));
+    return s->room;
 }
 
 struct fp_request *fp_request_of(const request_rec *r)
@@ -83,35 +94,25 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
     apr_size_t len = strlen(name);
 
     for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
-        if (q->len == len && memcmp(q->path, name, len) == 0)
+        if (q->lease->path_len == len && memcmp(q->lease->path, name, len) == 0)
             return q;
     }
     return NULL;
 }
 
-const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i)
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
+                                           int *below_r)
 {
-    return fp_lease_step(q->lease, i);
-}
+    const struct fp_step *last = q->lease->last;
 
-const struct fp_step *fp_request_last_step(const struct fp_request *q)
-{
-    return q->lease->last;
-}
-
-const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *below_r)
-{
-    const struct fp_step *last = fp_request_last_step(q);
-
-    if (len > q->len || memcmp(name, q->path, len) != 0)
+    if (len > q->lease->path_len || memcmp(name, q->lease->path, len) != 0)
         return NULL;
     *below_r = len > last->end;
     if (*below_r)
         return last;
-    for (unsigned i = q->n_steps; i-- > 0;) {
-        if (fp_request_step(q, i)->end == len)
-            return fp_request_step(q, i);
+    for (unsigned i = q->lease->n_steps; i-- > 0;) {
+        if (fp_lease_step(q->lease, i)->end == len)
+            return fp_lease_step(q->lease, i);
     }
     return NULL;
 }
@@ -123,45 +124,21 @@ fp_status fp_request_error_below(const struct fp_step *last)
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-static bool is_absent(const struct fp_step *last)
-{
-    return last->status == FP_ABSENT
-        || (last->status == FP_OK && last->target_status == FP_ABSENT);
-}
-
 /* A subrequest's pool may be destroyed before the main request's. */
 static apr_status_t forget(void *data)
 {
     request_rec *r = data;
     struct slot *own = slot_of(r), *top = slot_of(main_request(r));
+    struct fp_request *q = own->own != NULL ? own->own : own->shadow;
     struct fp_request **p = &top->all;
 
-    while (*p != NULL && *p != own->own)
+    while (*p != NULL && *p != q)
         p = &(*p)->next;
     if (*p != NULL)
         *p = (*p)->next;
-    fp_item_release(&own->own->lease->item);
-    own->own = NULL;
+    fp_item_release(&q->lease->item);
+    own->own = own->shadow = NULL;
     return APR_SUCCESS;
-}
-
-static apr_status_t forget_shadow(void *data)
-{
-    struct slot *s = data;
-
-    fp_item_release(&s->shadow->lease->item);
-    s->shadow = NULL;
-    return APR_SUCCESS;
-}
-
-void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease)
-{
-    q->lease = lease;
-    q->path = lease->path;
-    q->len = lease->path_len;
-    q->n_steps = lease->n_steps;
-    q->n_names = lease->n_names;
-    q->file = lease->file;
 }
 
 void fp_request_remember(request_rec *r, struct fp_lease *lease)
@@ -169,18 +146,17 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+    const struct fp_step *last = lease->last;
 
-    fp_request_set_lease(q, lease);
-    if (is_absent(lease->last))
+    q->lease = lease;
+    if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {
         own->shadow = q;
-        apr_pool_cleanup_register(r->pool, own, forget_shadow, apr_pool_cleanup_null);
-        return;
+    } else {
+        q->next = top->all;
+        top->all = own->own = q;
     }
-    q->next = top->all;
-    top->all = q;
-    own->own = q;
     apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
 }
 
@@ -192,8 +168,8 @@ int fp_request_again(request_rec *r)
     /* Core would use again what its walk found and parsed by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     r->htaccess = NULL;
-    ap_internal_redirect(apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri),
-                                     r->args != NULL ? "?" : NULL, r->args, NULL), r);
+    ap_internal_redirect(
+        apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL, r->args, NULL), r);
     return OK;
 }
 
@@ -260,7 +236,6 @@ void fp_request_add_timing(request_rec *r)
     apr_table_setn(r->notes, TIMED, "1");
     /* These headers stay when an error takes the place of the response. */
     apr_table_mergen(r->err_headers_out, "Server-Timing",
-                     apr_pstrcat(r->pool, "flashpache;desc=\"", word,
-                                 reason != NULL ? " " : "", reason != NULL ? reason : "", "\"",
-                                 duration(r), NULL));
+                     apr_pstrcat(r->pool, "flashpache;desc=\"", word, reason != NULL ? " " : "",
+                                 reason != NULL ? reason : "", "\"", duration(r), NULL));
 }

@@ -17,33 +17,30 @@ struct fp_file;
 struct fp_lease;
 
 struct fp_request {
-    struct fp_lease *lease;       /* holds what follows, and the steps */
-    const char *path;             /* normal form, without a slash at its end;
-                                     not terminated */
-    apr_size_t len;
-    unsigned n_steps;
-    unsigned n_names;             /* access files of each directory in the answer */
-    apr_uint64_t links_asked[2];  /* bit n: core asked for the lstat of step n; [1]: when it
+    struct fp_lease *lease;                 /* holds what follows, and the steps */
+    apr_uint64_t links_asked[2];            /* bit n: core asked for the lstat of step n; [1]: when it
                                      knew the file, [0]: when it did not */
-    unsigned access_opened;       /* .htaccess files given to core from memory */
-    bool access_left;             /* one was opened by name */
-    bool conditional;             /* the last one may parse differently the next time */
-    const struct htaccess_result *injected;   /* head of the list that core was given */
-    struct fp_file *file;         /* the last step's, or NULL */
-    bool compared, different;     /* FlashpacheEngine Shadow: with what httpd found */
-    struct fp_request *next;      /* the next one of the same main request */
+    unsigned access_opened;                 /* .htaccess files given to core from memory */
+    bool access_left;                       /* one was opened by name */
+    bool conditional;                       /* the last one may parse differently the next time */
+    const struct htaccess_result *injected; /* head of the list that core was given */
+    bool compared, different;               /* FlashpacheEngine Shadow: with what httpd found */
+    struct fp_request *next;                /* the next one of the same main request */
 };
 
 /* ---- for lookup.c ---- */
-
-/* Gives q the lease's answer; the reference to the lease is still the caller's. */
-void fp_request_set_lease(struct fp_request *q, struct fp_lease *lease);
 
 /* The request holds the reference to the lease until its pool is destroyed. */
 void fp_request_remember(request_rec *r, struct fp_lease *lease);
 
 /* Counts the outcome, and notes it for the log. */
 void fp_request_note(request_rec *r, enum fp_count outcome);
+
+/*
+ * Room for the answer to one question, of the request's family: made at the first question, used
+ * again at the next one.  The lease copies what it keeps.
+ */
+struct fp_answer *fp_request_room(const request_rec *r);
 
 /* ---- hooks ---- */
 
@@ -68,16 +65,12 @@ struct fp_request *fp_request_of(const request_rec *r);
 /* With FlashpacheEngine Shadow: the answer that would have been used; NULL: there is none. */
 struct fp_request *fp_request_shadow(const request_rec *r);
 
-/* Step i of n_steps, "/" first; see answer.h. */
-const struct fp_step *fp_request_step(const struct fp_request *q, unsigned i);
-const struct fp_step *fp_request_last_step(const struct fp_request *q);
-
 /*
  * The step of name, which is r->filename or a part of it (without a slash at its end).  Where
  * the walk ended above name, the last step, and *below_r is 1.  NULL: not in the answer.
  */
-const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name,
-                                           apr_size_t len, int *below_r);
+const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
+                                           int *below_r);
 
 /* The error of stat() for a name below the step at which the walk ended. */
 fp_status fp_request_error_below(const struct fp_step *last);

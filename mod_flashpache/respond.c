@@ -22,8 +22,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SENDFILE_LEAST ((apr_off_t)16 * 1024)   /* below this opening costs more than copying */
-#define CORE_KEEPS     4096                    /* bytes: core's output filter holds back less than this */
+#define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* below this opening costs more than copying */
+#define CORE_KEEPS     4096                   /* bytes: core's output filter holds back less than this */
 
 /*
  * True for what core makes by reading the file through its own descriptor: Content-MD5
@@ -53,22 +53,21 @@ static bool has_path_info(const request_rec *r)
 static bool is_plain(const request_rec *r)
 {
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
-        && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
-        && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO)
-        && !wants_content(r);
+           && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
+           && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
 }
 
 /* True if it is as the walk approved it. */
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
-    return f->inode == r->finfo.inode && f->device == r->finfo.device
-        && f->size == r->finfo.size && f->mtime == r->finfo.mtime;
+    return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
+           && f->mtime == r->finfo.mtime;
 }
 
 /* True if the open file is the one that the walk approved. */
 static bool is_same(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_step_target(fp_request_last_step(q));
+    const struct fp_meta *m = fp_step_target(q->lease->last);
     apr_finfo_t f;
 
     if (m == NULL)
@@ -107,7 +106,7 @@ static bool has_plain_etag(const request_rec *r)
 #endif
     /* A younger file's is weak. */
     return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
-        && apr_table_get(r->headers_out, "ETag") == NULL;
+           && apr_table_get(r->headers_out, "ETag") == NULL;
 }
 
 static void set_known_etag(request_rec *r, struct fp_lease *lease)
@@ -208,7 +207,7 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
-    int fd = fp_file_descriptor(q->file);
+    int fd = fp_file_descriptor(q->lease->file);
     char name[FP_FD_NAME];
     apr_file_t *file = NULL;
     int async = 0;
@@ -218,8 +217,8 @@ static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
         || (!sendfile && (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) != APR_SUCCESS || !async)))
         return NULL;
     fp_fd_name(name, fd);
-    if (apr_file_open(&file, name, APR_FOPEN_READ
-                      | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool) != APR_SUCCESS)
+    if (apr_file_open(&file, name, APR_FOPEN_READ | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool)
+        != APR_SUCCESS)
         return NULL;
     return file;
 }
@@ -231,10 +230,10 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
     bool local;
 
     if (file == NULL) {
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->file));
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->lease->file));
         return;
     }
-    local = look_again(r, q->file);
+    local = look_again(r, q->lease->file);
     e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
     if (!local || !may_map(r))
         apr_bucket_file_enable_mmap(e, 0);
@@ -298,19 +297,9 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
- * but by now a file may have its name. */
-static bool is_refused(const request_rec *r)
-{
-    return r->method_number == M_GET
-        && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
-        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r));
-}
-
 static int refuse(const request_rec *r)
 {
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
-                  r->filename);
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
     return HTTP_FORBIDDEN;
 }
 
@@ -325,7 +314,7 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
     if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
         return true;
     return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
-        && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
+           && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
 /* True if a common part of their paths leads to different places. */
@@ -333,23 +322,12 @@ static bool went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
 
-    for (unsigned i = 0; other != q && i < other->n_steps && i < q->n_steps; i++) {
-        const struct fp_step *a = fp_request_step(other, i), *b = fp_request_step(q, i);
+    for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
+        const struct fp_step *a = fp_lease_step(other->lease, i), *b = fp_lease_step(q->lease, i);
 
-        if (a->end != b->end || memcmp(other->path, q->path, b->end) != 0)
+        if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
             return false;
         if (!is_same_step(a, b))
-            return true;
-    }
-    return false;
-}
-
-/* Where core does not know the file it does not show whether links need their target's
- * owner (fp_walk_links), so core handles such a path. */
-static bool has_foreign_link(const struct fp_request *q)
-{
-    for (unsigned i = 0; i < q->n_steps; i++) {
-        if (fp_walk_is_foreign(fp_request_step(q, i)))
             return true;
     }
     return false;
@@ -360,8 +338,7 @@ static bool is_unchanged(request_rec *r)
 {
     apr_finfo_t now;
 
-    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS
-        && is_approved(r, &now);
+    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
 }
 
 static bool has_access_left(const struct fp_request *q, const void *ctx)
@@ -387,8 +364,8 @@ static bool has_other_rules(request_rec *r)
  */
 static int leave_to_core(request_rec *r)
 {
-    if (r->method_number != M_GET || r->finfo.filetype != APR_REG
-        || fp_request_find(r, r->filename) == NULL || is_unchanged(r))
+    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
+        || is_unchanged(r))
         return DECLINED;
     return fp_request_again(r);
 }
@@ -416,8 +393,10 @@ static int deny_unreadable(request_rec *r)
 {
     if (is_unchanged(r))
         return try_to_open(r);
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0107: file permissions denied access to %s "
-                  "when it was looked at", r->filename);
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "FP0107: file permissions denied access to %s "
+                  "when it was looked at",
+                  r->filename);
     return HTTP_FORBIDDEN;
 }
 
@@ -425,7 +404,7 @@ static int deny_unreadable(request_rec *r)
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
     const struct fp_request *q = fp_lookup_file(r);
-    const struct fp_meta *m = q != NULL ? fp_step_target(fp_request_last_step(q)) : NULL;
+    const struct fp_meta *m = q != NULL ? fp_step_target(q->lease->last) : NULL;
     const struct fp_request *walked = fp_request_of(r);
 
     if (q == NULL)
@@ -433,10 +412,14 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
     /* Core walked by the answer for the longer path: it must lead to the same file. */
-    if (walked->n_steps != q->n_steps || went_elsewhere(walked, q))
+    if (walked->lease->n_steps != q->lease->n_steps || went_elsewhere(walked, q))
         return fp_request_again(r);
-    if (has_foreign_link(q))
-        return DECLINED;
+    /* Where core does not know the file it does not show whether links need their target's
+     * owner (fp_walk_links), so core handles such a path. */
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
+        if (fp_walk_is_foreign(fp_lease_step(q->lease, i)))
+            return DECLINED;
+    }
     fp_walk_fill(&r->finfo, m, r->filename, r->pool);
     *q_r = q;
     return OK;
@@ -447,7 +430,10 @@ int fp_respond(request_rec *r)
     const struct fp_request *q;
     int status;
 
-    if (is_refused(r))
+    /* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
+     * but by now a file may have its name. */
+    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
         return refuse(r);
     /* The answers of its family are not used this time. */
     if (fp_request_is_again(r))
@@ -462,20 +448,20 @@ int fp_respond(request_rec *r)
     }
     if (q == NULL || !is_same(r, q))
         return DECLINED;
-    if (q->file == NULL)
+    if (q->lease->file == NULL)
         return deny_unreadable(r);
     /* Core uses for one request of the family what it found in the walk of another. */
     if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {
-    case FP_LINKS_UNKNOWN:
-        return leave_to_core(r);
+    case FP_LINKS_UNKNOWN: return leave_to_core(r);
     case FP_LINKS_DENIED:
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0105: Symbolic link not allowed: a link "
-                      "on the way to %s and its target have different owners", r->filename);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "FP0105: Symbolic link not allowed: a link "
+                      "on the way to %s and its target have different owners",
+                      r->filename);
         return HTTP_FORBIDDEN;
-    case FP_LINKS_ALLOWED:
-        break;
+    case FP_LINKS_ALLOWED: break;
     }
     ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
     status = ap_discard_request_body(r);

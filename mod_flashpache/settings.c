@@ -14,11 +14,11 @@
 APLOG_USE_MODULE(flashpache);
 
 #define USUAL_TIMEOUT apr_time_from_sec(10)
-#define USUAL_PARSED    500
-#define USUAL_LEASES    2000
-#define MOST_KEPT       1000000
-#define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
-#define MOST_TIMEOUT    apr_time_from_sec(60)
+#define USUAL_PARSED  500
+#define USUAL_LEASES  2000
+#define MOST_KEPT     1000000
+#define LEAST_TIMEOUT (apr_time_from_sec(1) / 1000)
+#define MOST_TIMEOUT  apr_time_from_sec(60)
 
 void *fp_settings_create(apr_pool_t *p, server_rec *s)
 {
@@ -41,8 +41,7 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
     if (a->server_timing != -1)
         n->server_timing = a->server_timing;
     if (a->excluded != NULL)
-        n->excluded = b->excluded == NULL
-            ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
+        n->excluded = b->excluded == NULL ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
     return n;
 }
 
@@ -53,15 +52,20 @@ struct fp_settings *fp_settings_of(const server_rec *s)
 
 /* ---- the daemon ---- */
 
-int fp_settings_check(server_rec *s)
+int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     const struct fp_settings *n = fp_settings_of(s);
 
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
     if (n->external != 0 || n->socket == NULL)
         return OK;
-    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0113: FlashpacheDaemon auto and "
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
+                 "FP0113: FlashpacheDaemon auto and "
                  "FlashpacheSocket %s: httpd's own flashpached has a socket of its own; leave out "
-                 "FlashpacheSocket, or say FlashpacheDaemon external", n->socket);
+                 "FlashpacheSocket, or say FlashpacheDaemon external",
+                 n->socket);
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
@@ -131,8 +135,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
 
     add_section(&o, top);
     for (int i = 0; i < core->sec_dir->nelts; i++)
-        add_section(&o, ap_get_core_module_config(
-                        APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
+        add_section(&o, ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
     set_defaults(p, n);
     n->names.n = 0;
@@ -143,8 +146,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
         take_names(p, core->access_name, &n->names);
 }
 
-int fp_settings_excludes(const struct fp_settings *settings, const char *path,
-                         apr_size_t len)
+int fp_settings_excludes(const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     const apr_array_header_t *x = settings->excluded;
 
@@ -159,8 +161,8 @@ int fp_settings_excludes(const struct fp_settings *settings, const char *path,
 
 /* A directive of one word, as cmd->info; the member that it sets is an int. */
 struct words {
-    size_t offset;           /* in struct fp_settings */
-    unsigned forbidden;      /* contexts, for ap_check_cmd_context() */
+    size_t offset;      /* in struct fp_settings */
+    unsigned forbidden; /* contexts, for ap_check_cmd_context() */
     const char *advice;
     struct {
         const char *word;
@@ -169,15 +171,17 @@ struct words {
 };
 
 static const struct words engine_words = {
-    offsetof(struct fp_settings, engine), 0, "give On, Off or Shadow",
+    offsetof(struct fp_settings, engine),
+    0,
+    "give On, Off or Shadow",
     { { "On", FP_ENGINE_ON }, { "Off", FP_ENGINE_OFF }, { "Shadow", FP_ENGINE_SHADOW } }
 };
 static const struct words server_timing_words = {
-    offsetof(struct fp_settings, server_timing), 0, "give On or Off",
-    { { "On", 1 }, { "Off", 0 } }
+    offsetof(struct fp_settings, server_timing), 0, "give On or Off", { { "On", 1 }, { "Off", 0 } }
 };
 static const struct words daemon_words = {
-    offsetof(struct fp_settings, external), GLOBAL_ONLY,
+    offsetof(struct fp_settings, external),
+    GLOBAL_ONLY,
     "give auto (httpd starts flashpached) or external (something else does)",
     { { "auto", 0 }, { "external", 1 } }
 };
@@ -215,7 +219,7 @@ static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
         return wrong;
     *file = ap_server_root_relative(cmd->pool, arg);
     return *file != NULL ? NULL
-        : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+                         : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
 }
 
 /* cmd->info: the offset of an int. */
@@ -229,8 +233,8 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
     if (wrong != NULL)
         return wrong;
     if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
-        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d",
-                            cmd->cmd->name, arg, MOST_KEPT);
+        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d", cmd->cmd->name,
+                            arg, MOST_KEPT);
     *(int *)member_of(cmd, (size_t)cmd->info) = (int)n;
     return NULL;
 }
@@ -244,16 +248,21 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     if (wrong != NULL)
         return wrong;
     if (!fp_path_is_normal(path, strlen(path)))
-        return apr_psprintf(cmd->pool, "FlashpacheSocket %s: give the absolute path of "
-                            "flashpached's socket, as its configuration has it", path);
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheSocket %s: give the absolute path of "
+                            "flashpached's socket, as its configuration has it",
+                            path);
     if (strlen(path) > FP_MAX_SOCKET_PATH)
-        return apr_psprintf(cmd->pool, "FlashpacheSocket %s: the path is too long: a "
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheSocket %s: the path is too long: a "
                             "Unix-domain socket's may have %" APR_SIZE_T_FMT " bytes, "
-                            "choose a shorter one", path, FP_MAX_SOCKET_PATH);
-    if (apr_stat(&finfo, path, APR_FINFO_TYPE, cmd->temp_pool) == APR_SUCCESS
-        && finfo.filetype != APR_SOCK)
-        return apr_psprintf(cmd->pool, "FlashpacheSocket %s: this exists and is not a "
-                            "socket; name the socket of flashpached", path);
+                            "choose a shorter one",
+                            path, FP_MAX_SOCKET_PATH);
+    if (apr_stat(&finfo, path, APR_FINFO_TYPE, cmd->temp_pool) == APR_SUCCESS && finfo.filetype != APR_SOCK)
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheSocket %s: this exists and is not a "
+                            "socket; name the socket of flashpached",
+                            path);
     fp_settings_of(cmd->server)->socket = path;
     return NULL;
 }
@@ -266,10 +275,11 @@ static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT
-        || t > MOST_TIMEOUT)
-        return apr_psprintf(cmd->pool, "FlashpacheTimeout %s: give a time from 1ms to 60s, "
-                            "such as 500ms or 2 (seconds)", arg);
+    if (ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT || t > MOST_TIMEOUT)
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheTimeout %s: give a time from 1ms to 60s, "
+                            "such as 500ms or 2 (seconds)",
+                            arg);
     fp_settings_of(cmd->server)->timeout = t;
     return NULL;
 }
@@ -284,8 +294,10 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     if (len > 1 && prefix[len - 1] == '/')
         prefix[--len] = '\0';
     if (!fp_path_is_normal(prefix, len))
-        return apr_psprintf(cmd->pool, "FlashpacheExclude %s: give an absolute directory of "
-                            "the file system, without \"//\", \".\" and \"..\"", path);
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheExclude %s: give an absolute directory of "
+                            "the file system, without \"//\", \".\" and \"..\"",
+                            path);
     if (n->excluded == NULL)
         n->excluded = apr_array_make(cmd->pool, 4, sizeof(const char *));
     APR_ARRAY_PUSH(n->excluded, const char *) = prefix;
@@ -302,7 +314,8 @@ static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
     (void)args;
     if (ap_find_linked_module("mod_flashpache_srpt.c") != NULL)
         return NULL;
-    return apr_psprintf(cmd->pool, "%s: mod_flashpache_srpt is not loaded; add \"LoadModule "
+    return apr_psprintf(cmd->pool,
+                        "%s: mod_flashpache_srpt is not loaded; add \"LoadModule "
                         "flashpache_srpt_module " FP_MODULE_DIR "/mod_flashpache_srpt.so\"",
                         cmd->cmd->name);
 }
@@ -316,12 +329,10 @@ const command_rec fp_directives[] = {
                   "with what httpd finds, which is what is served"),
     AP_INIT_TAKE1("FlashpacheDaemon", set_word, (void *)&daemon_words, RSRC_CONF,
                   "auto: httpd starts flashpached and ends it; external: something else does"),
-    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file,
-                  (void *)offsetof(struct fp_settings, program), RSRC_CONF,
-                  "the flashpached that httpd starts"),
-    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file,
-                  (void *)offsetof(struct fp_settings, configuration), RSRC_CONF,
-                  "the configuration file of the flashpached that httpd starts (none)"),
+    AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file, (void *)offsetof(struct fp_settings, program),
+                  RSRC_CONF, "the flashpached that httpd starts"),
+    AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file, (void *)offsetof(struct fp_settings, configuration),
+                  RSRC_CONF, "the configuration file of the flashpached that httpd starts (none)"),
     AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
                   "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
@@ -331,16 +342,13 @@ const command_rec fp_directives[] = {
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
                     "directories of the file system that are never asked about"),
-    AP_INIT_TAKE1("FlashpacheHtaccess", set_number,
-                  (void *)offsetof(struct fp_settings, parsed), RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheHtaccess", set_number, (void *)offsetof(struct fp_settings, parsed), RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
-    AP_INIT_TAKE1("FlashpacheLeases", set_number,
-                  (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
-    AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF,
-                     "see mod_flashpache_srpt"),
+    AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     { NULL }
 };
 #pragma GCC diagnostic pop

@@ -16,28 +16,28 @@ enum fp_engine {
     FP_ENGINE_UNSET = -1,
     FP_ENGINE_OFF = 0,
     FP_ENGINE_ON = 1,
-    FP_ENGINE_SHADOW = 2             /* asks and compares; httpd serves */
+    FP_ENGINE_SHADOW = 2 /* asks and compares; httpd serves */
 };
 
 /* A virtual host's settings, merged with the main server's.  The values that mean "not set"
  * are gone after fp_settings_finish(). */
 struct fp_settings {
-    int engine;                      /* enum fp_engine */
-    const char *socket;              /* main server only */
-    int external;                    /* main server only: FlashpacheDaemon; -1: not set */
-    const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
-    const char *configuration;       /* main server only: FlashpacheDaemonConfig; NULL: none */
-    apr_interval_time_t timeout;     /* main server only; 0: not set */
-    apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
-    int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
-    int leases;                      /* main server only: FlashpacheLeases; -1: not set */
-    int server_timing;               /* 0, 1 or -1: not set */
+    int engine;                   /* enum fp_engine */
+    const char *socket;           /* main server only */
+    int external;                 /* main server only: FlashpacheDaemon; -1: not set */
+    const char *program;          /* main server only: FlashpacheDaemonProgram; NULL: not set */
+    const char *configuration;    /* main server only: FlashpacheDaemonConfig; NULL: none */
+    apr_interval_time_t timeout;  /* main server only; 0: not set */
+    apr_array_header_t *excluded; /* of const char *: path prefixes, normal form */
+    int parsed;                   /* main server only: FlashpacheHtaccess; -1: not set */
+    int leases;                   /* main server only: FlashpacheLeases; -1: not set */
+    int server_timing;            /* 0, 1 or -1: not set */
 
     /* Computed by fp_settings_finish(). */
-    struct fp_names names;           /* AccessFileName, none where AllowOverride
+    struct fp_names names; /* AccessFileName, none where AllowOverride
                                         is None everywhere */
-    int keep_parsed;                 /* 1: a parsed .htaccess serves all requests */
-    unsigned host;                   /* the server's number among the counters */
+    int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
+    unsigned host;         /* the server's number among the counters */
 };
 
 extern const command_rec fp_directives[];
@@ -50,12 +50,11 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
 /* check_config: OK if directives fit together; an error is logged. */
-int fp_settings_check(server_rec *s);
+int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 
 /* True if FlashpacheExclude names the path (normal form) or a directory above it. */
-int fp_settings_excludes(const struct fp_settings *settings, const char *path,
-                         apr_size_t len);
+int fp_settings_excludes(const struct fp_settings *settings, const char *path, apr_size_t len);
 
 #endif

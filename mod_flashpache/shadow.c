@@ -21,13 +21,13 @@
 APLOG_USE_MODULE(flashpache);
 
 #define LOOKS_AGAIN   3
-#define PAUSE         apr_time_from_msec(10)   /* by then the daemon has heard of a change */
-#define MOST_A_SECOND 5u                       /* lines of a child */
+#define PAUSE         apr_time_from_msec(10) /* by then the daemon has heard of a change */
+#define MOST_A_SECOND 5u                     /* lines of a child */
 
 /* The result of one look at a name. */
 struct sight {
     apr_status_t status;
-    apr_finfo_t finfo;        /* where it is there */
+    apr_finfo_t finfo; /* where it is there */
 };
 
 /* A name that core asks about. */
@@ -35,16 +35,15 @@ struct point {
     request_rec *r;
     struct fp_request *q;
     const char *path;
-    apr_int32_t wanted;       /* of a stat */
-    const char *dir, *name;   /* of an access file; NULL: it is a stat */
+    apr_int32_t wanted;     /* of a stat */
+    const char *dir, *name; /* of an access file; NULL: it is a stat */
 };
 
 /* ---- both results ---- */
 
 static void stock_sight(const struct point *p, struct sight *s)
 {
-    s->status = apr_stat(&s->finfo, p->path, p->name != NULL ? APR_FINFO_MIN : p->wanted,
-                         p->r->pool);
+    s->status = apr_stat(&s->finfo, p->path, p->name != NULL ? APR_FINFO_MIN : p->wanted, p->r->pool);
 }
 
 static void our_access(const struct point *p, struct sight *s)
@@ -82,15 +81,6 @@ static bool is_there(const struct sight *s)
     return s->status == APR_SUCCESS || s->status == APR_INCOMPLETE;
 }
 
-static bool same_rights(const apr_finfo_t *a, const apr_finfo_t *b)
-{
-    const apr_int32_t rights = APR_FINFO_PROT | APR_FINFO_OWNER;
-
-    if ((a->valid & b->valid & rights) != rights)
-        return true;
-    return a->protection == b->protection && a->user == b->user && a->group == b->group;
-}
-
 /* A directory's size and time change with its entries, and no response depends on them. */
 static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 {
@@ -102,20 +92,25 @@ static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 /* True if the open descriptor that would be sent is of the file that httpd found. */
 static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
 {
-    int fd = p->q->file != NULL ? fp_file_descriptor(p->q->file) : -1;
+    int fd = p->q->lease->file != NULL ? fp_file_descriptor(p->q->lease->file) : -1;
     struct stat st;
 
     if (fd == -1 || p->name != NULL || stock->filetype != APR_REG
-        || fp_path_len(p->path) != p->q->len || fstat(fd, &st) == -1)
+        || fp_path_len(p->path) != p->q->lease->path_len || fstat(fd, &st) == -1)
         return true;
     return st.st_ino == stock->inode && st.st_dev == stock->device;
 }
 
-static bool same_sight(const struct sight *a, const struct sight *b)
+static bool same_sight(const struct sight *x, const struct sight *y)
 {
-    if (!is_there(a) || !is_there(b))
-        return a->status == b->status;
-    return same_file(&a->finfo, &b->finfo) && same_rights(&a->finfo, &b->finfo);
+    const apr_int32_t rights = APR_FINFO_PROT | APR_FINFO_OWNER;
+    const apr_finfo_t *a = &x->finfo, *b = &y->finfo;
+
+    if (!is_there(x) || !is_there(y))
+        return x->status == y->status;
+    return same_file(a, b)
+           && ((a->valid & b->valid & rights) != rights
+               || (a->protection == b->protection && a->user == b->user && a->group == b->group));
 }
 
 static bool agree(const struct point *p, const struct sight *stock, const struct sight *ours)
@@ -136,13 +131,13 @@ static bool was_a_change(const struct point *p, struct sight *stock, struct sigh
 
         apr_sleep(PAUSE);
         if (!fp_lookup_renew(p->r, p->q))
-            return true;      /* without an answer nothing else would be served */
+            return true; /* without an answer nothing else would be served */
         our_sight(p, ours);
         stock_sight(p, stock);
         if (agree(p, stock, ours))
             return true;
         if (same_sight(&before, stock))
-            return false;     /* nothing has changed that the daemon could know now */
+            return false; /* nothing has changed that the daemon could know now */
     }
     return false;
 }
@@ -183,27 +178,29 @@ static const char *describe(apr_pool_t *p, const struct sight *s)
 
     if (!is_there(s))
         return apr_pstrdup(p, apr_strerror(s->status, buf, sizeof(buf)));
-    return apr_psprintf(p, "%s of %" APR_OFF_T_FMT " bytes, modified %" APR_TIME_T_FMT ".%06d, "
+    return apr_psprintf(p,
+                        "%s of %" APR_OFF_T_FMT " bytes, modified %" APR_TIME_T_FMT ".%06d, "
                         "device %" APR_UINT64_T_FMT ", inode %" APR_UINT64_T_FMT "%s",
-                        kind_of(f->filetype), f->size, apr_time_sec(f->mtime),
-                        (int)apr_time_usec(f->mtime), (apr_uint64_t)f->device,
-                        (apr_uint64_t)f->inode, (f->valid & APR_FINFO_PROT) == 0 ? ""
-                        : apr_psprintf(p, ", protection %x, owner %u:%u", (unsigned)f->protection,
-                                       (unsigned)f->user, (unsigned)f->group));
+                        kind_of(f->filetype), f->size, apr_time_sec(f->mtime), (int)apr_time_usec(f->mtime),
+                        (apr_uint64_t)f->device, (apr_uint64_t)f->inode,
+                        (f->valid & APR_FINFO_PROT) == 0
+                            ? ""
+                            : apr_psprintf(p, ", protection %x, owner %u:%u", (unsigned)f->protection,
+                                           (unsigned)f->user, (unsigned)f->group));
 }
 
-static void log_difference(const struct point *p, const struct sight *stock,
-                           const struct sight *ours, apr_uint32_t left_out)
+static void log_difference(const struct point *p, const struct sight *stock, const struct sight *ours,
+                           apr_uint32_t left_out)
 {
     apr_pool_t *pool = p->r->pool;
-    const char *more = left_out == 0 ? ""
-        : apr_psprintf(pool, " (%u more since the last line)", left_out);
+    const char *more = left_out == 0 ? "" : apr_psprintf(pool, " (%u more since the last line)", left_out);
 
-    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, p->r, "FP0120: shadow: %s: %s: httpd found: %s; "
-                  "Flashpache would have said: %s%s%s", p->r->uri, p->path,
-                  describe(pool, stock), describe(pool, ours),
-                  is_there(stock) && !same_descriptor(p, &stock->finfo)
-                  ? ", and sent another file" : "", more);
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, p->r,
+                  "FP0120: shadow: %s: %s: httpd found: %s; "
+                  "Flashpache would have said: %s%s%s",
+                  p->r->uri, p->path, describe(pool, stock), describe(pool, ours),
+                  is_there(stock) && !same_descriptor(p, &stock->finfo) ? ", and sent another file" : "",
+                  more);
 }
 
 /* stock: httpd's own sight. */
@@ -235,8 +232,7 @@ static void compare(const struct point *p, struct sight *stock)
 
 apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
 {
-    struct point p = { .r = r, .q = fp_request_shadow(r), .path = r->filename,
-                       .wanted = wanted };
+    struct point p = { .r = r, .q = fp_request_shadow(r), .path = r->filename, .wanted = wanted };
     struct sight stock;
     apr_status_t found;
 
@@ -248,8 +244,8 @@ apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t want
     return found;
 }
 
-apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *name,
-                                ap_configfile_t **file, const char **full_name)
+apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                                const char **full_name)
 {
     struct point p = { .r = r, .q = fp_request_shadow(r), .dir = dir, .name = name };
     struct sight stock;

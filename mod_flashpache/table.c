@@ -5,29 +5,29 @@
 #include <pthread.h>
 #include <string.h>
 
-#define MOST_SHARDS    16u    /* a power of two, as every number of shards is */
-#define SHARD_LEAST    64     /* items: smaller shares would not fill evenly */
-#define SWEEP_AT_ONCE  256u   /* items looked at under one hold of a mutex */
+#define MOST_SHARDS   16u  /* a power of two, as every number of shards is */
+#define SHARD_LEAST   64   /* items: smaller shares would not fill evenly */
+#define SWEEP_AT_ONCE 256u /* items looked at under one hold of a mutex */
 
 /* The hash's list is the queue: from the oldest item to the newest. */
 struct shard {
     pthread_mutex_t mutex;
     struct fp_item *items;
-    struct fp_item *hand;      /* where the next eviction begins; NULL: at the oldest */
-    struct fp_item *sweep;     /* the next item of fp_table_drop_if() */
+    struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
+    struct fp_item *sweep; /* the next item of fp_table_drop_if() */
     unsigned limit;
-    atomic_uint *total;        /* items in all shards */
+    atomic_uint *total; /* items in all shards */
 };
 
 struct fp_table {
     atomic_flag sweeping;
-    unsigned swept;            /* the shard at which a sweep is */
+    unsigned swept; /* the shard at which a sweep is */
     unsigned n_shards;
     atomic_uint total;
     struct shard *shards;
 };
 
-static int sharers = 1;      /* threads */
+static int sharers = 1; /* threads */
 
 int fp_table_init(int threads)
 {
@@ -98,32 +98,13 @@ static struct shard *shard_of(const struct fp_table *t, unsigned hash)
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len,
-                            unsigned hash)
+static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len, unsigned hash)
 {
     struct fp_item *item;
 
     HASH_FIND_BYHASHVALUE(hh, s->items, key, len, hash, item);
     return item;
 }
-
-static bool hash_add(struct shard *s, struct fp_item *item)
-{
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv,
-                                item);
-    return item->hh.tbl != NULL;
-}
-
-static void hash_remove(struct shard *s, struct fp_item *item)
-{
-    HASH_DEL(s->items, item);
-}
-
-static unsigned count(const struct shard *s)
-{
-    return HASH_COUNT(s->items);
-}
-FP_HASH_DIAGNOSTICS_ON
 
 /* Moves it to the list of the dropped, and the shard's reference with it. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
@@ -132,11 +113,22 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
         s->hand = item->hh.next;
     if (s->sweep == item)
         s->sweep = item->hh.next;
-    hash_remove(s, item);
+    HASH_DEL(s->items, item);
     atomic_fetch_sub_explicit(s->total, 1, memory_order_relaxed);
     item->hh.next = *dropped;
     *dropped = item;
 }
+
+static void add(struct shard *s, struct fp_item *item)
+{
+    retain(item);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv, item);
+    if (item->hh.tbl != NULL)
+        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
+    else
+        fp_item_release(item); /* out of memory; the caller's reference is left */
+}
+FP_HASH_DIAGNOSTICS_ON
 
 static void evict_one(struct shard *s, struct fp_item **dropped)
 {
@@ -148,15 +140,6 @@ static void evict_one(struct shard *s, struct fp_item **dropped)
     }
     s->hand = item;
     drop(s, item, dropped);
-}
-
-static void add(struct shard *s, struct fp_item *item)
-{
-    retain(item);
-    if (hash_add(s, item))
-        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
-    else
-        fp_item_release(item);   /* out of memory; the caller's reference is left */
 }
 
 /* ---- the table ---- */
@@ -186,7 +169,7 @@ void fp_table_put(struct fp_table *t, struct fp_item *item)
     old = find(s, item->hh.key, item->hh.keylen, item->hh.hashv);
     if (old != NULL)
         drop(s, old, &dropped);
-    if (count(s) > 0 && count(s) >= s->limit)
+    if (s->items != NULL && HASH_COUNT(s->items) >= s->limit)
         evict_one(s, &dropped);
     if (s->limit > 0)
         add(s, item);
@@ -231,8 +214,7 @@ static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *it
     return more;
 }
 
-void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item),
-                      unsigned most)
+void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item), unsigned most)
 {
     unsigned looked = 0, done = 0;
 
@@ -256,27 +238,23 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
 
 /* ---- begin and end ---- */
 
-static void empty(struct shard *s)
-{
-    struct fp_item *dropped = NULL;
-
-    /* prefork ends a child from a signal handler, which may have interrupted the holder of
-     * this mutex: the process's end frees the items then. */
-    if (pthread_mutex_trylock(&s->mutex) != 0)
-        return;
-    s->limit = 0;
-    while (s->items != NULL)
-        drop(s, s->items, &dropped);
-    pthread_mutex_unlock(&s->mutex);
-    release_all(dropped);
-}
-
 static apr_status_t end(void *data)
 {
     struct fp_table *t = data;
 
-    for (unsigned i = 0; i < t->n_shards; i++)
-        empty(&t->shards[i]);
+    for (struct shard *s = t->shards; s < t->shards + t->n_shards; s++) {
+        struct fp_item *dropped = NULL;
+
+        /* prefork ends a child from a signal handler, which may have interrupted the holder of
+         * this mutex: the process's end frees the items then. */
+        if (pthread_mutex_trylock(&s->mutex) != 0)
+            continue;
+        s->limit = 0;
+        while (s->items != NULL)
+            drop(s, s->items, &dropped);
+        pthread_mutex_unlock(&s->mutex);
+        release_all(dropped);
+    }
     return APR_SUCCESS;
 }
 

@@ -24,8 +24,7 @@ static apr_filetype_e type_of(apr_uint32_t mode)
 /* APR keeps each class of three bits in a hexadecimal digit. */
 static apr_fileperms_t permissions_of(apr_uint32_t mode)
 {
-    apr_fileperms_t p = (apr_fileperms_t)((mode & S_IRWXO) | (mode & S_IRWXG) << 1
-                                          | (mode & S_IRWXU) << 2);
+    apr_fileperms_t p = (apr_fileperms_t)((mode & S_IRWXO) | (mode & S_IRWXG) << 1 | (mode & S_IRWXU) << 2);
 
     if (mode & S_ISUID)
         p |= APR_FPROT_USETID;
@@ -36,13 +35,12 @@ static apr_fileperms_t permissions_of(apr_uint32_t mode)
     return p;
 }
 
-void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
-                  apr_pool_t *pool)
+void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool)
 {
     finfo->pool = pool;
     finfo->fname = name;
-    finfo->valid = APR_FINFO_MIN | APR_FINFO_IDENT | APR_FINFO_NLINK | APR_FINFO_OWNER
-        | APR_FINFO_PROT | APR_FINFO_CSIZE;
+    finfo->valid = APR_FINFO_MIN | APR_FINFO_IDENT | APR_FINFO_NLINK | APR_FINFO_OWNER | APR_FINFO_PROT
+                   | APR_FINFO_CSIZE;
     finfo->protection = permissions_of(m->mode);
     finfo->filetype = type_of(m->mode);
     finfo->user = m->uid;
@@ -63,8 +61,8 @@ static apr_status_t error_of(fp_status st)
     return st == FP_IOERROR ? AP_DECLINED : fp_status_to_errno(st);
 }
 
-static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r,
-                         const struct fp_meta *m, apr_int32_t wanted)
+static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r, const struct fp_meta *m,
+                         apr_int32_t wanted)
 {
     fp_walk_fill(finfo, m, r->filename, r->pool);
     wanted &= ~APR_FINFO_LINK;
@@ -73,15 +71,15 @@ static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r,
 
 static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
 {
-    unsigned i = q->n_steps - 1;
+    unsigned i = q->lease->n_steps - 1;
 
-    while (fp_request_step(q, i) != s)
+    while (fp_lease_step(q->lease, i) != s)
         i--;
     return i;
 }
 
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
-                          apr_int32_t wanted)
+                                 apr_int32_t wanted)
 {
     apr_size_t len = fp_path_len(r->filename);
     int slash = r->filename[len] == '/', below;
@@ -125,10 +123,11 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_request_step(at->q, at->i)->end;
+    const apr_size_t end = fp_lease_step(at->q->lease, at->i)->end;
 
-    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->n_steps > at->i
-        && fp_request_step(other, at->i)->end == end && memcmp(other->path, at->q->path, end) == 0;
+    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->lease->n_steps > at->i
+           && fp_lease_step(other->lease, at->i)->end == end
+           && memcmp(other->lease->path, at->q->lease->path, end) == 0;
 }
 
 bool fp_walk_is_foreign(const struct fp_step *s)
@@ -140,10 +139,10 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
 {
     enum fp_links found = FP_LINKS_ALLOWED;
 
-    for (unsigned i = 0; i < q->n_steps; i++) {
+    for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct asked_step known = { q, i, true }, unknown = { q, i, false };
 
-        if (!fp_walk_is_foreign(fp_request_step(q, i)))
+        if (!fp_walk_is_foreign(fp_lease_step(q->lease, i)))
             continue;
         if (fp_request_any(r, was_asked, &known))
             return FP_LINKS_DENIED;

@@ -12,14 +12,6 @@
 
 #include "srpt/schedule.h"
 
-static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
-{
-    (void)pconf;
-    (void)plog;
-    (void)ptemp;
-    return fp_srpt_settings_check(s);
-}
-
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     (void)pconf;
@@ -37,7 +29,7 @@ static void register_hooks(apr_pool_t *p)
 
     (void)p;
     fp_schedule_register();
-    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(fp_srpt_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);
@@ -45,13 +37,8 @@ static void register_hooks(apr_pool_t *p)
 }
 
 AP_DECLARE_MODULE(flashpache_srpt) = {
-    STANDARD20_MODULE_STUFF,
-    NULL,
-    NULL,
-    fp_srpt_settings_create,
-    fp_srpt_settings_merge,
-    fp_srpt_directives,
-    register_hooks,
+    STANDARD20_MODULE_STUFF, NULL,           NULL, fp_srpt_settings_create, fp_srpt_settings_merge,
+    fp_srpt_directives,      register_hooks,
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
     AP_MODULE_FLAG_NONE
 #endif

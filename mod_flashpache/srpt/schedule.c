@@ -11,6 +11,7 @@
 #include <http_protocol.h>
 #include <linux/sockios.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <util_filter.h>
@@ -32,7 +33,7 @@ APLOG_USE_MODULE(flashpache_srpt);
 
 struct connection {
     conn_rec *c;
-    int priority;                  /* what the socket has */
+    int priority; /* what the socket has */
     /* HTTP/2: written by the threads of its streams, too. */
     _Atomic(const struct fp_classes *) classes;
     atomic_int_fast64_t announced; /* bytes of responses that began, not passed on yet */
@@ -43,15 +44,15 @@ struct response {
     struct connection *connection;
     const struct fp_classes *classes;
     int begun;
-    int marked;                    /* is it long enough for markers? */
-    apr_off_t remaining;           /* not passed on yet; -1: the length is not known */
-    apr_off_t passed;              /* used where it is not known */
+    int marked;          /* is it long enough for markers? */
+    apr_off_t remaining; /* not passed on yet; -1: the length is not known */
+    apr_off_t passed;    /* used where it is not known */
 };
 
 struct marker {
     struct connection *connection;
     const struct fp_classes *classes;
-    apr_off_t remaining;           /* bytes of the response behind the marker */
+    apr_off_t remaining; /* bytes of the response behind the marker */
 };
 
 static ap_filter_rec_t *response_filter;
@@ -98,16 +99,14 @@ static apr_off_t unsent(const struct connection *connection)
  * The socket may still hold bytes of this and of an earlier response, and one write may
  * have taken bytes behind the marker with it: so the larger number counts, not the sum.
  */
-static void reach(struct connection *connection, const struct fp_classes *classes,
-                  apr_off_t remaining)
+static void reach(struct connection *connection, const struct fp_classes *classes, apr_off_t remaining)
 {
     apr_off_t in_socket;
 
     if (fp_classes_priority(classes, remaining) == connection->priority)
         return;
     in_socket = unsent(connection);
-    set_priority(connection, fp_classes_priority(classes, in_socket > remaining
-                                                 ? in_socket : remaining));
+    set_priority(connection, fp_classes_priority(classes, in_socket > remaining ? in_socket : remaining));
 }
 
 /*
@@ -125,8 +124,7 @@ static void marker_destroy(void *data)
     apr_bucket_free(m);
 }
 
-static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *len,
-                                apr_read_type_e block)
+static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *len, apr_read_type_e block)
 {
     (void)e;
     (void)block;
@@ -135,14 +133,14 @@ static apr_status_t marker_read(apr_bucket *e, const char **text, apr_size_t *le
     return APR_SUCCESS;
 }
 
-static const apr_bucket_type_t marker_type = {
-    "FLASHPACHE_PRIORITY", 5, APR_BUCKET_METADATA,
-    marker_destroy,
-    marker_read,
-    apr_bucket_setaside_noop,
-    apr_bucket_split_notimpl,
-    apr_bucket_copy_notimpl
-};
+static const apr_bucket_type_t marker_type = { "FLASHPACHE_PRIORITY",
+                                               5,
+                                               APR_BUCKET_METADATA,
+                                               marker_destroy,
+                                               marker_read,
+                                               apr_bucket_setaside_noop,
+                                               apr_bucket_split_notimpl,
+                                               apr_bucket_copy_notimpl };
 
 static apr_bucket *marker_create(const struct response *response, apr_off_t remaining,
                                  apr_bucket_alloc_t *list)
@@ -150,9 +148,7 @@ static apr_bucket *marker_create(const struct response *response, apr_off_t rema
     apr_bucket *e = apr_bucket_alloc(sizeof(*e), list);
     struct marker *m = apr_bucket_alloc(sizeof(*m), list);
 
-    m->connection = response->connection;
-    m->classes = response->classes;
-    m->remaining = remaining;
+    *m = (struct marker){ response->connection, response->classes, remaining };
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
     e->list = list;
@@ -191,8 +187,8 @@ static apr_off_t announced_length(const request_rec *r)
 
     if (r->header_only || r->status == HTTP_NO_CONTENT || r->status == HTTP_NOT_MODIFIED)
         return 0;
-    if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS
-        || *end != '\0' || length < 0)
+    if (text == NULL || r->chunked || apr_strtoff(&length, text, &end, 10) != APR_SUCCESS || *end != '\0'
+        || length < 0)
         return -1;
     return length;
 }
@@ -202,26 +198,15 @@ static apr_off_t length_of(const apr_bucket_brigade *bb)
 {
     apr_off_t length = 0;
 
-    for (apr_bucket *e = APR_BRIGADE_FIRST(bb); e != APR_BRIGADE_SENTINEL(bb);
-         e = APR_BUCKET_NEXT(e)) {
+    for (apr_bucket *e = APR_BRIGADE_FIRST(bb); e != APR_BRIGADE_SENTINEL(bb); e = APR_BUCKET_NEXT(e)) {
         if (e->length != (apr_size_t)-1)
             length += (apr_off_t)e->length;
     }
     return length;
 }
 
-/* The header is counted as if it were of the body, so that a class ends some
- * hundred bytes early. */
-static void count(struct response *response, apr_size_t length)
-{
-    if (length == (apr_size_t)-1)
-        return;
-    response->remaining -= (apr_off_t)length;
-    if (response->remaining < 0)
-        response->remaining = 0;
-}
-
-/* Puts a marker at each place where the class changes. */
+/* Puts a marker at each place where the class changes.  The header is counted as if it were of
+ * the body, so that a class ends some hundred bytes early. */
 static void mark(struct response *response, apr_bucket_brigade *bb)
 {
     apr_bucket *e = APR_BRIGADE_FIRST(bb);
@@ -235,19 +220,14 @@ static void mark(struct response *response, apr_bucket_brigade *bb)
         if (e->length != (apr_size_t)-1 && (apr_off_t)e->length > piece
             && apr_bucket_split(e, (apr_size_t)piece) != APR_SUCCESS)
             return;
-        count(response, e->length);
+        if (e->length != (apr_size_t)-1)
+            response->remaining -= (apr_off_t)e->length;
+        if (response->remaining < 0)
+            response->remaining = 0;
         e = APR_BUCKET_NEXT(e);
         if (response->remaining == bound)
             APR_BUCKET_INSERT_BEFORE(e, marker_create(response, bound, bb->bucket_alloc));
     }
-}
-
-static void begin(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
-{
-    response->begun = 1;
-    response->remaining = announced_length(r);
-    response->marked = response->remaining > TAKEN_AT_ONCE;
-    APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining, bb->bucket_alloc));
 }
 
 /*
@@ -286,8 +266,6 @@ static void begin_stream(struct response *response, const request_rec *r)
 {
     struct connection *connection = response->connection;
 
-    response->begun = 1;
-    response->remaining = announced_length(r);
     atomic_store(&connection->classes, response->classes);
     atomic_fetch_add(&connection->streams, 1);
     apr_pool_cleanup_register(r->pool, connection, end_stream, apr_pool_cleanup_null);
@@ -295,21 +273,13 @@ static void begin_stream(struct response *response, const request_rec *r)
         atomic_fetch_add(&connection->announced, response->remaining);
 }
 
-static void pass_stream(struct response *response, const request_rec *r, apr_bucket_brigade *bb)
-{
-    if (!response->begun)
-        begin_stream(response, r);
-    if (response->remaining < 0)
-        atomic_fetch_add(&response->connection->announced, length_of(bb));
-}
-
 /* Subtracts length from the announced bytes and returns what they were. */
 static apr_off_t take_announced(struct connection *connection, apr_off_t length)
 {
     int_fast64_t before = atomic_load(&connection->announced);
 
-    while (!atomic_compare_exchange_weak(&connection->announced, &before,
-                                         before > length ? before - length : 0))
+    while (
+        !atomic_compare_exchange_weak(&connection->announced, &before, before > length ? before - length : 0))
         ;
     return before;
 }
@@ -334,6 +304,7 @@ static apr_status_t filter_connection(ap_filter_t *f, apr_bucket_brigade *bb)
 static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     struct response *response = f->ctx;
+    const bool is_stream = master_of(f->c) != NULL;
 
     /* Which virtual host answers is known only now. */
     if (response->classes == NULL) {
@@ -343,15 +314,20 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
             return ap_pass_brigade(f->next, bb);
         }
     }
-    if (master_of(f->c) != NULL) {
-        pass_stream(response, f->r, bb);
-        return ap_pass_brigade(f->next, bb);
+    if (!response->begun) {
+        response->begun = 1;
+        response->remaining = announced_length(f->r);
+        response->marked = response->remaining > TAKEN_AT_ONCE;
+        if (is_stream)
+            begin_stream(response, f->r);
+        else
+            APR_BRIGADE_INSERT_HEAD(bb, marker_create(response, response->remaining, bb->bucket_alloc));
     }
-    if (!response->begun)
-        begin(response, f->r, bb);
-    if (response->remaining < 0)
+    if (response->remaining < 0 && is_stream)
+        atomic_fetch_add(&response->connection->announced, length_of(bb));
+    else if (response->remaining < 0)
         pass_unknown(response, bb);
-    else if (response->marked)
+    else if (response->marked && !is_stream)
         mark(response, bb);
     return ap_pass_brigade(f->next, bb);
 }
@@ -360,10 +336,9 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
 
 void fp_schedule_register(void)
 {
-    response_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE", filter_response, NULL,
-                                                AFTER_CHUNKS);
-    connection_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE_CONNECTION",
-                                                  filter_connection, NULL, AP_FTYPE_CONNECTION);
+    response_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE", filter_response, NULL, AFTER_CHUNKS);
+    connection_filter = ap_register_output_filter("FLASHPACHE_SCHEDULE_CONNECTION", filter_connection, NULL,
+                                                  AP_FTYPE_CONNECTION);
 }
 
 void fp_schedule_init(server_rec *s)

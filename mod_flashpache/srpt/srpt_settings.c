@@ -9,10 +9,10 @@ APLOG_USE_MODULE(flashpache_srpt);
 
 /* A virtual host's settings, merged with the main server's. */
 struct settings {
-    int scheduled;                   /* 0, 1 or -1: not set */
-    const struct fp_classes *bounds; /* FlashpachePriorities; NULL: not set */
-    const apr_array_header_t *priorities;   /* of int: FlashpachePriorityValues; NULL: not set */
-    struct fp_classes classes;       /* bounds with their priorities, once finished */
+    int scheduled;                        /* 0, 1 or -1: not set */
+    const struct fp_classes *bounds;      /* FlashpachePriorities; NULL: not set */
+    const apr_array_header_t *priorities; /* of int: FlashpachePriorityValues; NULL: not set */
+    struct fp_classes classes;            /* bounds with their priorities, once finished */
 };
 
 void *fp_srpt_settings_create(apr_pool_t *p, server_rec *s)
@@ -50,19 +50,23 @@ static const struct fp_classes *bounds_of(const struct settings *n)
 
 /* Bounds and priorities may come from the main server and from a virtual host, so
  * only the merged settings show whether they fit. */
-int fp_srpt_settings_check(server_rec *s)
+int fp_srpt_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
     for (; s != NULL; s = s->next) {
         const struct settings *n = settings_of(s);
         unsigned needed = bounds_of(n)->n_bounds + 1;
 
         if (n->priorities == NULL || (unsigned)n->priorities->nelts == needed)
             continue;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0109: "
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
+                     "FP0109: "
                      "FlashpachePriorityValues has %d values for %s: FlashpachePriorities makes "
                      "%u classes (one more than its bounds); give one value for each",
-                     n->priorities->nelts, s->server_hostname != NULL ? s->server_hostname
-                     : "the main server", needed);
+                     n->priorities->nelts,
+                     s->server_hostname != NULL ? s->server_hostname : "the main server", needed);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     return OK;
@@ -103,15 +107,19 @@ static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const a
 
     (void)dir;
     if (argc < 1 || argc > FP_MAX_BOUNDS)
-        return apr_psprintf(cmd->pool, "FlashpachePriorities: give 1 to %d sizes, not %d",
-                            FP_MAX_BOUNDS, argc);
+        return apr_psprintf(cmd->pool, "FlashpachePriorities: give 1 to %d sizes, not %d", FP_MAX_BOUNDS,
+                            argc);
     for (int i = 0; i < argc; i++) {
         if (!fp_bytes_parse(argv[i], &classes->bounds[i]))
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s: give a number of bytes, "
-                                "such as 500, 20K or 1M", argv[i]);
+            return apr_psprintf(cmd->pool,
+                                "FlashpachePriorities %s: give a number of bytes, "
+                                "such as 500, 20K or 1M",
+                                argv[i]);
         if (i > 0 && classes->bounds[i] <= classes->bounds[i - 1])
-            return apr_psprintf(cmd->pool, "FlashpachePriorities %s %s: give the smaller "
-                                "size first", argv[i - 1], argv[i]);
+            return apr_psprintf(cmd->pool,
+                                "FlashpachePriorities %s %s: give the smaller "
+                                "size first",
+                                argv[i - 1], argv[i]);
     }
     classes->n_bounds = (unsigned)argc;
     fp_classes_number(classes);
@@ -125,13 +133,17 @@ static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *con
 
     (void)dir;
     if (argc < 1 || argc > FP_MAX_CLASSES)
-        return apr_psprintf(cmd->pool, "FlashpachePriorityValues: give one value for each "
-                            "class, 2 to %d of them, not %d", FP_MAX_CLASSES, argc);
+        return apr_psprintf(cmd->pool,
+                            "FlashpachePriorityValues: give one value for each "
+                            "class, 2 to %d of them, not %d",
+                            FP_MAX_CLASSES, argc);
     for (int i = 0; i < argc; i++) {
         if (!fp_priority_parse(argv[i], &APR_ARRAY_PUSH(list, int)))
-            return apr_psprintf(cmd->pool, "FlashpachePriorityValues %s: give 0 to %d; more "
+            return apr_psprintf(cmd->pool,
+                                "FlashpachePriorityValues %s: give 0 to %d; more "
                                 "would need a privilege (CAP_NET_ADMIN) that httpd's children "
-                                "do not have", argv[i], FP_MAX_PRIORITY);
+                                "do not have",
+                                argv[i], FP_MAX_PRIORITY);
     }
     settings_of(cmd->server)->priorities = list;
     return NULL;

@@ -11,11 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE         64u      /* bytes of a cache line */
-#define MOST_STRIPES 64u      /* a power of two, as every number of stripes is */
+#define LINE         64u /* bytes of a cache line */
+#define MOST_STRIPES 64u /* a power of two, as every number of stripes is */
 
-#define ROW (((FP_COUNTS * sizeof(apr_uint64_t) + LINE - 1) / LINE) * LINE \
-             / sizeof(apr_uint64_t))
+#define ROW (((FP_COUNTS * sizeof(apr_uint64_t) + LINE - 1) / LINE) * LINE / sizeof(apr_uint64_t))
 
 /* A virtual host's, by the processors of one stripe. */
 struct block {
@@ -23,7 +22,7 @@ struct block {
 };
 
 struct child {
-    alignas(LINE) atomic_int pid;     /* 0: the row is free */
+    alignas(LINE) atomic_int pid; /* 0: the row is free */
     atomic_uint leases, descriptors;
     atomic_ullong mapped;
 };
@@ -55,7 +54,7 @@ const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
 };
 
 /* Of this process and, where it is the parent, of the children that it makes. */
-static struct block *blocks;          /* for each stripe one for each host; NULL: none */
+static struct block *blocks; /* for each stripe one for each host; NULL: none */
 static struct child *children, *mine;
 static unsigned n_hosts, n_stripes, n_children;
 
@@ -98,11 +97,10 @@ static bool same_hosts(const apr_array_header_t *a, const apr_array_header_t *b)
     return true;
 }
 
-static apr_status_t create(struct fp_counters *made, apr_pool_t *process,
-                           const apr_array_header_t *hosts)
+static apr_status_t create(struct fp_counters *made, apr_pool_t *process, const apr_array_header_t *hosts)
 {
     apr_size_t size = LINE + made->n_stripes * (apr_size_t)hosts->nelts * sizeof(struct block)
-        + made->n_children * sizeof(struct child);
+                      + made->n_children * sizeof(struct child);
     apr_status_t rv = apr_pool_create(&made->pool, process);
 
     if (rv != APR_SUCCESS)
@@ -115,8 +113,8 @@ static apr_status_t create(struct fp_counters *made, apr_pool_t *process,
     memset(apr_shm_baseaddr_get(made->memory), 0, size);
     made->hosts = apr_array_make(made->pool, hosts->nelts, sizeof(const char *));
     for (int i = 0; i < hosts->nelts; i++)
-        APR_ARRAY_PUSH(made->hosts, const char *)
-            = apr_pstrdup(made->pool, APR_ARRAY_IDX(hosts, i, const char *));
+        APR_ARRAY_PUSH(made->hosts, const char *) =
+            apr_pstrdup(made->pool, APR_ARRAY_IDX(hosts, i, const char *));
     return APR_SUCCESS;
 }
 
@@ -128,25 +126,23 @@ static void carry(const struct fp_counters *from, const struct fp_counters *to)
     use(from);
     for (int i = 0; i < from->hosts->nelts; i++) {
         for (int j = 0; j < to->hosts->nelts; j++) {
-            if (strcmp(APR_ARRAY_IDX(from->hosts, i, const char *),
-                       APR_ARRAY_IDX(to->hosts, j, const char *)) != 0)
+            if (strcmp(APR_ARRAY_IDX(from->hosts, i, const char *), APR_ARRAY_IDX(to->hosts, j, const char *))
+                != 0)
                 continue;
             for (unsigned what = 0; what < FP_COUNTS; what++)
-                atomic_init(&target[j].counts[what],
-                            fp_counters_sum((unsigned)i, (enum fp_count)what));
+                atomic_init(&target[j].counts[what], fp_counters_sum((unsigned)i, (enum fp_count)what));
         }
     }
 }
 
-apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process,
-                              const apr_array_header_t *hosts, int most_children)
+apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process, const apr_array_header_t *hosts,
+                              int most_children)
 {
     struct fp_counters made = { .n_stripes = stripes(),
                                 .n_children = most_children > 0 ? (unsigned)most_children : 1 };
     apr_status_t rv;
 
-    if (kept->pool != NULL && same_hosts(kept->hosts, hosts)
-        && kept->n_children == made.n_children) {
+    if (kept->pool != NULL && same_hosts(kept->hosts, hosts) && kept->n_children == made.n_children) {
         use(kept);
         return APR_SUCCESS;
     }
@@ -172,8 +168,7 @@ void fp_count(unsigned host, enum fp_count what)
         return;
     /* Glibc knows the processor without asking the system. */
     stripe = (unsigned)sched_getcpu() & (n_stripes - 1);
-    atomic_fetch_add_explicit(&blocks[stripe * n_hosts + host].counts[what], 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&blocks[stripe * n_hosts + host].counts[what], 1, memory_order_relaxed);
 }
 
 apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what)
@@ -183,8 +178,7 @@ apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what)
     if (blocks == NULL || host >= n_hosts)
         return 0;
     for (unsigned i = 0; i < n_stripes; i++)
-        sum += atomic_load_explicit(&blocks[i * n_hosts + host].counts[what],
-                                    memory_order_relaxed);
+        sum += atomic_load_explicit(&blocks[i * n_hosts + host].counts[what], memory_order_relaxed);
     return sum;
 }
 
@@ -201,9 +195,7 @@ void fp_counters_begin_child(void)
     for (unsigned i = 0; blocks != NULL && i < n_children; i++) {
         int owner = atomic_load(&children[i].pid);
 
-        if (is_alive(owner))
-            continue;
-        if (!atomic_compare_exchange_strong(&children[i].pid, &owner, getpid()))
+        if (is_alive(owner) || !atomic_compare_exchange_strong(&children[i].pid, &owner, getpid()))
             continue;
         mine = &children[i];
         fp_counters_set_usage(&(struct fp_usage){ 0, 0, 0 });

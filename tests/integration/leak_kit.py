@@ -167,10 +167,5 @@ class Clients:
             connection.close()      # opened again by the next request
 
 
-def memory_kib(pid):
-    with open(f"/proc/{pid}/status") as status:
-        return next((int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)
-
-
 def level(pids):
-    return Level(max(map(memory_kib, pids)), sum(map(procs.fd_count, pids)))
+    return Level(max(map(procs.memory_kib, pids)), sum(map(procs.fd_count, pids)))

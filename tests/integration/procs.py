@@ -53,6 +53,11 @@ def fd_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def memory_kib(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)
+
+
 def end(process, seconds=15):
     """Asks a Popen with a session of its own to end; ends the session where it does not."""
     process.terminate()

@@ -11,7 +11,7 @@ import procs
 import tree
 from fetch import Load, get
 from httpd import HITS, USER, user_ids
-from waiting import wait_for
+from waiting import restart, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -85,13 +85,6 @@ def gone(pids):
 
 def family(pid):
     return [pid, *procs.descendants(pid)]
-
-
-def restart(server):
-    """SIGHUP, and wait until the new generation is up."""
-    before = server.error_text().count("resuming normal operations")
-    server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
 
 
 def held_by(pid):
@@ -178,9 +171,7 @@ def test_unusable_place_is_named_and_httpd_serves(make, base):
 
 
 def test_program_that_fails_is_started_ever_more_slowly(make, base):
-    script = base / "failing-daemon"
-    script.write_text("#!/bin/sh\necho this is why >&2\nexit 3\n")
-    script.chmod(0o755)
+    script = tree.put(base / "failing-daemon", "#!/bin/sh\necho this is why >&2\nexit 3\n", 0o755)
     with make(program=script) as server:
         wait_for(lambda: "started again in 4 s" in server.error_text(), "three starts")
         text = server.error_text()
@@ -189,9 +180,7 @@ def test_program_that_fails_is_started_ever_more_slowly(make, base):
 
 
 def test_program_that_the_user_may_not_run_is_named(make, base):
-    script = base / "root-only"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o700)
+    script = tree.put(base / "root-only", "#!/bin/sh\n", 0o700)
     with make(program=script) as server:
         wait_for(lambda: "FP0111" in server.error_text(), "the failure")
         assert f"FP0112: cannot run {script} as uid {user_ids()[0]}" in server.error_text()
@@ -383,9 +372,7 @@ def test_killed_parent_leaves_no_daemon(make, mpm):
 
 
 def test_parent_killed_during_a_pause_leaves_no_process(make, base):
-    script = base / "failing-again"
-    script.write_text("#!/bin/sh\nexit 1\n")
-    script.chmod(0o755)
+    script = tree.put(base / "failing-again", "#!/bin/sh\nexit 1\n", 0o755)
     with make(program=script) as server:
         held = {"socket", "/dev/null", str(server.error_log)}
         wait_for(lambda: "started again in 4 s" in server.error_text(), "a longer pause")

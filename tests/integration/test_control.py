@@ -12,7 +12,7 @@ import tree
 import wire
 from fetch import Client, get
 from httpd import USER
-from waiting import wait_for
+from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -269,21 +269,21 @@ def test_failed_rename_leaves_nothing_behind(root, ctl, releases, base):
     assert sorted(os.listdir(place)) == ["link", "there"]
 
 
-class Clients:
+class Clients(Threads):
     """Threads that ask for /current/x*.txt and judge every answer that one release alone explains."""
 
     def __init__(self, server):
+        super().__init__(self._run, [()] * CLIENTS)
         self.server = server
         self.state = None               # (number, body) from a switch's return until the next begins
         self.judged, self.wrong, self.problems = {}, [], []
-        self.lock, self.ending = threading.Lock(), threading.Event()
-        self.threads = [threading.Thread(target=self._run) for _ in range(CLIENTS)]
+        self.lock = threading.Lock()
 
     def _run(self):
         try:
             with Client(self.server.port) as client:
                 turn = 0
-                while not self.ending.is_set():
+                while not self.over.is_set():
                     turn += 1
                     self._ask(client, f"/current/x{turn % 5}.txt")
         except Exception as problem:    # a thread that ended judges nothing any more
@@ -299,16 +299,6 @@ class Clients:
             self.judged[number] = self.judged.get(number, 0) + 1
             if answer != (200, body):
                 self.wrong.append((number, path, answer))
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ending.set()
-        for thread in self.threads:
-            thread.join()
 
     def enough(self, number):
         return self.problems or self.judged.get(number, 0) >= ENOUGH

@@ -8,7 +8,6 @@ or fails when told to.
 import contextlib
 import signal
 import subprocess
-import threading
 import time
 from collections import Counter
 
@@ -21,7 +20,7 @@ import wire
 from conftest import built
 from fetch import Client, get
 from httpd import HITS
-from waiting import wait_for
+from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -137,9 +136,7 @@ class World:
 
 @pytest.fixture
 def world(lab, base):
-    reason = slowfs.why_not()
-    if reason:
-        pytest.skip(reason)
+    slowfs.needed()
     worlds = []
 
     def make(name, **settings):
@@ -151,33 +148,23 @@ def world(lab, base):
     lab.end()
 
 
-class LocalLoad:
+class LocalLoad(Threads):
     """Asks for the local tree all the time; (when, seconds, status) of each request."""
 
     def __init__(self, port):
-        self.port, self.done, self.seen = port, threading.Event(), []
+        super().__init__(self._run, [()] * LOCAL_THREADS)
+        self.port, self.seen = port, []
 
     def _run(self):
         number = 0
         with Client(self.port) as client:
-            while not self.done.is_set():
+            while not self.over.is_set():
                 begin = time.monotonic()
                 status, body = client.get(f"/local/file{number % FILES}.txt", "local")
                 good = status == 200 and body == tree.content(f"file{number % FILES}", 3000)
                 self.seen.append((begin, time.monotonic() - begin, good))
                 number += 1
                 time.sleep(0.002)
-
-    def __enter__(self):
-        self.threads = [threading.Thread(target=self._run) for _ in range(LOCAL_THREADS)]
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        for thread in self.threads:
-            thread.join()
 
 
 def quantiles(seconds):

@@ -184,9 +184,8 @@ def test_why_a_request_is_bypassed(lab, flashpachectl, root):
 
 def test_document_root_by_apachectl(stock, daemon, flashpachectl, root, base):
     """As httpd itself tells it; apachectl is a script that calls httpd with its configuration."""
-    script = base / "apachectl"
-    script.write_text(f'#!/bin/sh\nexec {APACHE} -f {shlex.quote(str(stock.dir / "httpd.conf"))} "$@"\n')
-    script.chmod(0o755)
+    tree.put(base / "apachectl", f'#!/bin/sh\nexec {APACHE} -f {shlex.quote(str(stock.dir / "httpd.conf"))} "$@"\n',
+             0o755)
     finished = flashpachectl("-s", daemon.socket, "explain", "http://x/plain.txt",
                              env={**os.environ, "PATH": f"{base}:{os.environ['PATH']}"})
     assert finished.returncode == 0, finished

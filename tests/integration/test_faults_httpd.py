@@ -9,6 +9,7 @@ import pytest
 
 import fault_kit
 import procs
+import waiting
 from fault_kit import LONG, PAUSE, ROUNDS, Download, daemon  # noqa: F401 (a fixture)
 from waiting import wait_for
 
@@ -53,9 +54,7 @@ def beside_stock(under_load, pair, case, do, **options):
 
 def restart(server, fault):
     for _ in range(ROUNDS):
-        before = server.error_text().count("resuming normal operations")
-        server.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
+        waiting.restart(server)
         fault.ends()
 
 

@@ -78,9 +78,7 @@ def let_go(mount):
 
 
 def test_file_system_killed(under_load, pair, beside, base):
-    reason = slowfs.why_not()
-    if reason:
-        pytest.skip(reason)
+    slowfs.needed()
     source = base / "killed-source"
     put_files(source, "behind FUSE")
     mount = slowfs.Slowfs(built("tests/lab/slowfs/slowfs"), source, beside / "mount", 0)

@@ -9,12 +9,12 @@ import itertools
 import json
 import os
 import subprocess
-import threading
 from collections import Counter
 
 import pytest
 
 import compare
+import procs
 import status_kit
 import tree
 from compare import Ask
@@ -23,7 +23,7 @@ from hostile_kit import assert_well
 from httpd import HITS
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
-from waiting import wait_for
+from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -124,27 +124,19 @@ def assert_bounded(counters):
     assert counters["bytes"] <= LIMITS["max_bytes"]
 
 
-def memory_kib(pids):
-    """{pid: its memory}"""
-    made = {}
-    for pid in pids:
-        with open(f"/proc/{pid}/status") as status:
-            made[pid] = next((int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)
-    return made
-
-
 def memory_of(server):
-    return memory_kib([server.daemon.pid, *server.daemon.helper_pids(), *server.pids()])
+    """{pid: its memory}"""
+    return {pid: procs.memory_kib(pid)
+            for pid in (server.daemon.pid, *server.daemon.helper_pids(), *server.pids())}
 
 
-class Honest:
+class Honest(Threads):
     """A client that asks for what there is, until the block ends: what the notes said."""
 
     def __init__(self, port):
         self.notes, self.wrong = Counter(), []
         self.connection = Connection(port)
-        self.over = threading.Event()
-        self.thread = threading.Thread(target=self._run)
+        super().__init__(self._run, [()])
 
     def ask(self, i):
         answer = self.connection.get(f"/hot/file{i}.txt")
@@ -161,13 +153,8 @@ class Honest:
     def share(self):
         return sum(self.notes[note] for note in HITS) / self.notes.total()
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
     def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
+        super().__exit__()
         self.connection.close()
 
 

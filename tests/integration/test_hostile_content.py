@@ -188,14 +188,6 @@ def servers(lab, root):
     return stock, flash
 
 
-def release(fifo):
-    """Whoever waits in open() for a writer goes on."""
-    try:
-        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        pass                            # nobody waits
-
-
 def compared(servers, paths):
     """Both answer the same when nothing moves; how many requests that took."""
     asks = [Ask("localhost", path) for path in paths]
@@ -313,7 +305,7 @@ def test_kinds_race(servers, root, outcome):
         assert_well(flash, "/honest", OWN)
     finally:
         for name in ("plain/unreadable", "plain/fifo", "info/fifo"):
-            release(root / f"{name}.other")
+            tree.release(root / f"{name}.other")
     tell(outcome, "files become FIFOs and sockets, and back", found, ("own", 403, 404))
 
 
@@ -333,7 +325,7 @@ def test_access_files_race(servers, root, outcome):
         assert_well(flash, "/honest", OWN)
     finally:
         for name in ("fifo", "big"):
-            release(root / f"ht/{name}/.htaccess.other")
+            tree.release(root / f"ht/{name}/.htaccess.other")
     tell(outcome, "an .htaccess becomes a FIFO, a directory, a link, huge, unreadable, one that denies, and back",
          found, ("own", 403, 500))
 

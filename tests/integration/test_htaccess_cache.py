@@ -15,7 +15,7 @@ import rawhttp
 import tree
 from fetch import Client
 from forms import chosen, full_where
-from waiting import wait_for
+from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -165,10 +165,9 @@ def test_any_number_of_kept_files_answers_right(lab, root, most, mpm):
 def test_graceful_restarts_under_load(lab, root):
     server = lab.under_test("graceful", root, mpm="event", config=config(root), daemon_settings={"ttl_ms": 10})
     complaints = []
-    done = threading.Event()
 
     def ask():
-        while not done.is_set():
+        while not threads.over.is_set():
             try:
                 with Client(server.port) as client:
                     for _ in range(5):
@@ -180,15 +179,10 @@ def test_graceful_restarts_under_load(lab, root):
             except (http.client.HTTPException, OSError) as problem:
                 dropped.append(repr(problem))   # an idle connection that the restart closed
     dropped = []
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for _ in range(4):
-        rewrite(root, 40)
-        server.graceful()
-    done.set()
-    for thread in threads:
-        thread.join()
+    with Threads(ask, [()] * 8) as threads:
+        for _ in range(4):
+            rewrite(root, 40)
+            server.graceful()
     # All children of the old generations end by themselves: none hangs in its pools' end.
     wait_for(lambda: len(procs.children(server.process.pid)) <= 4, "the old children to end")
     lab.end()

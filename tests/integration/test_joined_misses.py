@@ -9,6 +9,7 @@ import pytest
 import tree
 from fetch import Client
 from httpd import HITS
+from waiting import Threads
 
 DELAY_US = 2000
 ROUNDS = 12
@@ -32,11 +33,8 @@ def ask_at_once(server, paths):
         with Client(server.port) as client:
             ready.wait()
             found[path] = client.get(path)[0]
-    threads = [threading.Thread(target=ask, args=(path,)) for path in paths]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with Threads(ask, [(path,) for path in paths]):
+        pass
     return found
 
 

@@ -7,16 +7,14 @@ cache, or because it was started again; no request fails meanwhile.
 
 import os
 import signal
-import threading
 import time
 
 import pytest
 
-import tree
 from forms import full_where
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG, OLD, File, new_root
-from waiting import until_good, wait_for
+from waiting import Threads, until_good, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -115,15 +113,13 @@ def test_one_is_used_and_its_neighbour_is_not(lab, root, stats, mpm):
     assert unused.ask(connection) == (200, OLD, "miss")
 
 
-class Load:
+class Load(Threads):
     """Clients that ask for one file all the time, each on a connection of its own."""
 
     def __init__(self, server, file):
         self.file = file
         self.answers = [[] for _ in range(CLIENTS)]
-        self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._ask, args=(Connection(server.port), answers))
-                        for answers in self.answers]
+        super().__init__(self._ask, [(Connection(server.port), answers) for answers in self.answers])
 
     def _ask(self, connection, answers):
         while not self.over.is_set():
@@ -137,15 +133,9 @@ class Load:
                              for answers, count in zip(self.answers, counts)), "more answers")
 
     def __enter__(self):
-        for thread in self.threads:
-            thread.start()
+        super().__enter__()
         self.more()
         return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        for thread in self.threads:
-            thread.join()
 
     def failed(self):
         return [answer for answers in self.answers for answer in answers if answer[:2] != (200, OLD)]

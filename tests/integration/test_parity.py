@@ -6,7 +6,6 @@ configuration and files: status line, headers (as a multiset, Date aside), body 
 access-log fields must be equal, on the first request for a file and on later ones.
 """
 
-import os
 import socket
 import subprocess
 
@@ -149,14 +148,6 @@ def test_http2_same_as_stock(servers, name, path, arguments, tls):
         assert ours == expected, f"{name} (request {number}) differs\n{difference(expected, ours)}"
 
 
-def release(fifo):
-    """Whoever waits in open() for a writer goes on."""
-    try:
-        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        pass                            # nobody waits
-
-
 @full_where(lambda values: values["mpm"] != "event")
 @pytest.mark.needs_flashpache
 def test_fifo_is_not_opened(servers, roots):
@@ -172,13 +163,13 @@ def test_fifo_is_not_opened(servers, roots):
     except socket.timeout:
         expected = None
     finally:
-        release(roots[0] / "perm/fifo")
+        tree.release(roots[0] / "perm/fifo")
     try:
         ours = rawhttp.parse(rawhttp.exchange(flash.port, data), ["GET"])
     except socket.timeout:
         pytest.fail("httpd with Flashpache hangs in open() on a FIFO", pytrace=False)
     finally:
-        release(roots[0] / "perm/fifo")
+        tree.release(roots[0] / "perm/fifo")
     if expected is None:
         assert [r.status for r in ours] == [403]
     else:

@@ -4,7 +4,6 @@
 import grp
 import os
 import random
-import threading
 
 import pytest
 
@@ -12,7 +11,7 @@ import tree
 import wire
 from fetch import Client, get
 from httpd import HITS, user_ids
-from waiting import wait_for
+from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -105,12 +104,9 @@ def test_a_descriptor_never_reaches_another_request(server):
                 answer = client.get(f"/unique/file{i}.txt")
                 if answer != (200, (f"content of file {i} " * (1 + i * 3)).encode()):
                     wrong.append((i, answer[0], answer[1][:60]))
-    threads = [threading.Thread(target=fetch, args=(n,)) for n in range(THREADS)]
     mark = server.mark()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with Threads(fetch, [(n,) for n in range(THREADS)]):
+        pass
     assert not wrong, wrong[:5]
     entries = server.wait_entries(THREADS * REQUESTS_EACH, mark)
     notes = {n: sum(1 for e in entries if e.note == n) for n in {e.note for e in entries}}

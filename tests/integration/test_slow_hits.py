@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import slowfs
 import tree
 from conftest import built
 from fetch import Client, get
 from httpd import HITS
-from slowfs import why_not
 from test_dead_mounts import Breakable
 
 DELAY_US = 2000
@@ -89,9 +89,7 @@ def pair(slow_root, lab, override):
 @pytest.mark.parametrize("override", ("None", "All"))
 def test_a_hit_does_not_wait(base, lab, override):
     """Whoever asked the file system anything would hang with it."""
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
+    slowfs.needed()
     root = base / f"hanging-{override}"
     root.mkdir()
     mount = Breakable(built("tests/lab/slowfs/slowfs"), make_source(base / f"hanging-{override}-source"), root / "slow")

@@ -50,11 +50,6 @@ Result = namedtuple("Result", "counts examples history samples seconds")
 Sample = namedtuple("Sample", "when who pid rss_kib descriptors")
 
 
-def memory_kib(pid):
-    with open(f"/proc/{pid}/status") as status:
-        return next((int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)
-
-
 def sample(server):
     """What the daemon and each child hold now."""
     groups = {"child": server.pids()[1:]}
@@ -65,7 +60,7 @@ def sample(server):
     for who, pids in groups.items():
         for pid in pids:
             try:
-                made.append(Sample(time.monotonic(), who, pid, memory_kib(pid), procs.fd_count(pid)))
+                made.append(Sample(time.monotonic(), who, pid, procs.memory_kib(pid), procs.fd_count(pid)))
             except OSError:         # it has just ended
                 continue
     return made

@@ -15,15 +15,16 @@ CALL = re.compile(r"\d+ +(\w+)\(")
 
 
 class Trace:
-    """with Trace(pids, log, what) as t: ...; then t.lines(). what: as for strace -e trace=."""
+    """with Trace(pids, log, what) as t: ...; then t.lines(). what: as for strace -e trace=; detail: how much of
+    a call is told."""
 
-    def __init__(self, pids, log, what):
-        self.pids, self.log, self.what = list(pids), log, what
+    def __init__(self, pids, log, what="all", detail=("-y", "-s", "4096")):
+        self.pids, self.log, self.what, self.detail = list(pids), log, what, detail
         self.process = None
         self.stderr = []
 
     def __enter__(self):
-        command = ["strace", "-f", "-y", "-s", "4096", "-e", f"trace={self.what}", "-e", "signal=none",
+        command = ["strace", "-f", *self.detail, "-e", f"trace={self.what}", "-e", "signal=none",
                    "-o", str(self.log)]
         for pid in self.pids:
             command += ["-p", str(pid)]
@@ -31,7 +32,7 @@ class Trace:
                                         start_new_session=True)
         attached = threading.Event()
         threading.Thread(target=self._read, args=(attached,), daemon=True).start()
-        if not attached.wait(20) or self.process.poll() is not None:
+        if not attached.wait(60) or self.process.poll() is not None:
             self._end()
             raise RuntimeError("strace did not attach: " + "".join(self.stderr))
         return self

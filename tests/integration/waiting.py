@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting for events. Bounds are generous: they end a hang, they measure nothing."""
 
+import signal
+import threading
 import time
 
 STEP_S = 0.01
@@ -19,6 +21,13 @@ def wait_for(condition, what, timeout=20.0):
         time.sleep(STEP_S)
 
 
+def restart(server):
+    """SIGHUP, and wait until the new generation is up."""
+    before = server.error_text().count("resuming normal operations")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
+
+
 def until_good(work, good):
     """work()'s result, of another time where it is not good and the machine may have stalled; the last one if
     none is. Whether it is good is still to be asserted."""
@@ -27,3 +36,22 @@ def until_good(work, good):
         if good(result):
             break
     return result
+
+
+class Threads:
+    """with Threads(target, arguments): each tuple's call in a thread of its own. Behind the block `over` is set,
+    and all have ended."""
+
+    def __init__(self, target, arguments):
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=target, args=each) for each in arguments]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()

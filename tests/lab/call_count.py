@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which system calls does a request cost? Counted by strace, sorted by what they are about."""
 
-import contextlib
 import re
-import signal
-import subprocess
-import threading
 from collections import Counter
+
+import lab_kit  # noqa: F401 (the way to the next one)
+from trace import Trace
 
 KINDS = ("path", "file", "daemon", "network", "other")
 PATH_CALLS = set("""stat lstat newfstatat statx open openat openat2 creat access faccessat
@@ -32,36 +31,6 @@ def kind_of(name, first, line):
     return "file" if first == "/" and name != "write" else "other"    # written is only the log
 
 
-def _wait_until_attached(process, pids, said):
-    waiting, attached = set(pids), threading.Event()
-
-    def read():
-        for line in process.stderr:
-            said.append(line)
-            found = re.search(r"Process (\d+) attached", line)
-            waiting.discard(int(found.group(1)) if found else 0)
-            if not waiting:
-                attached.set()
-        attached.set()
-    threading.Thread(target=read, daemon=True).start()
-    if not attached.wait(60) or process.poll() is not None:
-        raise RuntimeError("strace did not attach: " + "".join(said[-5:]))
-
-
-@contextlib.contextmanager
-def tracing(pids, log):
-    """All calls of these processes and their threads go to a file while this is open."""
-    command = ["strace", "-f", "-yy", "-s", "16", "-e", "signal=none", "-o", str(log)]
-    command += [word for pid in pids for word in ("-p", str(pid))]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        _wait_until_attached(process, pids, [])
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-
-
 def count(log):
     """{(kind, name): calls} of a trace. A call in two pieces is counted at its begin."""
     found = Counter()
@@ -78,7 +47,7 @@ def per_request(pids, log, load, requests):
     does not depend on their number, as connecting and attaching, falls out of the difference."""
     counts = []
     for number in (requests, 3 * requests):
-        with tracing(pids, log):
+        with Trace(pids, log, detail=("-yy", "-s", "16")):
             load(number)
         counts.append(count(log))
     few, many = counts

@@ -19,8 +19,6 @@ same round. Needs root and a build (FLASHPACHE_BUILD, default build/); five mill
 about 6 GB.
 """
 
-import argparse
-import contextlib
 import itertools
 import random
 import subprocess
@@ -61,18 +59,6 @@ def make_documents(root, directories, files):
         (root / f"d{number:05}").mkdir()
     for number in range(files):
         (root / name_of("file", number)[1:]).write_bytes(b"x" * FILE_BYTES)
-
-
-@contextlib.contextmanager
-def memory_directory(base):
-    """A tmpfs."""
-    path = base / "www"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path], check=True)
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "-l", path], check=True)
 
 
 def write_lines(file, lines):
@@ -245,14 +231,10 @@ PARTS = {"paths": (grow_paths, print_paths), "workers": (grow_workers, print_wor
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    parser = lab_kit.parser(__doc__, rounds=3, seconds=2, quick="fewer points, one short round")
     parser.add_argument("--paths", type=int, action="append", metavar="N")
     parser.add_argument("--workers", type=int, action="append", metavar="N")
-    parser.add_argument("--quick", action="store_true", help="fewer points, one short round")
     parser.add_argument("--part", choices=PARTS, help="only this one")
-    parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds = 1, 1
@@ -267,7 +249,7 @@ def main():
     found = {}
     for part in [arguments.part] if arguments.part else PARTS:
         grow, show = PARTS[part]
-        with lab_kit.work_directory() as base, memory_directory(base) as root:
+        with lab_kit.work_directory() as base, lab_kit.memory_directory(base / "www") as root:
             found[part] = grow(base, root, arguments)
         show(found[part])
         lab_kit.write_json(arguments.json, found)

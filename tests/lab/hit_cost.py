@@ -18,7 +18,6 @@ System calls are counted in runs of their own, httpd and the daemon apart, becau
 everything slow. Needs root, strace and a build (FLASHPACHE_BUILD, default build/).
 """
 
-import argparse
 import fnmatch
 import itertools
 import time
@@ -235,15 +234,11 @@ def run(base, cells, arguments):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5, help="of each measurement")
-    parser.add_argument("--quick", action="store_true", help="two short rounds, 5 KB and 1 MB only")
+    parser = lab_kit.parser(__doc__, rounds=5, seconds=1.5, quick="two short rounds, 5 KB and 1 MB only")
     parser.add_argument("--only", action="append", metavar="PATTERN",
                         help="of MPM/configuration/bytes/connections; may be repeated")
     parser.add_argument("--sendfile", action="store_true", help="EnableSendfile On everywhere")
     parser.add_argument("--no-calls", action="store_true", help="trace nothing")
-    parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds = 2, 0.5

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the lab's programs share: servers in pairs, loads, CPU time, medians."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -77,6 +78,27 @@ def work_directory():
     finally:
         subprocess.run(["umount", "-l", QUIET], check=True)
         shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def memory_directory(path):
+    """A tmpfs."""
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+
+
+def parser(doc, rounds, seconds, quick):
+    """Of the options that all have; doc: the program's, of which the first line counts."""
+    made = argparse.ArgumentParser(description=doc.splitlines()[0])
+    made.add_argument("--rounds", type=int, default=rounds)
+    made.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    made.add_argument("--quick", action="store_true", help=quick)
+    made.add_argument("--json", metavar="FILE")
+    return made
 
 
 @dataclass

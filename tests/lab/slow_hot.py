@@ -22,7 +22,6 @@ best, which believes for 60 s; --ttl-ms 60000 lets Flashpache do so, too.
 Needs root, /dev/fuse, nginx and a build (FLASHPACHE_BUILD, default build/).
 """
 
-import argparse
 import contextlib
 import csv
 import math
@@ -105,19 +104,16 @@ http {{
 @contextlib.contextmanager
 def documents(base):
     """(on tmpfs, the same on slowfs)"""
-    local = base / "local"
-    local.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", local], check=True)
-    slow = Slowfs(lab_kit.SLOWFS, local, base / "slow", DELAY_US)
-    try:
-        for path in paths():
-            file = local / path[1:]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(b"x" * FILE_BYTES)
-        yield local, slow.mount()
-    finally:
-        slow.unmount()
-        subprocess.run(["umount", "-l", local], check=True)
+    with lab_kit.memory_directory(base / "local") as local:
+        slow = Slowfs(lab_kit.SLOWFS, local, base / "slow", DELAY_US)
+        try:
+            for path in paths():
+                file = local / path[1:]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(b"x" * FILE_BYTES)
+            yield local, slow.mount()
+        finally:
+            slow.unmount()
 
 
 def limits(processes):
@@ -285,11 +281,8 @@ def print_cold(results, seconds):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4, help="of a capacity measurement")
+    parser = lab_kit.parser(__doc__, rounds=3, seconds=4, quick="one short round")
     parser.add_argument("--cold-seconds", type=float, default=60, help="of a cold start")
-    parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--part", choices=("capacity", "cold"), help="only this one")
     parser.add_argument("--server", action="append", choices=COLD_SERVERS,
                         help="start only this one cold; may be repeated")
@@ -298,7 +291,6 @@ def parse_arguments():
     parser.add_argument("--timeout-ms", type=int, default=10000, help="FlashpacheTimeout")
     parser.add_argument("--processes", type=int, default=8, help="of httpd")
     parser.add_argument("--helpers", type=int, default=32, help="of the daemon")
-    parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds, arguments.cold_seconds = 1, 2, 20

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define STEP_BITS 7
-#define STEPS (1u << STEP_BITS)
+#define STEPS     (1u << STEP_BITS)
 /* Values below 2 * STEPS are exact; each further power of two takes STEPS slots. */
 #define SLOTS ((size_t)STEPS * (64 - STEP_BITS + 1))
 
@@ -19,18 +19,14 @@ struct bench_histogram {
     uint64_t slots[SLOTS];
 };
 
-static unsigned highest_bit(uint64_t value)
-{
-    return 63u - (unsigned)__builtin_clzll(value);
-}
-
 static size_t slot_of(uint64_t value)
 {
     unsigned shift;
 
     if (value < 2 * STEPS)
         return (size_t)value;
-    shift = highest_bit(value) - STEP_BITS;
+    /* From the highest bit on. */
+    shift = 63u - (unsigned)__builtin_clzll(value) - STEP_BITS;
     return ((size_t)shift << STEP_BITS) + (size_t)(value >> shift);
 }
 

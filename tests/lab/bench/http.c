@@ -64,11 +64,11 @@ void bench_http_reset(struct bench_http *http)
 {
     const struct bench_http old = *http;
 
-    *http = (struct bench_http){.body = old.body,
-                                .context = old.context,
-                                .line = old.line,
-                                .line_capacity = old.line_capacity,
-                                .state = STATUS_LINE};
+    *http = (struct bench_http){ .body = old.body,
+                                 .context = old.context,
+                                 .line = old.line,
+                                 .line_capacity = old.line_capacity,
+                                 .state = STATUS_LINE };
 }
 
 static int fail(struct bench_http *http, const char *problem)
@@ -87,8 +87,8 @@ static int on_status_line(struct bench_http *http, const char *line)
 {
     if (strncmp(line, "HTTP/1.", 7) != 0 || !is_digit(line[7]) || line[8] != ' ')
         return fail(http, "the status line does not begin with HTTP/1.x");
-    if (!is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11]) ||
-        (line[12] != ' ' && line[12] != '\0') || line[9] == '0')
+    if (!is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11])
+        || (line[12] != ' ' && line[12] != '\0') || line[9] == '0')
         return fail(http, "the status line has no status of three digits");
     http->status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
     http->keep_alive = line[7] != '0';
@@ -170,18 +170,13 @@ static int on_header(struct bench_http *http, char *line)
     return 0;
 }
 
-static void next_response(struct bench_http *http)
-{
-    bench_http_reset(http);
-    http->started = true;
-}
-
 static int on_headers_end(struct bench_http *http)
 {
     if (http->chunked && http->has_length)
         return fail(http, "both Content-Length and Transfer-Encoding: chunked");
     if (http->status < 200) {
-        next_response(http);
+        bench_http_reset(http);
+        http->started = true;
     } else if (http->status == 204 || http->status == 304) {
         http->state = DONE;
     } else if (http->chunked) {
@@ -211,12 +206,9 @@ static int on_line(struct bench_http *http, char *line)
     if (++http->lines > BENCH_HTTP_MAX_LINES && http->state <= HEADER)
         return fail(http, "too many header lines");
     switch (http->state) {
-    case STATUS_LINE:
-        return on_status_line(http, line);
-    case HEADER:
-        return line[0] == '\0' ? on_headers_end(http) : on_header(http, line);
-    case CHUNK_SIZE:
-        return on_chunk_size(http, line);
+    case STATUS_LINE: return on_status_line(http, line);
+    case HEADER: return line[0] == '\0' ? on_headers_end(http) : on_header(http, line);
+    case CHUNK_SIZE: return on_chunk_size(http, line);
     case CHUNK_END:
         http->state = CHUNK_SIZE;
         return line[0] == '\0' ? 0 : fail(http, "a chunk is longer than its size");
@@ -224,8 +216,7 @@ static int on_line(struct bench_http *http, char *line)
         if (line[0] == '\0')
             http->state = DONE;
         return 0;
-    default:
-        return fail(http, "a line where none belongs");
+    default: return fail(http, "a line where none belongs");
     }
 }
 
@@ -285,11 +276,6 @@ static void feed_body(struct bench_http *http, const char *data, size_t size, si
         http->state = http->state == BODY_LENGTH ? DONE : CHUNK_END;
 }
 
-static bool in_body(const struct bench_http *http)
-{
-    return http->state == BODY_LENGTH || http->state == BODY_CLOSE || http->state == CHUNK_DATA;
-}
-
 static enum bench_http_result result_of(const struct bench_http *http)
 {
     if (http->state == FAILED)
@@ -297,8 +283,7 @@ static enum bench_http_result result_of(const struct bench_http *http)
     return http->state == DONE ? BENCH_HTTP_DONE : BENCH_HTTP_MORE;
 }
 
-enum bench_http_result bench_http_feed(struct bench_http *http, const char *data, size_t size,
-                                       size_t *used_r)
+enum bench_http_result bench_http_feed(struct bench_http *http, const char *data, size_t size, size_t *used_r)
 {
     *used_r = 0;
     if (size > 0)
@@ -306,7 +291,7 @@ enum bench_http_result bench_http_feed(struct bench_http *http, const char *data
     while (*used_r < size && http->state < DONE) {
         size_t used;
 
-        if (in_body(http))
+        if (http->state == BODY_LENGTH || http->state == BODY_CLOSE || http->state == CHUNK_DATA)
             feed_body(http, data + *used_r, size - *used_r, &used);
         else if (feed_line(http, data + *used_r, size - *used_r, &used) != 0)
             break;

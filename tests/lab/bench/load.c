@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #define NS_PER_SECOND UINT64_C(1000000000)
-#define NEVER UINT64_MAX
-#define LATE_NS UINT64_C(1000000)
+#define NEVER         UINT64_MAX
+#define LATE_NS       UINT64_C(1000000)
 /* How often time limits are looked at. */
-#define TICK_MS 50
+#define TICK_MS    50
 #define MAX_EVENTS 256
 /* After so many messages about failed requests there are no more. */
 #define MAX_MESSAGES 10
@@ -83,8 +83,7 @@ static void complain(struct load *load, const char *path, const char *kind, cons
 }
 
 /* What is wrong with a complete answer, or NULL. */
-static const char *judge(struct load *load, struct bench_client *client,
-                         enum bench_failure *failure_r)
+static const char *judge(struct load *load, struct bench_client *client, enum bench_failure *failure_r)
 {
     int status = bench_http_status(client->conn.http);
     const char *problem = NULL;
@@ -162,13 +161,12 @@ static void on_failure(struct load *load, struct bench_client *client, enum benc
     /* Nothing has ever been answered: going on would only measure refusals. */
     if (failure == BENCH_FAIL_CONNECT && load->tally->answered == 0 && !load->args->allow_errors) {
         load->impossible = true;
-        (void)fprintf(stderr, "flashpache-bench: cannot connect to %s port %s: %s\n",
-                      load->args->host, load->args->port, problem);
+        (void)fprintf(stderr, "flashpache-bench: cannot connect to %s port %s: %s\n", load->args->host,
+                      load->args->port, problem);
     }
 }
 
-static void on_result(struct load *load, struct bench_client *client,
-                      enum bench_conn_result result)
+static void on_result(struct load *load, struct bench_client *client, enum bench_conn_result result)
 {
     if (result == BENCH_CONN_DONE)
         on_answer(load, client);
@@ -186,8 +184,8 @@ static bool issued_enough(const struct load *load)
 {
     const struct bench_args *args = load->args;
 
-    return *load->stop || load->impossible ||
-           (args->requests > 0 && load->issued >= args->warmup + args->requests);
+    return *load->stop || load->impossible
+           || (args->requests > 0 && load->issued >= args->warmup + args->requests);
 }
 
 /* Whether all requests have been issued that are to be. */
@@ -195,8 +193,7 @@ static bool all_issued(const struct load *load, uint64_t now)
 {
     uint64_t arrival = is_open(load) ? load->next_arrival : now;
 
-    return issued_enough(load) ||
-           earlier(arrival, bench_sessions_due(load->sessions)) >= load->end_ns;
+    return issued_enough(load) || earlier(arrival, bench_sessions_due(load->sessions)) >= load->end_ns;
 }
 
 /* When the next request is due for which there is a connection; NEVER when there is none. */
@@ -314,7 +311,7 @@ static void expire(struct load *load)
 static void set_timer(struct load *load)
 {
     uint64_t when;
-    struct itimerspec spec = {0};
+    struct itimerspec spec = { 0 };
 
     if (!is_open(load))
         return;
@@ -364,20 +361,13 @@ static void wait_for_events(struct load *load)
  * to the measurement, and are counted so that nobody misses it. */
 static void count_unfinished(struct load *load)
 {
-    for (const struct bench_client *client = load->busy.first; client != NULL;
-         client = client->next)
+    for (const struct bench_client *client = load->busy.first; client != NULL; client = client->next)
         bench_tally_add_unfinished(load->tally, client->start_ns);
     while (is_open(load) && !issued_enough(load) && load->next_arrival < load->end_ns) {
         bench_tally_add_unfinished(load->tally, load->next_arrival);
         load->issued++;
         load->next_arrival = arrival_after(load);
     }
-}
-
-/* Requests that are due at the end of the duration get as long as one request may take. */
-static bool overtime(const struct load *load, uint64_t now)
-{
-    return load->end_ns != NEVER && now >= load->end_ns + to_ns(load->args->timeout_s);
 }
 
 static void run_loop(struct load *load)
@@ -392,7 +382,8 @@ static void run_loop(struct load *load)
         wait_for_events(load);
         dispatch(load);
         expire(load);
-        if (overtime(load, now_ns())) {
+        /* Requests that are due at the end of the duration get as long as one request may take. */
+        if (load->end_ns != NEVER && now_ns() >= load->end_ns + to_ns(load->args->timeout_s)) {
             count_unfinished(load);
             break;
         }
@@ -408,7 +399,7 @@ static int no_resource(const char *what)
 
 static int open_descriptors(struct load *load)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET}; /* data NULL: the timer */
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET }; /* data NULL: the timer */
 
     load->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     load->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -448,9 +439,8 @@ static void close_all(struct load *load)
         (void)close(load->timer_fd);
 }
 
-int bench_load_run(const struct bench_args *args, struct bench_plan *plan,
-                   struct bench_verify *verify, struct bench_tally *tally,
-                   const volatile int *stop)
+int bench_load_run(const struct bench_args *args, struct bench_plan *plan, struct bench_verify *verify,
+                   struct bench_tally *tally, const volatile int *stop)
 {
     struct load load = {
         .args = args,

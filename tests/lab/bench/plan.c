@@ -42,7 +42,8 @@ static char *make_request(const struct bench_args *args, const char *path)
     if (asprintf(&request,
                  "GET %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: flashpache-bench\r\n"
                  "Accept: */*\r\n\r\n",
-                 path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port) < 0)
+                 path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port)
+        < 0)
         return NULL;
     return request;
 }
@@ -105,12 +106,6 @@ static int add(struct bench_plan *plan, const char *path, const char *where)
     return 0;
 }
 
-static int add_line(struct bench_plan *plan, char *line, const char *file)
-{
-    line[strcspn(line, "\r\n")] = '\0';
-    return line[0] == '\0' ? 0 : add(plan, line, file);
-}
-
 static int read_file(struct bench_plan *plan, const char *name)
 {
     FILE *file = fopen(name, "re");
@@ -122,8 +117,11 @@ static int read_file(struct bench_plan *plan, const char *name)
         (void)fprintf(stderr, "flashpache-bench: cannot open %s: %s\n", name, strerror(errno));
         return -1;
     }
-    while (status == 0 && getline(&line, &capacity, file) >= 0)
-        status = add_line(plan, line, name);
+    while (status == 0 && getline(&line, &capacity, file) >= 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] != '\0')
+            status = add(plan, line, name);
+    }
     if (status == 0 && ferror(file)) {
         (void)fprintf(stderr, "flashpache-bench: cannot read %s\n", name);
         status = -1;
@@ -183,8 +181,7 @@ void bench_plan_destroy(struct bench_plan **plan)
 
     if (*plan == NULL)
         return;
-    HASH_ITER(hh, (*plan)->by_path, entry, following)
-    {
+    HASH_ITER(hh, (*plan)->by_path, entry, following) {
         HASH_DEL((*plan)->by_path, entry);
         free(entry->path);
         free(entry->request);

@@ -12,9 +12,9 @@
 const char *bench_failure_name(enum bench_failure failure)
 {
     static const char *const names[BENCH_FAIL_COUNT] = {
-        [BENCH_FAIL_CONNECT] = "connect", [BENCH_FAIL_CLOSED] = "closed",
+        [BENCH_FAIL_CONNECT] = "connect",     [BENCH_FAIL_CLOSED] = "closed",
         [BENCH_FAIL_MALFORMED] = "malformed", [BENCH_FAIL_TIMEOUT] = "timeout",
-        [BENCH_FAIL_BODY] = "body", [BENCH_FAIL_STATUS] = "status",
+        [BENCH_FAIL_BODY] = "body",           [BENCH_FAIL_STATUS] = "status",
     };
 
     return names[failure];
@@ -32,17 +32,11 @@ static int open_records(struct bench_tally *tally, const char *file)
     return 0;
 }
 
-static int open_series(struct bench_tally *tally, const struct bench_args *args)
-{
-    tally->series = bench_series_create(args->series, args->interval_s);
-    return tally->series == NULL ? -1 : 0;
-}
-
 int bench_tally_open(struct bench_tally *tally, const struct bench_args *args)
 {
     int status = 0;
 
-    *tally = (struct bench_tally){0};
+    *tally = (struct bench_tally){ 0 };
     tally->latency = bench_histogram_create();
     if (bench_effort_open(&tally->effort) != 0 || tally->latency == NULL) {
         (void)fputs("flashpache-bench: out of memory\n", stderr);
@@ -50,8 +44,10 @@ int bench_tally_open(struct bench_tally *tally, const struct bench_args *args)
     }
     if (status == 0 && args->records != NULL)
         status = open_records(tally, args->records);
-    if (status == 0 && args->series != NULL)
-        status = open_series(tally, args);
+    if (status == 0 && args->series != NULL) {
+        tally->series = bench_series_create(args->series, args->interval_s);
+        status = tally->series == NULL ? -1 : 0;
+    }
     if (status != 0)
         (void)bench_tally_close(tally);
     return status;
@@ -92,12 +88,11 @@ static void record(const struct bench_tally *tally, const struct bench_event *ev
 {
     if (tally->records == NULL)
         return;
-    (void)fprintf(tally->records,
-                  "%.1f\t%.1f\t%.1f\t%" PRIu64 "\t%d\t%s\t%zu\t%" PRIu64 "\t%s\n",
+    (void)fprintf(tally->records, "%.1f\t%.1f\t%.1f\t%" PRIu64 "\t%d\t%s\t%zu\t%" PRIu64 "\t%s\n",
                   since_begin_us(tally, event->start_ns), since_begin_us(tally, event->sent_ns),
                   (double)(event->end_ns - event->start_ns) / 1e3, event->bytes, event->status,
-                  event->failed ? bench_failure_name(event->failure) : "ok", event->line,
-                  event->connection, event->path);
+                  event->failed ? bench_failure_name(event->failure) : "ok", event->line, event->connection,
+                  event->path);
 }
 
 static void add_to_series(const struct bench_tally *tally, const struct bench_event *event)
@@ -138,7 +133,7 @@ void bench_tally_add(struct bench_tally *tally, const struct bench_event *event)
 
 void bench_tally_add_unfinished(struct bench_tally *tally, uint64_t start_ns)
 {
-    const struct bench_event event = {.start_ns = start_ns, .end_ns = start_ns, .failed = true};
+    const struct bench_event event = { .start_ns = start_ns, .end_ns = start_ns, .failed = true };
 
     tally->unfinished++;
     if (start_ns >= tally->start_ns) /* else of the warm-up */

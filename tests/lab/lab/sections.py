@@ -7,7 +7,6 @@ from html import escape
 from lab import figures, metrics
 from lab.page import details, figure, note, number, ranged, table
 
-LINES = (("mean", "mean"), ("p5", "5th percentile"), ("p50", "median"), ("p95", "95th percentile"))
 COLUMNS = ("mean", "p5", "p50", "p90", "p95", "p99", "p99.9")
 CDF_LINES = 6
 DECILE_FIGURES = 2

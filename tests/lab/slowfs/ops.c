@@ -24,23 +24,24 @@ struct slowfs_handle *slowfs_handle_of(const struct fuse_file_info *fi)
     return (struct slowfs_handle *)(uintptr_t)fi->fh;
 }
 
-struct slowfs_delayed_call *slowfs_delayed_call_new(fuse_req_t req, enum slowfs_delayed kind,
-                                                    void (*run)(struct slowfs_call *),
-                                                    fuse_ino_t ino, const char *name)
+void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *), fuse_ino_t ino,
+                  const char *name, const struct fuse_file_info *fi)
 {
     size_t name_size = strlen(name) + 1;
     struct slowfs_delayed_call *call = calloc(1, sizeof(*call) + name_size);
 
     if (call == NULL) {
         (void)fuse_reply_err(req, ENOMEM);
-        return NULL;
+        return;
     }
     call->base.req = req;
     call->base.kind = kind;
     call->base.run = run;
     call->ino = ino;
+    if (fi != NULL)
+        call->fi = *fi;
     memcpy(call->name, name, name_size);
-    return call;
+    slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
 }
 
 int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *name,
@@ -49,7 +50,7 @@ int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *na
     const struct slowfs_context *context = slowfs_context_of(req);
     int error;
 
-    *entry_r = (struct fuse_entry_param){0};
+    *entry_r = (struct fuse_entry_param){ 0 };
     error = slowfs_node_lookup(parent, name, &entry_r->attr, node_r);
     if (error != 0)
         return error;
@@ -87,7 +88,7 @@ int slowfs_give_to_caller(fuse_req_t req, int dirfd, const char *name)
 
 void slowfs_ops_fill(struct fuse_lowlevel_ops *ops)
 {
-    *ops = (struct fuse_lowlevel_ops){0};
+    *ops = (struct fuse_lowlevel_ops){ 0 };
     slowfs_name_ops_fill(ops);
     slowfs_file_ops_fill(ops);
 }

@@ -28,16 +28,16 @@ struct slowfs_context *slowfs_context_of(fuse_req_t req);
 struct slowfs_node *slowfs_node_of(fuse_ino_t ino);
 struct slowfs_handle *slowfs_handle_of(const struct fuse_file_info *fi);
 
-/* A call that waits for its delay; answers ENOMEM and returns NULL when there is no memory. */
+/* A call that waits for its delay, with the file of an open (fi, else NULL); answers ENOMEM when there is
+ * no memory. */
 struct slowfs_delayed_call {
     struct slowfs_call base;
     fuse_ino_t ino;
     struct fuse_file_info fi;
     char name[];
 };
-struct slowfs_delayed_call *slowfs_delayed_call_new(fuse_req_t req, enum slowfs_delayed kind,
-                                                    void (*run)(struct slowfs_call *),
-                                                    fuse_ino_t ino, const char *name);
+void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *), fuse_ino_t ino,
+                  const char *name, const struct fuse_file_info *fi);
 
 /* Looks the name up and answers with its entry. */
 void slowfs_reply_entry(fuse_req_t req, struct slowfs_node *parent, const char *name);

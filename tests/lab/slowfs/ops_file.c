@@ -39,19 +39,12 @@ static void run_open(struct slowfs_call *base)
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct slowfs_delayed_call *call;
-
     slowfs_count(SLOWFS_OP_open);
-    call = slowfs_delayed_call_new(req, SLOWFS_OPEN, run_open, ino, "");
-    if (call == NULL)
-        return;
-    call->fi = *fi;
-    slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
+    slowfs_delay(req, SLOWFS_OPEN, run_open, ino, "", fi);
 }
 
 /* Makes the file as the caller's, or opens it when somebody else has made it meanwhile. */
-static int create_file(fuse_req_t req, int dirfd, const char *name, mode_t mode, int flags,
-                       int *fd_r)
+static int create_file(fuse_req_t req, int dirfd, const char *name, mode_t mode, int flags, int *fd_r)
 {
     flags |= O_NOFOLLOW | O_CLOEXEC;
     *fd_r = openat(dirfd, name, flags | O_CREAT | O_EXCL, mode);
@@ -118,8 +111,7 @@ static struct fuse_bufvec file_buffer(const struct fuse_file_info *fi, size_t si
     return buffer;
 }
 
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                    struct fuse_file_info *fi)
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     struct fuse_bufvec buffer = file_buffer(fi, size, offset);
 
@@ -201,7 +193,7 @@ static ssize_t fill_entries(fuse_req_t req, DIR *stream, char *buffer, size_t si
     size_t used = 0;
 
     for (;;) {
-        struct stat st = {0};
+        struct stat st = { 0 };
         const struct dirent *entry;
         size_t needed;
 
@@ -211,16 +203,14 @@ static ssize_t fill_entries(fuse_req_t req, DIR *stream, char *buffer, size_t si
             return errno != 0 && used == 0 ? -1 : (ssize_t)used;
         st.st_ino = entry->d_ino;
         st.st_mode = DTTOIF(entry->d_type);
-        needed = fuse_add_direntry(req, buffer + used, size - used, entry->d_name, &st,
-                                   entry->d_off);
+        needed = fuse_add_direntry(req, buffer + used, size - used, entry->d_name, &st, entry->d_off);
         if (needed > size - used)
             return (ssize_t)used;
         used += needed;
     }
 }
 
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                       struct fuse_file_info *fi)
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     char *buffer = malloc(size);
     ssize_t used = -1;

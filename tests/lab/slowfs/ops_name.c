@@ -23,12 +23,8 @@ static void run_lookup(struct slowfs_call *base)
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    struct slowfs_delayed_call *call;
-
     slowfs_count(SLOWFS_OP_lookup);
-    call = slowfs_delayed_call_new(req, SLOWFS_LOOKUP, run_lookup, parent, name);
-    if (call != NULL)
-        slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
+    slowfs_delay(req, SLOWFS_LOOKUP, run_lookup, parent, name, NULL);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t references)
@@ -78,16 +74,12 @@ static void getattr_for_read(fuse_req_t req, const struct fuse_file_info *fi)
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    struct slowfs_delayed_call *call;
-
     if (fi != NULL) {
         getattr_for_read(req, fi);
         return;
     }
     slowfs_count(SLOWFS_OP_getattr);
-    call = slowfs_delayed_call_new(req, SLOWFS_GETATTR, run_getattr, ino, "");
-    if (call != NULL)
-        slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
+    slowfs_delay(req, SLOWFS_GETATTR, run_getattr, ino, "", NULL);
 }
 
 static int set_owner(int fd, const struct stat *attr, int to_set)
@@ -133,8 +125,10 @@ static int set_attributes(int fd, const struct stat *attr, int to_set)
         error = chmod(path, attr->st_mode & 07777) == 0 ? 0 : errno;
     if (error == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0)
         error = truncate(path, attr->st_size) == 0 ? 0 : errno;
-    if (error == 0 && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW |
-                                 FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) != 0)
+    if (error == 0
+        && (to_set
+            & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW))
+               != 0)
         error = set_times(fd, attr, to_set);
     return error;
 }

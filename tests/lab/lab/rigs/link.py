@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network link with a rate: two network namespaces joined by a pair of veth devices."""
 
-import re
 
 from lab import servers
 from lab.rigs.memory import Memory
@@ -49,10 +48,6 @@ class Link(Memory):
         enter = {side: ["ip", "netns", "exec", name] for side, name in self.names.items()}
         return servers.Place(directory, self.docroot(), host=SERVER, connections=self.connections,
                              server_prefix=enter["server"], client_prefix=enter["client"])
-
-    def sent_bytes(self):
-        found = re.search(r"Sent (\d+) bytes", self.inside("server", "tc", "-s", "qdisc", "show", "dev", DEVICE))
-        return int(found.group(1))
 
     def check(self):
         qdisc = self.inside("server", "tc", "qdisc", "show", "dev", DEVICE)
