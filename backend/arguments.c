@@ -20,20 +20,17 @@ static void usage(FILE *out)
           "  -h, --help            print this and exit\n\n"
           "It stays in the foreground, and logs to standard error unless log is set.\n"
           "Signals: TERM ends, HUP rereads the configuration and reopens the log,\n"
-          "USR1 logs counters.\n", out);
+          "USR1 logs counters.\n",
+          out);
 }
 
 void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "config", required_argument, NULL, 'c' },
-        { "set", required_argument, NULL, 'o' },
-        { "check", no_argument, NULL, 't' },
-        { "foreground", no_argument, NULL, 'f' },
-        { "supervised", no_argument, NULL, 'S' },
-        { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 }
+        { "config", required_argument, NULL, 'c' }, { "set", required_argument, NULL, 'o' },
+        { "check", no_argument, NULL, 't' },        { "foreground", no_argument, NULL, 'f' },
+        { "supervised", no_argument, NULL, 'S' },   { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
     };
     int c;
 
@@ -43,8 +40,7 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
         case 'c': a->file = optarg; break;
         case 'o':
             if (a->n_overrides == FP_MAX_OVERRIDES) {
-                fprintf(stderr, "flashpached: more than %d settings with -o: use a file\n",
-                        FP_MAX_OVERRIDES);
+                fprintf(stderr, "flashpached: more than %d settings with -o: use a file\n", FP_MAX_OVERRIDES);
                 exit(1);
             }
             a->overrides[a->n_overrides++] = optarg;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FP_MAX_OVERRIDES 64     /* more settings belong in a file */
+#define FP_MAX_OVERRIDES 64 /* more settings belong in a file */
 
 struct fp_arguments {
     const char *file;

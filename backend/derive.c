@@ -22,17 +22,18 @@ size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *
     return c->max_connections < share ? c->max_connections : share;
 }
 
-void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c,
-                      struct fp_cache_limits *l)
+void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *l)
 {
     size_t reserve = fp_derive_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
     size_t most = d->descriptors > reserve ? d->descriptors - reserve : 16;
 
     l->files = c->max_descriptors != 0 ? c->max_descriptors : most;
     if (l->files > most) {
-        fp_log(FP_LOG_WARNING, 7, "the limit of %zu descriptors leaves %zu for open files: "
+        fp_log(FP_LOG_WARNING, 7,
+               "the limit of %zu descriptors leaves %zu for open files: "
                "raise it (LimitNOFILE=, ulimit -n) or lower max_descriptors and "
-               "max_connections", d->descriptors, most);
+               "max_connections",
+               d->descriptors, most);
         l->files = most;
     }
     /* Files that requests ask for come first. */
@@ -47,23 +48,21 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c,
 
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c)
 {
-    return (struct fp_mounts_settings){ c->mounts, c->n_mounts, c->watch, c->ttl_ms,
-                                        c->stale_if_error_ms };
+    return (struct fp_mounts_settings){ c->mounts, c->n_mounts, c->watch, c->ttl_ms, c->stale_if_error_ms };
 }
 
-struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d,
-                                                 const struct fp_conf *c)
+struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c)
 {
     const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
 
-    return (struct fp_worker_pool_settings){
-        .workers = n, .timeout_ms = c->lookup_timeout_ms, .max_queue = c->max_queue,
-        .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
-        .monitor = &d->monitor };
+    return (struct fp_worker_pool_settings){ .workers = n,
+                                             .timeout_ms = c->lookup_timeout_ms,
+                                             .max_queue = c->max_queue,
+                                             .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
+                                             .monitor = &d->monitor };
 }
 
-struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d,
-                                                   const struct fp_conf *c)
+struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c)
 {
     return (struct fp_dispatch_settings){ .max_inflight = c->max_inflight,
                                           .mount_timeout_ms = c->mount_timeout_ms,

@@ -19,8 +19,7 @@ struct fp_conf;
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c);
 
 /* Logs it if the limit on descriptors leaves less than max_descriptors. */
-void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c,
-                      struct fp_cache_limits *limits_r);
+void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
 /* How many slots the lease table has. */
 uint32_t fp_derive_leases(const struct fp_cache_limits *limits);
@@ -29,9 +28,7 @@ struct fp_cache_content fp_derive_content(const struct fp_conf *c);
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 
 /* Number of workers and roots are those of the start. */
-struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d,
-                                                 const struct fp_conf *c);
-struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d,
-                                               const struct fp_conf *c);
+struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c);
+struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c);
 
 #endif

@@ -21,15 +21,15 @@
 
 struct flashpached {
     struct fp_arguments args;
-    struct fp_conf *conf;       /* as started; parts of the daemon point into it */
-    size_t descriptors;         /* that the process may hold */
+    struct fp_conf *conf; /* as started; parts of the daemon point into it */
+    size_t descriptors;   /* that the process may hold */
     struct ev_loop *loop;
     struct fp_mounts_view *view;
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
     struct fp_worker_job job;
-    struct fp_sandbox *own_sandbox, *workers_sandbox;   /* NULL: none */
+    struct fp_sandbox *own_sandbox, *workers_sandbox; /* NULL: none */
     struct fp_monitor monitor;
     ev_io monitor_gone;
     struct fp_lease_table *leases;
@@ -43,12 +43,12 @@ struct flashpached {
     struct fp_conf *fleet_conf; /* owns the fleet's settings; may be conf */
     struct fp_wakeups wakeups;
     struct fp_stats stats;
-    int statm;                  /* /proc/self/statm; -1: unknown */
+    int statm; /* /proc/self/statm; -1: unknown */
     struct fp_about about;
     struct fp_control_deps control;
     struct fp_router router;
-    int passed_socket;          /* from a service manager; -1 */
-    bool failed;                /* the loop ended for a reason that a restart removes */
+    int passed_socket; /* from a service manager; -1 */
+    bool failed;       /* the loop ended for a reason that a restart removes */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
 

@@ -17,8 +17,8 @@ const char *fp_daemon_socket(apr_pool_t *p);
  * post_config, in the parent: from now on one runs with that configuration file (NULL:
  * none) and socket.  A failed start is logged (FP0112).
  */
-void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program,
-                    const char *configuration, const char *socket);
+void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const char *configuration,
+                    const char *socket);
 
 /* post_config, in the parent: ends the daemon if one runs. */
 void fp_daemon_end(server_rec *s);

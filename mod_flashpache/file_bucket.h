@@ -24,8 +24,7 @@ struct fp_file;
  * read and turns out to be shorter, reading fails with APR_EOF where it ends: the response
  * is then cut off, never continued with something else.
  */
-apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset,
-                                  apr_size_t length, bool map,
+apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list);
 
 /*

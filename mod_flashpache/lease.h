@@ -22,27 +22,27 @@ struct fp_dir_chain;
 
 /* The file's entity tag as FileETag wants it. */
 struct fp_etag {
-    unsigned bits;                /* of FileETag */
-    char text[];                  /* empty: there is none */
+    unsigned bits; /* of FileETag */
+    char text[];   /* empty: there is none */
 };
 
 /* The headers of a response with the file, formatted once. */
 struct fp_headers {
     char last_modified[APR_RFC822_DATE_LEN];
     char length[24];
-    _Atomic(struct fp_etag *) etag;   /* made at the first response; NULL: not yet */
+    _Atomic(struct fp_etag *) etag; /* made at the first response; NULL: not yet */
 };
 
 struct fp_lease {
-    struct fp_item item;          /* release with fp_item_release(&lease->item) */
-    struct fp_lease_view *view;   /* the lease table of its slots; NULL: it is never kept */
-    struct fp_dir_chain *chain;   /* to the directory it lies in; NULL: it is "/" */
-    struct fp_file *file;         /* the last step's, or NULL */
+    struct fp_item item;        /* release with fp_item_release(&lease->item) */
+    struct fp_lease_view *view; /* the lease table of its slots; NULL: it is never kept */
+    struct fp_dir_chain *chain; /* to the directory it lies in; NULL: it is "/" */
+    struct fp_file *file;       /* the last step's, or NULL */
     apr_size_t path_len;
-    const char *path;             /* not terminated; part of the key */
+    const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
-    bool stale;                   /* the file system did not answer, and this is the last answer */
-    struct fp_headers headers;    /* where there is a file */
+    bool stale;                /* the file system did not answer, and this is the last answer */
+    struct fp_headers headers; /* where there is a file */
     const struct fp_step *last;
 };
 
@@ -63,8 +63,8 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
  * be used again.  Takes the answer's descriptor and the reference to the view (may be NULL).
  * NULL when out of memory.
  */
-struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len,
-                                 struct fp_answer *a, struct fp_lease_view *view);
+struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
+                                 struct fp_lease_view *view);
 
 /* The number of leases that are kept now. */
 unsigned fp_lease_count(void);

@@ -17,7 +17,7 @@
 
 /* The hooks dirwalk_stat and open_htaccess, just before core's own: they do what those do. */
 apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
-apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *name,
-                                ap_configfile_t **file, const char **full_name);
+apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                                const char **full_name);
 
 #endif

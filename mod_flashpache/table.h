@@ -19,10 +19,10 @@
 
 /* The first member of each kind of item. */
 struct fp_item {
-    UT_hash_handle hh;             /* the key is not copied: it lives as long as the item */
+    UT_hash_handle hh; /* the key is not copied: it lives as long as the item */
     atomic_uint references;
     bool visited;
-    void (*destroy)(struct fp_item *item);   /* in the thread that released it last */
+    void (*destroy)(struct fp_item *item); /* in the thread that released it last */
 };
 
 struct fp_table;
@@ -68,7 +68,6 @@ unsigned fp_table_count(const struct fp_table *t);
  * about most items, and the next time at those that follow.  A mutex is held for a few of
  * them at a time.  Does nothing while another thread does this.
  */
-void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item),
-                      unsigned most);
+void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item), unsigned most);
 
 #endif

@@ -20,7 +20,7 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
 
 /* The same from q's answer. */
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
-                          apr_int32_t wanted);
+                                 apr_int32_t wanted);
 
 /*
  * SymLinksIfOwnerMatch, for the very links that lead to the descriptor: core
@@ -38,7 +38,6 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
 bool fp_walk_is_foreign(const struct fp_step *s);
 
 /* Fills finfo as apr_stat() does, with what it then calls valid. */
-void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
-                  apr_pool_t *pool);
+void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define FP_HOT_PATHS   64
-#define FP_HOT_SAMPLE  8u       /* one question of so many is counted */
+#define FP_HOT_SAMPLE  8u /* one question of so many is counted */
 #define FP_HOT_HALF_MS 10000u
 
 struct fp_hot;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_LATENCY_MOUNTS  64
+#define FP_LATENCY_MOUNTS 64
 
 struct fp_latency;
 

@@ -15,11 +15,11 @@
 
 #define KEPT      16
 #define MINUTE_MS 60000u
-#define SHOWN     1024      /* bytes of an escaped path */
+#define SHOWN     1024 /* bytes of an escaped path */
 
 /* One that is remembered. */
 struct kept {
-    uint64_t at_ms;         /* 0: none */
+    uint64_t at_ms; /* 0: none */
     struct fp_effort effort;
     unsigned waited;
     char point[SHOWN], path[SHOWN];
@@ -89,12 +89,16 @@ static void say(const struct fp_slow_lookup *l)
     fp_text_escape(point, sizeof(point), l->point, strlen(l->point));
     fp_text_escape(path, sizeof(path), l->path, l->path_len);
     if (l->effort.call == FP_CALL_NONE)
-        fp_log(FP_LOG_WARNING, 46, "slow lookup: %" PRIu32 " ms and no answer from the file system "
-               "at %s; %u waited for %s", l->effort.us / 1000, point, l->waited, path);
+        fp_log(FP_LOG_WARNING, 46,
+               "slow lookup: %" PRIu32 " ms and no answer from the file system "
+               "at %s; %u waited for %s",
+               l->effort.us / 1000, point, l->waited, path);
     else
-        fp_log(FP_LOG_WARNING, 46, "slow lookup: %" PRIu32 " ms, %" PRIu32 " ms of them in one %s, "
-               "on the file system at %s; %u waited for %s", l->effort.us / 1000,
-               l->effort.longest_us / 1000, fp_call_text(l->effort.call), point, l->waited, path);
+        fp_log(FP_LOG_WARNING, 46,
+               "slow lookup: %" PRIu32 " ms, %" PRIu32 " ms of them in one %s, "
+               "on the file system at %s; %u waited for %s",
+               l->effort.us / 1000, l->effort.longest_us / 1000, fp_call_text(l->effort.call), point,
+               l->waited, path);
 }
 
 void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l)

@@ -14,11 +14,11 @@
 struct fp_slow;
 
 struct fp_slow_lookup {
-    const char *path;           /* path_len bytes */
+    const char *path; /* path_len bytes */
     size_t path_len;
-    const char *point;          /* where its file system is mounted */
-    struct fp_effort effort;    /* call FP_CALL_NONE: its worker was killed, or died */
-    unsigned waited;            /* questions that waited for it */
+    const char *point;       /* where its file system is mounted */
+    struct fp_effort effort; /* call FP_CALL_NONE: its worker was killed, or died */
+    unsigned waited;         /* questions that waited for it */
     uint64_t now_ms;
 };
 

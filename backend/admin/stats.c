@@ -28,8 +28,8 @@ void fp_stats_log(struct fp_stats *s)
 
     s->collect(s->ctx, values);
     for (size_t i = 0; i < FP_STATS && len < sizeof(line); i++)
-        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64,
-                                i > 0 ? " " : "", names[i], values[i]);
+        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64, i > 0 ? " " : "", names[i],
+                                values[i]);
     fp_log(FP_LOG_INFO, 6, "%s", line);
 }
 

@@ -15,16 +15,16 @@
 
 struct fp_conf;
 
-#define FP_STATS_ONE(name, field, type, help) + 1
-enum { FP_STATS = 0 FP_STATS_TABLE(FP_STATS_ONE) };   /* how many counters there are */
+#define FP_STATS_ONE(name, field, type, help) +1
+enum { FP_STATS = 0 FP_STATS_TABLE(FP_STATS_ONE) }; /* how many counters there are */
 
-#define FP_STATS_FIELD(name, field, type, help) field,   /* for collect() */
+#define FP_STATS_FIELD(name, field, type, help) field, /* for collect() */
 
 struct fp_stats {
     /* Writes all counters, in the order of the table. */
     void (*collect)(void *ctx, uint64_t values[FP_STATS]);
     void *ctx;
-    uint64_t snapshot[FP_STATS];       /* taken with the first line of a report */
+    uint64_t snapshot[FP_STATS]; /* taken with the first line of a report */
 };
 
 /* Logs one line of counters, "name=value" each. */
@@ -50,12 +50,12 @@ void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop);
 
 /* The daemon itself. */
 struct fp_about {
-    const struct fp_conf *conf;   /* as it was started */
-    const char *file;             /* where that was read */
-    size_t descriptors;           /* the process may hold */
-    size_t max_connections;       /* of which there may be so many */
-    uint64_t began_ms;            /* clock.h */
-    bool seccomp;                 /* filters of system calls hold */
+    const struct fp_conf *conf; /* as it was started */
+    const char *file;           /* where that was read */
+    size_t descriptors;         /* the process may hold */
+    size_t max_connections;     /* of which there may be so many */
+    uint64_t began_ms;          /* clock.h */
+    bool seccomp;               /* filters of system calls hold */
 };
 
 /* A report, "KEY VALUE" a line; ctx is a struct fp_about. */

@@ -42,34 +42,32 @@ struct fp_watch_key;
 
 /* Each at least 1. */
 struct fp_cache_limits {
-    size_t files;        /* open files */
-    size_t open_dirs;    /* directories kept open, to begin walks at */
-    size_t directories;  /* directories, links and what cannot be opened */
-    size_t negatives;    /* names known to be absent or unreadable */
-    size_t bytes;        /* of memory for entries, about */
-    uint32_t ttl_ms;     /* of an entry where its mount says nothing else, */
-    uint32_t watched_ttl_ms;   /* and where all changes are reported */
+    size_t files;            /* open files */
+    size_t open_dirs;        /* directories kept open, to begin walks at */
+    size_t directories;      /* directories, links and what cannot be opened */
+    size_t negatives;        /* names known to be absent or unreadable */
+    size_t bytes;            /* of memory for entries, about */
+    uint32_t ttl_ms;         /* of an entry where its mount says nothing else, */
+    uint32_t watched_ttl_ms; /* and where all changes are reported */
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */
 struct fp_cache_deps {
-    struct fp_lease_table *lease_table;   /* NULL: there are no leases */
+    struct fp_lease_table *lease_table; /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
     /* No entry depends on changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
-    bool checked;        /* fp_cache_check() after each operation: aborts where it fails */
+    bool checked; /* fp_cache_check() after each operation: aborts where it fails */
 };
 
 /* NULL when out of memory.  After fp_keyed_hash_init(). */
-struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits,
-                                 const struct fp_cache_deps *deps);
+struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const struct fp_cache_deps *deps);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
 /* New limits hold at once; what is over them is evicted. */
-void fp_cache_set_limits(struct fp_cache *c,
-                         const struct fp_cache_limits *limits);
+void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits);
 
 /* None before it is called.  A content that is kept stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
@@ -83,23 +81,23 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
  * caller numbers names (0: none are asked about).  a->fd is lent: it stays
  * the cache's and is good until the next call with this cache.
  */
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len,
-                     unsigned names, uint64_t now_ms, struct fp_answer *a);
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                     struct fp_answer *a);
 
 /* The same for a client that waited for a walk just inserted: that is no use of it yet. */
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                   uint64_t now_ms, struct fp_answer *a);
+                              uint64_t now_ms, struct fp_answer *a);
 
 /*
  * The same of entries that have expired, without a reported change, for as long
  * after that as their mount allows: for when the file system does not answer.
  */
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                           uint64_t now_ms, struct fp_answer *a);
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                           struct fp_answer *a);
 
 /* An entry that was used since it was seen, and is to be walked to again. */
 struct fp_cache_refresh {
-    const char *path;    /* good until the next call with this cache */
+    const char *path; /* good until the next call with this cache */
     size_t len;
     unsigned names;
 };
@@ -124,24 +122,22 @@ struct fp_cache_base {
 };
 
 /* The directory that the path lies in, if it is known and open. */
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                        uint64_t now_ms, struct fp_cache_base *base);
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                        struct fp_cache_base *base);
 
 /* The metadata of an open file that was reached without a link at its end.  Not of
  * one whose content is kept and may have changed in spite of what its metadata says. */
-bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
-                         struct fp_meta *m);
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
 
 /* How large a file at the path may be for its content to be kept.  0: no content is kept
  * there, or there is one that need not be read again unless the file has changed (known:
  * the walk will see that). */
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len,
-                              bool known);
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
 /* What a walk returns beside its answer. */
 struct fp_walk_meta {
     const struct fp_walk_result *result;
-    const struct fp_validity *validity;   /* of each step's target; mount 0: unknown, or none */
+    const struct fp_validity *validity; /* of each step's target; mount 0: unknown, or none */
 };
 
 /*
@@ -154,14 +150,13 @@ struct fp_walk_meta {
  * changed since the walk began is invalid at once.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
-                     const struct fp_cache_base *base, uint64_t now_ms,
-                     const struct fp_walk_meta *meta, struct fp_answer *a);
+                     const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
+                     struct fp_answer *a);
 
 /* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
  * concerned, when events were lost all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;
-void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report,
-                                 void *ctx);
+void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report, void *ctx);
 /*
  * Invalidates the watched entries at that path (terminated, in normal form) and below it,
  * and those reached through links; NULL: all that are watched.  Returns how many.
@@ -189,10 +184,10 @@ void fp_cache_clear(struct fp_cache *c);
 
 /* What an operator may know of one entry. */
 enum fp_cache_state {
-    FP_VIEW_UNKNOWN,     /* nothing is known */
-    FP_VIEW_DETACHED,    /* it was seen below another object than is there now */
-    FP_VIEW_CHANGED,     /* a change was reported */
-    FP_VIEW_EXPIRED,     /* its TTL is over */
+    FP_VIEW_UNKNOWN,  /* nothing is known */
+    FP_VIEW_DETACHED, /* it was seen below another object than is there now */
+    FP_VIEW_CHANGED,  /* a change was reported */
+    FP_VIEW_EXPIRED,  /* its TTL is over */
     FP_VIEW_KNOWN
 };
 struct fp_cache_view {
@@ -201,13 +196,13 @@ struct fp_cache_view {
     int by;              /* then an enum fp_watch_by (mount_rule.h), of the first report */
     uint64_t expires_ms; /* 0: it has changed */
     uint32_t mount;
-    bool open, content;  /* it is kept open, or by its content */
-    bool leased;         /* leases may be given on it */
-    bool names;          /* its access files are known, for that list of names */
+    bool open, content; /* it is kept open, or by its content */
+    bool leased;        /* leases may be given on it */
+    bool names;         /* its access files are known, for that list of names */
 };
 /* Of the entry of the path itself.  That is no use of it. */
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len,
-                                   unsigned names, uint64_t now_ms);
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+                                   uint64_t now_ms);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
 

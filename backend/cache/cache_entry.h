@@ -23,38 +23,38 @@ enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
 struct fp_entry {
     UT_hash_handle hh;
-    TAILQ_ENTRY(fp_entry) link;      /* in its kind's queue while it has no children */
-    TAILQ_ENTRY(fp_entry) open_dir;  /* while it is a directory with a descriptor */
-    struct fp_entry *parent;      /* NULL for "/" */
-    size_t children;              /* entries whose parent this is, detached ones too */
-    uint64_t generation;          /* changes when this becomes another object;
+    TAILQ_ENTRY(fp_entry) link;         /* in its kind's queue while it has no children */
+    TAILQ_ENTRY(fp_entry) open_dir;     /* while it is a directory with a descriptor */
+    struct fp_entry *parent;            /* NULL for "/" */
+    size_t children;                    /* entries whose parent this is, detached ones too */
+    uint64_t generation;                /* changes when this becomes another object;
                                      0: nothing is known */
-    uint64_t parent_generation;   /* the parent's, when this was seen */
-    uint64_t seen_ms;             /* when the walk that saw it began */
-    uint64_t expires_ms;          /* 0: it has changed */
-    uint32_t ttl_ms;             /* from seen_ms to expires_ms */
-    bool watched;                 /* changes are reported */
-    bool linked;                  /* it, or something above, is a link */
-    bool inside_changed;          /* a directory's own size, times, number of links */
-    struct fp_validity validity;  /* of what it leads to */
-    struct fp_timer refresh;      /* when to see whether it is in use, and to walk again */
-    bool used;                    /* since it was seen: asked for, or by a lease */
-    uint64_t needed_ms;           /* when it is seen whether what lies below is in use */
-    uint32_t slot;                /* ends leases that pass it or end in it, */
-    uint32_t end_slot;            /* those that end in it, a directory (once there are any) */
-    struct fp_dependency *dependencies;   /* on the watched objects that concern it */
-    struct fp_dependency *own;    /* that of them on what it leads to */
+    uint64_t parent_generation;         /* the parent's, when this was seen */
+    uint64_t seen_ms;                   /* when the walk that saw it began */
+    uint64_t expires_ms;                /* 0: it has changed */
+    uint32_t ttl_ms;                    /* from seen_ms to expires_ms */
+    bool watched;                       /* changes are reported */
+    bool linked;                        /* it, or something above, is a link */
+    bool inside_changed;                /* a directory's own size, times, number of links */
+    struct fp_validity validity;        /* of what it leads to */
+    struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
+    bool used;                          /* since it was seen: asked for, or by a lease */
+    uint64_t needed_ms;                 /* when it is seen whether what lies below is in use */
+    uint32_t slot;                      /* ends leases that pass it or end in it, */
+    uint32_t end_slot;                  /* those that end in it, a directory (once there are any) */
+    struct fp_dependency *dependencies; /* on the watched objects that concern it */
+    struct fp_dependency *own;          /* that of them on what it leads to */
     enum fp_kind kind;
     bool visited;
-    bool is_open_dir;             /* fd is a directory's */
-    bool local;                   /* of the file that fd is */
-    bool tried;                   /* a file without fd is one that cannot be read */
+    bool is_open_dir; /* fd is a directory's */
+    bool local;       /* of the file that fd is */
+    bool tried;       /* a file without fd is one that cannot be read */
     int fd;
-    size_t content_bytes;         /* where fd is a file's content: its size in whole pages */
+    size_t content_bytes; /* where fd is a file's content: its size in whole pages */
     fp_status status, target_status;
     struct fp_meta self;
-    struct fp_meta *target;       /* only a link has one */
-    struct fp_access *access;     /* n_access of them, of list number names */
+    struct fp_meta *target;   /* only a link has one */
+    struct fp_access *access; /* n_access of them, of list number names */
     unsigned names, n_access;
     uint16_t len;
     char path[];
@@ -72,7 +72,7 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
 struct fp_sieve {
     struct fp_entry_queue queue;
     struct fp_entry *hand;
-    size_t count;        /* entries of this kind, queued or not */
+    size_t count; /* entries of this kind, queued or not */
     size_t limit;
 };
 
@@ -94,21 +94,21 @@ struct fp_sieve {
 struct fp_cache {
     struct fp_entry *table;
     struct fp_sieve sieves[FP_KINDS];
-    struct fp_entry_queue open_dirs;   /* the most recently used is the first */
+    struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
-    struct fp_cache_content content;   /* the limits, */
-    size_t n_contents, content_bytes;  /* and what there is */
+    struct fp_cache_content content;  /* the limits, */
+    size_t n_contents, content_bytes; /* and what there is */
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
-    const struct fp_entry *newest;   /* while it is being inserted: not to be evicted */
+    const struct fp_entry *newest; /* while it is being inserted: not to be evicted */
     struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;
     struct fp_dependencies *dependencies;
-    const struct fp_names *lists[FP_MAX_LISTS];   /* number n is lists[n - 1] */
+    const struct fp_names *lists[FP_MAX_LISTS]; /* number n is lists[n - 1] */
     struct fp_cache_counts counts;
-    fp_cache_report_changed *report_changed;   /* may be NULL */
+    fp_cache_report_changed *report_changed; /* may be NULL */
     void *report_ctx;
-    bool checked;                 /* fp_cache_verify() does something */
+    bool checked; /* fp_cache_verify() does something */
 };
 
 /* Ends every public operation: aborts if an invariant does not hold, where that is checked. */
@@ -136,8 +136,7 @@ size_t fp_entry_bytes(const struct fp_entry *e);
 
 /* A new one, of which nothing is known, below its parent (NULL for "/"); NULL
  * when out of memory. */
-struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len,
-                                 struct fp_entry *parent);
+struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent);
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);

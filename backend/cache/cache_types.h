@@ -7,23 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_LISTS   16       /* of names of access files */
-#define FP_CACHE_LOOKS 4096u    /* timers that one search for a refresh may look at */
+#define FP_MAX_LISTS   16    /* of names of access files */
+#define FP_CACHE_LOOKS 4096u /* timers that one search for a refresh may look at */
 
 /* Files whose content is kept in the place of their descriptors. */
 struct fp_cache_content {
-    uint32_t file_max;   /* bytes of one; 0: of none */
-    size_t bytes;        /* of all, in whole pages; what is over it is kept open */
+    uint32_t file_max; /* bytes of one; 0: of none */
+    size_t bytes;      /* of all, in whole pages; what is over it is kept open */
 };
 
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
-    uint64_t changes;    /* entries invalidated by a reported change */
-    uint64_t expired;    /* questions whose entry had expired, */
-    uint64_t differing;  /* and entries that a later walk found to differ */
-    size_t files, directories, negatives;   /* entries now */
+    uint64_t changes;                     /* entries invalidated by a reported change */
+    uint64_t expired;                     /* questions whose entry had expired, */
+    uint64_t differing;                   /* and entries that a later walk found to differ */
+    size_t files, directories, negatives; /* entries now */
     size_t open_dirs, bytes, watches;
-    size_t content_files, content_bytes;   /* of the files */
+    size_t content_files, content_bytes; /* of the files */
 };
 
 /* Passes each reported change on: of the path, or with tree of it and all below. */

@@ -19,8 +19,7 @@ struct fp_dependencies;
 struct fp_dependency;
 
 /* forget (or NULL) is called when no dependency on a key is left; now_ms is a clock. */
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx,
-                                                              const struct fp_watch_key *key),
+struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void));
 /* When no dependency is left. */
 void fp_dependencies_destroy(struct fp_dependencies **w);
@@ -29,9 +28,8 @@ void fp_dependencies_destroy(struct fp_dependencies **w);
  * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
  * on the object itself.  NULL when out of memory.
  */
-struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w,
-                                          struct fp_dependency **dependencies, void *owner,
-                                          const struct fp_watch_key *key, const char *name,
+struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
+                                          void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len);
 /* Drops all of them and leaves NULL. */
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies);
@@ -49,14 +47,13 @@ typedef void fp_dependencies_each(void *ctx, void *owner);
  * each owner with a dependency on the object, and on_name for each with one on the name.
  * They must not add or drop dependencies.
  */
-void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
-                             const char *name, size_t len, fp_dependencies_each *on_object,
-                             fp_dependencies_each *on_name, void *ctx);
+void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
+                             size_t len, fp_dependencies_each *on_object, fp_dependencies_each *on_name,
+                             void *ctx);
 
 /* The watch has ended: calls them for each owner with a dependency there. */
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
-                          fp_dependencies_each *on_object, fp_dependencies_each *on_name,
-                          void *ctx);
+                          fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx);
 
 /* Events were lost: everything may have changed. */
 void fp_dependencies_lost(struct fp_dependencies *w);
@@ -65,10 +62,10 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 /* True if the name (empty: the object itself) may have changed since then; also of some that
  * have not. */
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                         const char *name, size_t len, uint64_t since_ms);
+                              const char *name, size_t len, uint64_t since_ms);
 /* The same of any name in it. */
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
-                             uint64_t since_ms);
+                                  uint64_t since_ms);
 
 /*
  * The invariants.  Each object in the table has a dependency, and each name in it has one.  A
@@ -79,8 +76,8 @@ bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct 
 const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n);
 /* The same for one owner's; own, unless NULL, is one of them, on an object itself. */
 const char *fp_dependency_list_check(const struct fp_dependencies *w,
-                                     const struct fp_dependency *dependencies,
-                                     const void *owner, const struct fp_dependency *own);
+                                     const struct fp_dependency *dependencies, const void *owner,
+                                     const struct fp_dependency *own);
 /* Of how many the watch goes on. */
 size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
 

@@ -11,12 +11,12 @@
 
 /* Set cache, leave the rest zero. */
 struct fp_names_registry {
-    struct fp_cache *cache;     /* learns each new list; the caller's */
+    struct fp_cache *cache; /* learns each new list; the caller's */
     unsigned n;
     struct {
-        struct fp_names names;  /* point into text */
+        struct fp_names names; /* point into text */
         char text[FP_MAX_NAMES * FP_MAX_NAME];
-    } lists[FP_MAX_LISTS];      /* names_id n is lists[n - 1] */
+    } lists[FP_MAX_LISTS]; /* names_id n is lists[n - 1] */
 };
 
 /* The list's names_id; 0: no client asked about it. */

@@ -13,19 +13,19 @@
 #include <sys/queue.h>
 
 #define FP_TIMER_TICK_MS 16u
-#define FP_TIMER_BUCKETS 1024u       /* a timer that is set for later goes round */
+#define FP_TIMER_BUCKETS 1024u /* a timer that is set for later goes round */
 
 /* A member of the object that it is set for; all zero: not set. */
 struct fp_timer {
     TAILQ_ENTRY(fp_timer) link;
-    uint64_t tick;                /* 0: not set */
+    uint64_t tick; /* 0: not set */
 };
 
 struct fp_timer_wheel {
     TAILQ_HEAD(fp_timer_bucket, fp_timer) buckets[FP_TIMER_BUCKETS];
-    uint64_t tick;                /* all buckets of earlier ticks are done */
-    struct fp_timer *next;        /* in this tick's bucket; NULL: its first */
-    bool begun;                   /* that bucket */
+    uint64_t tick;         /* all buckets of earlier ticks are done */
+    struct fp_timer *next; /* in this tick's bucket; NULL: its first */
+    bool begun;            /* that bucket */
 };
 
 void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms);

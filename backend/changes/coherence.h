@@ -22,8 +22,7 @@ struct fp_watch_key;
 /* What a change does.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
     /* As struct fp_watch_ops says (watch.h). */
-    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                      bool replaced);
+    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
     /* Something was mounted or unmounted at that point; NULL: it is not known where. */
@@ -33,30 +32,29 @@ struct fp_change_ops {
 /* How long what lies on a mount is valid. */
 struct fp_validity {
     uint32_t mount;
-    bool watchable;      /* if changes are reported, for as long as they are */
-    uint32_t ttl_ms;     /* else */
-    uint32_t stale_ms;   /* so much longer if the file system does not answer */
+    bool watchable;    /* if changes are reported, for as long as they are */
+    uint32_t ttl_ms;   /* else */
+    uint32_t stale_ms; /* so much longer if the file system does not answer */
 };
 
 /* All of them the caller's, and outlive it. */
 struct fp_coherence_deps {
     const struct fp_change_ops *ops;
-    void *ctx;           /* of the ops */
+    void *ctx; /* of the ops */
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
     struct fp_lease_table *lease_table;
 };
 
 struct fp_coherence_counts {
-    uint64_t events, losses;      /* losses: events that were lost, changes of mounts */
+    uint64_t events, losses; /* losses: events that were lost, changes of mounts */
     /* Entries invalidated, by cause: events, the end of a watch, lost events, a change of
      * the table of mounts. */
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop,
-                                         const struct fp_coherence_deps *deps,
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                          uint32_t ttl_ms, uint32_t stale_ms);
 void fp_coherence_destroy(struct fp_coherence **f);
 
@@ -71,20 +69,18 @@ void fp_coherence_catch_up(struct fp_coherence *f);
 
 /* How long the targets of the n steps are valid. */
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
-                    struct fp_validity *validity);
+                           struct fp_validity *validity);
 
 /*
  * The mount that the path lies on, taken literally, and the length of its mount
  * point; 0 and 0: unknown.
  */
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
-                           size_t *known_r);
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r);
 /* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
 const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
 
 /* The report of the mounts asks is_out whether one is out of service. */
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
-                          void *ctx);
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx);
 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
 size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);

@@ -15,11 +15,11 @@
 
 /* What others know of a mount; by and what follows it is the policy of mounts.c. */
 struct fp_mount {
-    uint32_t id;                /* statx(2)'s stx_mnt_id */
-    dev_t dev;                  /* of the file system; files of btrfs have others */
-    const char *point, *type;   /* "/var/www", "ext4", "fuse.sshfs" */
+    uint32_t id;              /* statx(2)'s stx_mnt_id */
+    dev_t dev;                /* of the file system; files of btrfs have others */
+    const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     enum fp_watch_by by;
-    bool local;                 /* on this machine: looking at an open file does not block */
+    bool local; /* on this machine: looking at an open file does not block */
     uint32_t ttl_ms, stale_if_error_ms;
 };
 
@@ -28,8 +28,8 @@ enum fp_mark { FP_MARK_NEVER, FP_MARK_SET, FP_MARK_LOST };
 
 struct fp_mount_row {
     struct fp_mount mount;
-    uint64_t parent;            /* id of the mount that it is mounted on, or above all ids */
-    size_t line;                /* in the file: later ones were mounted later */
+    uint64_t parent; /* id of the mount that it is mounted on, or above all ids */
+    size_t line;     /* in the file: later ones were mounted later */
     enum fp_mark mark;
 };
 
@@ -37,7 +37,7 @@ struct fp_mount_table {
     char *text;                 /* the file's; owns the strings */
     struct fp_mount_row *by_id; /* ascending, each id once */
     size_t n;
-    const struct fp_mount_row **visible;   /* by mount point, each once */
+    const struct fp_mount_row **visible; /* by mount point, each once */
     size_t n_visible;
 };
 
@@ -49,8 +49,8 @@ void fp_mount_table_free(struct fp_mount_table *t);
 /* NULL: unknown. */
 struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_t id);
 /* As fp_mounts_of_path(). */
-const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t,
-                                                  const char *path, size_t len);
+const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t, const char *path,
+                                                  size_t len);
 
 /* Calls each (NULL: nobody) for the mounts of one table that the other does not have;
  * returns how many. */

@@ -25,7 +25,7 @@
 #include "conf/mount_rule.h"
 
 struct fp_mounts_settings {
-    const struct fp_mount_rule *rules;   /* one for a point */
+    const struct fp_mount_rule *rules; /* one for a point */
     size_t n_rules;
     /*
      * Where no rule says more.  FP_BY_AUTO: local types by fanotify where the
@@ -72,8 +72,7 @@ bool fp_mounts_changed(struct fp_mounts *m);
  * unmounted between the last two readings, perhaps more than once; NULL: calls
  * nobody.  Returns how often; 0: that is not known.
  */
-size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point),
-                         void *ctx);
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx);
 
 /* New settings, which hold at once.  0, or -1 with errno: the old ones stay. */
 int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
@@ -97,8 +96,7 @@ const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
  * followed), lies on: that with the longest mount point among those that can
  * be seen, which are not covered by a later mount.  NULL: unknown.
  */
-const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path,
-                                         size_t len);
+const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len);
 
 /* All of them, covered ones too, by id. */
 size_t fp_mounts_count(const struct fp_mounts *m);

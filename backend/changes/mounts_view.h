@@ -32,7 +32,6 @@ int fp_mounts_view_protect(struct fp_mounts_view *v);
  * harmless: after every change of the table the daemon invalidates everything that was
  * seen before, and the results of walks that are under way.
  */
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
-                                     bool *local_r);
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id, bool *local_r);
 
 #endif

@@ -21,8 +21,7 @@ void fp_watch_close(struct fp_watch *w)
     w->marks = NULL;
 }
 
-static bool holds_root(const struct fp_mounts *m, const struct fp_mount *mount,
-                       const char *const *roots)
+static bool holds_root(const struct fp_mounts *m, const struct fp_mount *mount, const char *const *roots)
 {
     for (size_t i = 0; roots[i] != NULL; i++) {
         if (fp_mounts_of_path(m, roots[i], strlen(roots[i])) == mount

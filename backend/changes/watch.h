@@ -19,8 +19,8 @@
 #include "common/walk_result.h"
 
 struct fp_watch {
-    int inotify, fanotify;    /* -1: not at all, as they begin */
-    FILE *marks;              /* the kernel's list of fanotify's, kept open; NULL at first */
+    int inotify, fanotify; /* -1: not at all, as they begin */
+    FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
 
 /* An event. */
@@ -30,8 +30,7 @@ struct fp_watch_ops {
      * name: to that directory or file itself.  replaced: the name stands for
      * something else now, or for nothing.
      */
-    void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                    bool replaced);
+    void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
     /* The watch on that one has ended. */
     void (*gone)(void *ctx, const struct fp_watch_key *key);
     /* Events were lost, or cannot be read: anything may have changed. */

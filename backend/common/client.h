@@ -29,8 +29,7 @@ struct fp_lease_view;
  * most.  max_idle: how many connections are kept.  NULL: no memory, or the
  * path is too long.
  */
-struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms,
-                                   unsigned max_idle);
+struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle);
 
 /* Trusts a daemon of this user too, beside root and this process's effective user.  Before the
  * first question. */
@@ -50,8 +49,7 @@ void fp_client_destroy(struct fp_client **client);
  * reference for the caller; NULL where there is none.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a,
-                           struct fp_lease_view **view_r);
+                           const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);
 
 /*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may

@@ -7,7 +7,7 @@
 
 struct row {
     fp_status status;
-    int err;             /* 0: no errno of its own */
+    int err; /* 0: no errno of its own */
     const char *text;
 };
 

@@ -10,12 +10,12 @@ typedef enum fp_status {
     FP_OK = 0,
 
     /* Outcomes of the file system for a path. */
-    FP_ABSENT = 1,       /* ENOENT: no such name */
-    FP_NOTDIR = 2,       /* ENOTDIR: a component is not a directory */
-    FP_DENIED = 3,       /* EACCES, EPERM: not permitted */
-    FP_LOOP = 4,         /* ELOOP: too many symbolic links */
-    FP_NAMETOOLONG = 5,  /* ENAMETOOLONG */
-    FP_IOERROR = 6,      /* anything else, EIO and ESTALE included */
+    FP_ABSENT = 1,      /* ENOENT: no such name */
+    FP_NOTDIR = 2,      /* ENOTDIR: a component is not a directory */
+    FP_DENIED = 3,      /* EACCES, EPERM: not permitted */
+    FP_LOOP = 4,        /* ELOOP: too many symbolic links */
+    FP_NAMETOOLONG = 5, /* ENAMETOOLONG */
+    FP_IOERROR = 6,     /* anything else, EIO and ESTALE included */
 
     /* Why there is no answer: the client serves the request without one. */
     FP_TIMEOUT = 16,     /* the deadline passed */
@@ -28,11 +28,11 @@ typedef enum fp_status {
     FP_UNAVAILABLE = 23, /* the file system is out of service; a reason as 16 to 20 are */
 
     /* Local only. */
-    FP_AGAIN = 64,       /* would block */
-    FP_CLOSED = 65,      /* the peer is gone */
+    FP_AGAIN = 64,  /* would block */
+    FP_CLOSED = 65, /* the peer is gone */
     FP_NOMEM = 66,
-    FP_SYSTEM = 67,      /* a system call failed: see errno */
-    FP_LOSTFD = 68       /* a descriptor was sent but could not be received */
+    FP_SYSTEM = 67, /* a system call failed: see errno */
+    FP_LOSTFD = 68  /* a descriptor was sent but could not be received */
 } fp_status;
 
 /* One line of text, never NULL, static. */

@@ -14,15 +14,14 @@
 int fp_keyed_hash_init(void);
 unsigned fp_keyed_hash(const void *key, size_t len);
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM              1
 #define HASH_FUNCTION(key, len, hashv) ((hashv) = fp_keyed_hash((key), (len)))
 #include <uthash.h>
 
 /* uthash's macros convert signs freely: around functions that use them. */
 #define FP_HASH_DIAGNOSTICS_OFF \
-    _Pragma("GCC diagnostic push") \
-    _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"") \
-    _Pragma("GCC diagnostic ignored \"-Wconversion\"")
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wsign-conversion\"") \
+        _Pragma("GCC diagnostic ignored \"-Wconversion\"")
 #define FP_HASH_DIAGNOSTICS_ON _Pragma("GCC diagnostic pop")
 
 #endif

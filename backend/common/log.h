@@ -41,7 +41,6 @@ int fp_log_chown(uid_t uid, gid_t gid);
 void fp_log_echo(bool on);
 
 /* id is the number behind "FP"; the text needs no line end. */
-void fp_log(enum fp_log_level level, int id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void fp_log(enum fp_log_level level, int id, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

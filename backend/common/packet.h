@@ -34,8 +34,7 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
  * (the process had no descriptor free for the one that came; the data is
  * good) or FP_SYSTEM.
  */
-fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r,
-                         int *fd_r);
+fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *fd_r);
 
 /* True for a memfd of that very size whose bytes are sealed against changes. */
 bool fp_is_sealed(int fd, uint64_t size);

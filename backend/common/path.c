@@ -14,8 +14,7 @@ static bool is_component(const char *name, size_t len)
 
 bool fp_name_is_single(const char *name, size_t len)
 {
-    return len <= FP_MAX_NAME && is_component(name, len)
-        && memchr(name, '/', len) == NULL;
+    return len <= FP_MAX_NAME && is_component(name, len) && memchr(name, '/', len) == NULL;
 }
 
 bool fp_path_is_normal(const char *path, size_t len)
@@ -115,8 +114,7 @@ bool fp_path_normalise(const char *dir, const char *path, char *buf)
 {
     size_t len = 0;
 
-    if (path[0] == '\0' || (path[0] != '/' && !add_all(dir, buf, &len))
-        || !add_all(path, buf, &len))
+    if (path[0] == '\0' || (path[0] != '/' && !add_all(dir, buf, &len)) || !add_all(path, buf, &len))
         return false;
     if (len == 0)
         buf[len++] = '/';

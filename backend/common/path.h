@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FP_MAX_PATH 4095    /* bytes, without a terminator: Linux's PATH_MAX less one */
-#define FP_MAX_NAME 255     /* bytes of a component: Linux's NAME_MAX */
+#define FP_MAX_PATH 4095 /* bytes, without a terminator: Linux's PATH_MAX less one */
+#define FP_MAX_NAME 255  /* bytes of a component: Linux's NAME_MAX */
 
 /*
  * True for "/" and for "/a/b": no NUL, no empty, "." or ".." component, no

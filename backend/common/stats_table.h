@@ -57,16 +57,13 @@
         "Hits that said that there is nothing, or nothing to be reached") \
     ROW(invalidated_inotify, coherence.by_inotify, counter, "Entries invalidated by inotify") \
     ROW(invalidated_fanotify, coherence.by_fanotify, counter, "Entries invalidated by fanotify") \
-    ROW(invalidated_unwatched, coherence.by_end, counter, \
-        "Entries invalidated by the end of a watch") \
+    ROW(invalidated_unwatched, coherence.by_end, counter, "Entries invalidated by the end of a watch") \
     ROW(invalidated_lost, coherence.by_loss, counter, "Entries invalidated by the loss of events") \
     ROW(invalidated_mounts, coherence.by_mounts, counter, \
         "Entries invalidated by a change of the table of mounts") \
     ROW(invalidated_purge, dispatch.purged, counter, "Entries that an operator purged") \
-    ROW(invalidated_ttl, cache.expired, counter, \
-        "Questions whose entry had outlived its time to live") \
-    ROW(found_changed, cache.differing, counter, \
-        "Entries that were found changed when looked at again") \
+    ROW(invalidated_ttl, cache.expired, counter, "Questions whose entry had outlived its time to live") \
+    ROW(found_changed, cache.differing, counter, "Entries that were found changed when looked at again") \
     ROW(fleet_connected, fleet.connected, gauge, "Whether Redis is connected") \
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
     ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \

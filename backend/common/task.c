@@ -28,8 +28,7 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
     if (t->base_len == 0)
         return FP_OK;
     /* The base is a proper part of the path that ends at a component. */
-    if (t->base_len >= t->lookup.path_len
-        || (t->base_len > 1 && t->lookup.path[t->base_len] != '/'))
+    if (t->base_len >= t->lookup.path_len || (t->base_len > 1 && t->lookup.path[t->base_len] != '/'))
         return FP_PROTOCOL;
     return FP_OK;
 }
@@ -43,8 +42,8 @@ fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_ans
     return fp_frame_end(w);
 }
 
-fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
-                           struct fp_answer *a, struct fp_walk_result *result)
+fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd, struct fp_answer *a,
+                           struct fp_walk_result *result)
 {
     fp_status st = fp_get_answer(r, t->lookup.path_len, t->base_len, fd, a);
 

@@ -13,12 +13,12 @@
 
 struct fp_task {
     struct fp_lookup lookup;
-    size_t base_len;           /* length of the path of the directory where the
+    size_t base_len;      /* length of the path of the directory where the
                                   walk begins; 0: at "/", which is a step too */
-    uint32_t content_max;      /* a file of at most so many bytes may be answered by its
+    uint32_t content_max; /* a file of at most so many bytes may be answered by its
                                   content; 0: none */
     bool has_known;
-    struct fp_meta known;      /* the file as it was: if it still is, nothing
+    struct fp_meta known; /* the file as it was: if it still is, nothing
                                   is opened and the answer says unchanged,
                                   but to answer with its content */
 };
@@ -37,7 +37,7 @@ fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_ans
  * The body of that frame, about t; fd is what came with it (-1: none), the
  * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
  */
-fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
-                           struct fp_answer *a, struct fp_walk_result *result);
+fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd, struct fp_answer *a,
+                           struct fp_walk_result *result);
 
 #endif

@@ -15,9 +15,9 @@
 #include "common/answer.h"
 #include "common/wire.h"
 
-#define FP_MAX_WATCH_KEY 40     /* bytes */
-#define FP_MAX_TRAVERSED 32     /* names of a walk */
-#define FP_MAX_TRAVERSED_BYTES 2048   /* of all those names together */
+#define FP_MAX_WATCH_KEY       40   /* bytes */
+#define FP_MAX_TRAVERSED       32   /* names of a walk */
+#define FP_MAX_TRAVERSED_BYTES 2048 /* of all those names together */
 
 /*
  * A directory or file of which changes are reported, by the name that the events
@@ -25,30 +25,29 @@
  * watch descriptor or fanotify's file system id and file handle.
  */
 struct fp_watch_key {
-    uint8_t len;                /* 0: no event reports changes */
+    uint8_t len; /* 0: no event reports changes */
     uint8_t bytes[FP_MAX_WATCH_KEY];
 };
 
 /* The end of a step. */
 struct fp_step_watch {
-    uint32_t mount;             /* as in statx(2); 0: there is nothing, or unknown */
-    bool untold;                /* something in the step may change without an event: there
+    uint32_t mount;            /* as in statx(2); 0: there is nothing, or unknown */
+    bool untold;               /* something in the step may change without an event: there
                                    was no room for a name, or its directory is not watched */
-    bool refused;               /* the system's limit on watches is reached */
-    struct fp_watch_key watch;  /* of that directory or regular file */
+    bool refused;              /* the system's limit on watches is reached */
+    struct fp_watch_key watch; /* of that directory or regular file */
 };
 
 /* The step depends on this name in this directory, or with an empty name on
  * this file. */
 struct fp_traversed_name {
     uint8_t step, len;
-    uint16_t at;                /* where in names */
+    uint16_t at; /* where in names */
     struct fp_watch_key watch;
 };
 
 /* The calls of a walk. */
-enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ,
-               FP_CALL_WATCH };
+enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ, FP_CALL_WATCH };
 #define FP_CALLS 6
 
 /* How long a walk took, and the call that took longest of it. */
@@ -62,11 +61,11 @@ const char *fp_call_text(enum fp_call call);
 
 struct fp_walk_result {
     struct fp_effort effort;
-    struct fp_step_watch step_watches[FP_MAX_STEPS];   /* one for each of the answer's */
+    struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's */
     unsigned n_traversed;
     size_t names_len;
     struct fp_traversed_name traversed[FP_MAX_TRAVERSED];
-    char names[FP_MAX_TRAVERSED_BYTES];             /* not terminated, one behind the other */
+    char names[FP_MAX_TRAVERSED_BYTES]; /* not terminated, one behind the other */
 };
 
 void fp_walk_result_init(struct fp_walk_result *t);

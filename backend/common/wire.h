@@ -17,24 +17,24 @@
 #include "common/errors.h"
 #include "common/path.h"
 
-#define FP_WIRE_MAGIC     0x46504348u  /* "FPCH" */
-#define FP_WIRE_VERSION   2
-#define FP_MAX_FRAME      32768        /* bytes, header included */
-#define FP_FRAME_HEADER   16           /* bytes */
-#define FP_MAX_TEXT       255          /* bytes of an error's text */
-#define FP_MAX_NAMES      4            /* access file names in a question */
-#define FP_MAX_REPORT     (FP_MAX_FRAME - FP_FRAME_HEADER - 15)   /* bytes of text in a REPLY */
+#define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
+#define FP_WIRE_VERSION 2
+#define FP_MAX_FRAME    32768                                 /* bytes, header included */
+#define FP_FRAME_HEADER 16                                    /* bytes */
+#define FP_MAX_TEXT     255                                   /* bytes of an error's text */
+#define FP_MAX_NAMES    4                                     /* access file names in a question */
+#define FP_MAX_REPORT   (FP_MAX_FRAME - FP_FRAME_HEADER - 15) /* bytes of text in a REPLY */
 
 enum fp_frame_type {
-    FP_FRAME_HELLO = 1,      /* client -> daemon, first */
-    FP_FRAME_WELCOME = 2,    /* daemon -> client */
-    FP_FRAME_LOOKUP = 3,     /* client -> daemon */
-    FP_FRAME_ANSWER = 4,     /* worker -> daemon -> client; may carry a descriptor */
-    FP_FRAME_ERROR = 5,      /* daemon -> client, last on a connection */
-    FP_FRAME_TASK = 6,       /* daemon -> worker; may carry a descriptor */
-    FP_FRAME_CONTROL = 7,    /* client -> daemon */
-    FP_FRAME_REPLY = 8,      /* daemon -> client */
-    FP_FRAME_REFERENCED = 9  /* daemon -> client, after WELCOME; carries a descriptor */
+    FP_FRAME_HELLO = 1,     /* client -> daemon, first */
+    FP_FRAME_WELCOME = 2,   /* daemon -> client */
+    FP_FRAME_LOOKUP = 3,    /* client -> daemon */
+    FP_FRAME_ANSWER = 4,    /* worker -> daemon -> client; may carry a descriptor */
+    FP_FRAME_ERROR = 5,     /* daemon -> client, last on a connection */
+    FP_FRAME_TASK = 6,      /* daemon -> worker; may carry a descriptor */
+    FP_FRAME_CONTROL = 7,   /* client -> daemon */
+    FP_FRAME_REPLY = 8,     /* daemon -> client */
+    FP_FRAME_REFERENCED = 9 /* daemon -> client, after WELCOME; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -51,8 +51,8 @@ struct fp_reader {
 };
 
 struct fp_frame {
-    uint8_t type;          /* enum fp_frame_type */
-    uint64_t id;           /* the client's number for this question */
+    uint8_t type; /* enum fp_frame_type */
+    uint64_t id;  /* the client's number for this question */
     struct fp_reader body;
 };
 
@@ -81,7 +81,9 @@ fp_status fp_frame_end(struct fp_writer *w);
 fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n);
 
 /* HELLO: the versions that a client speaks. */
-struct fp_hello { uint16_t version_min, version_max; };
+struct fp_hello {
+    uint16_t version_min, version_max;
+};
 fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
 fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 
@@ -99,7 +101,7 @@ fp_status fp_referenced_encode(struct fp_writer *w);
 struct fp_names {
     unsigned n;
     struct {
-        const char *name;      /* not terminated */
+        const char *name; /* not terminated */
         size_t len;
     } list[FP_MAX_NAMES];
 };
@@ -110,13 +112,12 @@ struct fp_names {
  * buffer.
  */
 struct fp_lookup {
-    uint32_t deadline_ms;  /* how long the client waits */
+    uint32_t deadline_ms; /* how long the client waits */
     const char *path;
     size_t path_len;
     struct fp_names names;
 };
-fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id,
-                           const struct fp_lookup *l);
+fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l);
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
 /* Its fields alone, as they also stand at the end of a TASK. */
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
@@ -129,9 +130,9 @@ enum fp_control_op {
 };
 
 enum fp_scope {
-    FP_SCOPE_PATH = 1,     /* the path itself */
-    FP_SCOPE_TREE = 2,     /* the path and everything below */
-    FP_SCOPE_ALL = 3       /* everything; no path */
+    FP_SCOPE_PATH = 1, /* the path itself */
+    FP_SCOPE_TREE = 2, /* the path and everything below */
+    FP_SCOPE_ALL = 3   /* everything; no path */
 };
 
 enum fp_report {
@@ -142,8 +143,8 @@ enum fp_report {
     FP_REPORT_HOT = 5,
     FP_REPORT_ABOUT = 6
 };
-#define FP_REPORTS 6       /* how many there are */
-#define FP_LOG_LEVELS 4    /* those of log_level in the configuration, in their order */
+#define FP_REPORTS    6 /* how many there are */
+#define FP_LOG_LEVELS 4 /* those of log_level in the configuration, in their order */
 
 /*
  * CONTROL: an operator's request.  The fields of other operations are
@@ -151,16 +152,15 @@ enum fp_report {
  */
 struct fp_control {
     enum fp_control_op op;
-    enum fp_scope scope;   /* PURGE */
-    const char *path;      /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
+    enum fp_scope scope; /* PURGE */
+    const char *path;    /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
     size_t path_len;
     unsigned level;        /* LOG */
     struct fp_names names; /* EXPLAIN */
     enum fp_report what;   /* REPORT */
     uint32_t from;         /* REPORT: 0, or the last answer's next */
 };
-fp_status fp_control_encode(struct fp_writer *w, uint64_t id,
-                            const struct fp_control *c);
+fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_control *c);
 fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
 
 /*
@@ -171,8 +171,8 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
  */
 struct fp_reply {
     fp_status status;
-    uint64_t count;        /* PURGE: forgotten entries */
-    uint32_t next;         /* REPORT: where it goes on, 0: that was all */
+    uint64_t count; /* PURGE: forgotten entries */
+    uint32_t next;  /* REPORT: where it goes on, 0: that was all */
     const char *text;
     size_t text_len;
 };
@@ -188,8 +188,7 @@ int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
 
 /* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */
-fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st,
-                          const char *text);
+fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st, const char *text);
 fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r);
 
 #endif

@@ -15,37 +15,37 @@ struct fp_fleet_settings;
 struct fp_mount_rule;
 
 struct fp_conf {
-    const char *socket;       /* absolute, fits sun_path */
-    const char *user;         /* name; "" where none was set */
-    const char *group;        /* likewise */
-    uid_t uid;                /* of the daemon and of its clients */
+    const char *socket; /* absolute, fits sun_path */
+    const char *user;   /* name; "" where none was set */
+    const char *group;  /* likewise */
+    uid_t uid;          /* of the daemon and of its clients */
     gid_t gid;
     const char *log;
-    int log_level;            /* enum fp_log_level */
+    int log_level; /* enum fp_log_level */
     unsigned workers;
     uint32_t lookup_timeout_ms;
-    unsigned mount_workers;   /* at one mount at most; 0: three quarters of workers */
-    uint32_t mount_timeout_ms;     /* of a walk; a longer one counts against its mount */
-    uint32_t slow_log_ms;     /* slower lookups are logged; 0: none */
-    int watch;                /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
-    uint32_t ttl_ms;          /* of entries that are not watched */
-    uint32_t watched_ttl_ms;  /* of watched entries */
-    uint32_t stale_if_error_ms;    /* beyond ttl_ms, while the file system fails */
-    const struct fp_mount_rule *mounts;   /* mount sections, one a mount point */
+    unsigned mount_workers;             /* at one mount at most; 0: three quarters of workers */
+    uint32_t mount_timeout_ms;          /* of a walk; a longer one counts against its mount */
+    uint32_t slow_log_ms;               /* slower lookups are logged; 0: none */
+    int watch;                          /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
+    uint32_t ttl_ms;                    /* of entries that are not watched */
+    uint32_t watched_ttl_ms;            /* of watched entries */
+    uint32_t stale_if_error_ms;         /* beyond ttl_ms, while the file system fails */
+    const struct fp_mount_rule *mounts; /* mount sections, one a mount point */
     size_t n_mounts;
-    size_t read_ahead;        /* bytes of a file that a worker reads ahead; 0: none */
-    uint32_t content_file_max;     /* bytes of a file that is kept by its content; 0: none */
-    size_t max_content_bytes; /* of memory for all contents */
-    size_t max_entries;       /* of directories and links */
-    size_t max_negative;      /* negative entries: names known to be absent */
-    size_t max_bytes;         /* of memory for all entries */
-    size_t max_descriptors;   /* 0: from RLIMIT_NOFILE */
+    size_t read_ahead;         /* bytes of a file that a worker reads ahead; 0: none */
+    uint32_t content_file_max; /* bytes of a file that is kept by its content; 0: none */
+    size_t max_content_bytes;  /* of memory for all contents */
+    size_t max_entries;        /* of directories and links */
+    size_t max_negative;       /* negative entries: names known to be absent */
+    size_t max_bytes;          /* of memory for all entries */
+    size_t max_descriptors;    /* 0: from RLIMIT_NOFILE */
     size_t max_connections;
-    size_t max_queue;         /* lookups waiting for a worker */
-    size_t max_inflight;      /* walks of different paths under way */
-    const char *const *roots; /* NULL-terminated, normal form */
-    const struct fp_fleet_settings *fleet;   /* NULL: there is none */
-    bool seccomp;             /* filters of system calls */
+    size_t max_queue;                      /* lookups waiting for a worker */
+    size_t max_inflight;                   /* walks of different paths under way */
+    const char *const *roots;              /* NULL-terminated, normal form */
+    const struct fp_fleet_settings *fleet; /* NULL: there is none */
+    bool seccomp;                          /* filters of system calls */
 };
 
 /*
@@ -58,12 +58,10 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
  * The same from an open file, which another process has checked (monitor.h): does not look up the
  * names of user and group, but takes uid and gid from now; warns of no old names.
  */
-struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides,
-                               size_t n);
+struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n);
 void fp_conf_destroy(struct fp_conf **conf);
 
 /* True if settings differ that take effect after a restart only; keys is the list of them then. */
-bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys,
-                           size_t size);
+bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys, size_t size);
 
 #endif

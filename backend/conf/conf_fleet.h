@@ -20,16 +20,15 @@ struct fp_fleet_settings {
     char host[FP_MAX_FLEET_HOST]; /* a numeric address */
     int port;
     unsigned db;
-    const char *user;             /* "": Redis' default user */
-    const char *password_file;    /* "": none */
+    const char *user;          /* "": Redis' default user */
+    const char *password_file; /* "": none */
     const char *name;
-    const char *roots[FP_MAX_FLEET_ROOTS + 1];   /* NULL-terminated, normal form */
+    const char *roots[FP_MAX_FLEET_ROOTS + 1]; /* NULL-terminated, normal form */
     bool publish_changes;
     long stream_max;
 };
 
-bool fp_fleet_settings_equal(const struct fp_fleet_settings *a,
-                             const struct fp_fleet_settings *b);
+bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b);
 
 /* For conf.c: the section's row in the table of settings, and the checks of its keys. */
 struct cfg_opt_t fp_conf_fleet_section(void);

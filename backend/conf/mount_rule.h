@@ -10,7 +10,7 @@
 
 /* How the daemon detects a change on a file system. */
 enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
-#define FP_BY_AUTO (-1)         /* in settings: by the file system's type */
+#define FP_BY_AUTO (-1) /* in settings: by the file system's type */
 
 /* "ttl", "inotify", "fanotify". */
 const char *fp_watch_by_text(enum fp_watch_by by);
@@ -19,9 +19,9 @@ bool fp_watch_by_parse(const char *name, int *by_r);
 
 /* One `mount "POINT" { ... }` section of the configuration. */
 struct fp_mount_rule {
-    const char *point;          /* the mount point, in normal form */
-    int by;                     /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
-    long ttl_ms, stale_if_error_ms;   /* -1: the general setting */
+    const char *point;              /* the mount point, in normal form */
+    int by;                         /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
+    long ttl_ms, stale_if_error_ms; /* -1: the general setting */
 };
 
 #endif

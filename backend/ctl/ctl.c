@@ -35,18 +35,21 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 {
     if (why == FP_DENIED)
         ctl_complain("what listens at %s is run by another user and not trusted: run this "
-                     "as the daemon's user or as root", ctl->socket);
+                     "as the daemon's user or as root",
+                     ctl->socket);
     else if (why == FP_CLOSED && access(ctl->socket, W_OK) == -1)
         ctl_complain("cannot reach flashpached at %s: %s; is it running, with this socket "
-                     "(-s, -c), and is this its user or root?", ctl->socket, strerror(errno));
+                     "(-s, -c), and is this its user or root?",
+                     ctl->socket, strerror(errno));
     else if (why == FP_CLOSED)
         ctl_complain("flashpached does not listen at %s, or serves other users only: is it "
-                     "running, and is this its user or root?", ctl->socket);
+                     "running, and is this its user or root?",
+                     ctl->socket);
     else if (why == FP_TIMEOUT)
         ctl_complain("flashpached at %s did not answer in time: -T allows more", ctl->socket);
     else
-        ctl_complain("no answer from flashpached at %s: %s; are both of one release?",
-                     ctl->socket, fp_status_text(why));
+        ctl_complain("no answer from flashpached at %s: %s; are both of one release?", ctl->socket,
+                     fp_status_text(why));
     return CTL_NO_DAEMON;
 }
 
@@ -76,8 +79,7 @@ bool ctl_add_name(struct fp_names *names, const char *name)
         return false;
     }
     if (names->n == FP_MAX_NAMES) {
-        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES,
-                     FP_MAX_NAMES);
+        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES, FP_MAX_NAMES);
         return false;
     }
     names->list[names->n].name = name;
@@ -87,10 +89,8 @@ bool ctl_add_name(struct fp_names *names, const char *name)
 
 bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names)
 {
-    static const struct option options[] = {
-        { "access-file", required_argument, NULL, 'a' },
-        { NULL, 0, NULL, 0 }
-    };
+    static const struct option options[] = { { "access-file", required_argument, NULL, 'a' },
+                                             { NULL, 0, NULL, 0 } };
     int c;
 
     names->n = 0;
@@ -109,12 +109,12 @@ bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *n
     return true;
 }
 
-enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
-                        uint64_t *count)
+enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    const struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = scope,
-                                         .path = path, .path_len = strlen(path) };
+    const struct fp_control question = {
+        .op = FP_CONTROL_PURGE, .scope = scope, .path = path, .path_len = strlen(path)
+    };
     struct fp_reply reply;
     fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
 

@@ -13,15 +13,15 @@
 /* The result of a command: flashpachectl's exit status. */
 enum ctl_exit {
     CTL_DONE = 0,
-    CTL_FAILED = 1,        /* in part or in all */
+    CTL_FAILED = 1, /* in part or in all */
     CTL_USAGE = 2,
     CTL_NO_DAEMON = 3
 };
 
 struct ctl {
     const char *socket;
-    const char *conf;             /* the configuration's file; NULL: not read */
-    uint32_t ttl_ms;              /* of the configuration; 0: not read */
+    const char *conf; /* the configuration's file; NULL: not read */
+    uint32_t ttl_ms;  /* of the configuration; 0: not read */
     struct fp_client *client;
 };
 
@@ -36,14 +36,13 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 
 /* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
  * *count.  Says what fails. */
-enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path,
-                        uint64_t *count);
+enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count);
 
 /* The path in normal form, relative ones below the working directory, in buf, which has
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);
 
-#define CTL_ACCESS_FILE ".htaccess"   /* httpd's own default for AccessFileName */
+#define CTL_ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
 
 /* Adds the name of an access file to the list; false after saying why not. */
 bool ctl_add_name(struct fp_names *names, const char *name);

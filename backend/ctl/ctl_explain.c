@@ -355,7 +355,7 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
     static const struct option options[] = {
         { "root", required_argument, NULL, 'r' },        { "no-htaccess", no_argument, NULL, 'n' },
         { "access-file", required_argument, NULL, 'a' }, { "index", required_argument, NULL, 'i' },
-        { "links", required_argument, NULL, 'l' },       { NULL, 0, NULL, 0 }
+        { "links", required_argument, NULL, 'l' },       { NULL, 0, NULL, 0 },
     };
     static struct request r;
     const char *text, *scheme;

@@ -15,20 +15,20 @@
 enum ctl_links { CTL_LINKS_FOLLOW, CTL_LINKS_OWNER, CTL_LINKS_NONE };
 
 struct ctl_stock {
-    const struct fp_names *names;     /* AccessFileName; those that the answer tells of */
+    const struct fp_names *names; /* AccessFileName; those that the answer tells of */
     /* In this directory and below; above it there are no access files and all links are
      * allowed. */
     const char *root;
-    bool htaccess;                    /* AllowOverride All, else None */
+    bool htaccess; /* AllowOverride All, else None */
     enum ctl_links links;
 };
 
 struct ctl_walk {
-    const char *path;                 /* in normal form */
+    const char *path; /* in normal form */
     size_t len;
-    bool slash;                       /* the request has one behind it */
-    bool sub;                         /* a subrequest for what lies in the main one's directory */
-    const struct fp_answer *answer;   /* status FP_OK */
+    bool slash;                     /* the request has one behind it */
+    bool sub;                       /* a subrequest for what lies in the main one's directory */
+    const struct fp_answer *answer; /* status FP_OK */
 };
 
 /* One call: "stat", "lstat" or "open" of the path's first len bytes, or of the name in
@@ -45,13 +45,13 @@ typedef void ctl_on_call(void *ctx, const struct ctl_call *call);
 /* How the walk ends. */
 enum ctl_end {
     CTL_END_FILE,
-    CTL_END_INFO,            /* a file, and the path goes on behind it */
+    CTL_END_INFO, /* a file, and the path goes on behind it */
     CTL_END_DIRECTORY,
-    CTL_END_SPECIAL,         /* no file and no directory */
+    CTL_END_SPECIAL, /* no file and no directory */
     CTL_END_ABSENT,
     CTL_END_FORBIDDEN
 };
-enum ctl_end ctl_stock_walk(const struct ctl_stock *s, const struct ctl_walk *w,
-                            ctl_on_call *each, void *ctx);
+enum ctl_end ctl_stock_walk(const struct ctl_stock *s, const struct ctl_walk *w, ctl_on_call *each,
+                            void *ctx);
 
 #endif

@@ -188,7 +188,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     static const struct option options[] = {
         { "socket", required_argument, NULL, 's' },  { "config", required_argument, NULL, 'c' },
         { "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 }
+        { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 },
     };
     int c;
 

@@ -22,20 +22,22 @@ struct redisReply;
 int fp_fleet_connect(const struct fp_fleet_settings *settings);
 
 struct fp_fleet_link_ops {
-    void (*ready)(void *ctx);    /* connected and authenticated: commands may be sent */
+    void (*ready)(void *ctx); /* connected and authenticated: commands may be sent */
     /* The answer to the oldest command; never an error.  False: it is wrong, and the connection
      * is made again. */
     bool (*answer)(void *ctx, const struct redisReply *reply);
-    void (*lost)(void *ctx, const char *why);   /* a connection, or an attempt at one */
+    void (*lost)(void *ctx, const char *why); /* a connection, or an attempt at one */
 };
 
 /* One argument of a command. */
-struct fp_fleet_word { const char *text; size_t len; };
+struct fp_fleet_word {
+    const char *text;
+    size_t len;
+};
 
 /* Settings, monitor, ops and ctx stay the caller's.  It connects when the loop runs.  NULL: no
  * memory. */
-struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop,
-                                           const struct fp_fleet_settings *settings,
+struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
                                            const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx);
 /* lost is not called. */

@@ -19,17 +19,17 @@
 
 #include "common/path.h"
 
-#define FP_FLEET_VERSION     "fp1"   /* the name of a stream entry's only field */
+#define FP_FLEET_VERSION     "fp1" /* the name of a stream entry's only field */
 #define FP_FLEET_SENDER      16
 #define FP_MAX_FLEET_MESSAGE (FP_FLEET_SENDER + 6 + FP_MAX_PATH)
-#define FP_MAX_STREAM_ID     41      /* two numbers of 64 bits and "-" */
+#define FP_MAX_STREAM_ID     41 /* two numbers of 64 bits and "-" */
 
 enum fp_fleet_op { FP_FLEET_PATH, FP_FLEET_TREE, FP_FLEET_ALL, FP_FLEET_JOIN };
 
 struct fp_fleet_message {
     enum fp_fleet_op op;
-    const char *sender;      /* FP_FLEET_SENDER bytes */
-    const char *path;        /* not terminated; NULL where op has none */
+    const char *sender; /* FP_FLEET_SENDER bytes */
+    const char *path;   /* not terminated; NULL where op has none */
     size_t path_len;
 };
 

@@ -9,18 +9,18 @@
 #include "common/keyed_hash.h"
 
 struct item {
-    UT_hash_handle hh;            /* while it waits */
+    UT_hash_handle hh; /* while it waits */
     TAILQ_ENTRY(item) link;
     size_t key_len;
-    char key[];                   /* op in one byte, then the path */
+    char key[]; /* op in one byte, then the path */
 };
 
 TAILQ_HEAD(items, item);
 
 struct fp_fleet_queue {
     struct items waiting, sent;
-    struct item *by_key;          /* those that wait */
-    struct item *all;             /* the "everything" that waits; NULL: none */
+    struct item *by_key; /* those that wait */
+    struct item *all;    /* the "everything" that waits; NULL: none */
     size_t n_waiting, n_sent, max;
 };
 
@@ -101,8 +101,7 @@ static struct item *create(enum fp_fleet_op op, const char *path, size_t len)
     return it;
 }
 
-void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path,
-                        size_t len)
+void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path, size_t len)
 {
     const bool full = op == FP_FLEET_ALL || q->n_waiting >= q->max;
     struct item *it;

@@ -19,8 +19,7 @@ struct fp_fleet_queue *fp_fleet_queue_create(size_t max);
 void fp_fleet_queue_destroy(struct fp_fleet_queue **q);
 
 /* Adds a message unless a waiting one includes it. */
-void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path,
-                        size_t len);
+void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path, size_t len);
 
 /* The next waiting message, which counts as sent from now on; its sender is not set.  Valid until
  * it is stored.  False: there is none. */

@@ -9,8 +9,7 @@
 #include "fleet/fleet_link.h"
 
 struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
-                                 const struct fp_monitor *monitor, fp_fleet_forget *forget,
-                                 void *ctx)
+                                 const struct fp_monitor *monitor, fp_fleet_forget *forget, void *ctx)
 {
     (void)loop;
     (void)settings;

@@ -26,8 +26,7 @@ struct fp_connection_ops {
      * fp_connection_answer(), _refuse() or _reply(), at once or later.
      * Anything but FP_OK ends the connection with that reason.
      */
-    fp_status (*question)(void *ctx, struct fp_connection *conn,
-                          const struct fp_frame *frame);
+    fp_status (*question)(void *ctx, struct fp_connection *conn, const struct fp_frame *frame);
     /* The connection is about to be freed: forget it. */
     void (*closed)(void *ctx, struct fp_connection *conn);
 };
@@ -37,8 +36,8 @@ struct fp_connection_ops {
  * stays the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
-                                           const struct fp_connection_ops *ops,
-                                           void *ctx, const struct fp_lease_table *leases);
+                                           const struct fp_connection_ops *ops, void *ctx,
+                                           const struct fp_lease_table *leases);
 
 /* Another lease table: a peer that has the one before is disconnected at its next
  * question, and gets the new one when it connects again. */
@@ -51,16 +50,14 @@ void fp_connection_destroy(struct fp_connection **conn);
  * Answers the question it waits on.  a->fd is only sent, and stays the
  * caller's.  Afterwards the connection may be gone.
  */
-void fp_connection_answer(struct fp_connection *conn, uint64_t id,
-                          const struct fp_answer *a);
+void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct fp_answer *a);
 
 /* As above, that there is no answer, and why. */
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why);
 
 /* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
-void fp_connection_reply(struct fp_connection *conn, uint64_t id,
-                         const struct fp_reply *reply);
+void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply);
 
 /* True before the first question, and between two. */
 bool fp_connection_is_idle(const struct fp_connection *conn);

@@ -17,16 +17,16 @@ struct fp_monitor;
 struct fp_lease_table;
 
 struct fp_listener_settings {
-    const char *path;             /* of the socket; must outlive the listener */
-    int passed;                   /* -1, or that socket from a service manager: ours then,
+    const char *path; /* of the socket; must outlive the listener */
+    int passed;       /* -1, or that socket from a service manager: ours then,
                                    * and its place is not cleared */
-    uid_t uid;                    /* of clients, beside root */
+    uid_t uid;        /* of clients, beside root */
     gid_t gid;
-    size_t max_connections;       /* a new one replaces the longest-idle, or is refused */
+    size_t max_connections; /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
-    void *ctx;                    /* for the ops */
+    void *ctx;                           /* for the ops */
     const struct fp_lease_table *leases; /* for new connections */
-    const struct fp_monitor *monitor;   /* makes the socket again if it was
+    const struct fp_monitor *monitor;    /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };
 
@@ -39,8 +39,7 @@ struct fp_listener_counts {
  * Checks the directory, takes the lock beside the socket, removes a socket
  * left behind, listens.  NULL after logging what is wrong and the way out.
  */
-struct fp_listener *fp_listener_create(struct ev_loop *loop,
-                                       const struct fp_listener_settings *settings);
+struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings);
 
 /* As fp_connection_set_leases(), for all connections and for new ones. */
 void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases);

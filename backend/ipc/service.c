@@ -23,8 +23,10 @@ bool fp_service_take_socket(int *sock_r)
     *sock_r = n == 1 ? SD_LISTEN_FDS_START : -1;
     fp_close_all((unsigned)(n == 1 ? SD_LISTEN_FDS_START + 1 : SD_LISTEN_FDS_START), ~0u);
     if (n > 1)
-        fp_log(FP_LOG_ERROR, 5, "the service manager passed %d sockets: one is needed, a "
-               "ListenSequentialPacket= at our socket's path", n);
+        fp_log(FP_LOG_ERROR, 5,
+               "the service manager passed %d sockets: one is needed, a "
+               "ListenSequentialPacket= at our socket's path",
+               n);
     return n <= 1;
 }
 

@@ -15,9 +15,9 @@
 #include "common/log.h"
 #include "common/packet.h"
 
-#define BACKLOG   1024
+#define BACKLOG     1024
 #define LOCK_SUFFIX ".lock"
-#define LOCK_SIZE (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
+#define LOCK_SIZE   (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
 
 /* A user who can write to the directory can put another socket in the place of the daemon's. */
 bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
@@ -29,8 +29,10 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
     snprintf(copy, sizeof(copy), "%s", path);
     dir = dirname(copy);
     if (stat(dir, &st) == -1) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s: %m; make it with: install -d -o %u "
-               "-g %u -m 0750 %s", dir, (unsigned)uid, (unsigned)gid, dir);
+        fp_log(FP_LOG_ERROR, 2,
+               "the socket's directory %s: %m; make it with: install -d -o %u "
+               "-g %u -m 0750 %s",
+               dir, (unsigned)uid, (unsigned)gid, dir);
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
@@ -38,10 +40,11 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
         return false;
     }
     if ((st.st_uid != 0 && st.st_uid != uid) || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s (owner uid %u, mode %04o) must belong "
+        fp_log(FP_LOG_ERROR, 2,
+               "the socket's directory %s (owner uid %u, mode %04o) must belong "
                "to root or to uid %u and be writable by its owner only: chown %u %s; chmod "
-               "go-w %s", dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)uid,
-               (unsigned)uid, dir, dir);
+               "go-w %s",
+               dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)uid, (unsigned)uid, dir, dir);
         return false;
     }
     return true;
@@ -78,8 +81,10 @@ static void report_holder(const char *name)
     fp_close(&fd);
     if (n > 0)
         pid[strcspn(pid, "\n")] = '\0';
-    fp_log(FP_LOG_ERROR, 3, "another flashpached (process %s) already serves this socket: it "
-           "holds %s; stop it, or choose another socket", n > 0 ? pid : "unknown", name);
+    fp_log(FP_LOG_ERROR, 3,
+           "another flashpached (process %s) already serves this socket: it "
+           "holds %s; stop it, or choose another socket",
+           n > 0 ? pid : "unknown", name);
 }
 
 void fp_socket_path_report_lock(const char *path, int error)
@@ -110,8 +115,8 @@ bool fp_socket_path_has_lock(const char *path, int lock)
     struct stat held, named;
 
     lock_name(path, name);
-    return fstat(lock, &held) == 0 && lstat(name, &named) == 0
-        && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+    return fstat(lock, &held) == 0 && lstat(name, &named) == 0 && held.st_ino == named.st_ino
+           && held.st_dev == named.st_dev;
 }
 
 /* ---- the socket ---- */
@@ -126,8 +131,10 @@ bool fp_socket_path_clear(const char *path)
         return errno == ENOENT;
     }
     if (!S_ISSOCK(st.st_mode)) {
-        fp_log(FP_LOG_ERROR, 4, "%s exists and is not a socket: remove it, or choose another "
-               "socket path", path);
+        fp_log(FP_LOG_ERROR, 4,
+               "%s exists and is not a socket: remove it, or choose another "
+               "socket path",
+               path);
         return false;
     }
     if (unlink(path) == -1) {
@@ -145,7 +152,7 @@ int fp_socket_path_listen(const char *path)
 
     if (sock == -1)
         return -1;
-    fp_unix_address(&addr, path);   /* conf.c has checked its length */
+    fp_unix_address(&addr, path); /* conf.c has checked its length */
     mask = umask(0077);
     rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
     umask(mask);

@@ -23,7 +23,7 @@ struct fp_breaker;
 
 struct fp_breaker_counts {
     uint64_t trips;
-    unsigned open;       /* mounts that are out of service now */
+    unsigned open; /* mounts that are out of service now */
 };
 
 /* NULL: no memory. */
@@ -46,16 +46,13 @@ void fp_breaker_asked(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
  * The mount answered.  waiting: more walks of it wait for a worker.  0, or since
  * when it had been out of service: it is back now.
  */
-uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
-                             uint64_t now_ms);
+uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting, uint64_t now_ms);
 
 /* Both: true if the mount goes out of service now. */
 /* oldest_ms: when the oldest walk that is under way there began; 0: none is. */
-bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms,
-                      uint64_t now_ms);
+bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, uint64_t now_ms);
 /* The worker of a walk that began then was killed, for it took too long. */
-bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms,
-                         uint64_t now_ms);
+bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms, uint64_t now_ms);
 
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 

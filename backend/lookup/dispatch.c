@@ -27,9 +27,9 @@ struct fp_dispatch {
     struct fp_walks *walks;
     struct fp_names_registry names;
     struct fp_dispatch_settings settings;
-    struct fp_observer *observer;         /* NULL: none */
-    struct fp_dispatch_counts counts;     /* less those of the walks and of the health */
-    struct fp_answer answer;              /* from the cache, while a question is answered */
+    struct fp_observer *observer;     /* NULL: none */
+    struct fp_dispatch_counts counts; /* less those of the walks and of the health */
+    struct fp_answer answer;          /* from the cache, while a question is answered */
 };
 
 /* Looks again at what is in use and about to expire, so that it never is a miss.  True if
@@ -64,8 +64,7 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
  * The directories above the mount point are on living mounts.  They stay in the cache, for the
  * path has no answer otherwise.  NULL: it is known; or the walk that looks.
  */
-static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l,
-                                  unsigned names_id)
+static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_lookup above = *l;
 
@@ -78,8 +77,7 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
 
 /* Its walk waits for the one above, and then finds its mount out of service. */
 static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                                const struct fp_lookup *l, unsigned names_id,
-                                struct fp_walk *above)
+                                const struct fp_lookup *l, unsigned names_id, struct fp_walk *above)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
 
@@ -110,8 +108,8 @@ static void on_tripped(void *ctx, uint32_t mount)
 
 /* ---- questions ---- */
 
-static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                 const struct fp_lookup *l, unsigned names_id)
+static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+                 unsigned names_id)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
     fp_status st = FP_OK;
@@ -164,13 +162,11 @@ const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)
 /* ---- start and end ---- */
 
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_worker_pool *workers,
-                                       struct fp_coherence *coherence,
+                                       struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
-    const struct fp_mount_health_deps health = { workers, coherence, settings->roots, on_tripped,
-                                                 d };
+    const struct fp_mount_health_deps health = { workers, coherence, settings->roots, on_tripped, d };
 
     if (d == NULL)
         return NULL;
@@ -180,9 +176,9 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->settings = *settings;
     d->health = fp_mount_health_create(loop, &health, settings->mount_timeout_ms);
     if (d->health != NULL)
-        d->walks = fp_walks_create(&(struct fp_walks_deps){ loop, cache, workers, coherence,
-                                                            d->health, &d->names },
-                                   settings->max_inflight);
+        d->walks =
+            fp_walks_create(&(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names },
+                            settings->max_inflight);
     if (d->walks == NULL) {
         fp_dispatch_destroy(&d);
         return NULL;

@@ -27,24 +27,23 @@ struct fp_worker_pool;
 
 struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, stale, unanswered;
-    uint64_t negative_hits;  /* of the hits: there is nothing, or it cannot be reached */
-    uint64_t purged;         /* entries that fp_dispatch_forget() removed */
-    uint64_t unavailable;    /* of the unanswered: a mount out of service */
+    uint64_t negative_hits; /* of the hits: there is nothing, or it cannot be reached */
+    uint64_t purged;        /* entries that fp_dispatch_forget() removed */
+    uint64_t unavailable;   /* of the unanswered: a mount out of service */
     size_t inflight;
-    uint64_t trips;          /* how often a mount went out of service */
-    unsigned out;            /* mounts out of service now */
+    uint64_t trips; /* how often a mount went out of service */
+    unsigned out;   /* mounts out of service now */
 };
 
 struct fp_dispatch_settings {
-    size_t max_inflight;     /* walks of different paths; half of them may be of one mount */
-    uint32_t mount_timeout_ms;   /* without any answer, then a mount is out of service */
-    const char *const *roots;    /* as in resolve.h; the caller's */
+    size_t max_inflight;       /* walks of different paths; half of them may be of one mount */
+    uint32_t mount_timeout_ms; /* without any answer, then a mount is out of service */
+    const char *const *roots;  /* as in resolve.h; the caller's */
 };
 
 /* All but the settings stays the caller's and must outlive it.  NULL: no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
-                                       struct fp_worker_pool *workers,
-                                       struct fp_coherence *coherence,
+                                       struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);

@@ -59,11 +59,10 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
     /* A walk that never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
-    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer,
-                                                                          w->result));
-    slow = (struct fp_slow_lookup){ w->lookup->path, w->lookup->path_len,
-                                    point != NULL ? point : UNKNOWN, effort_of(w, now_ms),
-                                    w->waited, now_ms };
+    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer, w->result));
+    slow =
+        (struct fp_slow_lookup){ w->lookup->path,      w->lookup->path_len, point != NULL ? point : UNKNOWN,
+                                 effort_of(w, now_ms), w->waited,           now_ms };
     fp_latency_add(o->latency, slow.point, slow.effort.us);
     fp_slow_add(o->slow, &slow);
 }

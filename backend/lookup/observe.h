@@ -19,7 +19,7 @@ struct fp_slow;
 struct fp_walk_result;
 
 struct fp_observer {
-    const struct fp_coherence *coherence;     /* the caller's */
+    const struct fp_coherence *coherence; /* the caller's */
     struct fp_latency *latency;
     struct fp_slow *slow;
     struct fp_hot *hot;
@@ -36,10 +36,10 @@ void fp_observe_hit(struct fp_observer *o, const char *path, size_t len);
 struct fp_observed {
     const struct fp_lookup *lookup;
     uint32_t mount;
-    unsigned waited;                  /* questions, until they were answered or gave up */
+    unsigned waited; /* questions, until they were answered or gave up */
     uint64_t began_ms;
-    const struct fp_answer *answer;   /* NULL: there is none */
-    const struct fp_walk_result *result;    /* NULL: no worker answered */
+    const struct fp_answer *answer;      /* NULL: there is none */
+    const struct fp_walk_result *result; /* NULL: no worker answered */
 };
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w);
 

@@ -8,8 +8,7 @@
 #include "lookup/dispatch.h"
 #include "lookup/walks.h"
 
-static fp_status route_lookup(const struct fp_router *r, struct fp_connection *conn,
-                              const struct fp_frame *f)
+static fp_status route_lookup(const struct fp_router *r, struct fp_connection *conn, const struct fp_frame *f)
 {
     struct fp_reader body = f->body;
     struct fp_lookup l;

@@ -38,7 +38,7 @@ struct fp_walks_deps {
 };
 
 struct fp_walks_counts {
-    uint64_t stale, unanswered, unavailable;    /* as in dispatch.h */
+    uint64_t stale, unanswered, unavailable; /* as in dispatch.h */
     size_t inflight;
 };
 
@@ -53,23 +53,20 @@ void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer);
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws);
 
 /* The walk that is under way and may be joined; NULL: there is none. */
-struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l,
-                             unsigned names_id);
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
 /* As above, or a walk that begins now, at "/"; NULL: it could not begin. */
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l,
-                                      unsigned names_id);
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
 /* A walk that begins when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l,
-                                    unsigned names_id, struct fp_walk *parent);
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                    struct fp_walk *parent);
 
 /* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
  * FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id,
-                       uint32_t deadline_ms);
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */
 void fp_walks_leave(struct fp_connection *conn);

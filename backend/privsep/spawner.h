@@ -16,14 +16,14 @@
 
 /* The code of each worker, and its context. */
 struct fp_worker_job {
-    void (*run)(int sock, const void *ctx);   /* serves the daemon at the other end; does not return */
+    void (*run)(int sock, const void *ctx); /* serves the daemon at the other end; does not return */
     const void *ctx;
-    int inherited;     /* the one descriptor beside sock that is left open; -1: none */
+    int inherited; /* the one descriptor beside sock that is left open; -1: none */
 };
 
 struct fp_spawner {
-    pid_t pid;     /* for its parent */
-    int sock;      /* the daemon's end, non-blocking, close-on-exec; -1: none */
+    pid_t pid; /* for its parent */
+    int sock;  /* the daemon's end, non-blocking, close-on-exec; -1: none */
 };
 
 /*

@@ -24,13 +24,13 @@ struct fp_mount_queue;
 /* Part of a walk that waits; the caller's, who sets nothing in it. */
 struct fp_waiting {
     TAILQ_ENTRY(fp_waiting) link;
-    struct fp_mount_queue *queue;       /* until fp_mount_queues_left() */
+    struct fp_mount_queue *queue; /* until fp_mount_queues_left() */
     bool probe;
 };
 
 struct fp_mount_queues {
-    TAILQ_HEAD(, fp_mount_queue) all;  /* the one whose turn is next first */
-    unsigned workers;           /* that may be at one mount */
+    TAILQ_HEAD(, fp_mount_queue) all; /* the one whose turn is next first */
+    unsigned workers;                 /* that may be at one mount */
     size_t max_waiting, waiting;
 };
 
@@ -43,8 +43,7 @@ void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max
  * all that wait, however many, and may begin while one more worker hangs.  FP_OK, FP_BUSY or
  * FP_NOMEM.
  */
-fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w,
-                              bool probe);
+fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe);
 
 /* A walk that may begin now, NULL: none.  A worker is at its mount from now on. */
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);

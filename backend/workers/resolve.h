@@ -31,7 +31,7 @@ struct fp_walk_result;
  * roots, too deep, no descriptor free) is an answer without steps.  The caller
  * owns a->fd.
  */
-void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base,
-                struct fp_answer *a, struct fp_walk_result *result);
+void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, struct fp_answer *a,
+                struct fp_walk_result *result);
 
 #endif

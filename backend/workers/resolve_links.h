@@ -18,17 +18,16 @@ struct fp_walk_result;
 /* The link of one step. */
 struct fp_symlink {
     const struct fp_resolver *resolver;
-    const struct fp_node *dir;        /* where it lies */
-    struct fp_walk_result *result;    /* gets the names */
+    const struct fp_node *dir;     /* where it lies */
+    struct fp_walk_result *result; /* gets the names */
     unsigned step;
-    bool passed;                      /* the path goes on behind the link */
+    bool passed; /* the path goes on behind the link */
 };
 
 /*
  * node: the link, open, with its metadata m; becomes its target, or with any status but
  * FP_OK -1.
  */
-fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
-                            const struct fp_meta *m);
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m);
 
 #endif

@@ -26,10 +26,10 @@ struct fp_walk_result;
 
 struct fp_worker_pool_settings {
     unsigned workers;
-    uint32_t timeout_ms;        /* for one walk, then its worker is killed */
-    size_t max_queue;           /* walks waiting for a worker; half of them at one mount */
-    unsigned mount_workers;     /* at one mount at a time; at least 1 */
-    const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
+    uint32_t timeout_ms;              /* for one walk, then its worker is killed */
+    size_t max_queue;                 /* walks waiting for a worker; half of them at one mount */
+    unsigned mount_workers;           /* at one mount at a time; at least 1 */
+    const struct fp_monitor *monitor; /* starts spawners; must outlive the pool */
 };
 
 struct fp_worker_pool_counts {
@@ -44,8 +44,8 @@ struct fp_worker_pool_counts {
  * taken (a->fd made -1) is closed afterwards.  result: NULL where no worker answered.
  * began_ms is when the walk began (clock.h); 0: it did not.
  */
-typedef void fp_worker_done(void *ctx, fp_status st, struct fp_answer *a,
-                            const struct fp_walk_result *result, uint64_t began_ms);
+typedef void fp_worker_done(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
+                            uint64_t began_ms);
 
 /* Has a spawner started and asks it for the workers.  NULL with errno. */
 struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
@@ -54,30 +54,29 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
 void fp_worker_pool_destroy(struct fp_worker_pool **pool);
 
 /* New settings hold at once, but for the number of workers and the monitor. */
-void fp_worker_pool_set(struct fp_worker_pool *pool,
-                        const struct fp_worker_pool_settings *settings);
+void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings);
 
 /*
  * FP_OK: done will be called, later; until then *t and what it points to, and
  * base, must stay.  base: as in resolve.h.  mount: where most of the walk is
  * expected to be.  FP_BUSY or FP_NOMEM: it will not.
  */
-fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount,
-                                const struct fp_task *t, int base, fp_worker_done *done, void *ctx);
+fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
+                                int base, fp_worker_done *done, void *ctx);
 
 /* The same of a walk from "/" that goes before what waits for the mount, and is
  * never FP_BUSY. */
-fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount,
-                               const struct fp_task *t, fp_worker_done *done, void *ctx);
+fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
+                               fp_worker_done *done, void *ctx);
 
 /* Ends the walks that wait for the mount, now: they have no answer but why. */
 void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why);
 
 /* The walks of a mount. */
 struct fp_mount_usage {
-    uint64_t oldest_ms;         /* when the oldest one under way began; 0: none is */
-    size_t waiting;             /* for a worker */
-    unsigned hung;              /* workers that were killed there and are not dead yet */
+    uint64_t oldest_ms; /* when the oldest one under way began; 0: none is */
+    size_t waiting;     /* for a worker */
+    unsigned hung;      /* workers that were killed there and are not dead yet */
 };
 struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount);
 

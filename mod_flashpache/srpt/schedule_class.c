@@ -6,25 +6,19 @@
 
 #define MOST_BYTES INT64_C(1000000000000)
 
-const struct fp_classes fp_usual_classes = {
-    5,
-    { 1 * 1024, 2 * 1024, 5 * 1024, 20 * 1024, 50 * 1024 },
-    { 1, 2, 3, 4, 5, 6 }
-};
+const struct fp_classes fp_usual_classes = { 5,
+                                             { 1 * 1024, 2 * 1024, 5 * 1024, 20 * 1024, 50 * 1024 },
+                                             { 1, 2, 3, 4, 5, 6 } };
 
 static int64_t unit_of(char letter)
 {
     switch (letter) {
-    case '\0':
-        return 1;
+    case '\0': return 1;
     case 'k':
-    case 'K':
-        return 1024;
+    case 'K': return 1024;
     case 'm':
-    case 'M':
-        return 1024 * 1024;
-    default:
-        return 0;
+    case 'M': return 1024 * 1024;
+    default: return 0;
     }
 }
 
@@ -34,8 +28,8 @@ bool fp_bytes_parse(const char *text, int64_t *bytes_r)
     long long number = strtoll(text, &end, 10);
     int64_t unit = unit_of(*end);
 
-    if (text[0] < '0' || text[0] > '9' || unit == 0 || (*end != '\0' && end[1] != '\0')
-        || number < 1 || number > MOST_BYTES / unit)
+    if (text[0] < '0' || text[0] > '9' || unit == 0 || (*end != '\0' && end[1] != '\0') || number < 1
+        || number > MOST_BYTES / unit)
         return false;
     *bytes_r = number * unit;
     return true;

@@ -11,18 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FP_MAX_BOUNDS 6
+#define FP_MAX_BOUNDS  6
 #define FP_MAX_CLASSES (FP_MAX_BOUNDS + 1)
 /* The largest SO_PRIORITY that a process without CAP_NET_ADMIN may set, and the one that
  * every socket begins with. */
-#define FP_MAX_PRIORITY 6
+#define FP_MAX_PRIORITY   6
 #define FP_FIRST_PRIORITY 0
 
 /* Class n has remainders up to bounds[n], the last class all larger ones. */
 struct fp_classes {
     unsigned n_bounds;
-    int64_t bounds[FP_MAX_BOUNDS];      /* ascending */
-    int priorities[FP_MAX_CLASSES];     /* SO_PRIORITY of each class */
+    int64_t bounds[FP_MAX_BOUNDS];  /* ascending */
+    int priorities[FP_MAX_CLASSES]; /* SO_PRIORITY of each class */
 };
 
 /* 1K 2K 5K 20K 50K, and priorities 1 to 6. */

@@ -16,18 +16,35 @@
 
 enum fp_count {
     /* The outcome of each request. */
-    FP_COUNT_LEASE, FP_COUNT_HIT, FP_COUNT_MISS, FP_COUNT_STALE,
-    FP_COUNT_NOFILE, FP_COUNT_KNOWN, FP_COUNT_METHOD, FP_COUNT_PATH, FP_COUNT_EXCLUDED,
-    FP_COUNT_DISABLED, FP_COUNT_CHANGED, FP_COUNT_ROOTS, FP_COUNT_DEEP,
-    FP_COUNT_NOBODY, FP_COUNT_PAUSED, FP_COUNT_TIMEOUT, FP_COUNT_BUSY,
-    FP_COUNT_UNAVAILABLE, FP_COUNT_FAILED, FP_COUNT_VERSION, FP_COUNT_FOREIGN,
-    FP_COUNT_DESCRIPTORS, FP_COUNT_ERROR,
+    FP_COUNT_LEASE,
+    FP_COUNT_HIT,
+    FP_COUNT_MISS,
+    FP_COUNT_STALE,
+    FP_COUNT_NOFILE,
+    FP_COUNT_KNOWN,
+    FP_COUNT_METHOD,
+    FP_COUNT_PATH,
+    FP_COUNT_EXCLUDED,
+    FP_COUNT_DISABLED,
+    FP_COUNT_CHANGED,
+    FP_COUNT_ROOTS,
+    FP_COUNT_DEEP,
+    FP_COUNT_NOBODY,
+    FP_COUNT_PAUSED,
+    FP_COUNT_TIMEOUT,
+    FP_COUNT_BUSY,
+    FP_COUNT_UNAVAILABLE,
+    FP_COUNT_FAILED,
+    FP_COUNT_VERSION,
+    FP_COUNT_FOREIGN,
+    FP_COUNT_DESCRIPTORS,
+    FP_COUNT_ERROR,
     FP_OUTCOMES,
 
     /* Counted beside the outcome. */
-    FP_COUNT_ABSENT = FP_OUTCOMES,   /* the answer is that the path does not exist */
-    FP_COUNT_COMPARED,               /* FlashpacheEngine Shadow: with httpd's own look */
-    FP_COUNT_DIFFERENT,              /* and found not the same */
+    FP_COUNT_ABSENT = FP_OUTCOMES, /* the answer is that the path does not exist */
+    FP_COUNT_COMPARED,             /* FlashpacheEngine Shadow: with httpd's own look */
+    FP_COUNT_DIFFERENT,            /* and found not the same */
     FP_COUNTS
 };
 
@@ -40,14 +57,14 @@ extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
 /* What a child keeps for its leases. */
 struct fp_usage {
     unsigned leases, descriptors;
-    apr_uint64_t mapped;             /* bytes */
+    apr_uint64_t mapped; /* bytes */
 };
 
 /* Survives restarts; all zero at first. */
 struct fp_counters {
     apr_pool_t *pool;
     apr_shm_t *memory;
-    apr_array_header_t *hosts;       /* of const char *: their names, each once */
+    apr_array_header_t *hosts; /* of const char *: their names, each once */
     unsigned n_stripes, n_children;
 };
 
@@ -56,8 +73,8 @@ struct fp_counters {
  * const char *; the counts of a name that was there before go on.  The last generation's
  * children count on, too, if all names are the same.  Without memory nothing is counted.
  */
-apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process,
-                              const apr_array_header_t *hosts, int most_children);
+apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process, const apr_array_header_t *hosts,
+                              int most_children);
 
 /* Once in a child, and at its end: between them it reports its usage. */
 void fp_counters_begin_child(void);

@@ -14,11 +14,11 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define PATIENCE_MS 500u    /* to connect, and once more for each answer */
-#define MOST_PARTS  64      /* of a report; each has up to FP_MAX_REPORT bytes */
+#define PATIENCE_MS 500u /* to connect, and once more for each answer */
+#define MOST_PARTS  64   /* of a report; each has up to FP_MAX_REPORT bytes */
 #define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-static apr_array_header_t *names;     /* of the hosts that are counted */
+static apr_array_header_t *names; /* of the hosts that are counted */
 static const char *daemon_socket;
 
 static const char *name_of(apr_pool_t *p, const server_rec *s)
@@ -44,8 +44,7 @@ static unsigned number_of(const char *name)
 /* Kept by httpd over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
-    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION,
-                                   FP_COUNTS);
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION, FP_COUNTS);
     struct fp_counters *kept = ap_retained_data_get(key);
 
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
@@ -68,14 +67,14 @@ void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &children);
     rv = fp_counters_init(kept_counters(pconf), s->process->pool, names, children);
     if (rv != APR_SUCCESS)
-        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s, "FP0121: no shared memory: nothing is "
+        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
+                     "FP0121: no shared memory: nothing is "
                      "counted for the status page");
 }
 
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
 {
-    apr_array_header_t *hosts = apr_array_make(r->pool, names->nelts,
-                                               sizeof(struct fp_snapshot_host));
+    apr_array_header_t *hosts = apr_array_make(r->pool, names->nelts, sizeof(struct fp_snapshot_host));
 
     memset(f, 0, sizeof(*f));
     for (int i = 0; i < names->nelts; i++) {
@@ -92,8 +91,7 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
     f->children = fp_counters_usage(&f->usage);
 }
 
-apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
-                            enum fp_count to)
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to)
 {
     apr_uint64_t sum = 0;
 
@@ -114,8 +112,7 @@ static void read_counter(char *line, apr_array_header_t *rows)
     const char *value = line + len + 1;
     struct fp_snapshot_counter *c;
 
-    if (len == 0 || line[len] != ' ' || value[0] == '\0'
-        || strspn(value, "0123456789") != strlen(value))
+    if (len == 0 || line[len] != ' ' || value[0] == '\0' || strspn(value, "0123456789") != strlen(value))
         return;
     line[len] = '\0';
     c = apr_array_push(rows);
@@ -143,13 +140,12 @@ static void read_mount(char *line, apr_array_header_t *rows)
     if (n < 5)
         return;
     /* More than one may be mounted at a point: the last one covers the others. */
-    while (i < rows->nelts
-           && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
+    while (i < rows->nelts && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
         i++;
     if (i == rows->nelts)
         apr_array_push(rows);
-    APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount)
-        = (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
+    APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount) =
+        (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
 }
 
 /* "POINT COUNT SUM_US LONGEST_US N,N,..." */
@@ -172,8 +168,7 @@ static void read_latency(char *line, apr_array_header_t *rows)
     APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
 }
 
-static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read,
-                     apr_array_header_t *rows)
+static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read, apr_array_header_t *rows)
 {
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
     uint8_t *buf = apr_palloc(rows->pool, FP_MAX_FRAME);
@@ -204,8 +199,7 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
     f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
     f->mounts = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_mount));
     f->latencies = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_latency));
-    f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon)
-        : FP_NOMEM;
+    f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon) : FP_NOMEM;
     if (mounts && f->daemon == FP_OK)
         f->daemon = ask(client, FP_REPORT_MOUNTS, read_mount, f->mounts);
     if (mounts && f->daemon == FP_OK)

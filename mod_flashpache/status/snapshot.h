@@ -19,7 +19,7 @@ struct fp_snapshot_host {
 
 /* One of the daemon's counters or gauges. */
 struct fp_snapshot_counter {
-    const char *name;                /* [a-z0-9_]+ */
+    const char *name; /* [a-z0-9_]+ */
     apr_uint64_t value;
 };
 
@@ -64,8 +64,7 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts);
 
 /* The sum of the counts from one outcome to another, both included. */
-apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from,
-                            enum fp_count to);
+apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to);
 
 /* Why the daemon did not answer, for people. */
 const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f);

@@ -11,7 +11,7 @@
 
 #include "status/snapshot.h"
 
-#define PER_CENT 1000u     /* in tenths of one */
+#define PER_CENT 1000u /* in tenths of one */
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -89,15 +89,14 @@ static void write_head(request_rec *r, const struct fp_snapshot *f)
 
     apr_rfc822_date(now, apr_time_now());
     ap_rputs(head, r);
-    ap_rvputs(r, "<h1>Flashpache</h1>\n<p>", ap_escape_html(r->pool, ap_get_server_name(r)),
-              ", ", now, "</p>\n", NULL);
+    ap_rvputs(r, "<h1>Flashpache</h1>\n<p>", ap_escape_html(r->pool, ap_get_server_name(r)), ", ", now,
+              "</p>\n", NULL);
     if (f->daemon != FP_OK)
         ap_rvputs(r, "<p class=\"bad\">The daemon at ", ap_escape_html(r->pool, f->socket),
                   " does not answer: ", fp_snapshot_daemon_problem(f), ".</p>\n", NULL);
     ap_rputs("<dl>\n", r);
     number_card(r, "requests", all);
-    card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT),
-                                 all));
+    card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT), all));
     number_card(r, "leases held", f->usage.leases);
     number_card(r, "descriptors held", f->usage.descriptors);
     number_card(r, "bytes mapped", f->usage.mapped);
@@ -125,7 +124,8 @@ static void write_hosts(request_rec *r, const struct fp_snapshot *f)
 {
     ap_rputs("<h2>Requests</h2>\n<div><table class=\"hosts\">\n<tr><th>virtual host</th>"
              "<th>lease</th><th>hit</th><th>miss</th><th>stale</th><th>bypass</th><th>fallback</th>"
-             "<th>absent</th></tr>\n", r);
+             "<th>absent</th></tr>\n",
+             r);
     for (int i = 0; i < f->hosts->nelts; i++)
         write_host(r, &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host), "<tr>");
     if (f->hosts->nelts > 1)
@@ -140,7 +140,8 @@ static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
     if (fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_ERROR) == 0)
         return;
     ap_rputs("<h2>Why without an answer</h2>\n<div><table class=\"reasons\">\n"
-             "<tr><th>reason</th><th>requests</th></tr>\n", r);
+             "<tr><th>reason</th><th>requests</th></tr>\n",
+             r);
     for (unsigned i = FP_COUNT_NOFILE; i < FP_OUTCOMES; i++) {
         if (t->counts[i] == 0)
             continue;
@@ -165,8 +166,7 @@ static void write_daemon(request_rec *r, const struct fp_snapshot *f)
 {
     if (f->daemon != FP_OK)
         return;
-    ap_rvputs(r, "<h2>flashpached</h2>\n<p>", ap_escape_html(r->pool, f->socket),
-              "</p>\n<dl>\n", NULL);
+    ap_rvputs(r, "<h2>flashpached</h2>\n<p>", ap_escape_html(r->pool, f->socket), "</p>\n<dl>\n", NULL);
     for (int i = 0; i < f->from_daemon->nelts; i++) {
         const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
         char *name = apr_pstrdup(r->pool, g->name);
@@ -187,5 +187,6 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f)
     write_daemon(r, f);
     ap_rputs("<footer><a href=\"?auto\">for scripts</a>, "
              "<a href=\"?prometheus\">for Prometheus</a>, "
-             "<a href=\"?refresh=5\">refreshed</a></footer>\n</body>\n</html>\n", r);
+             "<a href=\"?refresh=5\">refreshed</a></footer>\n</body>\n</html>\n",
+             r);
 }

@@ -57,9 +57,10 @@ static void write_counts(request_rec *r, const struct fp_snapshot_host *h, const
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
 {
     write_counts(r, &f->total, "");
-    ap_rprintf(r, "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
-               "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n", f->usage.leases,
-               f->usage.descriptors, f->usage.mapped, f->children);
+    ap_rprintf(r,
+               "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
+               "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n",
+               f->usage.leases, f->usage.descriptors, f->usage.mapped, f->children);
 }
 
 void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
@@ -109,21 +110,20 @@ static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
         const char *name = label(r->pool, h->name);
 
         for (unsigned n = 0; n < FP_OUTCOMES; n++)
-            ap_rprintf(r, "flashpache_requests_total{vhost=\"%s\",outcome=\"%s\",reason=\"%s\"} "
-                       U64 "\n", name, fp_outcomes[n].word,
-                       fp_outcomes[n].reason != NULL ? fp_outcomes[n].reason : "", h->counts[n]);
+            ap_rprintf(r, "flashpache_requests_total{vhost=\"%s\",outcome=\"%s\",reason=\"%s\"} " U64 "\n",
+                       name, fp_outcomes[n].word, fp_outcomes[n].reason != NULL ? fp_outcomes[n].reason : "",
+                       h->counts[n]);
     }
 }
 
-static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_count what,
-                        const char *name, const char *help)
+static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_count what, const char *name,
+                        const char *help)
 {
     begin(r, name, "counter", help);
     for (int i = 0; i < f->hosts->nelts; i++) {
         const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
-        ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name),
-                   h->counts[what]);
+        ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name), h->counts[what]);
     }
 }
 
@@ -172,9 +172,10 @@ static void write_histogram(request_rec *r, const char *name, const struct fp_sn
         ap_rprintf(r, "%s_bucket{mount=\"%s\",le=\"%.6f\"} " U64 "\n", name, mount,
                    (double)((apr_uint64_t)FP_LATENCY_FIRST_US << i) / 1e6, n);
     }
-    ap_rprintf(r, "%s_bucket{mount=\"%s\",le=\"+Inf\"} " U64 "\n%s_sum{mount=\"%s\"} %.6f\n"
-               "%s_count{mount=\"%s\"} " U64 "\n", name, mount, l->count, name, mount,
-               (double)l->sum_us / 1e6, name, mount, l->count);
+    ap_rprintf(r,
+               "%s_bucket{mount=\"%s\",le=\"+Inf\"} " U64 "\n%s_sum{mount=\"%s\"} %.6f\n"
+               "%s_count{mount=\"%s\"} " U64 "\n",
+               name, mount, l->count, name, mount, (double)l->sum_us / 1e6, name, mount, l->count);
 }
 
 static void write_mounts(request_rec *r, const struct fp_snapshot *f)
@@ -197,16 +198,14 @@ static void write_mounts(request_rec *r, const struct fp_snapshot *f)
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
 {
     write_outcomes(r, f);
-    write_count(r, f, FP_COUNT_ABSENT, "flashpache_absent_total",
-                "Requests whose path is not there.");
+    write_count(r, f, FP_COUNT_ABSENT, "flashpache_absent_total", "Requests whose path is not there.");
     write_count(r, f, FP_COUNT_COMPARED, "flashpache_shadow_compared_total",
                 "Requests compared with what httpd found.");
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
     write_gauge(r, "flashpache_leases", f->usage.leases, "Answers that children keep.");
-    write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors,
-                "Descriptors that they hold open.");
+    write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");
     write_gauge(r, "flashpache_mapped_bytes", f->usage.mapped, "Bytes that they keep mapped.");
     write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
     for (int i = 0; i < f->from_daemon->nelts; i++)

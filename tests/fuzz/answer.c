@@ -8,7 +8,7 @@
 
 #include "common/answer.h"
 
-#define SOME_FD STDIN_FILENO    /* it is only looked at whether there is one */
+#define SOME_FD STDIN_FILENO /* it is only looked at whether there is one */
 
 static void check_steps(const struct fp_answer *a, size_t path_len)
 {

@@ -15,8 +15,21 @@
 #include "common/lease_table.h"
 #include "common/walk_result.h"
 
-enum { INSERT, LOOKUP, STALE, CHANGED, UNWATCHED, LOST, REMOUNTED, FORGET, SHED, REFRESH, BASE,
-       LIMITS, OPERATIONS };
+enum {
+    INSERT,
+    LOOKUP,
+    STALE,
+    CHANGED,
+    UNWATCHED,
+    LOST,
+    REMOUNTED,
+    FORGET,
+    SHED,
+    REFRESH,
+    BASE,
+    LIMITS,
+    OPERATIONS
+};
 
 static uint64_t now_ms;
 
@@ -83,8 +96,7 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
         if (byte % 8 == 3)
             fp_walk_result_add(&result, i, &key, "b", 1);
     }
-    if (fp_step_target(&a.steps[n - 1]) != NULL && !fp_step_is_dir(&a.steps[n - 1])
-        && p->how / 16 % 2 == 0)
+    if (fp_step_target(&a.steps[n - 1]) != NULL && !fp_step_is_dir(&a.steps[n - 1]) && p->how / 16 % 2 == 0)
         a.fd = fuzz_file("x", 1);
     a.content = a.fd != -1 && p->how / 32 % 2 == 0;
     fp_cache_insert(c, path, len, 0, NULL, now_ms - p->how / 64, p->how % 2 == 0 ? &meta : NULL, &a);
@@ -114,8 +126,8 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case REFRESH: fp_cache_take_refresh(c, now_ms, &refresh); break;
     case BASE: fp_cache_find_base(c, path, len, 0, now_ms, &base); break;
     default:
-        fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3,
-                                                          1 + p->size % 16, 2, 1 << 20, 100, 1000 });
+        fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,
+                                                          2, 1 << 20, 100, 1000 });
     }
 }
 

@@ -12,11 +12,11 @@
 #include "common/lease_table.h"
 #include "fuzz.h"
 
-enum { GREETS = 1, CONTROLS = 2 };              /* bits of the first byte */
-enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 };  /* of a packet's: how many, which */
+enum { GREETS = 1, CONTROLS = 2 };             /* bits of the first byte */
+enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 }; /* of a packet's: how many, which */
 
 static struct fp_lease_table *slots;
-static int kinds[4];              /* the table's two, sealed content, a pipe's end */
+static int kinds[4]; /* the table's two, sealed content, a pipe's end */
 static struct fp_reader script;
 static bool greets;
 static int peer = -1;

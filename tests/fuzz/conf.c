@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *setting = NULL;
     int fd;
 
-    if (geteuid() == 0)          /* who must name somebody else */
+    if (geteuid() == 0) /* who must name somebody else */
         overrides[n++] = user;
     if (end != NULL)
         overrides[n++] = setting = strndup((const char *)end + 1, (size_t)(data + size - end) - 1);

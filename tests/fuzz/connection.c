@@ -13,11 +13,11 @@
 #include "common/log.h"
 #include "fuzz.h"
 
-enum { DESCRIPTORS = 3, READS = 4, WAITS = 8, SILENT = 16 };   /* bits of a piece's first byte */
+enum { DESCRIPTORS = 3, READS = 4, WAITS = 8, SILENT = 16 }; /* bits of a piece's first byte */
 
 static struct fp_connection *conn;
-static char lines[30000];         /* a report that soon finds no room in a socket */
-static bool waits;                /* the answer comes with the next packet only */
+static char lines[30000]; /* a report that soon finds no room in a socket */
+static bool waits;        /* the answer comes with the next packet only */
 
 static void answer(uint64_t id)
 {

@@ -7,8 +7,7 @@
 
 static unsigned lost;
 
-static void changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                    bool replaced)
+static void changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
     (void)ctx;
     FUZZ_MUST(key->len > 1 && key->len <= FP_MAX_WATCH_KEY && key->bytes[0] == FP_BY_FANOTIFY);
@@ -19,7 +18,7 @@ static void changed(void *ctx, const struct fp_watch_key *key, const char *name,
 static void gone(void *ctx, const struct fp_watch_key *key)
 {
     (void)ctx;
-    FUZZ_MUST(key == NULL);       /* fanotify has no such event */
+    FUZZ_MUST(key == NULL); /* fanotify has no such event */
 }
 
 static void on_lost(void *ctx)

@@ -10,7 +10,7 @@
 #include "common/task.h"
 #include "common/walk_result.h"
 
-#define SOME_FD STDIN_FILENO    /* it is only looked at whether there is one */
+#define SOME_FD STDIN_FILENO /* it is only looked at whether there is one */
 
 static void read_task(struct fp_reader *r, struct fp_task *t, int *fd_r)
 {

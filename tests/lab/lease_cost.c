@@ -38,15 +38,15 @@
 #include "common/lease_table.h"
 #include "lease.h"
 
-#define PATH_FORMAT   "/srv/www/example.org/htdocs/d%05u/part%02u/page%08u.html"
-#define PATH_BYTES     64
-#define STEPS         8           /* "/" and seven components */
-#define STEP_FANNING  5           /* the first directory of which there are several */
-#define DIRECTORY     100u        /* names in each from there on */
-#define MOST_PATHS    10000000u
-#define MOST_THREADS  1024u
-#define LIST_MOST     16
-#define HOUR_MS       3600000u
+#define PATH_FORMAT  "/srv/www/example.org/htdocs/d%05u/part%02u/page%08u.html"
+#define PATH_BYTES   64
+#define STEPS        8    /* "/" and seven components */
+#define STEP_FANNING 5    /* the first directory of which there are several */
+#define DIRECTORY    100u /* names in each from there on */
+#define MOST_PATHS   10000000u
+#define MOST_THREADS 1024u
+#define LIST_MOST    16
+#define HOUR_MS      3600000u
 
 struct list {
     unsigned n, value[LIST_MOST];
@@ -57,10 +57,12 @@ static struct {
     unsigned finds, names, changes, seed;
     double zipf;
     const char *json;
-} args = {
-    .paths = { 3, { 1000, 10000, 100000 } }, .threads = { 2, { 1, 2 } },
-    .finds = 300000, .names = 1, .seed = 1, .zipf = 1.0
-};
+} args = { .paths = { 3, { 1000, 10000, 100000 } },
+           .threads = { 2, { 1, 2 } },
+           .finds = 300000,
+           .names = 1,
+           .seed = 1,
+           .zipf = 1.0 };
 
 static void fail(const char *what)
 {
@@ -99,7 +101,7 @@ static unsigned step_number(unsigned step, unsigned path)
 
 static struct fp_lease_table *lease_table;
 static struct fp_lease_view *view;
-static uint32_t first_slot[STEPS];   /* of each step's; they follow each other */
+static uint32_t first_slot[STEPS]; /* of each step's; they follow each other */
 
 static void make_lease_table(void)
 {
@@ -109,7 +111,8 @@ static void make_lease_table(void)
         n += step_count(i);
     lease_table = fp_lease_table_create(n);
     view = lease_table != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                                fp_lease_table_referenced_fd(lease_table)) : NULL;
+                                                      fp_lease_table_referenced_fd(lease_table))
+                               : NULL;
     if (view == NULL)
         fail("lease table");
     for (unsigned i = 0; i < STEPS; i++) {
@@ -157,7 +160,7 @@ static void make_answer(struct fp_answer *a, unsigned number, const char *path)
 
 /* ---- leases ---- */
 
-static const int owner;              /* a server's settings, elsewhere */
+static const int owner; /* a server's settings, elsewhere */
 
 static void make_lease(unsigned number, const char *path, size_t len)
 {
@@ -185,7 +188,7 @@ static void make_leases(void)
 
 /* ---- which paths are asked for ---- */
 
-static double *ranks;                /* how many of all finds have at most this rank */
+static double *ranks; /* how many of all finds have at most this rank */
 
 static void make_ranks(void)
 {
@@ -237,7 +240,7 @@ struct question {
 
 struct finder {
     pthread_t thread;
-    struct question *questions;      /* made before: that is no part of a find */
+    struct question *questions; /* made before: that is no part of a find */
     uint64_t found, elapsed_ns, processor_ns;
 };
 
@@ -331,7 +334,7 @@ static void run(struct finder *finders, unsigned n, size_t access)
 /* ---- memory ---- */
 
 struct memory {
-    double allocated, resident;      /* bytes */
+    double allocated, resident; /* bytes */
 };
 
 static struct memory look_at_memory(void)
@@ -364,17 +367,18 @@ static void report(FILE *json, const struct finder *finders, unsigned n, const c
         elapsed += (double)finders[i].elapsed_ns;
         processor += (double)finders[i].processor_ns;
     }
-    printf("%9u %8u  %-8s %7.2f %9.0f %13.0f %16.0f %15.0f\n", n_paths, n, access,
-           100 * found / all, elapsed / all, processor / all, lease->allocated, lease->resident);
+    printf("%9u %8u  %-8s %7.2f %9.0f %13.0f %16.0f %15.0f\n", n_paths, n, access, 100 * found / all,
+           elapsed / all, processor / all, lease->allocated, lease->resident);
     fflush(stdout);
     if (json == NULL)
         return;
-    fprintf(json, "%s\n{\"paths\": %u, \"threads\": %u, \"access\": \"%s\", \"names\": %u, "
+    fprintf(json,
+            "%s\n{\"paths\": %u, \"threads\": %u, \"access\": \"%s\", \"names\": %u, "
             "\"changes_per_s\": %u, \"finds\": %.0f, \"found\": %.0f, \"ns_per_find\": %.1f, "
             "\"processor_ns_per_find\": %.1f, \"allocated_per_lease\": %.1f, "
-            "\"resident_per_lease\": %.1f}", ftell(json) > 1 ? "," : "", n_paths, n, access,
-            args.names, args.changes, all, found, elapsed / all, processor / all,
-            lease->allocated, lease->resident);
+            "\"resident_per_lease\": %.1f}",
+            ftell(json) > 1 ? "," : "", n_paths, n, access, args.names, args.changes, all, found,
+            elapsed / all, processor / all, lease->allocated, lease->resident);
     fflush(json);
 }
 
@@ -435,7 +439,8 @@ static bool measure_apart(unsigned paths, unsigned threads, FILE *json)
 static void usage(void)
 {
     fputs("usage: lease_cost [--paths N,...] [--threads N,...] [--finds N] [--names N]\n"
-          "                  [--changes N] [--zipf S] [--seed N] [--json FILE]\n", stderr);
+          "                  [--changes N] [--zipf S] [--seed N] [--json FILE]\n",
+          stderr);
     exit(2);
 }
 
@@ -510,8 +515,8 @@ int main(int argc, char **argv)
         fputc('[', json);
         fflush(json);
     }
-    printf("%9s %8s  %-8s %7s %9s %13s %16s %15s\n", "paths", "threads", "access", "found %",
-           "ns/find", "processor ns", "allocated/lease", "resident/lease");
+    printf("%9s %8s  %-8s %7s %9s %13s %16s %15s\n", "paths", "threads", "access", "found %", "ns/find",
+           "processor ns", "allocated/lease", "resident/lease");
     fflush(stdout);
     for (unsigned p = 0; p < args.paths.n; p++) {
         for (unsigned t = 0; t < args.threads.n; t++)

@@ -35,13 +35,14 @@ static void assert_wrong(const char *text)
 }
 
 /* Breaks a number, sees it named, and mends it. */
-#define ASSERT_NAMED(lvalue, broken, text) do { \
-    __typeof__(lvalue) before = (lvalue); \
-    (lvalue) = (broken); \
-    assert_wrong(text); \
-    (lvalue) = before; \
-    ck_assert_pstr_eq(fp_cache_check(cache), NULL); \
-} while (0)
+#define ASSERT_NAMED(lvalue, broken, text) \
+    do { \
+        __typeof__(lvalue) before = (lvalue); \
+        (lvalue) = (broken); \
+        assert_wrong(text); \
+        (lvalue) = before; \
+        ck_assert_pstr_eq(fp_cache_check(cache), NULL); \
+    } while (0)
 
 START_TEST(of_one_entry)
 {

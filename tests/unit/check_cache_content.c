@@ -12,7 +12,7 @@
 #include "cache_kit.h"
 
 #define TTL      100
-#define FILE_MAX 6000u      /* two pages of the smallest size */
+#define FILE_MAX 6000u /* two pages of the smallest size */
 
 static struct fp_cache *cache;
 static struct fp_lease_table *lease_table;
@@ -138,7 +138,7 @@ START_TEST(content_is_wanted_once)
     ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     walked("/a/f", "ddf", 10, true);
     ck_assert_uint_eq(wanted("/a/f", true), 0);
-    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX);   /* it is opened anyway */
+    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX); /* it is opened anyway */
     allow(0, 1 << 20);
     ck_assert_uint_eq(wanted("/a/g", false), 0);
 }
@@ -152,7 +152,7 @@ START_TEST(no_content_is_wanted_beyond_the_budget)
     ck_assert_uint_eq(wanted("/a/g", false), FILE_MAX);
     walked("/a/f", "ddf", 10, true);
     ck_assert_uint_eq(wanted("/a/g", false), 0);
-    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX);   /* in the place of its own */
+    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX); /* in the place of its own */
     ck_assert_uint_eq(fp_cache_forget(cache, "/a/f", 4, false), 1);
     ck_assert_uint_eq(wanted("/a/g", false), FILE_MAX);
 }

@@ -11,12 +11,12 @@
 #include "common/packet.h"
 #include "cache_kit.h"
 
-#define TTL     100
-#define ROUNDS  30000
-#define LEVELS  3          /* components of the longest path */
-#define NAMES   3          /* in each directory */
-#define NODES   (1 + NAMES + NAMES * NAMES + NAMES * NAMES * NAMES)
-#define WALKS   512        /* more than happen in one time to live */
+#define TTL    100
+#define ROUNDS 30000
+#define LEVELS 3 /* components of the longest path */
+#define NAMES  3 /* in each directory */
+#define NODES  (1 + NAMES + NAMES * NAMES + NAMES * NAMES * NAMES)
+#define WALKS  512 /* more than happen in one time to live */
 
 struct walk {
     uint64_t began_ms;
@@ -28,7 +28,9 @@ struct walk {
 static struct fp_cache *cache;
 static struct fp_cache_limits limits;
 static struct fp_answer answer;
-static struct { char kind, version; } world[NODES];
+static struct {
+    char kind, version;
+} world[NODES];
 static struct walk walks[WALKS];
 static size_t n_walks;
 static uint64_t now, seed;
@@ -116,7 +118,7 @@ static void walk_world(void)
 static bool covers(const struct walk *w, const char *path, unsigned i)
 {
     return i < w->n_steps && w->steps[i].end == answer.steps[i].end
-        && memcmp(w->path, path, answer.steps[i].end) == 0;
+           && memcmp(w->path, path, answer.steps[i].end) == 0;
 }
 
 static const struct walk *walk_back(size_t back)
@@ -131,8 +133,7 @@ static bool is_the_latest(const char *path, unsigned i)
 
     for (size_t back = 0; (w = walk_back(back)) != NULL; back++) {
         if (covers(w, path, i))
-            return w->began_ms + TTL > now
-                && kit_same_step(&w->steps[i], &answer.steps[i]);
+            return w->began_ms + TTL > now && kit_same_step(&w->steps[i], &answer.steps[i]);
     }
     return false;
 }
@@ -146,8 +147,7 @@ static bool was_seen_there(const char *path, unsigned i)
     const struct walk *w;
 
     for (size_t back = 0; (w = walk_back(back)) != NULL; back++) {
-        if (w->began_ms + TTL > now && covers(w, path, i)
-            && kit_same_step(&w->steps[i], &answer.steps[i])
+        if (w->began_ms + TTL > now && covers(w, path, i) && kit_same_step(&w->steps[i], &answer.steps[i])
             && kit_same_step(&w->steps[i - 1], &answer.steps[i - 1]))
             return true;
     }
@@ -229,8 +229,7 @@ static void run(bool roomy)
             hits += look();
         assert_bounds();
         if (i % 64 == 0)
-            ck_assert_int_eq(unit_open_fds() - fds_at_rest,
-                             (int)fp_cache_counts(cache).files);
+            ck_assert_int_eq(unit_open_fds() - fds_at_rest, (int)fp_cache_counts(cache).files);
     }
     /* Or it has proved nothing. */
     ck_assert_uint_gt(hits, ROUNDS / 20);
@@ -257,7 +256,7 @@ END_TEST
 START_TEST(with_next_to_no_room)
 {
     seed = 424242u * (uint64_t)(_i + 1);
-    start(1, LEVELS + 1, 1);    /* those above what was seen last stay */
+    start(1, LEVELS + 1, 1); /* those above what was seen last stay */
     run(false);
 }
 END_TEST

@@ -43,8 +43,7 @@ static void connect_peer(const struct fp_lease_table *table)
     static const struct fp_connection_ops ops = { on_question, on_closed };
     int ends_of[2];
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of),
-                     0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
     peer = ends_of[0];
     conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table);
     ck_assert_ptr_nonnull(conn);

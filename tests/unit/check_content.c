@@ -8,7 +8,7 @@
 #include "common/packet.h"
 #include "unit.h"
 
-#define LARGEST 40000u      /* several pieces, the last of them not whole */
+#define LARGEST 40000u /* several pieces, the last of them not whole */
 
 static int file;
 static int fds_at_rest;

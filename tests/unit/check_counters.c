@@ -8,7 +8,7 @@
 #include "unit.h"
 
 #define THREADS  4
-#define EACH     20000      /* counted by each of them */
+#define EACH     20000 /* counted by each of them */
 #define CHILDREN 3
 
 static apr_pool_t *pool;
@@ -88,11 +88,10 @@ START_TEST(hosts_and_outcomes_are_apart)
         for (unsigned what = 0; what < FP_COUNTS; what++)
             count(host, (enum fp_count)what, host * FP_COUNTS + what);
     }
-    fp_count(3, FP_COUNT_HIT);    /* there is no such host */
+    fp_count(3, FP_COUNT_HIT); /* there is no such host */
     for (unsigned host = 0; host < 3; host++) {
         for (unsigned what = 0; what < FP_COUNTS; what++)
-            ck_assert_uint_eq(fp_counters_sum(host, (enum fp_count)what),
-                              host * FP_COUNTS + what);
+            ck_assert_uint_eq(fp_counters_sum(host, (enum fp_count)what), host * FP_COUNTS + what);
     }
     ck_assert_uint_eq(fp_counters_sum(3, FP_COUNT_HIT), 0);
 }

@@ -115,7 +115,7 @@ START_TEST(absence_above_found_by_a_walk_to_its_neighbour)
 {
     ask(&early, "/a");
     finish("/", "d");
-    ask(&other, "/b/c/f");        /* waits for a walk to /b/c, which is from "/" */
+    ask(&other, "/b/c/f"); /* waits for a walk to /b/c, which is from "/" */
     forget("/b/c/g", false);
     finish("/b/c", "da");
     ask(&late, "/b/c/g");

@@ -52,7 +52,7 @@ END_TEST
 START_TEST(walks_of_a_mount_that_trips)
 {
     know_root();
-    ask(&early, "/m/d/f");            /* waits for the walk to /m/d */
+    ask(&early, "/m/d/f"); /* waits for the walk to /m/d */
     ask(&other, "/m");
     n_running = 2;
     ask(&late, "/m/e/f");

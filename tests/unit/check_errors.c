@@ -7,11 +7,14 @@
 /* The numbers of PROTOCOL.md, "Status". */
 START_TEST(wire_numbers_are_fixed)
 {
-    static const struct { fp_status status; int number; } rows[] = {
-        { FP_OK, 0 }, { FP_ABSENT, 1 }, { FP_NOTDIR, 2 }, { FP_DENIED, 3 },
-        { FP_LOOP, 4 }, { FP_NAMETOOLONG, 5 }, { FP_IOERROR, 6 }, { FP_TIMEOUT, 16 },
-        { FP_BUSY, 17 }, { FP_REFUSED, 18 }, { FP_TOODEEP, 19 }, { FP_FAILED, 20 },
-        { FP_VERSION, 21 }, { FP_PROTOCOL, 22 }, { FP_UNAVAILABLE, 23 },
+    static const struct {
+        fp_status status;
+        int number;
+    } rows[] = {
+        { FP_OK, 0 },       { FP_ABSENT, 1 },      { FP_NOTDIR, 2 },       { FP_DENIED, 3 },
+        { FP_LOOP, 4 },     { FP_NAMETOOLONG, 5 }, { FP_IOERROR, 6 },      { FP_TIMEOUT, 16 },
+        { FP_BUSY, 17 },    { FP_REFUSED, 18 },    { FP_TOODEEP, 19 },     { FP_FAILED, 20 },
+        { FP_VERSION, 21 }, { FP_PROTOCOL, 22 },   { FP_UNAVAILABLE, 23 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -22,9 +25,9 @@ END_TEST
 START_TEST(every_status_has_a_text_of_its_own)
 {
     static const fp_status all[] = {
-        FP_OK, FP_ABSENT, FP_NOTDIR, FP_DENIED, FP_LOOP, FP_NAMETOOLONG, FP_IOERROR,
-        FP_TIMEOUT, FP_BUSY, FP_REFUSED, FP_TOODEEP, FP_FAILED, FP_VERSION,
-        FP_PROTOCOL, FP_UNAVAILABLE, FP_AGAIN, FP_CLOSED, FP_NOMEM, FP_SYSTEM, FP_LOSTFD,
+        FP_OK,          FP_ABSENT, FP_NOTDIR,  FP_DENIED,  FP_LOOP,   FP_NAMETOOLONG, FP_IOERROR,
+        FP_TIMEOUT,     FP_BUSY,   FP_REFUSED, FP_TOODEEP, FP_FAILED, FP_VERSION,     FP_PROTOCOL,
+        FP_UNAVAILABLE, FP_AGAIN,  FP_CLOSED,  FP_NOMEM,   FP_SYSTEM, FP_LOSTFD,
     };
     const size_t n = sizeof(all) / sizeof(all[0]);
 
@@ -50,12 +53,24 @@ END_TEST
 
 START_TEST(errno_means)
 {
-    static const struct { int err; fp_status status; } rows[] = {
-        { 0, FP_OK }, { ENOENT, FP_ABSENT }, { ENOTDIR, FP_NOTDIR },
-        { EACCES, FP_DENIED }, { EPERM, FP_DENIED }, { ELOOP, FP_LOOP },
-        { ENAMETOOLONG, FP_NAMETOOLONG }, { EIO, FP_IOERROR }, { ESTALE, FP_IOERROR },
-        { EMFILE, FP_IOERROR }, { EINTR, FP_IOERROR }, { ENOMEM, FP_IOERROR },
-        { 9999, FP_IOERROR }, { -1, FP_IOERROR },
+    static const struct {
+        int err;
+        fp_status status;
+    } rows[] = {
+        { 0, FP_OK },
+        { ENOENT, FP_ABSENT },
+        { ENOTDIR, FP_NOTDIR },
+        { EACCES, FP_DENIED },
+        { EPERM, FP_DENIED },
+        { ELOOP, FP_LOOP },
+        { ENAMETOOLONG, FP_NAMETOOLONG },
+        { EIO, FP_IOERROR },
+        { ESTALE, FP_IOERROR },
+        { EMFILE, FP_IOERROR },
+        { EINTR, FP_IOERROR },
+        { ENOMEM, FP_IOERROR },
+        { 9999, FP_IOERROR },
+        { -1, FP_IOERROR },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

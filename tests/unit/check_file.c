@@ -19,8 +19,8 @@ static apr_pool_t *pool;
 static apr_bucket_alloc_t *list;
 static apr_bucket_brigade *bb;
 static struct fp_file *file;
-static int fd;                 /* the file's own descriptor */
-static int other;              /* shares its offset, as other processes do */
+static int fd;    /* the file's own descriptor */
+static int other; /* shares its offset, as other processes do */
 static int fds_at_rest;
 
 static void setup(void)
@@ -159,8 +159,8 @@ static bool is_mapped(void)
 
 /* ---- reading; each both by copying and by mapping ---- */
 
-static const apr_size_t sizes[] = { 1, 100, 8 * KIB, 64 * KIB, 64 * KIB + 1, 300 * KIB,
-                                    4 * MIB, 4 * MIB + 1, 9 * MIB };
+static const apr_size_t sizes[] = { 1,         100,     8 * KIB,     64 * KIB, 64 * KIB + 1,
+                                    300 * KIB, 4 * MIB, 4 * MIB + 1, 9 * MIB };
 #define SIZES ((int)(sizeof(sizes) / sizeof(sizes[0])))
 
 START_TEST(whole_file)

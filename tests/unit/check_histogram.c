@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(error_is_bounded_everywhere)
 {
-    static const uint64_t offsets[] = {0, 1, 2};
+    static const uint64_t offsets[] = { 0, 1, 2 };
 
     for (unsigned bit = 1; bit < 64; bit++) {
         for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {

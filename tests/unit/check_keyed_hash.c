@@ -5,8 +5,8 @@
 #include "unit.h"
 
 #define NAMES     4096
-#define LOW_BITS  12      /* that Jenkins' hash has in common; with uthash's own, one bucket */
-#define LONGEST   32      /* in a chain; one in 10^15 tables with a good hash has a longer one */
+#define LOW_BITS  12 /* that Jenkins' hash has in common; with uthash's own, one bucket */
+#define LONGEST   32 /* in a chain; one in 10^15 tables with a good hash has a longer one */
 #define NAME_ROOM 40
 
 struct name {

@@ -47,9 +47,17 @@ END_TEST
 
 START_TEST(each_has_its_bucket)
 {
-    static const struct { uint32_t us; unsigned bucket; } samples[] = {
-        { 0, 0 }, { 64, 0 }, { 65, 1 }, { 128, 1 }, { 129, 2 }, { 64u << 20, 20 },
-        { (64u << 20) + 1, 21 }, { UINT32_MAX, 21 } };
+    static const struct {
+        uint32_t us;
+        unsigned bucket;
+    } samples[] = { { 0, 0 },
+                    { 64, 0 },
+                    { 65, 1 },
+                    { 128, 1 },
+                    { 129, 2 },
+                    { 64u << 20, 20 },
+                    { (64u << 20) + 1, 21 },
+                    { UINT32_MAX, 21 } };
     unsigned expected[FP_LATENCY_BUCKETS] = { 0 };
     uint64_t sum = 0;
     char start[128];

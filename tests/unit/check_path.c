@@ -6,7 +6,9 @@
 
 static char buf[FP_MAX_PATH + 1];
 
-static const struct { const char *dir, *path, *expected; } paths[] = {
+static const struct {
+    const char *dir, *path, *expected;
+} paths[] = {
     { "/w", "/", "/" },
     { "/w", "/a", "/a" },
     { "/w", "/a/b/", "/a/b" },
@@ -80,7 +82,7 @@ START_TEST(path_length_bound)
 
     for (size_t i = 0; i < sizeof(path); i++)
         path[i] = i % 2 == 0 ? '/' : 'a';
-    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH));   /* ends with a slash */
+    ck_assert(!fp_path_is_normal(path, FP_MAX_PATH)); /* ends with a slash */
     ck_assert(fp_path_is_normal(path, FP_MAX_PATH - 1));
     path[FP_MAX_PATH - 1] = 'b';
     ck_assert(fp_path_is_normal(path, FP_MAX_PATH));
@@ -90,11 +92,14 @@ END_TEST
 
 START_TEST(path_in_common)
 {
-    static const struct { const char *a, *b; size_t common; } pairs[] = {
-        { "/", "/", 1 }, { "/", "/a", 1 }, { "/a", "/b", 1 }, { "/a", "/a", 2 },
-        { "/a", "/ab", 1 }, { "/a/b", "/a", 2 }, { "/a/b", "/a/c", 2 },
-        { "/a/b", "/a/bc", 2 }, { "/a/b/c", "/a/b/d/e", 4 }, { "/a/b/c", "/a/b", 4 },
-        { "/ab/c", "/a/b", 1 },
+    static const struct {
+        const char *a, *b;
+        size_t common;
+    } pairs[] = {
+        { "/", "/", 1 },         { "/", "/a", 1 },       { "/a", "/b", 1 },
+        { "/a", "/a", 2 },       { "/a", "/ab", 1 },     { "/a/b", "/a", 2 },
+        { "/a/b", "/a/c", 2 },   { "/a/b", "/a/bc", 2 }, { "/a/b/c", "/a/b/d/e", 4 },
+        { "/a/b/c", "/a/b", 4 }, { "/ab/c", "/a/b", 1 },
     };
 
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -109,8 +114,13 @@ END_TEST
 /* Down from "/" and up again. */
 START_TEST(path_component_by_component)
 {
-    static const struct { const char *path; size_t ends[4]; } rows[] = {
-        { "/a", { 1, 2 } }, { "/a/b", { 1, 2, 4 } }, { "/abc/d/efgh", { 1, 4, 6, 11 } },
+    static const struct {
+        const char *path;
+        size_t ends[4];
+    } rows[] = {
+        { "/a", { 1, 2 } },
+        { "/a/b", { 1, 2, 4 } },
+        { "/abc/d/efgh", { 1, 4, 6, 11 } },
         { "/.../..x", { 1, 4, 8 } },
     };
 

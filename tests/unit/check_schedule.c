@@ -21,8 +21,9 @@ END_TEST
 
 START_TEST(what_is_no_size)
 {
-    static const char *const wrong[] = { "", "K", "0", "0K", "-1", "+1", " 1", "1 K", "1KB", "1G",
-                                         "1.5K", "99999999999999999999", "1000000000M" };
+    static const char *const wrong[] = { "",           "K",   "0",   "0K", "-1",   "+1",
+                                         " 1",         "1 K", "1KB", "1G", "1.5K", "99999999999999999999",
+                                         "1000000000M" };
     int64_t bytes = 7;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -48,15 +49,17 @@ END_TEST
 /* The table of the paper. */
 START_TEST(usual_classes)
 {
-    static const struct { int64_t remaining; int priority; } rows[] = {
-        { -1, 1 }, { 0, 1 }, { 1, 1 }, { 1 * K, 1 }, { 1 * K + 1, 2 }, { 2 * K, 2 },
-        { 2 * K + 1, 3 }, { 5 * K, 3 }, { 5 * K + 1, 4 }, { 20 * K, 4 }, { 20 * K + 1, 5 },
-        { 50 * K, 5 }, { 50 * K + 1, 6 }, { INT64_MAX, 6 },
+    static const struct {
+        int64_t remaining;
+        int priority;
+    } rows[] = {
+        { -1, 1 },         { 0, 1 },         { 1, 1 },          { 1 * K, 1 },     { 1 * K + 1, 2 },
+        { 2 * K, 2 },      { 2 * K + 1, 3 }, { 5 * K, 3 },      { 5 * K + 1, 4 }, { 20 * K, 4 },
+        { 20 * K + 1, 5 }, { 50 * K, 5 },    { 50 * K + 1, 6 }, { INT64_MAX, 6 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        ck_assert_int_eq(fp_classes_priority(&fp_usual_classes, rows[i].remaining),
-                         rows[i].priority);
+        ck_assert_int_eq(fp_classes_priority(&fp_usual_classes, rows[i].remaining), rows[i].priority);
 }
 END_TEST
 
@@ -94,8 +97,7 @@ START_TEST(the_first_priority_is_kept_free_where_it_can_be)
     ck_assert_int_eq(classes.priorities[FP_MAX_BOUNDS], FP_MAX_PRIORITY);
     classes.n_bounds = fp_usual_classes.n_bounds;
     fp_classes_number(&classes);
-    ck_assert_mem_eq(classes.priorities, fp_usual_classes.priorities,
-                     6 * sizeof(classes.priorities[0]));
+    ck_assert_mem_eq(classes.priorities, fp_usual_classes.priorities, 6 * sizeof(classes.priorities[0]));
 }
 END_TEST
 

@@ -16,7 +16,8 @@ static int users[USERS];
 static void setup(void)
 {
     args = (struct bench_args){
-        .connections = USERS, .sessions = 1, .session_requests = 4, .think_s = 1, .seed = 3};
+        .connections = USERS, .sessions = 1, .session_requests = 4, .think_s = 1, .seed = 3
+    };
     sessions = bench_sessions_create(&args);
     ck_assert_ptr_nonnull(sessions);
 }

@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "unit.h"
 
-#define KEPT 16             /* as slow.c keeps */
+#define KEPT 16 /* as slow.c keeps */
 
 static struct fp_slow *slow;
 static uint64_t now_ms;
@@ -46,8 +46,7 @@ static void teardown(void)
 
 static void add(const char *path, uint32_t us, enum fp_call call)
 {
-    fp_slow_add(slow, &(struct fp_slow_lookup){ path, strlen(path), "/m", { us, us / 2, call }, 3,
-                                                now_ms });
+    fp_slow_add(slow, &(struct fp_slow_lookup){ path, strlen(path), "/m", { us, us / 2, call }, 3, now_ms });
 }
 
 /* The path in the report's line; "" where there is none. */
@@ -68,10 +67,10 @@ START_TEST(only_what_takes_long_is_logged)
     add("/a b", 10000, FP_CALL_STAT);
     ck_assert_uint_eq(n_logged, 1);
     ck_assert_str_eq(logged, "slow lookup: 10 ms, 5 ms of them in one stat, on the file system at "
-                     "/m; 3 waited for /a\\040b");
+                             "/m; 3 waited for /a\\040b");
     add("/hung", 2000000, FP_CALL_NONE);
     ck_assert_str_eq(logged, "slow lookup: 2000 ms and no answer from the file system at /m; "
-                     "3 waited for /hung");
+                             "3 waited for /hung");
     fp_slow_set(slow, 0);
     add("/hung", 2000000, FP_CALL_NONE);
     ck_assert_uint_eq(n_logged, 2);

@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#define MANY_THREADS 8    /* enough for a table to have shards */
+#define MANY_THREADS 8 /* enough for a table to have shards */
 
 struct thing {
     struct fp_item item;
@@ -307,7 +307,7 @@ END_TEST
 
 #define ROUNDS 10000
 #define KEYS   400
-#define ROOM   128     /* two shards */
+#define ROOM   128 /* two shards */
 
 static void use(struct fp_item *item, const char *key)
 {

@@ -9,7 +9,7 @@
 #include "common/walk_result.h"
 #include "unit.h"
 
-#define SOME_FD 77   /* no decoder touches it */
+#define SOME_FD 77 /* no decoder touches it */
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
@@ -68,8 +68,8 @@ START_TEST(task_comes_through)
 
     t.has_known = _i == 1;
     t.content_max = 0x12345678;
-    t.known = (struct fp_meta){ .mode = S_IFREG | 0644, .ino = 5, .size = INT64_MAX,
-                                .mtime = { -5, 999999999 } };
+    t.known =
+        (struct fp_meta){ .mode = S_IFREG | 0644, .ino = 5, .size = INT64_MAX, .mtime = { -5, 999999999 } };
     encode(&t);
     ck_assert_int_eq((int)decode(w.len, &got), FP_OK);
     ck_assert_uint_eq(got.base_len, 8);
@@ -99,11 +99,15 @@ END_TEST
 /* It must be a proper part of the path that ends at a component. */
 START_TEST(bases)
 {
-    static const struct { const char *path; size_t base; bool good; } rows[] = {
-        { "/", 0, true }, { "/", 1, false }, { "/a", 0, true }, { "/a", 1, true },
-        { "/a", 2, false }, { "/a", 3, false }, { "/a/b", 1, true }, { "/a/b", 2, true },
-        { "/a/b", 3, false }, { "/a/b", 4, false }, { "/a/b", 65535, false },
-        { "/ab/c", 2, false }, { "/ab/c", 3, true }, { "/ab/c", 4, false },
+    static const struct {
+        const char *path;
+        size_t base;
+        bool good;
+    } rows[] = {
+        { "/", 0, true },     { "/", 1, false },     { "/a", 0, true },        { "/a", 1, true },
+        { "/a", 2, false },   { "/a", 3, false },    { "/a/b", 1, true },      { "/a/b", 2, true },
+        { "/a/b", 3, false }, { "/a/b", 4, false },  { "/a/b", 65535, false }, { "/ab/c", 2, false },
+        { "/ab/c", 3, true }, { "/ab/c", 4, false },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -111,8 +115,8 @@ START_TEST(bases)
         struct fp_task got;
 
         encode(&t);
-        ck_assert_msg(decode(w.len, &got) == (rows[i].good ? FP_OK : FP_PROTOCOL),
-                      "%s, base of %zu", rows[i].path, rows[i].base);
+        ck_assert_msg(decode(w.len, &got) == (rows[i].good ? FP_OK : FP_PROTOCOL), "%s, base of %zu",
+                      rows[i].path, rows[i].base);
     }
 }
 END_TEST
@@ -167,8 +171,8 @@ static fp_status answer(size_t base_len, int fd, bool to_task)
 
     fp_writer_init(&w, buf, sizeof(buf));
     in.fd = fd;
-    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &result)
-                                   : fp_answer_encode(&w, 9, &in)), FP_OK);
+    ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &result) : fp_answer_encode(&w, 9, &in)),
+                     FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
     if (to_task)
         return fp_result_decode(&f.body, &t, fd, &out, &result_out);

@@ -4,7 +4,9 @@
 
 #include "unit.h"
 
-static const struct { const char *from, *expected; } texts[] = {
+static const struct {
+    const char *from, *expected;
+} texts[] = {
     { "", "" },
     { "/srv/www/index.html", "/srv/www/index.html" },
     { "/with blank\tand\nends", "/with\\040blank\\011and\\012ends" },

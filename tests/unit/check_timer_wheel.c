@@ -7,7 +7,7 @@
 
 #define TICK  FP_TIMER_TICK_MS
 #define ROUND ((uint64_t)FP_TIMER_BUCKETS * TICK)
-#define START 1000003u       /* not at a tick's border */
+#define START 1000003u /* not at a tick's border */
 #define MANY  20000
 
 static struct fp_timer_wheel wheel;
@@ -66,8 +66,9 @@ END_TEST
 /* At every distance, in every phase of a tick. */
 START_TEST(never_early_and_a_tick_late_at_most)
 {
-    static const uint64_t distances[] = { 2 * TICK, 100, 999, ROUND - TICK, ROUND - 1, ROUND,
-                                          ROUND + 1, 2 * ROUND + 77, 5 * ROUND };
+    static const uint64_t distances[] = { 2 * TICK,  100,   999,       ROUND - TICK,
+                                          ROUND - 1, ROUND, ROUND + 1, 2 * ROUND + 77,
+                                          5 * ROUND };
     uint64_t now = START;
 
     for (size_t i = 0; i < sizeof(distances) / sizeof(distances[0]); i++) {
@@ -237,7 +238,7 @@ END_TEST
 /* Against a plain list of times, with all that can happen in any order. */
 START_TEST(very_many)
 {
-    static uint64_t at[MANY];          /* 0: not set */
+    static uint64_t at[MANY]; /* 0: not set */
     uint64_t now = START, seed = 4711 + (uint64_t)_i;
     unsigned taken = 0, early = 0, late = 0;
 

@@ -10,7 +10,7 @@
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
-#define EFFORT 9            /* bytes */
+#define EFFORT 9 /* bytes */
 
 static struct fp_walk_result in, out;
 
@@ -115,11 +115,11 @@ static void shape_full(void)
     const struct fp_watch_key k = key(FP_MAX_WATCH_KEY, 100);
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
-        in.step_watches[i] = (struct fp_step_watch){ .mount = i, .untold = true, .refused = true,
-                                            .watch = k };
+        in.step_watches[i] =
+            (struct fp_step_watch){ .mount = i, .untold = true, .refused = true, .watch = k };
     for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
         ck_assert(fp_walk_result_add(&in, FP_MAX_STEPS - 1, &k, letters,
-                               FP_MAX_TRAVERSED_BYTES / FP_MAX_TRAVERSED));
+                                     FP_MAX_TRAVERSED_BYTES / FP_MAX_TRAVERSED));
     ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 
@@ -272,9 +272,9 @@ START_TEST(more_names_than_there_is_room_for)
 
     *p++ = 255;
     for (int i = 0; i < 255; i++) {
-        *p++ = 0;                   /* step */
-        *p++ = 0;                   /* no key */
-        *p++ = i < 16 ? 255 : 0;    /* name */
+        *p++ = 0;                /* step */
+        *p++ = 0;                /* no key */
+        *p++ = i < 16 ? 255 : 0; /* name */
         memset(p, 'x', p[-1]);
         p += p[-1];
     }
@@ -341,7 +341,7 @@ START_TEST(largest_result_fits_a_frame)
     for (a.n_steps = 0; a.n_steps < FP_MAX_STEPS; a.n_steps++)
         fill_step(&a.steps[a.n_steps], 1 + a.n_steps, S_IFDIR | 0755);
     a.steps[FP_MAX_STEPS - 1].end = FP_MAX_PATH;
-    a.fd = 77;   /* no decoder touches it */
+    a.fd = 77; /* no decoder touches it */
     shape_full();
     fp_writer_init(&w, buf, sizeof(buf));
     ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);

@@ -58,11 +58,11 @@ static inline void let_pass(unsigned ms)
 struct fp_connection {
     void *slot;
     bool answered;
-    fp_status status;            /* of the answer */
+    fp_status status; /* of the answer */
     enum fp_source source;
     bool leasable;
     unsigned n_steps;
-    uint64_t last_ino;           /* of the answer's last step; 0: it was not there */
+    uint64_t last_ino; /* of the answer's last step; 0: it was not there */
 };
 
 void **fp_connection_slot(struct fp_connection *conn)
@@ -134,7 +134,7 @@ enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 
 /* What is told of "/", and of what lies below. */
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
-static bool from_root;      /* the walk that ends */
+static bool from_root; /* the walk that ends */
 
 void fp_coherence_catch_up(struct fp_coherence *f)
 {
@@ -142,14 +142,14 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 }
 
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
-                    struct fp_validity *trust)
+                           struct fp_validity *trust)
 {
     (void)f;
     (void)result;
     for (size_t i = 0; i < n; i++)
         trust[i] = from_root && i == 0
-            ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
-            : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+                       ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
+                       : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
 }
 
 static inline bool is_below_m(const char *path, size_t len)
@@ -157,8 +157,7 @@ static inline bool is_below_m(const char *path, size_t len)
     return len >= 2 && memcmp(path, "/m", 2) == 0 && (len == 2 || path[2] == '/');
 }
 
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len,
-                           size_t *known_r)
+uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r)
 {
     (void)f;
     *known_r = is_below_m(path, len) ? 2 : 1;
@@ -171,8 +170,7 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
     return mount == OTHER_MOUNT ? "/m" : "/";
 }
 
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount),
-                          void *ctx)
+void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx)
 {
     (void)f;
     (void)is_out;
@@ -206,12 +204,12 @@ static struct job {
     uint64_t began_ms;
 } jobs[MAX_JOBS];
 static unsigned n_jobs;
-static unsigned n_running;     /* the first of them are with a worker, others wait */
+static unsigned n_running; /* the first of them are with a worker, others wait */
 static unsigned n_probes;
 static bool have_spare = true;
 
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
-                            int base, fp_worker_done *done, void *ctx)
+                                int base, fp_worker_done *done, void *ctx)
 {
     (void)pool;
     (void)base;
@@ -221,7 +219,7 @@ fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, con
 }
 
 fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
-                           fp_worker_done *done, void *ctx)
+                               fp_worker_done *done, void *ctx)
 {
     n_probes++;
     return fp_worker_pool_submit(pool, mount, t, -1, done, ctx);
@@ -346,8 +344,7 @@ static int fds_at_rest;
 static inline void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS };
-    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
-                                                   .mount_timeout_ms = TTL_MS };
+    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS, .mount_timeout_ms = TTL_MS };
 
     ck_assert_int_eq(fp_keyed_hash_init(), 0);
     n_running = MAX_JOBS;
@@ -356,8 +353,8 @@ static inline void setup(void)
     fds_at_rest = unit_open_fds();
     leases = fp_lease_table_create(100);
     ck_assert_ptr_nonnull(leases);
-    cache = fp_cache_create(&limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true,
-                                                               .now_ms = fp_now_ms });
+    cache = fp_cache_create(
+        &limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true, .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
     ck_assert_ptr_nonnull(dispatch);
     router.dispatch = dispatch;
@@ -372,8 +369,7 @@ static inline void teardown(void)
     ev_loop_destroy(loop);
 }
 
-static inline void question(struct fp_connection *conn, const char *path,
-                            const struct fp_names *names)
+static inline void question(struct fp_connection *conn, const char *path, const struct fp_names *names)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_lookup l = { .deadline_ms = 1000, .path = path, .path_len = strlen(path) };

@@ -16,22 +16,22 @@
 #include "common/wire.h"
 #include "unit.h"
 
-#define PATIENCE_MS 3000u     /* of a script, so that no test hangs */
+#define PATIENCE_MS 3000u /* of a script, so that no test hangs */
 #define PATH        "/srv/file"
 #define PATH_LEN    9
 
 static struct daemon {
-    int listener, sock;       /* -1: none */
+    int listener, sock; /* -1: none */
     pthread_t thread;
     bool running;
-    int file;                 /* what it passes */
-    struct fp_lease_table *leases;  /* NULL: it passes none */
+    int file;                      /* what it passes */
+    struct fp_lease_table *leases; /* NULL: it passes none */
     unsigned connections, questions;
     uint64_t ids[8];
     uint32_t deadline_ms;
     unsigned n_names;
     char path[64];
-    bool saw_end;             /* the client closed the connection */
+    bool saw_end; /* the client closed the connection */
 } d;
 
 static char socket_path[108];
@@ -99,8 +99,8 @@ static inline bool d_hello(void)
     struct fp_hello h;
 
     return d_receive(&f, buf) && f.type == FP_FRAME_HELLO && f.id == 0
-        && fp_hello_decode(&f.body, &h) == FP_OK && h.version_min <= FP_WIRE_VERSION
-        && h.version_max >= FP_WIRE_VERSION;
+           && fp_hello_decode(&f.body, &h) == FP_OK && h.version_min <= FP_WIRE_VERSION
+           && h.version_max >= FP_WIRE_VERSION;
 }
 
 /* The welcome with the first area of the table; the second comes behind it. */
@@ -111,7 +111,7 @@ static inline bool d_welcome(uint16_t version)
 
     fp_writer_init(&w, buf, sizeof(buf));
     return fp_welcome_encode(&w, version) == FP_OK
-        && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
+           && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
 }
 
 static inline bool d_marks(void)
@@ -121,7 +121,7 @@ static inline bool d_marks(void)
 
     fp_writer_init(&w, buf, sizeof(buf));
     return fp_referenced_encode(&w) == FP_OK
-        && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
+           && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
 static inline bool d_greet(void)
@@ -135,8 +135,8 @@ static inline bool d_question(uint64_t *id_r)
     struct fp_frame f;
     struct fp_lookup l;
 
-    if (!d_receive(&f, buf) || f.type != FP_FRAME_LOOKUP
-        || fp_lookup_decode(&f.body, &l) != FP_OK || l.path_len >= sizeof(d.path))
+    if (!d_receive(&f, buf) || f.type != FP_FRAME_LOOKUP || fp_lookup_decode(&f.body, &l) != FP_OK
+        || l.path_len >= sizeof(d.path))
         return false;
     memcpy(d.path, l.path, l.path_len);
     d.path[l.path_len] = '\0';
@@ -192,8 +192,8 @@ static inline bool d_control(uint64_t *id_r, struct fp_control *c)
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_frame f;
 
-    if (!d_receive(&f, buf) || f.type != FP_FRAME_CONTROL
-        || fp_control_decode(&f.body, c) != FP_OK || c->path_len >= sizeof(d.path))
+    if (!d_receive(&f, buf) || f.type != FP_FRAME_CONTROL || fp_control_decode(&f.body, c) != FP_OK
+        || c->path_len >= sizeof(d.path))
         return false;
     if (c->path_len > 0)
         memcpy(d.path, c->path, c->path_len);

@@ -26,12 +26,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNIT_NOBODY 65534   /* a user and group without rights */
+#define UNIT_NOBODY 65534 /* a user and group without rights */
 
-static char unit_dir[PATH_MAX];   /* absolute, without links, readable by all */
+static char unit_dir[PATH_MAX]; /* absolute, without links, readable by all */
 
-static inline int unit_remove_one(const char *path, const struct stat *st, int type,
-                                  struct FTW *where)
+static inline int unit_remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
     (void)st;
     (void)type;
@@ -40,8 +39,7 @@ static inline int unit_remove_one(const char *path, const struct stat *st, int t
 }
 
 /* A case of the suite; seconds: how long one test may take, 0: Check's default. */
-static inline TCase *unit_add_case(Suite *suite, const char *name, SFun setup, SFun teardown,
-                                   double seconds)
+static inline TCase *unit_add_case(Suite *suite, const char *name, SFun setup, SFun teardown, double seconds)
 {
     TCase *t = tcase_create(name);
 
@@ -61,8 +59,7 @@ static inline int unit_run(Suite *suite)
     int failed;
 
     snprintf(name, sizeof(name), "%s/unit.XXXXXX", tmp != NULL ? tmp : "/tmp");
-    if (mkdtemp(name) == NULL || chmod(name, 0755) == -1
-        || realpath(name, unit_dir) == NULL) {
+    if (mkdtemp(name) == NULL || chmod(name, 0755) == -1 || realpath(name, unit_dir) == NULL) {
         perror(name);
         return EXIT_FAILURE;
     }
@@ -87,7 +84,7 @@ static inline const char *unit_join(const char *dir, const char *name)
 {
     static char rooms[8][PATH_MAX];
     static unsigned turn;
-    char *room = rooms[turn++ % 8], made[PATH_MAX];   /* dir may be such a room */
+    char *room = rooms[turn++ % 8], made[PATH_MAX]; /* dir may be such a room */
 
     ck_assert_int_lt(snprintf(made, PATH_MAX, "%s/%s", dir, name), PATH_MAX);
     return strcpy(room, made);

@@ -12,8 +12,8 @@ struct bench_args {
     const char *host;
     const char *port;
     unsigned connections;
-    uint64_t requests; /* measured ones; 0: no limit */
-    double duration_s; /* 0: no limit */
+    uint64_t requests;       /* measured ones; 0: no limit */
+    double duration_s;       /* 0: no limit */
     uint64_t per_connection; /* 0: no limit */
     uint64_t warmup;
     double rate;     /* requests per second; 0: closed loop, or sessions */

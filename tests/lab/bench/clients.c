@@ -59,8 +59,8 @@ static int no_memory(void)
     return -1;
 }
 
-int bench_clients_open(struct bench_clients *clients, unsigned count, struct bench_peer *peer,
-                       int epoll_fd, struct bench_list *free_list)
+int bench_clients_open(struct bench_clients *clients, unsigned count, struct bench_peer *peer, int epoll_fd,
+                       struct bench_list *free_list)
 {
     if (raise_descriptor_limit(count) != 0)
         return -1;
@@ -87,6 +87,6 @@ uint64_t bench_clients_close(struct bench_clients *clients)
         bench_conn_destroy(&clients->all[i].conn);
     }
     free(clients->all);
-    *clients = (struct bench_clients){0};
+    *clients = (struct bench_clients){ 0 };
     return retries;
 }

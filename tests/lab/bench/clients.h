@@ -36,8 +36,8 @@ struct bench_clients {
 };
 
 /* All are appended to the list. 0, or -1 after an error, which was printed. */
-int bench_clients_open(struct bench_clients *clients, unsigned count, struct bench_peer *peer,
-                       int epoll_fd, struct bench_list *free_list);
+int bench_clients_open(struct bench_clients *clients, unsigned count, struct bench_peer *peer, int epoll_fd,
+                       struct bench_list *free_list);
 
 /* Returns how often requests were sent again. */
 uint64_t bench_clients_close(struct bench_clients *clients);

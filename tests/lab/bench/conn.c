@@ -24,7 +24,7 @@ static void on_body(void *context, const char *data, size_t size)
 
 int bench_conn_init(struct bench_conn *conn, struct bench_peer *peer, int epoll_fd)
 {
-    *conn = (struct bench_conn){.peer = peer, .epoll_fd = epoll_fd, .stream.fd = -1};
+    *conn = (struct bench_conn){ .peer = peer, .epoll_fd = epoll_fd, .stream.fd = -1 };
     conn->http = bench_http_create(on_body, conn);
     return conn->http == NULL ? -1 : 0;
 }
@@ -46,8 +46,7 @@ void bench_conn_destroy(struct bench_conn *conn)
     bench_http_destroy(&conn->http);
 }
 
-static enum bench_conn_result fail(struct bench_conn *conn, enum bench_failure failure,
-                                   const char *problem)
+static enum bench_conn_result fail(struct bench_conn *conn, enum bench_failure failure, const char *problem)
 {
     bench_conn_close(conn);
     conn->failure = failure;
@@ -58,7 +57,7 @@ static enum bench_conn_result fail(struct bench_conn *conn, enum bench_failure f
 static int open_socket(struct bench_conn *conn)
 {
     const struct sockaddr *address = (const struct sockaddr *)&conn->peer->address;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
     int one = 1;
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -121,12 +120,9 @@ static enum bench_conn_result on_data(struct bench_conn *conn, size_t size)
     size_t used;
 
     switch (bench_http_feed(conn->http, read_buffer, size, &used)) {
-    case BENCH_HTTP_DONE:
-        return complete(conn, used < size);
-    case BENCH_HTTP_ERROR:
-        return fail(conn, BENCH_FAIL_MALFORMED, bench_http_problem(conn->http));
-    case BENCH_HTTP_MORE:
-        break;
+    case BENCH_HTTP_DONE: return complete(conn, used < size);
+    case BENCH_HTTP_ERROR: return fail(conn, BENCH_FAIL_MALFORMED, bench_http_problem(conn->http));
+    case BENCH_HTTP_MORE: break;
     }
     return BENCH_CONN_PENDING;
 }
@@ -135,8 +131,7 @@ static enum bench_conn_result read_answer(struct bench_conn *conn)
 {
     for (;;) {
         enum bench_conn_result result;
-        ssize_t size =
-            conn->peer->transport->receive(&conn->stream, read_buffer, sizeof(read_buffer));
+        ssize_t size = conn->peer->transport->receive(&conn->stream, read_buffer, sizeof(read_buffer));
 
         if (size < 0 && errno == EINTR)
             continue;

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <time.h>
 
-#define BUSY_SHARE 0.9
+#define BUSY_SHARE   0.9
 #define LATE_PERCENT 99
-#define LATE_NS 1000000
-#define LATE_SHARE 0.1
+#define LATE_NS      1000000
+#define LATE_SHARE   0.1
 
 int bench_effort_open(struct bench_effort *effort)
 {
-    *effort = (struct bench_effort){.late_sends = bench_histogram_create()};
+    *effort = (struct bench_effort){ .late_sends = bench_histogram_create() };
     return effort->late_sends == NULL ? -1 : 0;
 }
 
@@ -67,22 +67,19 @@ static bool sends_late(const struct bench_effort *effort, const struct bench_his
 {
     uint64_t late = bench_histogram_percentile(effort->late_sends, LATE_PERCENT);
 
-    return late > LATE_NS &&
-           (double)late > LATE_SHARE * (double)bench_histogram_percentile(latency, LATE_PERCENT);
+    return late > LATE_NS
+           && (double)late > LATE_SHARE * (double)bench_histogram_percentile(latency, LATE_PERCENT);
 }
 
-bool bench_effort_limited(const struct bench_effort *effort,
-                          const struct bench_histogram *latency, enum bench_limit limit)
+bool bench_effort_limited(const struct bench_effort *effort, const struct bench_histogram *latency,
+                          enum bench_limit limit)
 {
     switch (limit) {
-    case BENCH_LIMIT_CPU:
-        return effort->cpu > BUSY_SHARE;
+    case BENCH_LIMIT_CPU: return effort->cpu > BUSY_SHARE;
     case BENCH_LIMIT_CPU_WAIT:
         return effort->cpu <= BUSY_SHARE && effort->cpu + effort->cpu_wait > BUSY_SHARE;
-    case BENCH_LIMIT_LATE_SENDS:
-        return sends_late(effort, latency);
-    case BENCH_LIMIT_COUNT:
-        break;
+    case BENCH_LIMIT_LATE_SENDS: return sends_late(effort, latency);
+    case BENCH_LIMIT_COUNT: break;
     }
     return false;
 }

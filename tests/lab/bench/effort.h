@@ -37,7 +37,7 @@ enum bench_limit {
     BENCH_LIMIT_COUNT
 };
 
-bool bench_effort_limited(const struct bench_effort *effort,
-                          const struct bench_histogram *latency, enum bench_limit limit);
+bool bench_effort_limited(const struct bench_effort *effort, const struct bench_histogram *latency,
+                          enum bench_limit limit);
 
 #endif

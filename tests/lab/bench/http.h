@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Limits of a response; more is malformed. */
-#define BENCH_HTTP_MAX_LINE 65536u
+#define BENCH_HTTP_MAX_LINE  65536u
 #define BENCH_HTTP_MAX_LINES 1000u
 
 enum bench_http_result {

@@ -16,8 +16,7 @@ struct bench_verify;
  * handler: then no request is started any more. 0, or -1 after an error that made the
  * measurement impossible, which was printed.
  */
-int bench_load_run(const struct bench_args *args, struct bench_plan *plan,
-                   struct bench_verify *verify, struct bench_tally *tally,
-                   const volatile int *stop);
+int bench_load_run(const struct bench_args *args, struct bench_plan *plan, struct bench_verify *verify,
+                   struct bench_tally *tally, const volatile int *stop);
 
 #endif

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define EXIT_ERRORS 1
+#define EXIT_ERRORS     1
 #define EXIT_IMPOSSIBLE 2
 
 static volatile int stop_asked;
@@ -27,7 +27,7 @@ static void ask_stop(int number)
 /* Ctrl-C ends the load in order, with a report; a second one ends at once. */
 static void catch_interrupt(void)
 {
-    struct sigaction action = {.sa_handler = ask_stop, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = { .sa_handler = ask_stop, .sa_flags = (int)SA_RESETHAND };
 
     (void)sigaction(SIGINT, &action, NULL);
 }
@@ -58,8 +58,7 @@ static int count_once(struct bench_args *args, const struct bench_plan *plan)
     return 0;
 }
 
-static int measure(const struct bench_args *args, struct bench_plan *plan,
-                   struct bench_verify *verify)
+static int measure(const struct bench_args *args, struct bench_plan *plan, struct bench_verify *verify)
 {
     struct bench_tally tally;
     int status = EXIT_IMPOSSIBLE;

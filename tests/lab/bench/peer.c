@@ -11,7 +11,7 @@
 
 static int resolve(struct bench_peer *peer, const struct bench_args *args)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
     struct addrinfo *found;
     int error = getaddrinfo(args->host, args->port, &hints, &found);
 
@@ -28,7 +28,7 @@ static int resolve(struct bench_peer *peer, const struct bench_args *args)
 
 int bench_peer_open(struct bench_peer *peer, const struct bench_args *args)
 {
-    *peer = (struct bench_peer){.transport = &bench_plain};
+    *peer = (struct bench_peer){ .transport = &bench_plain };
     if (resolve(peer, args) != 0)
         return -1;
     if (!args->tls)

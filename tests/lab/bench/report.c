@@ -11,8 +11,9 @@
 static const struct {
     const char *name;
     double percent;
-} percentiles[] = {{"p5", 5},   {"p50", 50}, {"p90", 90},
-                   {"p95", 95}, {"p99", 99}, {"p99.9", 99.9}};
+} percentiles[] = {
+    { "p5", 5 }, { "p50", 50 }, { "p90", 90 }, { "p95", 95 }, { "p99", 99 }, { "p99.9", 99.9 }
+};
 
 #define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
@@ -20,9 +21,9 @@ static const struct {
     const char *name;
     const char *meaning;
 } limits[BENCH_LIMIT_COUNT] = {
-    [BENCH_LIMIT_CPU] = {"cpu", "it had no time left, the server may be faster"},
-    [BENCH_LIMIT_CPU_WAIT] = {"cpu wait", "it worked or waited for a core all the time"},
-    [BENCH_LIMIT_LATE_SENDS] = {"late sends", "it sent late, and the latencies contain that"},
+    [BENCH_LIMIT_CPU] = { "cpu", "it had no time left, the server may be faster" },
+    [BENCH_LIMIT_CPU_WAIT] = { "cpu wait", "it worked or waited for a core all the time" },
+    [BENCH_LIMIT_LATE_SENDS] = { "late sends", "it sent late, and the latencies contain that" },
 };
 
 static double elapsed_s(const struct bench_tally *tally)
@@ -49,13 +50,11 @@ static double max_ms(const struct bench_histogram *histogram)
 
 static void print_load(FILE *out, const struct bench_args *args)
 {
-    (void)fprintf(out, "%s://%s:%s/, %u connection%s, %s loop", args->tls ? "https" : "http",
-                  args->host, args->port, args->connections, args->connections == 1 ? "" : "s",
-                  bench_args_loop(args));
+    (void)fprintf(out, "%s://%s:%s/, %u connection%s, %s loop", args->tls ? "https" : "http", args->host,
+                  args->port, args->connections, args->connections == 1 ? "" : "s", bench_args_loop(args));
     if (args->sessions > 0)
-        (void)fprintf(out, ", %g sessions/s of %s%" PRIu64 " requests, think time %g s",
-                      args->sessions, args->geometric_sessions ? "a mean of " : "",
-                      args->session_requests, args->think_s);
+        (void)fprintf(out, ", %g sessions/s of %s%" PRIu64 " requests, think time %g s", args->sessions,
+                      args->geometric_sessions ? "a mean of " : "", args->session_requests, args->think_s);
     if (args->rate > 0)
         (void)fprintf(out, ", %g requests/s", args->rate);
     if (bench_args_arrivals(args) > 0)
@@ -67,8 +66,7 @@ static void print_latency(FILE *out, const struct bench_tally *tally)
 {
     (void)fprintf(out, "latency ms     mean %.3f", bench_histogram_mean(tally->latency) / 1e6);
     for (size_t i = 0; i < PERCENTILES; i++)
-        (void)fprintf(out, "  %s %.3f", percentiles[i].name,
-                      percentile_ms(tally->latency, i));
+        (void)fprintf(out, "  %s %.3f", percentiles[i].name, percentile_ms(tally->latency, i));
     (void)fprintf(out, "  max %.3f\n", max_ms(tally->latency));
 }
 
@@ -95,14 +93,13 @@ static void print_errors(FILE *out, const struct bench_tally *tally)
     (void)fputc('\n', out);
 }
 
-static void print_connections(FILE *out, const struct bench_args *args,
-                              const struct bench_tally *tally)
+static void print_connections(FILE *out, const struct bench_args *args, const struct bench_tally *tally)
 {
     (void)fprintf(out, "connections    %" PRIu64 " opened, %" PRIu64 " requests sent again\n",
                   tally->connections, tally->retries);
     if (tally->tls_protocol != NULL)
-        (void)fprintf(out, "TLS            %s, %s, certificate not verified\n",
-                      tally->tls_protocol, tally->tls_cipher);
+        (void)fprintf(out, "TLS            %s, %s, certificate not verified\n", tally->tls_protocol,
+                      tally->tls_cipher);
     if (args->sessions > 0)
         (void)fprintf(out, "sessions       %" PRIu64 " started, %" PRIu64 " completed\n",
                       tally->sessions_started, tally->sessions_completed);
@@ -120,8 +117,7 @@ static void print_effort(FILE *out, const struct bench_args *args, const struct 
                       (double)bench_histogram_percentile(effort->late_sends, 99) / 1e6,
                       max_ms(effort->late_sends));
     }
-    (void)fprintf(out,
-                  "client         %.0f %% of a core used, %.0f %% of the time waiting for one\n",
+    (void)fprintf(out, "client         %.0f %% of a core used, %.0f %% of the time waiting for one\n",
                   effort->cpu * 100, effort->cpu_wait * 100);
     for (size_t i = 0; i < BENCH_LIMIT_COUNT; i++)
         if (bench_effort_limited(effort, tally->latency, (enum bench_limit)i))
@@ -131,8 +127,8 @@ static void print_effort(FILE *out, const struct bench_args *args, const struct 
 void bench_report_print(FILE *out, const struct bench_args *args, const struct bench_tally *tally)
 {
     print_load(out, args);
-    (void)fprintf(out, "answers        %" PRIu64 " in %.3f s, %.1f requests/s, %.2f MB/s\n",
-                  tally->answered, elapsed_s(tally), rate_of(tally, (double)tally->answered),
+    (void)fprintf(out, "answers        %" PRIu64 " in %.3f s, %.1f requests/s, %.2f MB/s\n", tally->answered,
+                  elapsed_s(tally), rate_of(tally, (double)tally->answered),
                   rate_of(tally, (double)tally->bytes) / 1e6);
     print_latency(out, tally);
     print_statuses(out, tally);
@@ -177,18 +173,16 @@ static void json_tls(FILE *out, const struct bench_tally *tally)
     if (tally->tls_protocol == NULL)
         (void)fputs("  \"tls\": null,\n", out);
     else
-        (void)fprintf(out, "  \"tls\": {\"protocol\": \"%s\", \"cipher\": \"%s\"},\n",
-                      tally->tls_protocol, tally->tls_cipher);
+        (void)fprintf(out, "  \"tls\": {\"protocol\": \"%s\", \"cipher\": \"%s\"},\n", tally->tls_protocol,
+                      tally->tls_cipher);
 }
 
 static void json_durations(FILE *out, const char *name, const struct bench_histogram *histogram)
 {
     (void)fprintf(out, "  \"%s\": {\"mean\": %.6f, \"min\": %.6f", name,
-                  bench_histogram_mean(histogram) / 1e6,
-                  (double)bench_histogram_min(histogram) / 1e6);
+                  bench_histogram_mean(histogram) / 1e6, (double)bench_histogram_min(histogram) / 1e6);
     for (size_t i = 0; i < PERCENTILES; i++)
-        (void)fprintf(out, ", \"%s\": %.6f", percentiles[i].name,
-                      percentile_ms(histogram, i));
+        (void)fprintf(out, ", \"%s\": %.6f", percentiles[i].name, percentile_ms(histogram, i));
     (void)fprintf(out, ", \"max\": %.6f},\n", max_ms(histogram));
 }
 
@@ -226,17 +220,15 @@ static void json_statuses(FILE *out, const struct bench_tally *tally)
 
 static void json_errors(FILE *out, const struct bench_tally *tally)
 {
-    (void)fprintf(out, "  \"errors\": %" PRIu64 ",\n  \"by_error\": {",
-                  bench_tally_errors(tally));
+    (void)fprintf(out, "  \"errors\": %" PRIu64 ",\n  \"by_error\": {", bench_tally_errors(tally));
     for (int i = 0; i < BENCH_FAIL_COUNT; i++)
         (void)fprintf(out, "\"%s\": %" PRIu64 ", ", bench_failure_name((enum bench_failure)i),
                       tally->failures[i]);
-    (void)fprintf(out, "\"unfinished\": %" PRIu64 ", \"warmup\": %" PRIu64 "}\n",
-                  tally->unfinished, tally->warmup_failures);
+    (void)fprintf(out, "\"unfinished\": %" PRIu64 ", \"warmup\": %" PRIu64 "}\n", tally->unfinished,
+                  tally->warmup_failures);
 }
 
-int bench_report_json(const char *file, const struct bench_args *args,
-                      const struct bench_tally *tally)
+int bench_report_json(const char *file, const struct bench_args *args, const struct bench_tally *tally)
 {
     FILE *out = fopen(file, "we");
     int failed;
@@ -250,19 +242,16 @@ int bench_report_json(const char *file, const struct bench_args *args,
     (void)fprintf(out,
                   "  \"requests\": %" PRIu64 ",\n  \"duration_s\": %.6f,\n"
                   "  \"requests_per_s\": %.3f,\n  \"bytes\": %" PRIu64 ",\n",
-                  tally->answered, elapsed_s(tally), rate_of(tally, (double)tally->answered),
-                  tally->bytes);
+                  tally->answered, elapsed_s(tally), rate_of(tally, (double)tally->answered), tally->bytes);
     json_tls(out, tally);
     json_durations(out, "latency_ms", tally->latency);
     json_effort(out, tally);
     json_statuses(out, tally);
-    (void)fprintf(out,
-                  "  \"connections_opened\": %" PRIu64 ",\n  \"retries\": %" PRIu64
-                  ",\n  \"late_starts\": %" PRIu64
-                  ",\n  \"sessions\": {\"started\": %" PRIu64 ", \"completed\": %" PRIu64
-                  "},\n",
-                  tally->connections, tally->retries, tally->late, tally->sessions_started,
-                  tally->sessions_completed);
+    (void)fprintf(
+        out,
+        "  \"connections_opened\": %" PRIu64 ",\n  \"retries\": %" PRIu64 ",\n  \"late_starts\": %" PRIu64
+        ",\n  \"sessions\": {\"started\": %" PRIu64 ", \"completed\": %" PRIu64 "},\n",
+        tally->connections, tally->retries, tally->late, tally->sessions_started, tally->sessions_completed);
     json_errors(out, tally);
     (void)fputs("}\n", out);
     failed = ferror(out);

@@ -12,7 +12,6 @@ struct bench_args;
 void bench_report_print(FILE *out, const struct bench_args *args, const struct bench_tally *tally);
 
 /* 0, or -1 after an error, which was printed. */
-int bench_report_json(const char *file, const struct bench_args *args,
-                      const struct bench_tally *tally);
+int bench_report_json(const char *file, const struct bench_args *args, const struct bench_tally *tally);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Each has a histogram. */
-#define MAX_INTERVALS 100000u
+#define MAX_INTERVALS  100000u
 #define FIRST_CAPACITY 64u
 
 struct interval {
@@ -101,13 +101,11 @@ static void print_interval(const struct bench_series *series, size_t index)
     uint64_t answered = latency == NULL ? 0 : bench_histogram_count(latency);
 
     (void)fprintf(series->file, "%.6g\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64,
-                  (double)index * series->interval_s, interval->requests, answered,
-                  interval->errors);
+                  (double)index * series->interval_s, interval->requests, answered, interval->errors);
     if (latency == NULL)
         (void)fputs("\tnan\tnan\tnan\tnan\n", series->file);
     else
-        (void)fprintf(series->file, "\t%.6f\t%.6f\t%.6f\t%.6f\n",
-                      bench_histogram_mean(latency) / 1e6,
+        (void)fprintf(series->file, "\t%.6f\t%.6f\t%.6f\t%.6f\n", bench_histogram_mean(latency) / 1e6,
                       (double)bench_histogram_percentile(latency, 50) / 1e6,
                       (double)bench_histogram_percentile(latency, 99) / 1e6,
                       (double)bench_histogram_max(latency) / 1e6);
@@ -117,8 +115,7 @@ static int write_all(struct bench_series *series)
 {
     int failed;
 
-    (void)fputs("start_s\trequests\tanswered\terrors\tmean_ms\tp50_ms\tp99_ms\tmax_ms\n",
-                series->file);
+    (void)fputs("start_s\trequests\tanswered\terrors\tmean_ms\tp50_ms\tp99_ms\tmax_ms\n", series->file);
     for (size_t i = 0; i < series->count; i++)
         print_interval(series, i);
     failed = ferror(series->file);

@@ -57,8 +57,7 @@ uint64_t bench_sessions_length(struct bench_sessions *sessions)
     if (!sessions->args->geometric_sessions || mean == 1)
         return mean;
     /* The exponential distribution cut into steps is the geometric one. */
-    return 1 + (uint64_t)floor(bench_rng_exponential(&sessions->lengths) /
-                               -log1p(-1.0 / (double)mean));
+    return 1 + (uint64_t)floor(bench_rng_exponential(&sessions->lengths) / -log1p(-1.0 / (double)mean));
 }
 
 void bench_sessions_think(struct bench_sessions *sessions, void *user, uint64_t now)
@@ -71,7 +70,7 @@ void bench_sessions_think(struct bench_sessions *sessions, void *user, uint64_t 
         sessions->heap[place] = sessions->heap[(place - 1) / 2];
         place = (place - 1) / 2;
     }
-    sessions->heap[place] = (struct thinker){due, user};
+    sessions->heap[place] = (struct thinker){ due, user };
 }
 
 uint64_t bench_sessions_due(const struct bench_sessions *sessions)

@@ -47,8 +47,8 @@ struct bench_event {
     size_t line;         /* of the list of paths */
     uint64_t connection; /* its number */
     uint64_t bytes;
-    int status;             /* 0: no answer */
-    bool failed;            /* then `failure` says how */
+    int status;  /* 0: no answer */
+    bool failed; /* then `failure` says how */
     enum bench_failure failure;
     bool warmup;
 };

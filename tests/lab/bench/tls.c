@@ -33,11 +33,8 @@ static int translate(SSL *ssl, int result)
 
     switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-        errno = EAGAIN;
-        return -1;
-    case SSL_ERROR_ZERO_RETURN:
-        return 0;
+    case SSL_ERROR_WANT_WRITE: errno = EAGAIN; return -1;
+    case SSL_ERROR_ZERO_RETURN: return 0;
     case SSL_ERROR_SYSCALL:
         errno = saved != 0 ? saved : ECONNRESET;
         last_problem = strerror(errno);
@@ -56,8 +53,8 @@ static int begin(const struct bench_transport *transport, struct bench_stream *s
     const struct tls *tls = (const struct tls *)transport;
     SSL *ssl = SSL_new(tls->context);
 
-    if (ssl == NULL || SSL_set_fd(ssl, stream->fd) != 1 ||
-        (tls->host != NULL && SSL_set_tlsext_host_name(ssl, tls->host) != 1)) {
+    if (ssl == NULL || SSL_set_fd(ssl, stream->fd) != 1
+        || (tls->host != NULL && SSL_set_tlsext_host_name(ssl, tls->host) != 1)) {
         SSL_free(ssl);
         last_problem = "no memory for TLS";
         errno = ENOMEM;
@@ -158,8 +155,8 @@ static SSL_CTX *make_context(void)
         return NULL;
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                  SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+                                  | SSL_MODE_RELEASE_BUFFERS);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
     /* Servers that just close are many, and lengths tell whether a body is whole. */
     (void)SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -180,7 +177,7 @@ const struct bench_transport *bench_tls_create(const char *host)
         return NULL;
     }
     tls->host = is_address(host) ? NULL : host;
-    tls->transport = (struct bench_transport){begin, handshake, receive, transmit, end, problem};
+    tls->transport = (struct bench_transport){ begin, handshake, receive, transmit, end, problem };
     /* OpenSSL writes without MSG_NOSIGNAL. */
     (void)signal(SIGPIPE, SIG_IGN);
     return &tls->transport;

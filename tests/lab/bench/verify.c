@@ -127,15 +127,14 @@ void bench_verify_begin(struct bench_verify *v, size_t index, struct bench_check
 {
     if (!v->files[index].tried)
         load(v, index);
-    *check = (struct bench_check){.content = v->files[index].content, .size = v->files[index].size};
+    *check = (struct bench_check){ .content = v->files[index].content, .size = v->files[index].size };
 }
 
 void bench_check_data(struct bench_check *check, const char *data, size_t size)
 {
     if (check->content == NULL || check->differs)
         return;
-    if (size > check->size - check->offset ||
-        memcmp(check->content + check->offset, data, size) != 0)
+    if (size > check->size - check->offset || memcmp(check->content + check->offset, data, size) != 0)
         check->differs = true;
     else
         check->offset += size;

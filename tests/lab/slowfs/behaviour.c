@@ -17,9 +17,9 @@ static const struct {
     const char *name;
     int value;
 } error_names[] = {
-    {"EIO", EIO},         {"ESTALE", ESTALE},       {"EACCES", EACCES}, {"EPERM", EPERM},
-    {"ENOENT", ENOENT},   {"ENOTCONN", ENOTCONN},   {"EINTR", EINTR},   {"ENOMEM", ENOMEM},
-    {"ENOTDIR", ENOTDIR}, {"ETIMEDOUT", ETIMEDOUT}, {"EMFILE", EMFILE}, {"ELOOP", ELOOP},
+    { "EIO", EIO },         { "ESTALE", ESTALE },       { "EACCES", EACCES }, { "EPERM", EPERM },
+    { "ENOENT", ENOENT },   { "ENOTCONN", ENOTCONN },   { "EINTR", EINTR },   { "ENOMEM", ENOMEM },
+    { "ENOTDIR", ENOTDIR }, { "ETIMEDOUT", ETIMEDOUT }, { "EMFILE", EMFILE }, { "ELOOP", ELOOP },
 };
 
 int slowfs_parse_us(const char *text, uint64_t *us_r)
@@ -40,12 +40,9 @@ int slowfs_parse_us(const char *text, uint64_t *us_r)
 const char *slowfs_mode_name(enum slowfs_mode mode)
 {
     switch (mode) {
-    case SLOWFS_NORMAL:
-        return "normal";
-    case SLOWFS_HANG:
-        return "hang";
-    case SLOWFS_ERROR:
-        return "error";
+    case SLOWFS_NORMAL: return "normal";
+    case SLOWFS_HANG: return "hang";
+    case SLOWFS_ERROR: return "error";
     }
     return "unknown";
 }

@@ -41,7 +41,7 @@ struct slowfs_handle {
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slowfs_node *buckets[BUCKETS];
-static struct slowfs_node root = {.dirfd = -1};
+static struct slowfs_node root = { .dirfd = -1 };
 
 /* FNV-1a over the parent's address and the name. */
 static struct slowfs_node **bucket_of(const struct slowfs_node *parent, const char *name)
@@ -116,8 +116,7 @@ static void release(struct slowfs_node *node)
 
 static bool same_inode(const struct slowfs_node *node, const struct stat *st)
 {
-    return node->dev == st->st_dev && node->ino == st->st_ino &&
-           node->type == (st->st_mode & S_IFMT);
+    return node->dev == st->st_dev && node->ino == st->st_ino && node->type == (st->st_mode & S_IFMT);
 }
 
 int slowfs_nodes_init(const char *source)
@@ -138,8 +137,7 @@ struct slowfs_node *slowfs_nodes_root(void)
     return &root;
 }
 
-static struct slowfs_node *node_new(struct slowfs_node *parent, const char *name,
-                                    const struct stat *st)
+static struct slowfs_node *node_new(struct slowfs_node *parent, const char *name, const struct stat *st)
 {
     struct slowfs_node *node = calloc(1, sizeof(*node));
 
@@ -159,8 +157,7 @@ static struct slowfs_node *node_new(struct slowfs_node *parent, const char *name
 }
 
 /* The known node, with one reference more, if the name still leads to its inode. */
-static struct slowfs_node *known(struct slowfs_node *parent, const char *name,
-                                 const struct stat *st)
+static struct slowfs_node *known(struct slowfs_node *parent, const char *name, const struct stat *st)
 {
     struct slowfs_node *node;
 
@@ -198,8 +195,7 @@ static struct slowfs_node *enter(struct slowfs_node *fresh, const struct stat *s
 
 static int open_directory(struct slowfs_node *node, struct stat *st_r)
 {
-    node->dirfd =
-        openat(node->parent->dirfd, node->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    node->dirfd = openat(node->parent->dirfd, node->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (node->dirfd < 0)
         return errno;
     if (fstat(node->dirfd, st_r) != 0)

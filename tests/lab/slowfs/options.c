@@ -24,46 +24,45 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"lookup-us", required_argument, NULL, OPT_LOOKUP},
-    {"getattr-us", required_argument, NULL, OPT_GETATTR},
-    {"open-us", required_argument, NULL, OPT_OPEN},
-    {"delay-us", required_argument, NULL, OPT_ALL},
-    {"attr-timeout", required_argument, NULL, OPT_ATTR},
-    {"entry-timeout", required_argument, NULL, OPT_ENTRY},
-    {"stats", required_argument, NULL, OPT_STATS},
-    {"control", required_argument, NULL, OPT_CONTROL},
-    {"keep-cache", no_argument, NULL, 'k'},
-    {"foreground", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    { "lookup-us", required_argument, NULL, OPT_LOOKUP },
+    { "getattr-us", required_argument, NULL, OPT_GETATTR },
+    { "open-us", required_argument, NULL, OPT_OPEN },
+    { "delay-us", required_argument, NULL, OPT_ALL },
+    { "attr-timeout", required_argument, NULL, OPT_ATTR },
+    { "entry-timeout", required_argument, NULL, OPT_ENTRY },
+    { "stats", required_argument, NULL, OPT_STATS },
+    { "control", required_argument, NULL, OPT_CONTROL },
+    { "keep-cache", no_argument, NULL, 'k' },
+    { "foreground", no_argument, NULL, 'f' },
+    { "help", no_argument, NULL, 'h' },
+    { NULL, 0, NULL, 0 },
 };
 
 static void usage(FILE *out)
 {
-    (void)fputs(
-        "Usage: slowfs [options] SOURCE MOUNTPOINT\n"
-        "\n"
-        "Shows the directory SOURCE at MOUNTPOINT, with delays as of a network file system.\n"
-        "\n"
-        "  --lookup-us N       delay each lookup by N microseconds (default 0)\n"
-        "  --getattr-us N      the same for each getattr (stat, fstat)\n"
-        "  --open-us N         the same for each open\n"
-        "  --delay-us N        all three\n"
-        "  --attr-timeout S    seconds the kernel may keep attributes (default 0: asks each time)\n"
-        "  --entry-timeout S   seconds the kernel may keep names (default 0); absent names never\n"
-        "  --keep-cache        let file data stay in the page cache from one open to the next\n"
-        "  --stats FILE        on SIGUSR1 append a line of counters to FILE\n"
-        "  --control FILE      read at the start, if there, and again on SIGHUP; words in it:\n"
-        "                      lookup-us=N getattr-us=N open-us=N delay-us=N\n"
-        "                      normal hang error=EIO\n"
-        "                      (hang: lookup, getattr and open wait until that changes or the\n"
-        "                      caller is killed; reads of open files go on)\n"
-        "  -f, --foreground    stay in the foreground\n"
-        "  -h, --help          this text\n"
-        "\n"
-        "SIGTERM and SIGINT unmount. Needs root: every user may enter the mount, under the\n"
-        "permissions that the files of SOURCE have.\n",
-        out);
+    (void)fputs("Usage: slowfs [options] SOURCE MOUNTPOINT\n"
+                "\n"
+                "Shows the directory SOURCE at MOUNTPOINT, with delays as of a network file system.\n"
+                "\n"
+                "  --lookup-us N       delay each lookup by N microseconds (default 0)\n"
+                "  --getattr-us N      the same for each getattr (stat, fstat)\n"
+                "  --open-us N         the same for each open\n"
+                "  --delay-us N        all three\n"
+                "  --attr-timeout S    seconds the kernel may keep attributes (default 0: asks each time)\n"
+                "  --entry-timeout S   seconds the kernel may keep names (default 0); absent names never\n"
+                "  --keep-cache        let file data stay in the page cache from one open to the next\n"
+                "  --stats FILE        on SIGUSR1 append a line of counters to FILE\n"
+                "  --control FILE      read at the start, if there, and again on SIGHUP; words in it:\n"
+                "                      lookup-us=N getattr-us=N open-us=N delay-us=N\n"
+                "                      normal hang error=EIO\n"
+                "                      (hang: lookup, getattr and open wait until that changes or the\n"
+                "                      caller is killed; reads of open files go on)\n"
+                "  -f, --foreground    stay in the foreground\n"
+                "  -h, --help          this text\n"
+                "\n"
+                "SIGTERM and SIGINT unmount. Needs root: every user may enter the mount, under the\n"
+                "permissions that the files of SOURCE have.\n",
+                out);
 }
 
 static int complain(const char *what, const char *object, const char *why)
@@ -126,28 +125,15 @@ static int parse_option(int opt, const char *name, struct slowfs_options *o)
     case OPT_LOOKUP:
     case OPT_GETATTR:
     case OPT_OPEN:
-    case OPT_ALL:
-        return parse_delay(opt, name, optarg, &o->behaviour);
-    case OPT_ATTR:
-        return parse_seconds(name, optarg, &o->attr_timeout);
-    case OPT_ENTRY:
-        return parse_seconds(name, optarg, &o->entry_timeout);
-    case OPT_STATS:
-        return absolute_file(optarg, &o->stats);
-    case OPT_CONTROL:
-        return absolute_file(optarg, &o->control);
-    case 'k':
-        o->keep_cache = true;
-        return -1;
-    case 'f':
-        o->foreground = true;
-        return -1;
-    case 'h':
-        usage(stdout);
-        return 0;
-    default:
-        (void)fputs("slowfs: see slowfs --help\n", stderr);
-        return 1;
+    case OPT_ALL: return parse_delay(opt, name, optarg, &o->behaviour);
+    case OPT_ATTR: return parse_seconds(name, optarg, &o->attr_timeout);
+    case OPT_ENTRY: return parse_seconds(name, optarg, &o->entry_timeout);
+    case OPT_STATS: return absolute_file(optarg, &o->stats);
+    case OPT_CONTROL: return absolute_file(optarg, &o->control);
+    case 'k': o->keep_cache = true; return -1;
+    case 'f': o->foreground = true; return -1;
+    case 'h': usage(stdout); return 0;
+    default: (void)fputs("slowfs: see slowfs --help\n", stderr); return 1;
     }
 }
 
@@ -158,8 +144,7 @@ static int directory(const char *what, const char *path, char **path_r)
     *path_r = realpath(path, NULL);
     if (*path_r == NULL) {
         if (errno == ENOTCONN)
-            return complain(what, path,
-                            "is left over from a file system that died; run umount -l on it");
+            return complain(what, path, "is left over from a file system that died; run umount -l on it");
         if (errno == ENOENT)
             return complain(what, path, "does not exist; make the directory first");
         return complain(what, path, strerror(errno));
@@ -203,7 +188,7 @@ int slowfs_options_parse(int argc, char **argv, struct slowfs_options *options_r
     int opt;
     int index = 0;
 
-    *options_r = (struct slowfs_options){0};
+    *options_r = (struct slowfs_options){ 0 };
     while (status < 0 && (opt = getopt_long(argc, argv, "fh", long_options, &index)) != -1)
         status = parse_option(opt, long_options[index].name, options_r);
     if (status < 0)
@@ -219,5 +204,5 @@ void slowfs_options_free(struct slowfs_options *options)
     free(options->mountpoint);
     free(options->stats);
     free(options->control);
-    *options = (struct slowfs_options){0};
+    *options = (struct slowfs_options){ 0 };
 }

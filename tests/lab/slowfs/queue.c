@@ -132,8 +132,8 @@ static struct slowfs_call *take_killed(struct slowfs_queue *q, uint64_t now)
     for (size_t i = 0; i < q->count; i++) {
         struct slowfs_call *call = q->heap[i];
 
-        if (call->arrived + KILL_CHECK_NS <= now && fuse_req_interrupted(call->req) &&
-            kill_pending(fuse_req_ctx(call->req)->pid))
+        if (call->arrived + KILL_CHECK_NS <= now && fuse_req_interrupted(call->req)
+            && kill_pending(fuse_req_ctx(call->req)->pid))
             return heap_remove(q, i);
     }
     q->next_kill_check = now + KILL_CHECK_NS;

@@ -67,7 +67,7 @@ static void raise_descriptor_limit(void)
 static void *read_calls(void *arg)
 {
     struct fuse_session *session = arg;
-    struct fuse_buf buffer = {0};
+    struct fuse_buf buffer = { 0 };
     sigset_t wake;
 
     (void)sigemptyset(&wake);
@@ -98,8 +98,7 @@ static void append_stats(const struct slowfs_options *options, struct slowfs_que
         return;
     out = fopen(options->stats, "ae");
     if (out == NULL) {
-        (void)fprintf(stderr, "slowfs: cannot append to %s: %s\n", options->stats,
-                      strerror(errno));
+        (void)fprintf(stderr, "slowfs: cannot append to %s: %s\n", options->stats, strerror(errno));
         return;
     }
     slowfs_stats_print(out);
@@ -115,10 +114,8 @@ static void reread_control(const struct slowfs_options *options, struct slowfs_q
 
     if (options->control == NULL)
         return;
-    if (slowfs_control_read(options->control, &options->behaviour, &behaviour, why,
-                            sizeof(why)) != 0)
-        (void)fprintf(stderr, "slowfs: control file %s: %s; nothing changed\n", options->control,
-                      why);
+    if (slowfs_control_read(options->control, &options->behaviour, &behaviour, why, sizeof(why)) != 0)
+        (void)fprintf(stderr, "slowfs: control file %s: %s; nothing changed\n", options->control, why);
     else
         slowfs_queue_behave(queue, &behaviour);
 }
@@ -144,7 +141,7 @@ static void serve_signals(const struct slowfs_options *options, struct slowfs_qu
 
 static void join_reader(pthread_t reader)
 {
-    const struct timespec pause = {.tv_nsec = 5000000};
+    const struct timespec pause = { .tv_nsec = 5000000 };
 
     /* Again and again: one signal could come just before the read that it should end. */
     while (pthread_tryjoin_np(reader, NULL) == EBUSY) {
@@ -183,7 +180,7 @@ static void ignore(int number)
 /* Blocks the signals that the main thread waits for, in all threads to come. */
 static void prepare_signals(sigset_t *signals_r)
 {
-    struct sigaction action = {.sa_handler = ignore};
+    struct sigaction action = { .sa_handler = ignore };
     sigset_t blocked;
 
     (void)sigaction(SIGNAL_WAKE, &action, NULL);
@@ -204,7 +201,7 @@ static struct fuse_session *new_session(struct slowfs_context *context)
     char program[] = "slowfs";
     char flag[] = "-o";
     char values[] = "allow_other,default_permissions,fsname=slowfs,subtype=slowfs";
-    char *argv[] = {program, flag, values, NULL};
+    char *argv[] = { program, flag, values, NULL };
     struct fuse_args args = FUSE_ARGS_INIT(3, argv);
     struct fuse_lowlevel_ops ops;
     struct fuse_session *session;

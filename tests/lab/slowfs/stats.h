@@ -7,16 +7,17 @@
 
 #include <stdio.h>
 
-#define SLOWFS_OPS(X)                                                                              \
-    X(lookup) X(getattr) X(open) X(opendir) X(readdir) X(readlink) X(readattr) X(read) X(write)    \
-    X(create) X(mkdir) X(mknod) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr)         \
-    X(statfs) X(fsync) X(release) X(forget)
+#define SLOWFS_OPS(X) \
+    X(lookup) \
+    X(getattr) X(open) X(opendir) X(readdir) X(readlink) X(readattr) X(read) X(write) X(create) X(mkdir) \
+        X(mknod) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr) X(statfs) X(fsync) X(release) \
+            X(forget)
 
 enum slowfs_op {
 #define SLOWFS_OP_ENUM(name) SLOWFS_OP_##name,
     SLOWFS_OPS(SLOWFS_OP_ENUM)
 #undef SLOWFS_OP_ENUM
-    SLOWFS_OP_COUNT
+        SLOWFS_OP_COUNT
 };
 
 void slowfs_count(enum slowfs_op op);
