@@ -7,7 +7,7 @@
 #define FP_CACHE_KNOWN_KIT_H
 
 #include "cache/cache.h"
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/packet.h"
 #include "unit.h"
 #include "cache_kit.h"
@@ -31,7 +31,7 @@ static inline void start(size_t files, size_t directories, size_t absent)
 
 static inline void setup(void)
 {
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     fds_at_rest = unit_open_fds();
     now = 1000;
     start(100, 100, 100);

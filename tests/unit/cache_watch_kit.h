@@ -8,7 +8,7 @@
 
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/lease_table.h"
 #include "common/walk_result.h"
 #include "unit.h"
@@ -61,7 +61,7 @@ static inline void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, WATCHED_TTL };
 
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     fds_at_rest = unit_open_fds();
     kit_now_ms = 1000;
     forgotten = 0;

@@ -6,7 +6,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "cache_kit.h"
@@ -33,7 +33,7 @@ static void setup(void)
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, TTL };
     struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
 
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     page = (size_t)sysconf(_SC_PAGESIZE);
     fds_at_rest = unit_open_fds();
     now = 1000;

@@ -7,7 +7,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/packet.h"
 #include "cache_kit.h"
 
@@ -40,7 +40,7 @@ static void start(size_t files, size_t directories, size_t absent)
 {
     const struct fp_cache_limits l = { files, 100, directories, absent, SIZE_MAX, TTL, TTL };
 
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     limits = l;
     now = 1000;
     n_walks = 0;

@@ -8,7 +8,7 @@
 
 #include "cache/timer_wheel.h"
 #include "changes/coherence.h"
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
@@ -54,7 +54,7 @@ static void start(size_t n, uint32_t n_slots)
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     fds_at_rest = unit_open_fds();
     kit_now_ms = seen_ms = 1000;
     start(100, SLOTS);

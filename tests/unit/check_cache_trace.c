@@ -34,7 +34,7 @@
 
 #include <sys/queue.h>
 
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "cache_kit.h"
 
 #define REQUESTS     300000
@@ -112,7 +112,7 @@ static struct fp_cache *cache_start(void)
                                             .ttl_ms = UINT32_MAX };
     struct fp_cache *c;
 
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     /* To check each of so many operations would take minutes: the last state is checked. */
     c = fp_cache_create(&limits, &(struct fp_cache_deps){ .now_ms = kit_clock });
     ck_assert_ptr_nonnull(c);

@@ -142,8 +142,8 @@ START_TEST(answers_come_with_the_table)
     ck_assert_ptr_eq(first, second);
     fp_lease_view_release(&second);
     /* It lasts as long as its last reference, and the daemon sees which slots are referenced. */
-    join();
     fp_client_destroy(&client);
+    join();
     fp_lease_view_reference(first, 2);
     ck_assert(fp_lease_table_take_referenced(d.leases, 2));
     fp_lease_view_release(&first);

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "cache/dependency.h"
 
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "unit.h"
 
 #define MAX_NOTES 64
@@ -55,7 +55,7 @@ static void on_name(void *ctx, void *owner)
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     now = 1000;
     watched = fp_dependencies_create(on_forget, &forgotten, clock_ms);
     ck_assert_ptr_nonnull(watched);

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "fleet/fleet_queue.h"
 
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "unit.h"
 
 #define MAX 4
@@ -11,7 +11,7 @@ static struct fp_fleet_queue *queue;
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     queue = fp_fleet_queue_create(MAX);
     ck_assert_ptr_nonnull(queue);
 }

@@ -3,7 +3,7 @@
 #include "admin/hot.h"
 
 #include "common/clock.h"
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "unit.h"
 
 static struct fp_hot *hot;
@@ -12,7 +12,7 @@ static char line[8192];
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     hot = fp_hot_create();
     ck_assert_ptr_nonnull(hot);
     now_ms = fp_now_ms();

@@ -14,7 +14,7 @@
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "common/clock.h"
-#include "common/keyed_hash.h"
+#include "hash_kit.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/task.h"
@@ -346,7 +346,7 @@ static inline void setup(void)
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS };
     const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS, .mount_timeout_ms = TTL_MS };
 
-    ck_assert_int_eq(fp_keyed_hash_init(), 0);
+    unit_init_hash();
     n_running = MAX_JOBS;
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);

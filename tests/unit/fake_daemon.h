@@ -16,7 +16,7 @@
 #include "common/wire.h"
 #include "unit.h"
 
-#define PATIENCE_MS 3000u /* of a script, so that no test hangs */
+#define PATIENCE_MS 20000u /* of a script, so that no test hangs */
 #define PATH        "/srv/file"
 #define PATH_LEN    9
 
