@@ -311,7 +311,7 @@ static void stop(struct flashpached *d)
 int main(int argc, char **argv)
 {
     static struct flashpached d = {
-        .passed_socket = -1, .watch = { -1, -1, NULL }, .monitor = { -1 }, .statm = -1
+        .passed_socket = -1, .watch = { -1, -1, { -1, -1 }, NULL }, .monitor = { -1 }, .statm = -1
     };
     bool ok;
 

@@ -16,9 +16,6 @@
 #include "common/walk_result.h"
 
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
-#define MOMENT_MS    5u    /* as good as now */
-#define PAUSE_MS     3u    /* from one look at the events to the next, once so many */
-#define MANY         16u   /* looks followed each other within that */
 #define IDLE_MS      2000u /* without any use of a lease: the beat stops */
 #define MAX_MARKED   64
 #define FEW_MOUNTS   8 /* changes of which each is worth a look at all entries */
@@ -29,8 +26,7 @@ struct fp_coherence {
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, fanotify, mounts;
-    ev_timer beat, pause;
-    unsigned close; /* looks in a row that followed each other within PAUSE_MS */
+    ev_timer beat;
     struct fp_coherence_counts counts;
     bool (*is_out)(void *ctx, uint32_t mount); /* NULL: all are in service */
     void *is_out_ctx;
@@ -111,55 +107,29 @@ static void on_mounts_changed(struct fp_coherence *f)
            "again");
 }
 
-/* Takes in every event that is there when it is called; of very many a part: the rest comes
- * with the loop's next turn, and leases wait. */
+/* Takes in every event that is there when it is called. */
 static void catch_up(struct fp_coherence *f)
 {
-    uint64_t now = fp_now_ms();
+    const uint64_t now = fp_now_ms();
+    const bool mounts = fp_mounts_changed(f->deps.mounts);
 
-    if (fp_mounts_changed(f->deps.mounts))
-        on_mounts_changed(f);
-    if (!fp_watch_drain(f->deps.watch, &ops, f))
-        return;
+    /* A client that finds the table busy asks: it is so only for what concerns somebody. */
+    if (mounts || fp_watch_is_pending(f->deps.watch)) {
+        fp_lease_table_set_busy(f->deps.lease_table);
+        if (mounts)
+            on_mounts_changed(f);
+        fp_watch_drain(f->deps.watch, &ops, f);
+        fp_lease_table_clear_busy(f->deps.lease_table);
+    }
     fp_lease_table_heartbeat(f->deps.lease_table, now);
     f->caught_up_ms = now;
 }
 
-static void listen_to(struct fp_coherence *f, ev_io *io)
-{
-    if (io->fd != -1)
-        ev_io_start(f->loop, io);
-}
-
-/* Where names come and go all the time each would be a wakeup.  A few are looked at when they come:
- * a walk that begins a moment later must not seem overtaken by them. */
 static void on_event(struct ev_loop *loop, ev_io *w, int events)
 {
-    struct fp_coherence *f = w->data;
-    const bool often = fp_now_ms() < f->caught_up_ms + PAUSE_MS;
-
+    (void)loop;
     (void)events;
-    catch_up(f);
-    f->close = often ? f->close + 1 : 0;
-    if (f->close < MANY)
-        return;
-    ev_io_stop(loop, &f->inotify);
-    ev_io_stop(loop, &f->fanotify);
-    ev_timer_again(loop, &f->pause);
-}
-
-static void on_pause(struct ev_loop *loop, ev_timer *w, int events)
-{
-    struct fp_coherence *f = w->data;
-    const uint64_t before = f->counts.events;
-
-    (void)events;
-    catch_up(f);
-    if (f->counts.events > before)
-        return;
-    ev_timer_stop(loop, w);
-    listen_to(f, &f->inotify);
-    listen_to(f, &f->fanotify);
+    catch_up(w->data);
 }
 
 static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
@@ -181,9 +151,7 @@ void fp_coherence_catch_up(struct fp_coherence *f)
     f->used_ms = now;
     if (!ev_is_active(&f->beat))
         ev_timer_again(f->loop, &f->beat);
-    /* In a pause there may be events, and a walk that begins now would seem overtaken. */
-    if (ev_is_active(&f->pause) || now >= f->caught_up_ms + MOMENT_MS)
-        catch_up(f);
+    catch_up(f);
 }
 
 /* ---- validity ---- */
@@ -257,7 +225,8 @@ static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
     ev_io_init(io, on_event, fd, EV_READ);
     io->data = f;
     ev_set_priority(io, EV_MAXPRI);
-    listen_to(f, io);
+    if (fd != -1)
+        ev_io_start(f->loop, io);
 }
 
 struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
@@ -276,9 +245,6 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
     f->beat.repeat = BEAT_SECONDS;
-    ev_init(&f->pause, on_pause);
-    f->pause.data = f;
-    f->pause.repeat = PAUSE_MS / 1000.;
     report_marks(f);
     catch_up(f);
     return f;
@@ -295,7 +261,6 @@ void fp_coherence_destroy(struct fp_coherence **fp)
     ev_io_stop(f->loop, &f->fanotify);
     ev_io_stop(f->loop, &f->mounts);
     ev_timer_stop(f->loop, &f->beat);
-    ev_timer_stop(f->loop, &f->pause);
     free(f);
 }
 

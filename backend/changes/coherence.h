@@ -62,8 +62,8 @@ void fp_coherence_destroy(struct fp_coherence **f);
 void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms);
 
 /*
- * Before a question is answered: takes in the events that are there, unless that was done
- * a moment ago; and for a while leases are kept in force.
+ * Before a question is answered, and before what a walk found is kept: takes in the events that
+ * are there; and for a while leases are kept in force.
  */
 void fp_coherence_catch_up(struct fp_coherence *f);
 

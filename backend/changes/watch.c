@@ -2,9 +2,18 @@
 #include "config.h"
 #include "changes/watch.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "common/packet.h"
+
+int fp_watch_begin(struct fp_watch *w)
+{
+    return pipe2(w->alive, O_CLOEXEC);
+}
 
 bool fp_watch_open(struct fp_watch *w)
 {
@@ -14,6 +23,8 @@ bool fp_watch_open(struct fp_watch *w)
 
 void fp_watch_close(struct fp_watch *w)
 {
+    fp_close(&w->alive[1]);
+    fp_close(&w->alive[0]);
     fp_close(&w->inotify);
     fp_close(&w->fanotify);
     if (w->marks != NULL)
@@ -72,13 +83,37 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key)
         fp_inotify_forget(w->inotify, key);
 }
 
-bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)
+int fp_watch_event_set(const struct fp_watch *w)
 {
-    bool all = true;
+    const int fds[] = { w->alive[0], w->inotify, w->fanotify };
+    int set = epoll_create1(EPOLL_CLOEXEC);
 
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        struct epoll_event e = { .events = EPOLLIN };
+
+        if (fds[i] != -1 && set != -1 && epoll_ctl(set, EPOLL_CTL_ADD, fds[i], &e) == -1)
+            fp_close(&set);
+    }
+    return set;
+}
+
+int fp_watch_queued(int fd)
+{
+    int n = 0;
+
+    return ioctl(fd, FIONREAD, &n) == 0 ? n : 0;
+}
+
+bool fp_watch_is_pending(const struct fp_watch *w)
+{
+    return (w->inotify != -1 && fp_watch_queued(w->inotify) > 0)
+           || (w->fanotify != -1 && fp_watch_queued(w->fanotify) > 0);
+}
+
+void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)
+{
     if (w->inotify != -1)
-        all = fp_inotify_drain(w->inotify, ops, ctx);
+        fp_inotify_drain(w->inotify, ops, ctx);
     if (w->fanotify != -1)
-        all = fp_fanotify_drain(w->fanotify, ops, ctx) && all;
-    return all;
+        fp_fanotify_drain(w->fanotify, ops, ctx);
 }

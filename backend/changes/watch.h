@@ -20,6 +20,7 @@
 
 struct fp_watch {
     int inotify, fanotify; /* -1: not at all, as they begin */
+    int alive[2];          /* a pipe of which nobody else has the other end; -1 */
     FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
 
@@ -36,6 +37,10 @@ struct fp_watch_ops {
     /* Events were lost, or cannot be read: anything may have changed. */
     void (*lost)(void *ctx);
 };
+
+/* Before all else here: a process that ends closes its descriptors in the order of their numbers, and
+ * clients must see that of the pipe first.  -1 with errno. */
+int fp_watch_begin(struct fp_watch *w);
 
 /* Opens inotify.  False, with errno: nothing is watched by it. */
 bool fp_watch_open(struct fp_watch *w);
@@ -63,23 +68,33 @@ fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, 
 /* The cache does not depend on that one any more. */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
-/* Passes events on.  False: there are more, after so many that other work should have its
- * turn first. */
-#define FP_WATCH_READS 8
-bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
+/* For a client: an epoll set in which something is ready while an event waits to be read, and once the
+ * daemon is gone.  The caller's; -1 with errno. */
+int fp_watch_event_set(const struct fp_watch *w);
+
+/* True if an event waits to be read. */
+bool fp_watch_is_pending(const struct fp_watch *w);
+
+/* Passes on every event that was queued before the call, and not for ever those that follow: what it
+ * costs is bounded by the length of the kernel's queues. */
+void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
 
 /* ---- the two kinds: watch_inotify.c, watch_fanotify.c ---- */
+
+/* What ioctl(FIONREAD) says: of inotify's queue its bytes, of fanotify's less than its bytes; 0: it is
+ * empty. */
+int fp_watch_queued(int fd);
 
 int fp_inotify_open(void);
 fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key);
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
-bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
+void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
 int fp_fanotify_open(void);
 bool fp_fanotify_mark(int fanotify, const char *mount_point);
 FILE *fp_fanotify_open_marks(int fanotify);
 size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
 fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
-bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
+void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 
 #endif

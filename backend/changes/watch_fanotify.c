@@ -155,35 +155,39 @@ static void report_event(const char *p, const char *end, bool replaced, const st
     }
 }
 
-/* False when there is something in it that we do not know. */
-static bool report_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
+/* How many there are; -1: there is something in it that is unknown here. */
+static int report_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
 {
     struct fanotify_event_metadata e;
+    int n = 0;
 
-    for (; (size_t)(end - p) >= sizeof(e); p += e.event_len) {
+    for (; (size_t)(end - p) >= sizeof(e); p += e.event_len, n++) {
         memcpy(&e, p, sizeof(e));
         if (e.vers != FANOTIFY_METADATA_VERSION || e.metadata_len < sizeof(e) || e.event_len < e.metadata_len
             || e.event_len > end - p)
-            return false;
+            return -1;
         if (e.mask & FAN_Q_OVERFLOW)
             ops->lost(ctx);
         else
             report_event(p + e.metadata_len, p + e.event_len, (e.mask & OF_NAMES) != 0, ops, ctx);
     }
-    return true;
+    return n;
 }
 
-bool fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
+void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx)
 {
     static char buf[BUFFER_BYTES];
-    ssize_t n = 0;
+    ssize_t n = 1;
+    int found = 0;
 
-    for (int i = 0; i < FP_WATCH_READS && (n = read(fanotify, buf, sizeof(buf))) > 0; i++) {
-        if (!report_events(buf, buf + n, ops, ctx))
-            ops->lost(ctx);
+    /* The kernel counts events without the records behind them. */
+    for (int left = fp_watch_queued(fanotify) / (int)FAN_EVENT_METADATA_LEN; left > 0; left -= found) {
+        n = read(fanotify, buf, sizeof(buf));
+        found = n > 0 ? report_events(buf, buf + n, ops, ctx) : 0;
+        if (found <= 0)
+            break;
     }
     /* An end or an error: events may be missing, and none may come any more. */
-    if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
+    if (found == -1 || n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
-    return n <= 0;
 }

@@ -67,12 +67,15 @@ static void report(const struct inotify_event *e, const struct fp_watch_ops *ops
                      (e->mask & OF_NAMES) != 0);
 }
 
-bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
+void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
 {
     static char buf[BUFFER_BYTES] __attribute__((aligned(__alignof__(struct inotify_event))));
-    ssize_t n = 0;
+    ssize_t n = 1;
 
-    for (int i = 0; i < FP_WATCH_READS && (n = read(inotify, buf, sizeof(buf))) > 0; i++) {
+    for (ssize_t left = fp_watch_queued(inotify); left > 0; left -= n) {
+        n = read(inotify, buf, sizeof(buf));
+        if (n <= 0)
+            break;
         for (char *p = buf; p < buf + n;) {
             const struct inotify_event *e = (const struct inotify_event *)(void *)p;
 
@@ -83,5 +86,4 @@ bool fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx)
     /* An end or an error: events may be missing, and none may come any more. */
     if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
         ops->lost(ctx);
-    return n <= 0;
 }

@@ -7,13 +7,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/packet.h"
 
-#define MAGIC 0x46505333u /* "FPS3": another layout, another number */
+#define MAGIC 0x46505334u /* "FPS4": another layout, another number */
 
 #define EXHAUSTED UINT32_MAX /* a generation that is valid for nobody */
 
@@ -21,6 +22,7 @@
 struct generations {
     uint32_t magic, n;
     _Atomic uint64_t current_until_ms;
+    _Atomic uint64_t busy;    /* not 0: events were taken out of the queue and are not all in force */
     _Atomic uint64_t words[]; /* generation << 32 | expiry, in ticks */
 };
 
@@ -197,6 +199,18 @@ bool fp_lease_table_take_use(struct fp_lease_table *t)
     return take_byte(t, FP_NO_SLOT);
 }
 
+void fp_lease_table_set_busy(struct fp_lease_table *t)
+{
+    atomic_store_explicit(&t->area->busy, 1, memory_order_seq_cst);
+    /* Before the read that empties the queue. */
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void fp_lease_table_clear_busy(struct fp_lease_table *t)
+{
+    atomic_store_explicit(&t->area->busy, 0, memory_order_release);
+}
+
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)
 {
     /* After every generation that was changed: see lease_table.h. */
@@ -209,6 +223,7 @@ struct fp_lease_view {
     atomic_uint references;
     const struct generations *area;
     _Atomic uint8_t *referenced;
+    int events;               /* an epoll set of the daemon's queues of events */
     uint32_t n;
     dev_t dev; /* of the generations' memfd */
     ino_t ino;
@@ -225,7 +240,7 @@ static size_t sealed_size(int fd)
     return (size_t)st.st_size;
 }
 
-struct fp_lease_view *fp_lease_view_create(int generations, int referenced)
+struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events)
 {
     size_t size = sealed_size(generations), n = sealed_size(referenced);
     struct fp_lease_view *v;
@@ -242,15 +257,17 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced)
     v->n = (uint32_t)n;
     v->dev = st.st_dev;
     v->ino = st.st_ino;
+    v->events = fcntl(events, F_DUPFD_CLOEXEC, 0);
     v->area = mmap(NULL, size, PROT_READ, MAP_SHARED, generations, 0);
     v->referenced = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, referenced, 0);
-    if (v->area != MAP_FAILED && (void *)v->referenced != MAP_FAILED && v->area->magic == MAGIC
-        && v->area->n == v->n)
+    if (v->events != -1 && v->area != MAP_FAILED && (void *)v->referenced != MAP_FAILED
+        && v->area->magic == MAGIC && v->area->n == v->n)
         return v;
     if (v->area != MAP_FAILED)
         munmap((void *)v->area, size);
     if ((void *)v->referenced != MAP_FAILED)
         munmap((void *)v->referenced, n);
+    fp_close(&v->events);
     free(v);
     errno = EPROTO;
     return NULL;
@@ -278,13 +295,19 @@ void fp_lease_view_release(struct fp_lease_view **vp)
         return;
     munmap((void *)v->area, area_size(v->n));
     munmap((void *)v->referenced, v->n);
+    fp_close(&v->events);
     free(v);
 }
 
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
 {
-    /* Acquire: generations are read after it. */
-    return now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
+    struct epoll_event event;
+
+    /* The queue first: one that is empty because the daemon has just read it leaves busy behind.
+     * Acquire: words are read after both. */
+    return epoll_wait(v->events, &event, 1, 0) == 0
+           && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0
+           && now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
 }
 
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms)

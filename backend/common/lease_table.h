@@ -18,10 +18,18 @@
  * retires the old one, which ends all leases on it, and clients get the new one when they connect
  * again.
  *
+ * A client sees a change at once.  The kernel queues an event before the call that made the change
+ * returns, and the client has an epoll set that holds the daemon's queues: it can ask whether they
+ * are empty, and read nothing from them.  The daemon sets busy before it reads a queue and clears it
+ * after the last word that the events concern.  So a client that finds the queues empty, then not
+ * busy, sees in the words every change whose call returned before it looked.  The set also holds a
+ * pipe that ends with the daemon: a queue that nobody reads any more is not taken for an empty one.
+ *
  * Ordering: generation and expiry are one word, so they are always of the same moment.  The
- * daemon changes words first and writes the heartbeat after them (release); a client reads the
- * heartbeat first (acquire) and words after it.  So a client for which the table is current until
- * t sees every change that was reported before t - FP_HEARTBEAT_MS.  A generation only grows, also
+ * daemon changes words first, clears busy and writes the heartbeat after them (release); a client
+ * looks at the queues, reads busy and the heartbeat (acquire), and words after them.  The heartbeat
+ * bounds what a spoilt set can do: a client for which the table is current until t sees every change
+ * that was reported before t - FP_HEARTBEAT_MS.  A generation only grows, also
  * when the slot gets another owner, and never comes back: at the greatest one the slot is
  * exhausted, valid for nobody and not taken again.
  */
@@ -74,6 +82,10 @@ bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);
 
+/* Around reading the queues of events, until all words that they concern are written. */
+void fp_lease_table_set_busy(struct fp_lease_table *t);
+void fp_lease_table_clear_busy(struct fp_lease_table *t);
+
 /* All changes before now_ms have been applied. */
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 
@@ -82,17 +94,18 @@ void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 struct fp_lease_view;
 
 /*
- * Maps both areas; the descriptors stay the caller's.  One reference is the
- * caller's.  NULL with errno; EPROTO: that is no such table, or not sealed.
+ * Maps both areas; events is the epoll set that came with them.  The descriptors stay the caller's.
+ * One reference is the caller's.  NULL with errno; EPROTO: that is no such table, or not sealed.
  */
-struct fp_lease_view *fp_lease_view_create(int generations, int referenced);
+struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events);
 /* True if it maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);
 void fp_lease_view_retain(struct fp_lease_view *v);
 /* Drops *v's reference and leaves NULL; the last one unmaps. */
 void fp_lease_view_release(struct fp_lease_view **v);
 
-/* True if the last heartbeat still counts. */
+/* True if the words show every change until now: no event waits, and the last heartbeat still
+ * counts.  One system call. */
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms);
 /* True if it counted less than silence_ms ago; never for a retired table. */
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms);

@@ -26,7 +26,6 @@
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 #define SHED_FILES      64  /* descriptors given back when there is none */
-#define SLOW_MS         25u /* a client that asks so long after a walk began may know better */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -523,8 +522,8 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
 
 /*
  * A result that the cache does not keep has changed while it was looked at, or is an
- * error.  It is the answer for clients that asked before that can have been over; for the
- * others the path is walked once again: true if there are any.
+ * error.  It is the answer for clients that asked before the walk began; those that asked later
+ * may know better, and the path is walked once again: true if there are any.
  */
 static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint64_t began_ms)
 {
@@ -533,7 +532,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint
 
     if (fp_answer_is_failure(a))
         return false;
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms <= began_ms + SLOW_MS)
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms < began_ms)
         answer_waiter(wt, FP_OK, a);
     if (wt == NULL)
         return false;
@@ -580,6 +579,8 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 {
     struct fp_walk *w = ctx;
 
+    /* The events of what changed during the walk. */
+    fp_coherence_catch_up(w->walks->deps.coherence);
     observe(w, a, result, began_ms);
     fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);
     if (st == FP_BUSY)
