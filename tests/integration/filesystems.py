@@ -27,12 +27,14 @@ def _mounted(at, *arguments):
 
 
 @contextmanager
-def _overlay(base):
-    """What is made before the mount lies in the lower layer; the first change copies it up."""
+def overlay(base, prepare=None):
+    """prepare(lower) makes what lies in the lower layer, of which the first change makes a copy."""
     layers = [base / f"overlay-{name}" for name in ("lower", "upper", "work")]
     for layer in layers:
         layer.mkdir()
     lower, upper, work = layers
+    if prepare:
+        prepare(lower)
     with _mounted(base / "overlay", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}",
                   "none") as at:
         yield at
@@ -49,7 +51,7 @@ def directory(kind, base, slow_directory):
         with _mounted(base / "tmpfs", "-t", "tmpfs", "-o", "mode=755", "none") as at:
             yield at
     elif kind == "overlay":
-        with _overlay(base) as at:
+        with overlay(base) as at:
             yield at
     else:
         source = base / "fuse-source"

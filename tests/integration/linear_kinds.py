@@ -11,6 +11,7 @@ import itertools
 import mmap
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import acl
@@ -18,11 +19,14 @@ from change_cases import exchange
 from httpd import user_ids
 
 KINDS = {}
+MOUNT_KINDS = {}            # what mount(2) and umount(2) change
+COPY_KINDS = {}             # the first change of what lies in an overlay's lower layer
 DENIED, GRANTED = "Require all denied\n", "Require all granted\n"
 OLD = 1_500_000_000
 PAGE = 4096
 LARGE = 100_000             # too long to be served by its content
 KEEP_SIZE_AND_PUNCH_HOLE = 3
+MS_BIND, MNT_DETACH = 0x1000, 2
 
 
 class Spot:
@@ -69,9 +73,23 @@ class Spot:
         self.move(name + ".new", name)
 
 
-def kind(function):
-    KINDS[function.__name__] = function
+def kind(function, kinds=KINDS):
+    kinds[function.__name__] = function
     return function
+
+
+def mount_kind(function):
+    return kind(function, MOUNT_KINDS)
+
+
+def copy_kind(function):
+    """function(spot, directory): makes the change in a directory of make_lower(), and what is to be seen."""
+    def steps(spot):
+        for name in sorted(os.listdir(spot.directory)):
+            yield "nothing", spot.see(f"{name}/file.txt", LOWER, f"{name}/large.bin", LOWER_LARGE)
+            yield function.__name__, function(spot, name)
+    steps.__name__ = function.__name__
+    return kind(steps, COPY_KINDS)
 
 
 def texts():
@@ -322,7 +340,7 @@ def written_below_a_renamed_parent(spot):
     spot.write("one/deep/file.txt", b"file\n")
     for text in texts():
         spot.move("one", "two")
-        yield "rename of the parent's parent", spot.see("two/deep/file.txt", Path(spot.at("two/deep/file.txt")).read_bytes())
+        yield "rename of the parent's parent", spot.see("two/deep/file.txt", spot.at("two/deep/file.txt").read_bytes())
         spot.pwrite("two/deep/file.txt", text)
         yield "pwrite below it", spot.see("two/deep/file.txt", text)
         spot.replace("two/deep/file.txt", text)
@@ -581,3 +599,144 @@ def rights_of_an_access_file(spot):
         yield "chmod 0 one/.htaccess", spot.see("one/file.txt", 403)
         spot.at("one/.htaccess").chmod(0o644)
         yield "chmod 644 one/.htaccess", spot.see("one/file.txt", b"file\n")
+
+
+# Mounts
+
+def _call(function, *arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, function)(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), function, str(arguments))
+
+
+def mount(source, target, flags=MS_BIND):
+    _call("mount", os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(flags), None)
+
+
+def unmount(target):
+    _call("umount2", os.fsencode(target), MNT_DETACH)
+
+
+@contextmanager
+def mounted(source, target):
+    """Whatever happens, nothing stays mounted. The block may have unmounted it."""
+    mount(source, target)
+    try:
+        yield
+    finally:
+        if os.path.ismount(target) or os.stat(source).st_ino == os.stat(target).st_ino:
+            unmount(target)
+
+
+@mount_kind
+def mounted_over_a_directory(spot):
+    for name in ("one", "two"):
+        spot.write(f"{name}/deep/file.txt", f"of {name}\n".encode())
+    while True:
+        with mounted(spot.at("two"), spot.at("one")):
+            yield "mount of another directory on it", spot.see("one/deep/file.txt", b"of two\n")
+        yield "umount", spot.see("one/deep/file.txt", b"of one\n")
+
+
+@mount_kind
+def mounted_over_a_file(spot):
+    for name in ("one", "two"):
+        spot.write(f"{name}.txt", f"of {name}\n".encode())
+    while True:
+        with mounted(spot.at("two.txt"), spot.at("one.txt")):
+            yield "mount of another file on it", spot.see("one.txt", b"of two\n")
+        yield "umount", spot.see("one.txt", b"of one\n")
+
+
+@mount_kind
+def written_below_a_mount(spot):
+    """By the path that it is mounted from, and by the one that is served."""
+    spot.write("two/deep/file.txt", b"content ********\n")
+    spot.at("one").mkdir()
+    for text in texts():
+        with mounted(spot.at("two"), spot.at("one")):
+            yield "mount", spot.see("one/deep/file.txt", spot.at("two/deep/file.txt").read_bytes())
+            spot.pwrite("two/deep/file.txt", text)
+            yield "pwrite where it is mounted from", spot.see("one/deep/file.txt", text)
+            spot.replace("one/deep/file.txt", text.upper())
+            yield "rename over where it is mounted", spot.see("one/deep/file.txt", text.upper())
+        yield "umount", spot.see("one/deep/file.txt", 404)
+
+
+# Copying up
+
+LOWER, LOWER_LARGE = b"lower ********\n", b"l" * LARGE
+UPPER = b"upper ********\n"
+
+
+def make_lower(directory, count):
+    """What lies below each kind's directory: so many directories, each for one change."""
+    for number in range(count):
+        each = directory / f"{number:05d}"
+        each.mkdir(parents=True)
+        (each / "file.txt").write_bytes(LOWER)
+        (each / "large.bin").write_bytes(LOWER_LARGE)
+        (each / ".htaccess").write_text(GRANTED)
+
+
+@copy_kind
+def first_write(spot, name):
+    spot.pwrite(f"{name}/file.txt", UPPER)
+    return spot.see(f"{name}/file.txt", UPPER)
+
+
+@copy_kind
+def first_write_of_a_large_file(spot, name):
+    """Whoever has the lower one open goes on reading that."""
+    spot.pwrite(f"{name}/large.bin", UPPER)
+    return spot.see(f"{name}/large.bin", UPPER + LOWER_LARGE[len(UPPER):], f"{name}/file.txt", LOWER)
+
+
+@copy_kind
+def first_truncate(spot, name):
+    os.truncate(spot.at(f"{name}/file.txt"), 5)
+    return spot.see(f"{name}/file.txt", LOWER[:5])
+
+
+@copy_kind
+def first_chmod(spot, name):
+    spot.at(f"{name}/file.txt").chmod(0)
+    return spot.see(f"{name}/file.txt", 403, f"{name}/large.bin", LOWER_LARGE)
+
+
+@copy_kind
+def first_chmod_of_the_directory(spot, name):
+    spot.at(name).chmod(0)
+    return spot.see(f"{name}/file.txt", 403, f"{name}/large.bin", 403)
+
+
+@copy_kind
+def first_utime(spot, name):
+    os.utime(spot.at(f"{name}/file.txt"), (OLD, OLD))
+    return spot.see(f"{name}/file.txt", (LOWER, OLD))
+
+
+@copy_kind
+def first_rename_over(spot, name):
+    spot.replace(f"{name}/file.txt", UPPER)
+    return spot.see(f"{name}/file.txt", UPPER)
+
+
+@copy_kind
+def first_unlink(spot, name):
+    spot.at(f"{name}/file.txt").unlink()
+    return spot.see(f"{name}/file.txt", 404, f"{name}/large.bin", LOWER_LARGE)
+
+
+@copy_kind
+def first_write_of_an_access_file(spot, name):
+    spot.pwrite(f"{name}/.htaccess", f"{DENIED}\n".encode())
+    return spot.see(f"{name}/file.txt", 403)
+
+
+@copy_kind
+def directory_made_anew(spot, name):
+    """What lay in the lower one does not come back."""
+    shutil.rmtree(spot.at(name))
+    spot.write(f"{name}/large.bin", UPPER)
+    return spot.see(f"{name}/file.txt", 404, f"{name}/large.bin", UPPER)

@@ -18,7 +18,7 @@ from linear_kinds import KINDS, Spot
 from quick import Quick, field, note
 
 CONNECTIONS = 3
-EXAMPLES = 3                # of each kind
+EXAMPLES = 3                # of each kind and writer
 QUIET, WARM, BUSY = range(3)
 WARM_REQUESTS = 2
 ENDS_S = 3600               # a hang; a million tries take less
@@ -48,12 +48,12 @@ def told(reply):
 class UnderWay:
     """One kind under way: what it did last, and what is to be seen."""
 
-    def __init__(self, name, place):
+    def __init__(self, name, steps, place):
         self.name = name
         directory = place.directory if place.prefix else place.directory / name
         directory.mkdir(exist_ok=True)
         url = place.url if place.prefix else f"{place.url}/{name}"
-        self.steps = KINDS[name](Spot(directory, url, f"{place.prefix}{name}-" if place.prefix else ""))
+        self.steps = steps(Spot(directory, url, f"{place.prefix}{name}-" if place.prefix else ""))
         self.before = {}
         self.what, self.wants = next(self.steps)
 
@@ -66,13 +66,13 @@ class UnderWay:
 class Writer:
     """Changes and asks."""
 
-    def __init__(self, port, place, seed):
+    def __init__(self, port, place, seed, kinds):
         self.random = random.Random(seed)
         self.connections = [Quick(port) for _ in range(CONNECTIONS)]
         self.kinds, self.missing = [], {}
-        for name in KINDS:
+        for name, steps in kinds.items():
             try:
-                self.kinds.append(UnderWay(name, place))
+                self.kinds.append(UnderWay(name, steps, place))
             except OSError as problem:
                 self.missing[name] = str(problem)
         self.tries, self.wrong, self.notes = Counter(), Counter(), Counter()
@@ -136,22 +136,30 @@ class Writer:
                              f"{ended_s * 1e6:.0f} us: {path} gave {told(reply)}, note {note(reply)}: {which}; "
                              f"to come was {str(kind.wants[path])[:60]}")
 
+    def close(self):
+        for kind in self.kinds:
+            kind.steps.close()      # some have mounted something
+
     def result(self, seconds):
         return Result(dict(self.tries), dict(self.wrong), dict(self.notes), self.missing, self.examples, seconds)
 
 
-def _work(port, place, seed, count, file):
+def _work(port, place, seed, count, kinds, file):
     begin = time.monotonic()
-    writer = Writer(port, place, seed)
-    writer.run(count)
+    writer = Writer(port, place, seed, kinds)
+    try:
+        writer.run(count)
+    finally:
+        writer.close()
     file.write_bytes(marshal.dumps(tuple(writer.result(time.monotonic() - begin))))
 
 
-def run(port, places, count, directory, seed=1):
+def run(port, places, count, directory, kinds=None):
     """All writers at once, `count` tries in all: what came of them together."""
+    kinds = kinds or KINDS
     context = multiprocessing.get_context("fork")
     files = [directory / f"writer-{number}" for number in range(len(places))]
-    jobs = [context.Process(target=_work, args=(port, place, seed + number, count // len(places), file))
+    jobs = [context.Process(target=_work, args=(port, place, number, count // len(places), kinds, file))
             for number, (place, file) in enumerate(zip(places, files))]
     for job in jobs:
         job.start()
@@ -170,7 +178,8 @@ def run(port, places, count, directory, seed=1):
 def together(results):
     sums = [sum((Counter(each[i]) for each in results), Counter()) for i in range(3)]
     missing = {name: why for each in results for name, why in each.missing.items()}
-    return Result(*sums, missing, [line for each in results for line in each.examples], max(each.seconds for each in results))
+    examples = [line for each in results for line in each.examples]
+    return Result(*sums, missing, examples, max(each.seconds for each in results))
 
 
 def table(name, result):
@@ -178,7 +187,7 @@ def table(name, result):
     tries, wrong = result.tries.total(), result.wrong.total()
     notes = ", ".join(f"{note_of or 'none'} {100 * n / tries:.1f} %" for note_of, n in result.notes.most_common())
     print(f"\n{name}: {tries} tries in {result.seconds:.1f} s ({tries / result.seconds:.0f}/s), {wrong} wrong; {notes}")
-    for kind in KINDS:
+    for kind in result.tries:
         if result.wrong[kind]:
             print(f"  {kind:42} {result.wrong[kind]:7} of {result.tries[kind]:7} "
                   f"({100 * result.wrong[kind] / result.tries[kind]:.1f} %)")

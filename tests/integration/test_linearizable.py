@@ -5,10 +5,15 @@ Printed: how many answers were wrong, by kind of change, and who answered: hits 
 The full form makes a million tries on the base directory's file system and on overlay.
 """
 
+from contextlib import nullcontext
+
 import pytest
 
 import filesystems
+import linear_faults
+import linear_kinds
 import linear_run
+import system_limits
 from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
 from conftest import SELFCHECK
 from forms import chosen, full, until_the_core_lands
@@ -20,7 +25,11 @@ MILLION = 1_000_000
 TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs": chosen(4000, 100_000),
          "fuse": chosen(1500, 50_000)}
 IN_FULL_WITH_PREFORK = 50_000
+WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), chosen(1000, 20_000)
 ALONE, SHARED = 2, 2        # writers
+SHOWN = 20
+# The default of 2 s would make a stopped daemon's turn a long one.
+TIMEOUT = "FlashpacheTimeout 50ms\n"
 
 
 @pytest.fixture(params=filesystems.KINDS)
@@ -28,34 +37,38 @@ def where(request):
     return request.param
 
 
-def places(root):
+def places(root, shared):
     """Directories of the writers' own, and one that two of them share."""
     made = [linear_run.Place(root / f"alone{number}", f"/alone{number}", "") for number in range(ALONE)]
-    made += [linear_run.Place(root / "shared", "/shared", f"w{number}-") for number in range(SHARED)]
+    made += [linear_run.Place(root / "shared", "/shared", f"w{number}-") for number in range(shared)]
     for place in made:
         place.directory.mkdir(exist_ok=True)
     return made
 
 
 def config(root):
-    return f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+    ours = "" if SELFCHECK else TIMEOUT
+    return f"{NOTE_CONFIG}{ours}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
 
 def check(name, result):
     linear_run.table(name, result)
     missing = set(result.missing) - set(linear_run.MAY_BE_MISSING)
     assert not missing, {kind: result.missing[kind] for kind in missing}
-    assert not result.wrong, (f"{result.wrong.total()} of {result.tries.total()} answers were not those of that "
-                              "moment:\n" + "\n".join(result.examples))
+    wrong = result.wrong.total()
+    assert wrong == 0, (f"{wrong} of {result.tries.total()} answers were not those of that moment, among them\n"
+                        + "\n".join(result.examples[:SHOWN]))
 
 
-def linearizable(lab, root, name, mpm, tries):
+def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED):
+    """fault(server): a context during which something goes on beside the writers."""
     records = lab.base / f"records-{name}"
     records.mkdir()
-    made = places(root)
+    made = places(root, shared)
     server = lab.under_test(name, root, mpm=mpm, config=config(root), daemon_settings=settings(local=True))
     try:
-        return linear_run.run(server.port, made, tries, records)
+        with fault(server) if fault else nullcontext():
+            return linear_run.run(server.port, made, tries, records, kinds)
     finally:
         lab.end()
 
@@ -79,3 +92,48 @@ def test_new_files_are_not_content(lab, base):
     root = base / "new-files"
     root.mkdir()
     check("new files", linearizable(lab, root, "new-files", "event", chosen(2000, 100_000)))
+
+
+@until_the_core_lands
+def test_mounts(lab, base):
+    """mount and umount are system calls like others."""
+    root = base / "mounts"
+    root.mkdir()
+    check("mounts", linearizable(lab, root, "mounts", "event", WITH_MOUNTS, kinds=linear_kinds.MOUNT_KINDS))
+
+
+@until_the_core_lands
+def test_copying_up(lab, base, clock):  # noqa: F811
+    """The first change of a file in an overlay's lower layer makes another file of it."""
+    kinds, below = linear_kinds.COPY_KINDS, base / "copies"
+    below.mkdir()
+    count = COPIES // ALONE // len(kinds)       # no step has fewer than one try
+
+    def prepare(lower):
+        for number in range(ALONE):
+            for kind in kinds:
+                linear_kinds.make_lower(lower / f"alone{number}" / kind, count)
+    with filesystems.overlay(below, prepare) as root, clock.ahead(SETTLED_S):
+        check("copying up", linearizable(lab, root, "copies", "event", COPIES, kinds=kinds, shared=0))
+
+
+@until_the_core_lands
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("fault", linear_faults.FAULTS)
+def test_faults(lab, base, fault):
+    """Whatever the daemon goes through, the file system is asked rather than something old answered."""
+    root = base / fault
+    root.mkdir()
+    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, fault=linear_faults.FAULTS[fault]))
+
+
+@until_the_core_lands
+@pytest.mark.needs_flashpache
+@pytest.mark.alone
+@pytest.mark.parametrize("name, value", (("max_queued_events", 8), ("max_user_watches", 20)))
+def test_limits(lab, base, name, value):
+    """The queue overflows; no more can be watched."""
+    root = base / name
+    root.mkdir()
+    with system_limits.inotify(name, value):
+        check(name, linearizable(lab, root, name, "event", WITH_FAULTS))
