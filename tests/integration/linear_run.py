@@ -29,8 +29,9 @@ MAY_BE_MISSING = ("list_of_a_parent", "list_of_the_file", "linked_in_without_a_n
 # A writer's place: a directory and its URL. prefix: of names, where it shares the directory; else each
 # kind has a directory of its own.
 Place = namedtuple("Place", "directory url prefix")
-# tries, wrong: Counters by kind. notes: of right answers. missing: kinds and why they cannot be.
-Result = namedtuple("Result", "tries wrong notes missing examples seconds")
+# tries, wrong: Counters by kind. notes: of the answers after changes; warm: of those before, each to a
+# question that was put before. missing: kinds and why they cannot be.
+Result = namedtuple("Result", "tries wrong notes warm missing examples seconds")
 
 
 def is_right(reply, want):
@@ -75,7 +76,7 @@ class Writer:
                 self.kinds.append(UnderWay(name, steps, place))
             except OSError as problem:
                 self.missing[name] = str(problem)
-        self.tries, self.wrong, self.notes = Counter(), Counter(), Counter()
+        self.tries, self.wrong, self.notes, self.warm = Counter(), Counter(), Counter(), Counter()
         self.examples = []
 
     def run(self, count):
@@ -101,8 +102,10 @@ class Writer:
             self._check(self.random.choice(others), kind, changed)
 
     def _warm(self, connection, paths):
-        for path in paths * WARM_REQUESTS:
+        for path in paths * (WARM_REQUESTS - 1):
             connection.ask(path)
+        for path in paths:
+            self.warm[note(connection.ask(path))] += 1
 
     def _send(self, connections, path):
         for connection in connections:
@@ -141,7 +144,7 @@ class Writer:
             kind.steps.close()      # some have mounted something
 
     def result(self, seconds):
-        return Result(dict(self.tries), dict(self.wrong), dict(self.notes), self.missing, self.examples, seconds)
+        return Result(dict(self.tries), dict(self.wrong), dict(self.notes), dict(self.warm), self.missing, self.examples, seconds)
 
 
 def _work(port, place, seed, count, kinds, file):
@@ -176,17 +179,21 @@ def run(port, places, count, directory, kinds=None):
 
 
 def together(results):
-    sums = [sum((Counter(each[i]) for each in results), Counter()) for i in range(3)]
+    sums = [sum((Counter(each[i]) for each in results), Counter()) for i in range(4)]
     missing = {name: why for each in results for name, why in each.missing.items()}
     examples = [line for each in results for line in each.examples]
     return Result(*sums, missing, examples, max(each.seconds for each in results))
 
 
+def shares(notes):
+    return ", ".join(f"{name or 'none'} {100 * n / notes.total():.1f} %" for name, n in notes.most_common())
+
+
 def table(name, result):
     """Printed: kinds with their tries and stale answers, and who answered."""
     tries, wrong = result.tries.total(), result.wrong.total()
-    notes = ", ".join(f"{note_of or 'none'} {100 * n / tries:.1f} %" for note_of, n in result.notes.most_common())
-    print(f"\n{name}: {tries} tries in {result.seconds:.1f} s ({tries / result.seconds:.0f}/s), {wrong} wrong; {notes}")
+    print(f"\n{name}: {tries} tries in {result.seconds:.1f} s ({tries / result.seconds:.0f}/s), {wrong} wrong\n"
+          f"  after changes: {shares(result.notes)}; asked again without one: {shares(result.warm)}")
     for kind in result.tries:
         if result.wrong[kind]:
             print(f"  {kind:42} {result.wrong[kind]:7} of {result.tries[kind]:7} "
