@@ -144,7 +144,8 @@ class Writer:
             kind.steps.close()      # some have mounted something
 
     def result(self, seconds):
-        return Result(dict(self.tries), dict(self.wrong), dict(self.notes), dict(self.warm), self.missing, self.examples, seconds)
+        return Result(dict(self.tries), dict(self.wrong), dict(self.notes), dict(self.warm), self.missing,
+                      self.examples, seconds)
 
 
 def _work(port, place, seed, count, kinds, file):

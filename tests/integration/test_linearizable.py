@@ -21,7 +21,7 @@ from freshness import WATCHED, settings
 from httpd import HITS
 from lease_kit import NOTE_CONFIG
 
-pytestmark = pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
+pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told"), until_the_core_lands]
 MILLION = 1_000_000
 TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs": chosen(4000, 100_000),
          "fuse": chosen(1500, 50_000)}
@@ -79,7 +79,6 @@ def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=
         lab.end()
 
 
-@until_the_core_lands
 @pytest.mark.parametrize("mpm", ("event", full("prefork")))
 def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     """The daemon's clock is ahead, so that small files are served by their content however new they are."""
@@ -92,7 +91,6 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
     assert where != "disk" or not result.missing, result.missing
 
 
-@until_the_core_lands
 def test_new_files_are_not_content(lab, base):
     """As above by the system's clock: files that changed less than two seconds ago are served from themselves."""
     root = base / "new-files"
@@ -100,7 +98,6 @@ def test_new_files_are_not_content(lab, base):
     check("new files", linearizable(lab, root, "new-files", "event", chosen(2000, 100_000)))
 
 
-@until_the_core_lands
 def test_mounts(lab, base):
     """mount and umount are system calls like others."""
     root = base / "mounts"
@@ -108,7 +105,6 @@ def test_mounts(lab, base):
     check("mounts", linearizable(lab, root, "mounts", "event", WITH_MOUNTS, kinds=linear_kinds.MOUNT_KINDS), 0)
 
 
-@until_the_core_lands
 def test_copying_up(lab, base, clock):  # noqa: F811
     """The first change of a file in an overlay's lower layer makes another file of it."""
     kinds, below = linear_kinds.COPY_KINDS, base / "copies"
@@ -123,7 +119,6 @@ def test_copying_up(lab, base, clock):  # noqa: F811
         check("copying up", linearizable(lab, root, "copies", "event", COPIES, kinds=kinds, shared=0))
 
 
-@until_the_core_lands
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("fault", linear_faults.FAULTS)
 def test_faults(lab, base, fault):
@@ -133,7 +128,6 @@ def test_faults(lab, base, fault):
     check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, fault=linear_faults.FAULTS[fault]), 0)
 
 
-@until_the_core_lands
 @pytest.mark.needs_flashpache
 @pytest.mark.alone
 @pytest.mark.parametrize("name, value", (("max_queued_events", 8), ("max_user_watches", 20)))
