@@ -24,7 +24,7 @@ from lease_kit import NOTE_CONFIG
 pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told"), until_the_core_lands]
 MILLION = 1_000_000
 TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs": chosen(4000, 100_000),
-         "fuse": chosen(1500, 50_000)}
+         "fuse": chosen(1500, 50_000), "fanotify": chosen(2000, 100_000)}
 IN_FULL_WITH_PREFORK = 50_000
 WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), chosen(1000, 20_000)
 ALONE, SHARED = 2, 2        # writers
@@ -34,7 +34,7 @@ REMEMBERED = 0.5            # undisturbed it is all but all
 TIMEOUT = "FlashpacheTimeout 50ms\n"
 
 
-@pytest.fixture(params=filesystems.KINDS)
+@pytest.fixture(params=TRIES)
 def where(request):
     return request.param
 
@@ -65,13 +65,15 @@ def check(name, result, remembered=REMEMBERED):
                         + "\n".join(result.examples[:SHOWN]))
 
 
-def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED):
-    """fault(server): a context during which something goes on beside the writers."""
+def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED, marked=False):
+    """fault(server): a context during which something goes on beside the writers. marked: a daemon with roots that is
+    started as root marks their file systems (fanotify)."""
     records = lab.base / f"records-{name}"
     records.mkdir()
     made = places(root, shared)
     text = config(root) + (TIMEOUT if fault else "")
-    server = lab.under_test(name, root, mpm=mpm, config=text, daemon_settings=settings(local=True))
+    server = lab.under_test(name, root, mpm=mpm, config=text,
+                            daemon_settings={**settings(local=True), **({"roots": [root]} if marked else {})})
     try:
         with fault(server) if fault else nullcontext():
             return linear_run.run(server.port, made, tries, records, kinds)
@@ -84,9 +86,11 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
     """The daemon's clock is ahead, so that small files are served by their content however new they are."""
     tries = TRIES[where] if mpm == "event" else IN_FULL_WITH_PREFORK
     below = base / mpm
-    below.mkdir(exist_ok=True)
-    with filesystems.directory(where, below, slow_directory) as root, clock.ahead(SETTLED_S):
-        result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries)
+    (below / where).mkdir(parents=True)
+    marked = where == "fanotify"
+    with (filesystems.directory("disk" if marked else where, below / where, slow_directory) as root,
+          clock.ahead(SETTLED_S)):
+        result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries, marked=marked)
     check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result)
     assert where != "disk" or not result.missing, result.missing
 
