@@ -2,12 +2,13 @@
 """How soon a change must show, and the daemon's settings that go with it: the only place.
 
 FLASHPACHE_WATCH=ttl    run as where nothing is watched: a local change, too, shows within the TTL
+FLASHPACHE_BOUND_MS     of the change's return to the request that must show it; 0: it shows at once
 """
 
 import os
 
 TTL_MS = 80
-WATCHED_MS = 50
+BOUND_S = float(os.environ.get("FLASHPACHE_BOUND_MS", "50")) / 1000
 # Far beyond any test: where changes are watched for, no TTL may do the watching's work.
 NEVER_MS = 600_000
 WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"
@@ -15,7 +16,7 @@ WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"
 
 def bound_s(local):
     """A request that starts this long after a change has returned shows it."""
-    return (WATCHED_MS if local and WATCHED else TTL_MS) / 1000
+    return BOUND_S if local and WATCHED else TTL_MS / 1000
 
 
 def settings(local):

@@ -166,8 +166,8 @@ def test_graceful_restarts_under_load(lab, root):
     server = lab.under_test("graceful", root, mpm="event", config=config(root), daemon_settings={"ttl_ms": 10})
     complaints = []
 
-    def ask():
-        while not threads.over.is_set():
+    def ask(over):
+        while not over.is_set():
             try:
                 with Client(server.port) as client:
                     for _ in range(5):
@@ -179,7 +179,7 @@ def test_graceful_restarts_under_load(lab, root):
             except (http.client.HTTPException, OSError) as problem:
                 dropped.append(repr(problem))   # an idle connection that the restart closed
     dropped = []
-    with Threads(ask, [()] * 8) as threads:
+    with Threads(ask, [()] * 8, until_over=True):
         for _ in range(4):
             rewrite(root, 40)
             server.graceful()

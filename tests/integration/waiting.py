@@ -39,12 +39,20 @@ def until_good(work, good):
 
 
 class Threads:
-    """with Threads(target, arguments): each tuple's call in a thread of its own. Behind the block `over` is set,
-    and all have ended."""
+    """with Threads(target, arguments): each tuple's call in a thread of its own, behind it the event `over` if
+    the target takes that. Behind the block `over` is set, all have ended, and what one raised is raised."""
 
-    def __init__(self, target, arguments):
+    def __init__(self, target, arguments, until_over=False):
         self.over = threading.Event()
-        self.threads = [threading.Thread(target=target, args=each) for each in arguments]
+        self.raised = []
+        more = (self.over,) if until_over else ()
+        self.threads = [threading.Thread(target=self.run, args=(target, (*each, *more))) for each in arguments]
+
+    def run(self, target, arguments):
+        try:
+            target(*arguments)
+        except Exception as problem:
+            self.raised.append(problem)
 
     def __enter__(self):
         for thread in self.threads:
@@ -55,3 +63,5 @@ class Threads:
         self.over.set()
         for thread in self.threads:
             thread.join()
+        if self.raised:
+            raise self.raised[0]

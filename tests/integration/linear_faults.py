@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes on beside the writers: contexts, by name."""
+
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+from content_kit import forget_all
+from quick import Quick
+
+NOISY_FILES = 50
+NOISY_PACE_S = 1 / 3000     # of the steady stream of events
+LONGEST_STOP_S, LONGEST_RUN_S = 0.06, 0.1
+RESTART_EVERY_S = 0.5
+PURGE_EVERY_S = 0.01
+
+
+@contextmanager
+def _beside(step):
+    """step() again and again in a thread, until the block ends."""
+    ended, problems = threading.Event(), []
+
+    def run():
+        try:
+            while not ended.is_set():
+                step()
+        except Exception as problem:    # told below: in a thread nobody sees it
+            problems.append(problem)
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    assert not problems, problems
+
+
+def _make_noise(paths, pace_s):
+    while True:
+        for path in paths:
+            path.chmod(0o644)
+            if pace_s:
+                time.sleep(pace_s)
+
+
+@contextmanager
+def _noise(server, pace_s):
+    """Events of files in a directory that is watched, since they were asked for."""
+    directory = server.docroot / "noisy"
+    directory.mkdir()
+    connection = Quick(server.port)
+    paths = [directory / f"file{number}.txt" for number in range(NOISY_FILES)]
+    for path in paths:
+        path.write_text("noisy\n")
+        connection.ask(f"/noisy/{path.name}")
+    connection.close()
+    process = multiprocessing.get_context("fork").Process(target=_make_noise, args=(paths, pace_s))
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def noise(server):
+    return _noise(server, NOISY_PACE_S)
+
+
+def storm(server):
+    """As many events as one process can make."""
+    return _noise(server, 0)
+
+
+@contextmanager
+def _stopped_in_turns(pids):
+    chance = random.Random(1)
+
+    def signal_all(number):
+        for pid in chance.sample(pids, len(pids)):
+            os.kill(pid, number)
+
+    def step():
+        signal_all(signal.SIGSTOP)
+        time.sleep(chance.uniform(0, LONGEST_STOP_S))
+        signal_all(signal.SIGCONT)
+        time.sleep(chance.uniform(0, LONGEST_RUN_S))
+    try:
+        with _beside(step):
+            yield
+    finally:
+        signal_all(signal.SIGCONT)
+
+
+def stops(server):
+    """The daemon gets no processor for a while, again and again."""
+    return _stopped_in_turns([server.daemon.pid])
+
+
+def pauses(server):
+    """Nobody of ours gets any, as on a machine that is paused; but files change. Who goes on first is chance."""
+    return _stopped_in_turns([server.daemon.pid, *server.daemon.helper_pids(), *server.pids()])
+
+
+def restarts(server):
+    """The daemon is killed, and another one begins."""
+    def step():
+        server.daemon.kill()
+        server.daemon.start()
+        time.sleep(RESTART_EVERY_S)
+    return _beside(step)
+
+
+def purges(server):
+    """Everything is forgotten, again and again."""
+    def step():
+        forget_all(server.daemon)
+        time.sleep(PURGE_EVERY_S)
+    return _beside(step)
+
+
+FAULTS = {function.__name__: function for function in (noise, storm, stops, pauses, restarts, purges)}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As true as stock: a change whose system call returned before the request was sent is in the answer.
+
+Printed: how many answers were wrong, by kind of change, and who answered: a lease asks nobody, a hit the daemon.
+The full form makes a million tries on the base directory's file system and on overlay.
+"""
+
+from contextlib import nullcontext
+
+import pytest
+
+import filesystems
+import linear_faults
+import linear_kinds
+import linear_run
+import system_limits
+from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
+from conftest import SELFCHECK
+from forms import chosen, full, until_the_core_lands
+from freshness import WATCHED, settings
+from httpd import HITS
+from lease_kit import NOTE_CONFIG
+
+pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told"), until_the_core_lands]
+MILLION = 1_000_000
+TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs": chosen(4000, 100_000),
+         "fuse": chosen(1500, 50_000), "fanotify": chosen(2000, 100_000)}
+IN_FULL_WITH_PREFORK = 50_000
+WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), chosen(1000, 20_000)
+ALONE, SHARED = 2, 2        # writers
+SHOWN = 20
+REMEMBERED = 0.5            # undisturbed it is all but all
+# The default of 2 s would make a stopped daemon's turn a long one.
+TIMEOUT = "FlashpacheTimeout 50ms\n"
+
+
+@pytest.fixture(params=TRIES)
+def where(request):
+    return request.param
+
+
+def places(root, shared):
+    """Directories of the writers' own, and one that two of them share."""
+    made = [linear_run.Place(root / f"alone{number}", f"/alone{number}", "") for number in range(ALONE)]
+    made += [linear_run.Place(root / "shared", "/shared", f"w{number}-") for number in range(shared)]
+    for place in made:
+        place.directory.mkdir(exist_ok=True)
+    return made
+
+
+def config(root):
+    return f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+
+
+def check(name, result, remembered=REMEMBERED):
+    """remembered: at least this share of what was asked again without a change came from memory; else the test
+    would say nothing."""
+    linear_run.table(name, result)
+    again = result.warm
+    assert SELFCHECK or sum(again[note] for note in HITS) >= remembered * again.total(), again
+    missing = set(result.missing) - set(linear_run.MAY_BE_MISSING)
+    assert not missing, {kind: result.missing[kind] for kind in missing}
+    wrong = result.wrong.total()
+    assert wrong == 0, (f"{wrong} of {result.tries.total()} answers were not those of that moment, among them\n"
+                        + "\n".join(result.examples[:SHOWN]))
+
+
+def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED, marked=False):
+    """fault(server): a context during which something goes on beside the writers. marked: a daemon with roots that is
+    started as root marks their file systems (fanotify)."""
+    records = lab.base / f"records-{name}"
+    records.mkdir()
+    made = places(root, shared)
+    text = config(root) + (TIMEOUT if fault else "")
+    server = lab.under_test(name, root, mpm=mpm, config=text,
+                            daemon_settings={**settings(local=True), **({"roots": [root]} if marked else {})})
+    try:
+        with fault(server) if fault else nullcontext():
+            return linear_run.run(server.port, made, tries, records, kinds)
+    finally:
+        lab.end()
+
+
+@pytest.mark.parametrize("mpm", ("event", full("prefork")))
+def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
+    """The daemon's clock is ahead, so that small files are served by their content however new they are."""
+    tries = TRIES[where] if mpm == "event" else IN_FULL_WITH_PREFORK
+    below = base / mpm
+    (below / where).mkdir(parents=True)
+    marked = where == "fanotify"
+    with (filesystems.directory("disk" if marked else where, below / where, slow_directory) as root,
+          clock.ahead(SETTLED_S)):
+        result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries, marked=marked)
+    check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result)
+    assert where != "disk" or not result.missing, result.missing
+
+
+def test_new_files_are_not_content(lab, base):
+    """As above by the system's clock: files that changed less than two seconds ago are served from themselves."""
+    root = base / "new-files"
+    root.mkdir()
+    check("new files", linearizable(lab, root, "new-files", "event", chosen(2000, 100_000)))
+
+
+def test_mounts(lab, base):
+    """mount and umount are system calls like others."""
+    root = base / "mounts"
+    root.mkdir()
+    check("mounts", linearizable(lab, root, "mounts", "event", WITH_MOUNTS, kinds=linear_kinds.MOUNT_KINDS), 0)
+
+
+def test_copying_up(lab, base, clock):  # noqa: F811
+    """The first change of a file in an overlay's lower layer makes another file of it."""
+    kinds, below = linear_kinds.COPY_KINDS, base / "copies"
+    below.mkdir()
+    count = COPIES // ALONE // len(kinds)       # no step has fewer than one try
+
+    def prepare(lower):
+        for number in range(ALONE):
+            for kind in kinds:
+                linear_kinds.make_lower(lower / f"alone{number}" / kind, count)
+    with filesystems.overlay(below, prepare) as root, clock.ahead(SETTLED_S):
+        check("copying up", linearizable(lab, root, "copies", "event", COPIES, kinds=kinds, shared=0))
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("fault", linear_faults.FAULTS)
+def test_faults(lab, base, fault):
+    """Whatever the daemon goes through, the file system is asked rather than something old answered."""
+    root = base / fault
+    root.mkdir()
+    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, fault=linear_faults.FAULTS[fault]), 0)
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.alone
+@pytest.mark.parametrize("name, value", (("max_queued_events", 8), ("max_user_watches", 20)))
+def test_limits(lab, base, name, value):
+    """The queue overflows; no more can be watched."""
+    root = base / name
+    root.mkdir()
+    with system_limits.inotify(name, value):
+        check(name, linearizable(lab, root, name, "event", WITH_FAULTS), 0)
