@@ -146,6 +146,10 @@ static bool prepare_watching(struct flashpached *d)
 {
     const struct fp_mounts_settings settings = fp_derive_mounts(d->conf);
 
+    if (fp_watch_begin(&d->watch) == -1) {
+        fp_log(FP_LOG_ERROR, 8, "cannot make a pipe: %m");
+        return false;
+    }
     d->view = fp_mounts_view_create();
     d->mounts = d->view != NULL ? fp_mounts_create(NULL, &settings, d->view) : NULL;
     if (d->mounts == NULL) {
@@ -269,6 +273,7 @@ static bool start(struct flashpached *d)
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &dispatch);
     d->router = (struct fp_router){ d->dispatch, &d->control };
     listener.leases = d->leases;
+    listener.watch = &d->watch;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->coherence, c->slow_log_ms) == -1)
         return false;
@@ -311,7 +316,7 @@ static void stop(struct flashpached *d)
 int main(int argc, char **argv)
 {
     static struct flashpached d = {
-        .passed_socket = -1, .watch = { -1, -1, { -1, -1 }, NULL }, .monitor = { -1 }, .statm = -1
+        .passed_socket = -1, .watch = FP_WATCH_NONE, .monitor = { -1 }, .statm = -1
     };
     bool ok;
 

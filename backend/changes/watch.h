@@ -19,10 +19,15 @@
 #include "common/walk_result.h"
 
 struct fp_watch {
-    int inotify, fanotify; /* -1: not at all, as they begin */
+    int inotify, fanotify; /* -1: not at all */
     int alive[2];          /* a pipe of which nobody else has the other end; -1 */
     FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
+
+#define FP_WATCH_NONE \
+    { \
+        -1, -1, { -1, -1 }, NULL \
+    } /* as it begins */
 
 /* An event. */
 struct fp_watch_ops {

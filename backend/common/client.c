@@ -127,14 +127,14 @@ static void drop_idle(struct fp_client *c)
 }
 
 /* All connections to one daemon share a mapping of its table. */
-static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced)
+static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced, int events)
 {
     struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
     if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
         fp_lease_view_release(&c->view);
-        c->view = fp_lease_view_create(generations, referenced);
+        c->view = fp_lease_view_create(generations, referenced, events);
     }
     v = c->view;
     if (v != NULL)
@@ -241,12 +241,14 @@ static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
     return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
 }
 
-static fp_status hear_referenced(int sock, uint8_t *buf, int *referenced_r)
+/* A frame of that type, which is nothing but a descriptor. */
+static fp_status hear_descriptor(int sock, uint64_t deadline_ms, uint8_t *buf, enum fp_frame_type type,
+                                 int *fd_r)
 {
     struct fp_frame f;
-    fp_status st = receive(sock, buf, &f, referenced_r);
+    fp_status st = limit(sock, deadline_ms) ? receive(sock, buf, &f, fd_r) : FP_TIMEOUT;
 
-    if (st == FP_OK && (f.type != FP_FRAME_REFERENCED || *referenced_r == -1 || !fp_reader_done(&f.body)))
+    if (st == FP_OK && (f.type != type || *fd_r == -1 || !fp_reader_done(&f.body)))
         st = FP_PROTOCOL;
     return st;
 }
@@ -256,7 +258,7 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
-    int generations = -1, referenced = -1;
+    int generations = -1, referenced = -1, events = -1;
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -264,11 +266,14 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     if (st == FP_OK)
         st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_referenced(l->sock, buf, &referenced) : FP_TIMEOUT;
+        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_REFERENCED, &referenced);
     if (st == FP_OK)
-        l->view = view_of(c, generations, referenced);
+        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_EVENTS, &events);
+    if (st == FP_OK)
+        l->view = view_of(c, generations, referenced, events);
     fp_close(&generations);
     fp_close(&referenced);
+    fp_close(&events);
     return st;
 }
 

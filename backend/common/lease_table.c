@@ -223,7 +223,7 @@ struct fp_lease_view {
     atomic_uint references;
     const struct generations *area;
     _Atomic uint8_t *referenced;
-    int events;               /* an epoll set of the daemon's queues of events */
+    int events; /* an epoll set of the daemon's queues of events */
     uint32_t n;
     dev_t dev; /* of the generations' memfd */
     ino_t ino;
@@ -243,6 +243,7 @@ static size_t sealed_size(int fd)
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events)
 {
     size_t size = sealed_size(generations), n = sealed_size(referenced);
+    struct epoll_event event;
     struct fp_lease_view *v;
     struct stat st;
 
@@ -260,8 +261,8 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
     v->events = fcntl(events, F_DUPFD_CLOEXEC, 0);
     v->area = mmap(NULL, size, PROT_READ, MAP_SHARED, generations, 0);
     v->referenced = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, referenced, 0);
-    if (v->events != -1 && v->area != MAP_FAILED && (void *)v->referenced != MAP_FAILED
-        && v->area->magic == MAGIC && v->area->n == v->n)
+    if (epoll_wait(v->events, &event, 1, 0) != -1 && v->area != MAP_FAILED
+        && (void *)v->referenced != MAP_FAILED && v->area->magic == MAGIC && v->area->n == v->n)
         return v;
     if (v->area != MAP_FAILED)
         munmap((void *)v->area, size);

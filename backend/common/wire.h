@@ -18,7 +18,7 @@
 #include "common/path.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 2
+#define FP_WIRE_VERSION 3
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
@@ -26,15 +26,16 @@
 #define FP_MAX_REPORT   (FP_MAX_FRAME - FP_FRAME_HEADER - 15) /* bytes of text in a REPLY */
 
 enum fp_frame_type {
-    FP_FRAME_HELLO = 1,     /* client -> daemon, first */
-    FP_FRAME_WELCOME = 2,   /* daemon -> client */
-    FP_FRAME_LOOKUP = 3,    /* client -> daemon */
-    FP_FRAME_ANSWER = 4,    /* worker -> daemon -> client; may carry a descriptor */
-    FP_FRAME_ERROR = 5,     /* daemon -> client, last on a connection */
-    FP_FRAME_TASK = 6,      /* daemon -> worker; may carry a descriptor */
-    FP_FRAME_CONTROL = 7,   /* client -> daemon */
-    FP_FRAME_REPLY = 8,     /* daemon -> client */
-    FP_FRAME_REFERENCED = 9 /* daemon -> client, after WELCOME; carries a descriptor */
+    FP_FRAME_HELLO = 1,      /* client -> daemon, first */
+    FP_FRAME_WELCOME = 2,    /* daemon -> client */
+    FP_FRAME_LOOKUP = 3,     /* client -> daemon */
+    FP_FRAME_ANSWER = 4,     /* worker -> daemon -> client; may carry a descriptor */
+    FP_FRAME_ERROR = 5,      /* daemon -> client, last on a connection */
+    FP_FRAME_TASK = 6,       /* daemon -> worker; may carry a descriptor */
+    FP_FRAME_CONTROL = 7,    /* client -> daemon */
+    FP_FRAME_REPLY = 8,      /* daemon -> client */
+    FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
+    FP_FRAME_EVENTS = 10     /* daemon -> client, after REFERENCED; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -91,8 +92,9 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
-/* REFERENCED: nothing but the descriptor. */
+/* REFERENCED, EVENTS: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
+fp_status fp_events_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "changes/watch.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
 #include "common/log.h"
@@ -28,6 +29,7 @@ struct fp_connection {
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
     const struct fp_lease_table *leases;
+    const struct fp_watch *watch;
     bool outdated; /* the peer got another table than that */
     int sock;
     enum state state;
@@ -161,30 +163,45 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct f
     send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
 }
 
+/* A frame that carries a descriptor, into a socket that has room: nothing else was sent. */
+static fp_status give(const struct fp_connection *conn, fp_status encoded, const struct fp_writer *w, int fd)
+{
+    return encoded == FP_OK ? fp_send_packet(conn->sock, w->data, w->len, fd) : encoded;
+}
+
+/* The set of events is this client's alone, so that it can spoil no other's. */
+static fp_status welcome(struct fp_connection *conn)
+{
+    int events = fp_watch_event_set(conn->watch);
+    uint8_t buf[64];
+    struct fp_writer w;
+    fp_status st = FP_SYSTEM;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (events != -1)
+        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION), &w,
+                  fp_lease_table_generations_fd(conn->leases));
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (st == FP_OK)
+        st = give(conn, fp_referenced_encode(&w), &w, fp_lease_table_referenced_fd(conn->leases));
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (st == FP_OK)
+        st = give(conn, fp_events_encode(&w), &w, events);
+    fp_close(&events);
+    conn->state = READY;
+    return st;
+}
+
 static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
 {
-    uint8_t buf[64];
     struct fp_hello h;
-    struct fp_writer w;
-    fp_status st;
 
     if (f->type != FP_FRAME_HELLO || f->id != 0 || fp_hello_decode(&f->body, &h) != FP_OK)
         return FP_PROTOCOL;
     if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
         return FP_VERSION;
     set_timer(conn, 0);
-    /* Both frames fit into a socket that nothing was sent to yet. */
-    fp_writer_init(&w, buf, sizeof(buf));
-    st = fp_welcome_encode(&w, FP_WIRE_VERSION);
-    if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_generations_fd(conn->leases));
-    fp_writer_init(&w, buf, sizeof(buf));
-    if (st == FP_OK)
-        st = fp_referenced_encode(&w);
-    if (st == FP_OK)
-        st = fp_send_packet(conn->sock, w.data, w.len, fp_lease_table_referenced_fd(conn->leases));
-    conn->state = READY;
-    return st;
+    return welcome(conn);
 }
 
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
@@ -261,7 +278,7 @@ void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_lease_table *leases)
+                                           const struct fp_lease_table *leases, const struct fp_watch *watch)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 
@@ -273,6 +290,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->ops = ops;
     conn->ctx = ctx;
     conn->leases = leases;
+    conn->watch = watch;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

@@ -78,7 +78,7 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.leases);
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.leases, l->settings.watch);
     if (m->conn == NULL) {
         free(m);
         return;

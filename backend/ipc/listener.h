@@ -15,6 +15,7 @@ struct fp_listener;
 struct fp_connection_ops;
 struct fp_monitor;
 struct fp_lease_table;
+struct fp_watch;
 
 struct fp_listener_settings {
     const char *path; /* of the socket; must outlive the listener */
@@ -25,7 +26,8 @@ struct fp_listener_settings {
     size_t max_connections; /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
     void *ctx;                           /* for the ops */
-    const struct fp_lease_table *leases; /* for new connections */
+    const struct fp_lease_table *leases; /* for new connections, */
+    const struct fp_watch *watch;        /* and the events with it */
     const struct fp_monitor *monitor;    /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "cache/cache.h"
@@ -80,10 +81,11 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
                                 const struct fp_lookup *l, unsigned names_id, struct fp_walk *above)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
+    const bool joined = w != NULL;
 
     if (w == NULL)
         w = fp_walk_start_after(d->walks, l, names_id, above);
-    return w != NULL ? fp_walk_wait(w, conn, id, l->deadline_ms) : FP_UNAVAILABLE;
+    return w != NULL ? fp_walk_wait(w, conn, id, l->deadline_ms, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
@@ -112,16 +114,17 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                  unsigned names_id)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
+    const bool joined = w != NULL;
     fp_status st = FP_OK;
 
-    if (w != NULL) {
+    if (joined) {
         d->counts.joined++;
     } else {
         d->counts.misses++;
         w = fp_walk_start(d->walks, l, names_id, &st);
     }
     if (w != NULL)
-        st = fp_walk_wait(w, conn, id, l->deadline_ms);
+        st = fp_walk_wait(w, conn, id, l->deadline_ms, joined);
     if (st != FP_OK)
         fp_walks_refuse(d->walks, conn, id, st);
 }

@@ -55,7 +55,8 @@ struct waiter {
     TAILQ_ENTRY(waiter) link;
     struct fp_walk *walk;
     struct fp_connection *conn;
-    uint64_t id, asked_ms;
+    uint64_t id;
+    bool joined; /* the walk was under way when the question came */
     ev_timer deadline;
 };
 
@@ -207,7 +208,8 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms)
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+                       bool joined)
 {
     struct waiter *wt = calloc(1, sizeof(*wt));
     const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
@@ -218,7 +220,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     w->waited++;
     wt->conn = conn;
     wt->id = id;
-    wt->asked_ms = fp_now_ms();
+    wt->joined = joined;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
@@ -379,6 +381,7 @@ static fp_status submit(struct fp_walk *w)
     const struct fp_walks_deps *deps = &w->walks->deps;
     const struct fp_lookup *l = &w->task.lookup;
     const uint32_t before = w->mount;
+    struct waiter *wt;
     fp_status st;
 
     /* The cache may know more than when the walk was created. */
@@ -387,7 +390,9 @@ static fp_status submit(struct fp_walk *w)
     fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount))
         return FP_UNAVAILABLE;
-    /* It will look after all that was forgotten until now. */
+    /* It will look after all that was forgotten until now, and after the questions that wait. */
+    TAILQ_FOREACH(wt, &w->waiters, link)
+        wt->joined = false;
     w->outdated = false;
     w->stale_len = 0;
     w->task.content_max = fp_cache_content_max(deps->cache, l->path, l->path_len, w->task.has_known);
@@ -525,14 +530,14 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
  * error.  It is the answer for clients that asked before the walk began; those that asked later
  * may know better, and the path is walked once again: true if there are any.
  */
-static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, uint64_t began_ms)
+static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a)
 {
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct waiter *wt;
 
     if (fp_answer_is_failure(a))
         return false;
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && wt->asked_ms < began_ms)
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && !wt->joined)
         answer_waiter(wt, FP_OK, a);
     if (wt == NULL)
         return false;
@@ -556,7 +561,7 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     if (!current || !end_from_cache(w)) {
         fp_close(&a->fd);
         a->fd = fd;
-        if (!current || !repeat_for_others(w, a, began_ms))
+        if (!current || !repeat_for_others(w, a))
             end(w, FP_OK, a);
         a->fd = -1;
     }

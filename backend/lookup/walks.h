@@ -10,6 +10,7 @@
 #ifndef FP_WALKS_H
 #define FP_WALKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -65,8 +66,9 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
                                     struct fp_walk *parent);
 
 /* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
- * FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms);
+ * joined: the walk began before the question came.  FP_OK or FP_NOMEM. */
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+                       bool joined);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */
 void fp_walks_leave(struct fp_connection *conn);

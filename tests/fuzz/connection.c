@@ -8,6 +8,7 @@
 
 #include <ev.h>
 
+#include "changes/watch.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
 #include "common/log.h"
@@ -73,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct ev_loop *loop;
     struct fuzz_piece p;
     struct fp_reader r;
+    static const struct fp_watch watch = FP_WATCH_NONE;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
@@ -84,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fds_at_rest = fuzz_free_fd();
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases);
+    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases, &watch);
     FUZZ_MUST(conn != NULL);
     fp_reader_init(&r, data, size);
     while (conn != NULL && fuzz_next(&r, &p))

@@ -8,6 +8,7 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 
 #include "common/lease_table.h"
 
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t slot, generation;
     uint8_t seals[2];
     uint16_t n;
-    int generations, referenced;
+    int generations, referenced, events;
 
     fp_reader_init(&r, data, size);
     seals[0] = fp_get_u8(&r);
@@ -45,7 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(ftruncate(referenced, n) == 0);
     fcntl(generations, F_ADD_SEALS, seals[0] & SEALS);
     fcntl(referenced, F_ADD_SEALS, seals[1] & SEALS);
-    v = fp_lease_view_create(generations, referenced);
+    events = epoll_create1(EPOLL_CLOEXEC);
+    v = fp_lease_view_create(generations, referenced, events);
+    fp_close(&events);
     if (v != NULL) {
         FUZZ_MUST((seals[0] & F_SEAL_SHRINK) != 0 && (seals[1] & F_SEAL_SHRINK) != 0);
         FUZZ_MUST(fp_lease_view_is_of(v, generations) && !fp_lease_view_is_of(v, referenced));

@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import select
 import socket
 import struct
 import time
@@ -27,9 +28,9 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # so often the child must have met what is wrong
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than that
-WELCOME, MARKS = 2, 9
+WELCOME, MARKS, EVENTS = 2, 9, 10
 FD, LOCAL, CONTENT = 1, 2, 16
-TABLE_MAGIC, SLOTS = 0x46505333, 16
+TABLE_MAGIC, SLOTS = 0x46505334, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
@@ -42,7 +43,7 @@ def memfd(content, seals=SEALS):
 
 def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
     """A table that is fresh for ever."""
-    return memfd(struct.pack("=IIQ", magic, slots, 2**63) + bytes(8 * slots), **options)
+    return memfd(struct.pack("=IIQQ", magic, slots, 2**63, 0) + bytes(8 * slots), **options)
 
 
 def meta(path):
@@ -104,12 +105,19 @@ class FakeDaemon(wire.Listener):
         super().end()
 
 
-def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), between=()):
+def event_set():
+    """An epoll set in which nothing is ready."""
+    with select.epoll() as empty:
+        return os.dup(empty.fileno())
+
+
+def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, between=()):
     def greet(conn):
         wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
         for packet in between:
             conn.send(packet)
         wire.give(conn, wire.frame(MARKS), *filter(None, [second()]))
+        wire.give(conn, wire.frame(EVENTS), *filter(None, [third()]))
     return greet
 
 
@@ -224,6 +232,8 @@ WRONG_GREETINGS = {
     "nothing": lambda conn: conn.close(),
     "no table": greeting(first=lambda: None),
     "no marks": greeting(second=lambda: None),
+    "no events": greeting(third=lambda: None),
+    "events that are a pipe": greeting(third=pipe_end),
     "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
     "another version": lambda conn: wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
 }

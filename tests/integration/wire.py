@@ -10,7 +10,7 @@ import struct
 import threading
 
 MAGIC = 0x46504348
-VERSION = 2
+VERSION = 3
 HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
@@ -85,7 +85,8 @@ def greet(path, timeout=20):
     """A connection on which questions may be asked."""
     conn = connect(path, timeout)
     ask(conn, hello())
-    receive(conn)       # the second area of the table of leases
+    receive(conn)       # the second area of the lease table,
+    receive(conn)       # and the set of events
     return conn
 
 

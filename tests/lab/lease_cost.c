@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,9 +111,10 @@ static void make_lease_table(void)
     for (unsigned i = 0; i < STEPS; i++)
         n += step_count(i);
     lease_table = fp_lease_table_create(n);
-    view = lease_table != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                                      fp_lease_table_referenced_fd(lease_table))
-                               : NULL;
+    view = lease_table != NULL
+               ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
+                                      fp_lease_table_referenced_fd(lease_table), epoll_create1(EPOLL_CLOEXEC))
+               : NULL;
     if (view == NULL)
         fail("lease table");
     for (unsigned i = 0; i < STEPS; i++) {

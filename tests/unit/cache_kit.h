@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "lease_kit.h"
 #include "unit.h"
 
 static inline uint64_t kit_number(const char *path, size_t len, char version)

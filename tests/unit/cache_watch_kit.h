@@ -49,9 +49,7 @@ static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
     fp_lease_table_destroy(&lease_table);
     lease_table = deps.lease_table = fp_lease_table_create(n_slots);
     ck_assert_ptr_nonnull(lease_table);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                fp_lease_table_referenced_fd(lease_table));
-    ck_assert_ptr_nonnull(view);
+    view = unit_view(lease_table);
     cache = fp_cache_create(limits, &deps);
     ck_assert_ptr_nonnull(cache);
     fp_cache_set_names(cache, NAMES, &names);

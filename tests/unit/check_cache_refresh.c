@@ -32,9 +32,7 @@ static void new_table(uint32_t n)
     fp_lease_view_release(&view);
     lease_table = fp_lease_table_create(n);
     ck_assert_ptr_nonnull(lease_table);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                fp_lease_table_referenced_fd(lease_table));
-    ck_assert_ptr_nonnull(view);
+    view = unit_view(lease_table);
 }
 
 /* Room for n files and n absent names. */

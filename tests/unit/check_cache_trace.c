@@ -37,26 +37,26 @@
 #include "hash_kit.h"
 #include "cache_kit.h"
 
-#define REQUESTS     300000
-#define FILES        20000    /* that are asked for again and again */
-#define SCANNED      60000    /* that are asked for once at most */
-#define PATHS        (FILES + SCANNED)
-#define DIRECTORIES  500
-#define ROOM         900      /* files that each policy keeps */
-#define MARGIN       10.0     /* this and the next two: points of percent */
-#define SPOILT       3.0
-#define HAIR         0.5
-#define SHARE        0.85
-#define SCAN_BEGINS  (REQUESTS / 3)
-#define SCAN_ENDS    (2 * REQUESTS / 3)
+#define REQUESTS    300000
+#define FILES       20000 /* that are asked for again and again */
+#define SCANNED     60000 /* that are asked for once at most */
+#define PATHS       (FILES + SCANNED)
+#define DIRECTORIES 500
+#define ROOM        900  /* files that each policy keeps */
+#define MARGIN      10.0 /* this and the next two: points of percent */
+#define SPOILT      3.0
+#define HAIR        0.5
+#define SHARE       0.85
+#define SCAN_BEGINS (REQUESTS / 3)
+#define SCAN_ENDS   (2 * REQUESTS / 3)
 
 /* A path is a number: the files by popularity, then those of the scan. */
 static uint32_t trace[REQUESTS];
-static bool hit[REQUESTS];    /* what a policy made of it */
+static bool hit[REQUESTS]; /* what a policy made of it */
 
 /* ---- the trace ---- */
 
-static uint64_t weight_up_to[FILES];   /* of this file and all more popular ones */
+static uint64_t weight_up_to[FILES]; /* of this file and all more popular ones */
 static uint64_t seed;
 
 /* In integers, so that the trace is the same everywhere. */
@@ -106,8 +106,10 @@ static void make_trace(bool scan)
 
 static struct fp_cache *cache_start(void)
 {
-    const struct fp_cache_limits limits = { .files = ROOM, .open_dirs = 1,
-                                            .directories = DIRECTORIES + 2, .negatives = 1,
+    const struct fp_cache_limits limits = { .files = ROOM,
+                                            .open_dirs = 1,
+                                            .directories = DIRECTORIES + 2,
+                                            .negatives = 1,
                                             .bytes = SIZE_MAX,
                                             .ttl_ms = UINT32_MAX };
     struct fp_cache *c;
@@ -141,7 +143,7 @@ static void cache_stop(struct fp_cache *c)
 static void run_ours(void)
 {
     struct fp_cache *c = cache_start();
-    const struct rlimit before = unit_leave_fds(ROOM + 1);   /* the one that comes */
+    const struct rlimit before = unit_leave_fds(ROOM + 1); /* the one that comes */
     char path[32];
 
     for (size_t i = 0; i < REQUESTS; i++) {
@@ -164,7 +166,7 @@ TAILQ_HEAD(node_list, node);
 static void run_lru(void)
 {
     static struct node nodes[PATHS];
-    struct node_list list = TAILQ_HEAD_INITIALIZER(list);   /* used last: first */
+    struct node_list list = TAILQ_HEAD_INITIALIZER(list); /* used last: first */
     size_t kept = 0;
 
     memset(nodes, 0, sizeof(nodes));
@@ -257,7 +259,7 @@ static void run_belady(void)
 /* ---- what comes of it ---- */
 
 struct score {
-    double all, in_scan, files, files_in_scan;   /* hits in percent of requests */
+    double all, in_scan, files, files_in_scan; /* hits in percent of requests */
 };
 
 static double percent(bool files_only, bool in_scan_only)
@@ -279,13 +281,12 @@ static struct score measure(const char *name, void (*run)(void))
 
     run();
     for (size_t i = 0; i < REQUESTS; i++)
-        ck_assert(!hit[i] || trace[i] < FILES);   /* no hit on what comes once */
+        ck_assert(!hit[i] || trace[i] < FILES); /* no hit on what comes once */
     s.all = percent(false, false);
     s.in_scan = percent(false, true);
     s.files = percent(true, false);
     s.files_in_scan = percent(true, true);
-    printf("  %-8s %6.2f %12.2f %12.2f %18.2f\n", name, s.all, s.in_scan, s.files,
-           s.files_in_scan);
+    printf("  %-8s %6.2f %12.2f %12.2f %18.2f\n", name, s.all, s.in_scan, s.files, s.files_in_scan);
     return s;
 }
 
@@ -294,9 +295,8 @@ static struct score ours, lru, belady;
 static void compare(bool scan)
 {
     make_trace(scan);
-    printf("%s, hits in percent:\n  %-8s %6s %12s %12s %18s\n",
-           scan ? "With a scan" : "Without a scan", "", "all", "middle third", "files alone",
-           "files, mid. third");
+    printf("%s, hits in percent:\n  %-8s %6s %12s %12s %18s\n", scan ? "With a scan" : "Without a scan", "",
+           "all", "middle third", "files alone", "files, mid. third");
     ours = measure("ours", run_ours);
     lru = measure("LRU", run_lru);
     belady = measure("optimum", run_belady);

@@ -186,7 +186,7 @@ static void *answer_with_a_wrong_table(void *arg)
 {
     uint64_t id;
 
-    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_question(&id))
+    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_events() && d_question(&id))
         d_answer(id);
     return arg;
 }
@@ -321,9 +321,10 @@ END_TEST
 
 /* ---- several threads ---- */
 
-/* Both areas, as by d_greet(). */
+/* As by d_greet(). */
 static void welcome(int sock)
 {
+    int events = epoll_create1(EPOLL_CLOEXEC);
     uint8_t frame[64];
     struct fp_writer w;
 
@@ -333,6 +334,10 @@ static void welcome(int sock)
     fp_writer_init(&w, frame, sizeof(frame));
     fp_referenced_encode(&w);
     fp_send_packet(sock, w.data, w.len, fp_lease_table_referenced_fd(d.leases));
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_events_encode(&w);
+    fp_send_packet(sock, w.data, w.len, events);
+    fp_close(&events);
 }
 
 static void *serve_connection(void *arg)

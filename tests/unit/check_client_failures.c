@@ -78,6 +78,10 @@ static void *err_in_greeting(void *arg)
         return arg;
     if (wrong >= 5 && wrong <= 8)
         d_welcome(FP_WIRE_VERSION);
+    if (wrong >= 11) {
+        d_welcome(FP_WIRE_VERSION);
+        d_marks();
+    }
     switch (wrong) {
     case 0: d_send_answer(0, &a); break;
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
@@ -90,6 +94,9 @@ static void *err_in_greeting(void *arg)
     case 8: d_error(FP_FAILED); break;
     case 9: d_error(FP_VERSION); break;
     case 10: d_welcome(FP_WIRE_VERSION + 1); break;
+    case 11: d_pass(fp_events_encode, -1); break;
+    case 12: d_marks(); break;
+    case 13: d_error(FP_FAILED); break;
     }
     d_wait_for_end();
     return arg;
@@ -99,7 +106,7 @@ START_TEST(wrong_greeting_ends_the_connection)
 {
     wrong = _i;
     start(err_in_greeting);
-    ck_assert_int_eq((int)ask(), _i < 9 ? FP_PROTOCOL : FP_VERSION);
+    ck_assert_int_eq((int)ask(), _i == 9 || _i == 10 ? FP_VERSION : FP_PROTOCOL);
     ck_assert_int_eq(answer.fd, -1);
     ck_assert_int_eq((int)ask(), FP_AGAIN);
     join();
@@ -363,7 +370,7 @@ int main(void)
     TCase *t = unit_add_case(s, "errors", setup, teardown, 20);
 
     tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
-    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 11);
+    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 14);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
     t = unit_add_case(s, "late", setup, teardown, 20);

@@ -6,6 +6,7 @@
 #include <ev.h>
 #include <sys/socket.h>
 
+#include "changes/watch.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
@@ -38,6 +39,8 @@ static void on_closed(void *ctx, struct fp_connection *c)
     conn = NULL;
 }
 
+static struct fp_watch watch = FP_WATCH_NONE;
+
 static void connect_peer(const struct fp_lease_table *table)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
@@ -45,7 +48,7 @@ static void connect_peer(const struct fp_lease_table *table)
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
     peer = ends_of[0];
-    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table);
+    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table, &watch);
     ck_assert_ptr_nonnull(conn);
 }
 
@@ -121,14 +124,16 @@ static int hear(uint8_t type)
 
 static void assert_welcomed_with(const struct fp_lease_table *table)
 {
-    int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_REFERENCED);
-    struct fp_lease_view *view = fp_lease_view_create(generations, marks);
+    int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_REFERENCED),
+        events = hear(FP_FRAME_EVENTS);
+    struct fp_lease_view *view = fp_lease_view_create(generations, marks, events);
 
     ck_assert_ptr_nonnull(view);
     ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(table)));
     fp_lease_view_release(&view);
     fp_close(&generations);
     fp_close(&marks);
+    fp_close(&events);
 }
 
 /* No error is said before. */

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "lease_kit.h"
 #include "unit.h"
 
 #define N     8
@@ -28,8 +29,7 @@ static void setup(void)
     fds_at_rest = unit_open_fds();
     table = fp_lease_table_create(N);
     ck_assert_ptr_nonnull(table);
-    view = fp_lease_view_create(fp_lease_table_generations_fd(table), fp_lease_table_referenced_fd(table));
-    ck_assert_ptr_nonnull(view);
+    view = unit_view(table);
 }
 
 static void teardown(void)
@@ -423,7 +423,7 @@ static uint64_t *words_of(const struct fp_lease_table *s)
     }
     fclose(maps);
     ck_assert_uint_ne(from, 0);
-    return (uint64_t *)(from + 16);
+    return (uint64_t *)(from + 24);
 }
 
 /* Nobody can bump so often. */
@@ -494,7 +494,7 @@ static int area(size_t size, unsigned seals)
 static void assert_refused(int generations, int marks)
 {
     errno = 0;
-    ck_assert_ptr_null(fp_lease_view_create(generations, marks));
+    ck_assert_ptr_null(unit_view_of(generations, marks));
     ck_assert_int_eq(errno, EPROTO);
 }
 
@@ -526,7 +526,7 @@ START_TEST(areas_that_could_shrink)
 {
     const int g = fp_lease_table_generations_fd(table);
     int sealed = imitate(g, F_SEAL_SHRINK, SIZE_MAX, 0), marks = area(N + 1, 0);
-    struct fp_lease_view *v = fp_lease_view_create(sealed, fp_lease_table_referenced_fd(table));
+    struct fp_lease_view *v = unit_view_of(sealed, fp_lease_table_referenced_fd(table));
 
     ck_assert_ptr_nonnull(v);
     fp_lease_view_release(&v);

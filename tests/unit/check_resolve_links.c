@@ -401,7 +401,7 @@ static void setup_watch(void)
     static const struct fp_mount_rule rules[] = { { "/", FP_BY_INOTIFY, -1, -1 } };
     const struct fp_mounts_settings mount_settings = { rules, 1, FP_BY_INOTIFY, 1000, 0 };
 
-    watch = (struct fp_watch){ .inotify = -1, .fanotify = -1 };
+    watch = (struct fp_watch)FP_WATCH_NONE;
     ck_assert(fp_watch_open(&watch));
     view = fp_mounts_view_create();
     ck_assert_ptr_nonnull(view);

@@ -38,7 +38,7 @@ END_TEST
 
 START_TEST(place_where_nothing_tells)
 {
-    const struct fp_watch none = { .inotify = -1, .fanotify = -1 };
+    const struct fp_watch none = FP_WATCH_NONE;
     struct fp_watch_key k = { .len = 5 };
     int fd = open(dir, O_PATH | O_CLOEXEC);
 

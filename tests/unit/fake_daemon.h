@@ -7,6 +7,7 @@
 #define FP_FAKE_DAEMON_H
 
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -124,9 +125,22 @@ static inline bool d_marks(void)
            && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
+static inline bool d_events(void)
+{
+    uint8_t buf[64];
+    struct fp_writer w;
+    int events = epoll_create1(EPOLL_CLOEXEC);
+    bool sent;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    sent = fp_events_encode(&w) == FP_OK && d_send(&w, events);
+    close(events);
+    return sent;
+}
+
 static inline bool d_greet(void)
 {
-    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION) && d_marks();
+    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION) && d_marks() && d_events();
 }
 
 static inline bool d_question(uint64_t *id_r)

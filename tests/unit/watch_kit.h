@@ -74,8 +74,7 @@ static inline void drain(void)
     static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
 
     told.n = told.lost = 0;
-    while (!fp_watch_drain(&watch, &ops, &told))
-        ;
+    fp_watch_drain(&watch, &ops, &told);
 }
 
 static inline bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
@@ -194,7 +193,7 @@ static inline bool begin(int number)
 
 static inline void setup(void)
 {
-    watch = (struct fp_watch){ .inotify = -1, .fanotify = -1 };
+    watch = (struct fp_watch)FP_WATCH_NONE;
     mounted = false;
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();
