@@ -295,6 +295,9 @@ static bool start(struct flashpached *d)
 static void stop(struct flashpached *d)
 {
     fp_service_say_stopping();
+    /* From now on nobody reads the events. */
+    if (d->leases != NULL)
+        fp_lease_table_retire(d->leases);
     fp_listener_destroy(&d->listener);
     if (d->fleet != NULL)
         fp_leave_fleet(d);

@@ -159,6 +159,8 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                            struct fp_validity *validity)
 {
+    bool refused = false;
+
     for (size_t i = 0; i < n; i++) {
         const struct fp_step_watch *o = &result->step_watches[i];
         const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
@@ -167,11 +169,16 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         if (o->refused)
             fp_log(FP_LOG_WARNING, 42,
                    "the system's limit on watches is reached: what is not watched "
-                   "is valid for ttl_ms only; raise fs.inotify.max_user_watches, or lower max_entries "
+                   "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
                    "and max_descriptors");
+        refused = refused || o->refused;
+        if (m != NULL)
+            validity[i].ttl_ms = m->ttl_ms;
+        /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
+        if (refused)
+            validity[i].ttl_ms = 0;
         if (m == NULL)
             continue;
-        validity[i].ttl_ms = m->ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */
         validity[i].watchable =

@@ -127,14 +127,15 @@ static void drop_idle(struct fp_client *c)
 }
 
 /* All connections to one daemon share a mapping of its table. */
-static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced, int events)
+static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced, int events,
+                                     int alive)
 {
     struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
     if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
         fp_lease_view_release(&c->view);
-        c->view = fp_lease_view_create(generations, referenced, events);
+        c->view = fp_lease_view_create(generations, referenced, events, alive);
     }
     v = c->view;
     if (v != NULL)
@@ -258,7 +259,7 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
-    int generations = -1, referenced = -1, events = -1;
+    int generations = -1, referenced = -1, events = -1, alive = -1;
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -270,10 +271,13 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     if (st == FP_OK)
         st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_EVENTS, &events);
     if (st == FP_OK)
-        l->view = view_of(c, generations, referenced, events);
+        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_ALIVE, &alive);
+    if (st == FP_OK)
+        l->view = view_of(c, generations, referenced, events, alive);
     fp_close(&generations);
     fp_close(&referenced);
     fp_close(&events);
+    fp_close(&alive);
     return st;
 }
 

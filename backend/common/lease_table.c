@@ -223,6 +223,7 @@ struct fp_lease_view {
     atomic_uint references;
     const struct generations *area;
     _Atomic uint8_t *referenced;
+    int alive;  /* keeps the pipe in the set */
     int events; /* an epoll set of the daemon's queues of events */
     uint32_t n;
     dev_t dev; /* of the generations' memfd */
@@ -240,7 +241,7 @@ static size_t sealed_size(int fd)
     return (size_t)st.st_size;
 }
 
-struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events)
+struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive)
 {
     size_t size = sealed_size(generations), n = sealed_size(referenced);
     struct epoll_event event;
@@ -259,9 +260,10 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
     v->dev = st.st_dev;
     v->ino = st.st_ino;
     v->events = fcntl(events, F_DUPFD_CLOEXEC, 0);
+    v->alive = fcntl(alive, F_DUPFD_CLOEXEC, 0);
     v->area = mmap(NULL, size, PROT_READ, MAP_SHARED, generations, 0);
     v->referenced = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, referenced, 0);
-    if (epoll_wait(v->events, &event, 1, 0) != -1 && v->area != MAP_FAILED
+    if (epoll_wait(v->events, &event, 1, 0) != -1 && v->alive != -1 && v->area != MAP_FAILED
         && (void *)v->referenced != MAP_FAILED && v->area->magic == MAGIC && v->area->n == v->n)
         return v;
     if (v->area != MAP_FAILED)
@@ -269,6 +271,7 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
     if ((void *)v->referenced != MAP_FAILED)
         munmap((void *)v->referenced, n);
     fp_close(&v->events);
+    fp_close(&v->alive);
     free(v);
     errno = EPROTO;
     return NULL;
@@ -297,6 +300,7 @@ void fp_lease_view_release(struct fp_lease_view **vp)
     munmap((void *)v->area, area_size(v->n));
     munmap((void *)v->referenced, v->n);
     fp_close(&v->events);
+    fp_close(&v->alive);
     free(v);
 }
 

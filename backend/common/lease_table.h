@@ -22,8 +22,9 @@
  * returns, and the client has an epoll set that holds the daemon's queues: it can ask whether they
  * are empty, and read nothing from them.  The daemon sets busy before it reads a queue and clears it
  * after the last word that the events concern.  So a client that finds the queues empty, then not
- * busy, sees in the words every change whose call returned before it looked.  The set also holds a
- * pipe that ends with the daemon: a queue that nobody reads any more is not taken for an empty one.
+ * busy, sees in the words every change whose call returned before it looked.  The set also
+ * holds the reading end of a pipe whose other end the daemon alone has: once the daemon is gone
+ * something is ready for ever, and queues that went with it are not taken for empty ones.
  *
  * Ordering: generation and expiry are one word, so they are always of the same moment.  The
  * daemon changes words first, clears busy and writes the heartbeat after them (release); a client
@@ -94,10 +95,11 @@ void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 struct fp_lease_view;
 
 /*
- * Maps both areas; events is the epoll set that came with them.  The descriptors stay the caller's.
+ * Maps both areas; events is the epoll set that came with them, alive the end of the pipe that it
+ * holds (a set forgets what nobody has open).  The descriptors stay the caller's.
  * One reference is the caller's.  NULL with errno; EPROTO: that is no such table, or not sealed.
  */
-struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events);
+struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive);
 /* True if it maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);
 void fp_lease_view_retain(struct fp_lease_view *v);

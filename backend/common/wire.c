@@ -168,6 +168,12 @@ fp_status fp_events_encode(struct fp_writer *w)
     return fp_frame_end(w);
 }
 
+fp_status fp_alive_encode(struct fp_writer *w)
+{
+    fp_frame_begin(w, FP_FRAME_ALIVE, 0);
+    return fp_frame_end(w);
+}
+
 static void put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);

@@ -35,7 +35,8 @@ enum fp_frame_type {
     FP_FRAME_CONTROL = 7,    /* client -> daemon */
     FP_FRAME_REPLY = 8,      /* daemon -> client */
     FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
-    FP_FRAME_EVENTS = 10     /* daemon -> client, after REFERENCED; carries a descriptor */
+    FP_FRAME_EVENTS = 10,    /* daemon -> client, after REFERENCED; carries a descriptor */
+    FP_FRAME_ALIVE = 11      /* daemon -> client, after EVENTS; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -92,9 +93,10 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
-/* REFERENCED, EVENTS: nothing but the descriptor. */
+/* REFERENCED, EVENTS, ALIVE: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
 fp_status fp_events_encode(struct fp_writer *w);
+fp_status fp_alive_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

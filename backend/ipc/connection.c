@@ -187,6 +187,9 @@ static fp_status welcome(struct fp_connection *conn)
     fp_writer_init(&w, buf, sizeof(buf));
     if (st == FP_OK)
         st = give(conn, fp_events_encode(&w), &w, events);
+    fp_writer_init(&w, buf, sizeof(buf));
+    if (st == FP_OK)
+        st = give(conn, fp_alive_encode(&w), &w, conn->watch->alive[0]);
     fp_close(&events);
     conn->state = READY;
     return st;

@@ -37,6 +37,9 @@ static void greet(void)
     fp_writer_init(&w, room, sizeof(room));
     fp_events_encode(&w);
     fuzz_send(peer, room, w.len, &kinds[1], 1);
+    fp_writer_init(&w, room, sizeof(room));
+    fp_alive_encode(&w);
+    fuzz_send(peer, room, w.len, &kinds[1], 1);
 }
 
 /* All that the daemon will ever say is there, and behind it the end. */

@@ -74,10 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct ev_loop *loop;
     struct fuzz_piece p;
     struct fp_reader r;
-    static const struct fp_watch watch = FP_WATCH_NONE;
+    static struct fp_watch watch = FP_WATCH_NONE;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
+        FUZZ_MUST(fp_watch_begin(&watch) == 0);
         leases = fp_lease_table_create(8);
         loop = ev_loop_new(EVFLAG_AUTO);
         memset(lines, '\n', sizeof(lines));

@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fcntl(generations, F_ADD_SEALS, seals[0] & SEALS);
     fcntl(referenced, F_ADD_SEALS, seals[1] & SEALS);
     events = epoll_create1(EPOLL_CLOEXEC);
-    v = fp_lease_view_create(generations, referenced, events);
+    v = fp_lease_view_create(generations, referenced, events, events);
     fp_close(&events);
     if (v != NULL) {
         FUZZ_MUST((seals[0] & F_SEAL_SHRINK) != 0 && (seals[1] & F_SEAL_SHRINK) != 0);

@@ -28,7 +28,7 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # so often the child must have met what is wrong
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than that
-WELCOME, MARKS, EVENTS = 2, 9, 10
+WELCOME, MARKS, EVENTS, ALIVE = 2, 9, 10, 11
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -111,13 +111,14 @@ def event_set():
         return os.dup(empty.fileno())
 
 
-def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, between=()):
+def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, fourth=event_set, between=()):
     def greet(conn):
         wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
         for packet in between:
             conn.send(packet)
         wire.give(conn, wire.frame(MARKS), *filter(None, [second()]))
         wire.give(conn, wire.frame(EVENTS), *filter(None, [third()]))
+        wire.give(conn, wire.frame(ALIVE), *filter(None, [fourth()]))
     return greet
 
 
@@ -234,6 +235,7 @@ WRONG_GREETINGS = {
     "no marks": greeting(second=lambda: None),
     "no events": greeting(third=lambda: None),
     "events that are a pipe": greeting(third=pipe_end),
+    "no pipe": greeting(fourth=lambda: None),
     "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
     "another version": lambda conn: wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
 }

@@ -86,7 +86,8 @@ def greet(path, timeout=20):
     conn = connect(path, timeout)
     ask(conn, hello())
     receive(conn)       # the second area of the lease table,
-    receive(conn)       # and the set of events
+    receive(conn)       # the set of events,
+    receive(conn)       # and the end of the daemon's pipe
     return conn
 
 

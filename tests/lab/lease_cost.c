@@ -113,7 +113,7 @@ static void make_lease_table(void)
     lease_table = fp_lease_table_create(n);
     view = lease_table != NULL
                ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                      fp_lease_table_referenced_fd(lease_table), epoll_create1(EPOLL_CLOEXEC))
+                                      fp_lease_table_referenced_fd(lease_table), epoll_create1(EPOLL_CLOEXEC), STDIN_FILENO)
                : NULL;
     if (view == NULL)
         fail("lease table");

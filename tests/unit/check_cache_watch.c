@@ -319,15 +319,15 @@ START_TEST(a_file_that_is_replaced_is_closed)
 {
     walked("/a/f", "ddf");
     walked("/a/g", "ddf");
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 3 + 2);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 4 + 2);
     change("/a", "f", false);
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 3 + 2);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 4 + 2);
     change("/a", "g", true);
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 3 + 1);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 4 + 1);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
     change("/a", "f", true);
     change("/a", "f", true);
-    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 3);
+    ck_assert_int_eq(unit_open_fds(), fds_at_rest + 4);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 0);
     walked("/a/f", "ddf1");
     ck_assert(known("/a/f"));

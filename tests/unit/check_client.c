@@ -186,7 +186,8 @@ static void *answer_with_a_wrong_table(void *arg)
 {
     uint64_t id;
 
-    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_events() && d_question(&id))
+    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_events()
+        && d_question(&id))
         d_answer(id);
     return arg;
 }
@@ -336,6 +337,9 @@ static void welcome(int sock)
     fp_send_packet(sock, w.data, w.len, fp_lease_table_referenced_fd(d.leases));
     fp_writer_init(&w, frame, sizeof(frame));
     fp_events_encode(&w);
+    fp_send_packet(sock, w.data, w.len, events);
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_alive_encode(&w);
     fp_send_packet(sock, w.data, w.len, events);
     fp_close(&events);
 }

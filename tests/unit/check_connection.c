@@ -56,6 +56,7 @@ static void setup(void)
 {
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
+    ck_assert_int_eq(fp_watch_begin(&watch), 0);
     leases = fp_lease_table_create(4);
     other = fp_lease_table_create(9);
     ck_assert(leases != NULL && other != NULL);
@@ -72,6 +73,7 @@ static void teardown(void)
     fp_close(&peer);
     ck_assert_uint_eq(ends, 1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
+    fp_watch_close(&watch);
     fp_lease_table_destroy(&leases);
     fp_lease_table_destroy(&other);
     ev_loop_destroy(loop);
@@ -125,8 +127,8 @@ static int hear(uint8_t type)
 static void assert_welcomed_with(const struct fp_lease_table *table)
 {
     int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_REFERENCED),
-        events = hear(FP_FRAME_EVENTS);
-    struct fp_lease_view *view = fp_lease_view_create(generations, marks, events);
+        events = hear(FP_FRAME_EVENTS), alive = hear(FP_FRAME_ALIVE);
+    struct fp_lease_view *view = fp_lease_view_create(generations, marks, events, alive);
 
     ck_assert_ptr_nonnull(view);
     ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(table)));
@@ -134,6 +136,7 @@ static void assert_welcomed_with(const struct fp_lease_table *table)
     fp_close(&generations);
     fp_close(&marks);
     fp_close(&events);
+    fp_close(&alive);
 }
 
 /* No error is said before. */

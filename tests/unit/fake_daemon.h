@@ -125,6 +125,7 @@ static inline bool d_marks(void)
            && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
+/* The set of events, and behind it what is to be the end of a pipe. */
 static inline bool d_events(void)
 {
     uint8_t buf[64];
@@ -134,6 +135,8 @@ static inline bool d_events(void)
 
     fp_writer_init(&w, buf, sizeof(buf));
     sent = fp_events_encode(&w) == FP_OK && d_send(&w, events);
+    fp_writer_init(&w, buf, sizeof(buf));
+    sent = sent && fp_alive_encode(&w) == FP_OK && d_send(&w, events);
     close(events);
     return sent;
 }

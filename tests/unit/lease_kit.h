@@ -13,13 +13,14 @@
 /* NULL with errno. */
 static inline struct fp_lease_view *unit_view_of(int generations, int referenced)
 {
-    int events = epoll_create1(EPOLL_CLOEXEC), error;
+    int events = epoll_create1(EPOLL_CLOEXEC), alive = dup(events), error;
     struct fp_lease_view *view;
 
     ck_assert_int_ne(events, -1);
-    view = fp_lease_view_create(generations, referenced, events);
+    view = fp_lease_view_create(generations, referenced, events, alive);
     error = errno;
     close(events);
+    close(alive);
     errno = error;
     return view;
 }
