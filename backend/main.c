@@ -165,6 +165,10 @@ static bool prepare(struct flashpached *d)
 {
     if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
         return false;
+    if (!fp_priv_run_promptly())
+        fp_log(FP_LOG_WARNING, 72,
+               "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
+               "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
     d->descriptors = fp_priv_raise_descriptors();
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
         fp_log(FP_LOG_ERROR, 8, "cannot become user %s: %m", d->conf->user);

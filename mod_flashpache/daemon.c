@@ -216,6 +216,8 @@ static void become_daemon(const struct daemon *d, int channel)
     setsid();
     /* Only httpd reports to its service manager. */
     unsetenv("NOTIFY_SOCKET");
+    /* Without the right flashpached says so. */
+    fp_priv_run_promptly();
     fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);

@@ -6,6 +6,7 @@
 #ifndef FP_PRIV_H
 #define FP_PRIV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -15,6 +16,11 @@ int fp_priv_drop(const char *user, uid_t uid, gid_t gid);
 
 /* Empties the capability bounding set.  Without CAP_SETPCAP it stays as it is. */
 void fp_priv_empty_bounding_set(void);
+
+/* Lets the process run as soon as it has something to do: nice -10 and a slice of 0.1 ms, which its
+ * children do not inherit.  One that is waited for by all clients must not wait for them.  False:
+ * it has no right to that nice value, and only the slice. */
+bool fp_priv_run_promptly(void);
 
 /* Raises the soft limit on descriptors to the hard one; returns the limit. */
 size_t fp_priv_raise_descriptors(void);
