@@ -174,7 +174,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
 /* As the mount says that the step leads to, or lies on. */
 static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { 0, false, c->ttl_ms, 0 };
+    const struct fp_validity general = { .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
@@ -246,14 +246,21 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
+/* For how long what lies there may be relied on. */
+static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
+                         const struct fp_validity *validity)
+{
+    return e->watched && !validity->partial ? c->watched_ttl_ms : validity->ttl_ms;
+}
+
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
     e->watched = is_watched(e, step, seen);
-    e->ttl_ms = e->watched ? c->watched_ttl_ms : e->validity.ttl_ms;
-    if (!e->watched && e->parent != NULL && e->parent->validity.ttl_ms < e->ttl_ms)
-        e->ttl_ms = e->parent->validity.ttl_ms;
+    e->ttl_ms = bound_ms(c, e, &e->validity);
+    if (e->parent != NULL && bound_ms(c, e, &e->parent->validity) < e->ttl_ms)
+        e->ttl_ms = bound_ms(c, e, &e->parent->validity);
     if (seen->meta != NULL && has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;

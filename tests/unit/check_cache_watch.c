@@ -125,6 +125,21 @@ START_TEST(what_is_watched_enough)
 }
 END_TEST
 
+/* Others make changes there that no event reports, on what the step leads to or above it. */
+START_TEST(what_others_change_has_its_ttl)
+{
+    walk("/a/f", "ddf");
+    validity[_i].partial = true;
+    insert("/a/f");
+    ck_assert_uint_eq(life("/a/f"), TTL);
+    ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);
+    ck_assert(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).watched);
+    ck_assert_int_eq(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).partial, _i > 0);
+    change("/a", "f", false);
+    ck_assert(!known("/a/f"));
+}
+END_TEST
+
 START_TEST(a_link_needs_its_own)
 {
     walked("/l/f", "dlf");
@@ -528,6 +543,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_watch_goes_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
+    tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, a_link_needs_its_own);
     tcase_add_test(t, a_directory_with_access_files_needs_its_own);
     t = unit_add_case(s, "changes", setup, teardown, 0);
