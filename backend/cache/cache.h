@@ -5,8 +5,8 @@
  * One entry for each path, its parent's entry above it up to "/": a directory
  * is kept once for all that lies in it.  An entry remembers the generation
  * under which it saw its parent.  When a walk finds that the parent is another
- * object than before, the parent's generation changes, and all below is detached
- * at once without being visited.
+ * object than before, or that the right to pass it may have changed, the parent's generation
+ * changes, and all below is detached at once without being visited.
  *
  * An entry is valid for its TTL, which is much longer where all changes are reported
  * (watch.h): a report invalidates it.  Each has a slot in shared memory (lease_table.h);
