@@ -64,8 +64,8 @@ static size_t explain_line(const struct fp_control_deps *deps, const struct fp_c
     if (mount == NULL)
         mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
-    return (size_t)snprintf(buf, size, "%zu %s %s %" PRIu64 " %s %s %s %s\n", len, states[v.state],
-                            v.watched ? fp_watch_by_text(v.by) : "ttl",
+    return (size_t)snprintf(buf, size, "%zu %s %s%s %" PRIu64 " %s %s %s %s\n", len, states[v.state],
+                            v.watched ? fp_watch_by_text(v.by) : "ttl", v.partial ? "+ttl" : "",
                             v.expires_ms > now_ms ? v.expires_ms - now_ms : 0, v.leased ? "lease" : "-",
                             v.content ? "content"
                             : v.open  ? "open"

@@ -330,6 +330,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
         return v;
     v.state = state_of(e, now_ms);
     v.watched = e->watched;
+    v.partial = e->watched && (e->validity.partial || (e->parent != NULL && e->parent->validity.partial));
     v.by = reported_by(e);
     v.expires_ms = e->expires_ms;
     v.mount = e->validity.mount;

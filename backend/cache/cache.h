@@ -5,10 +5,10 @@
  * One entry for each path, its parent's entry above it up to "/": a directory
  * is kept once for all that lies in it.  An entry remembers the generation
  * under which it saw its parent.  When a walk finds that the parent is another
- * object than before, the parent's generation changes, and all below is detached
- * at once without being visited.
+ * object than before, or that the right to pass it may have changed, the parent's generation
+ * changes, and all below is detached at once without being visited.
  *
- * An entry is valid for its TTL, which is much longer where changes are reported
+ * An entry is valid for its TTL, which is much longer where all changes are reported
  * (watch.h): a report invalidates it.  Each has a slot in shared memory (lease_table.h);
  * all leases on the entry end when it changes or goes.
  *
@@ -193,6 +193,7 @@ enum fp_cache_state {
 struct fp_cache_view {
     enum fp_cache_state state;
     bool watched;        /* else it is valid for the mount's TTL */
+    bool partial;        /* watched, but valid for that TTL as well */
     int by;              /* then an enum fp_watch_by (mount_rule.h), of the first report */
     uint64_t expires_ms; /* 0: it has changed */
     uint32_t mount;

@@ -53,6 +53,14 @@ static void close_replaced(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
+/* Rights may be gone without a trace in its mode and owner: by an access list, a label.  What
+ * lies below is walked to again, even if the directory then looks as it did. */
+static void renew_directory(struct fp_cache *c, struct fp_entry *e)
+{
+    if (fp_entry_is_dir(e))
+        e->generation = ++c->last_generation;
+}
+
 static void on_object(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
@@ -62,6 +70,7 @@ static void on_object(void *ctx, void *owner)
 
     if (ev->len == 0 || !fp_entry_is_dir(e)) {
         report(ev->c, e->path, e->len, false);
+        renew_directory(ev->c, e);
         fp_entry_invalidate(ev->c, e);
         return;
     }
@@ -79,6 +88,8 @@ static void on_object(void *ctx, void *owner)
     fp_entry_invalidate(ev->c, child);
     if (ev->replaced)
         close_replaced(ev->c, child);
+    else
+        renew_directory(ev->c, child);
 }
 
 static void on_name(void *ctx, void *owner)

@@ -174,7 +174,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
 /* As the mount says that the step leads to, or lies on. */
 static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { 0, false, c->ttl_ms, 0 };
+    const struct fp_validity general = { .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
@@ -230,7 +230,10 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
 
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
-    if (above != NULL && fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms))
+    /* Its name there, or the right to pass the directory. */
+    if (above != NULL
+        && (fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms)
+            || fp_dependencies_happened(c->dependencies, above, "", 0, seen->now_ms)))
         return true;
     if (own != NULL
         && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
@@ -246,14 +249,21 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
+/* For how long what lies there may be relied on. */
+static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
+                         const struct fp_validity *validity)
+{
+    return e->watched && !validity->partial ? c->watched_ttl_ms : validity->ttl_ms;
+}
+
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
     e->watched = is_watched(e, step, seen);
-    e->ttl_ms = e->watched ? c->watched_ttl_ms : e->validity.ttl_ms;
-    if (!e->watched && e->parent != NULL && e->parent->validity.ttl_ms < e->ttl_ms)
-        e->ttl_ms = e->parent->validity.ttl_ms;
+    e->ttl_ms = bound_ms(c, e, &e->validity);
+    if (e->parent != NULL && bound_ms(c, e, &e->parent->validity) < e->ttl_ms)
+        e->ttl_ms = bound_ms(c, e, &e->parent->validity);
     if (seen->meta != NULL && has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;
@@ -278,11 +288,25 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
     return true;
 }
 
+/*
+ * True if an access list or a label of the directory may have changed: its change time tells, but
+ * also that names in it came and went.  Where all events are reported, those did the rest already.
+ */
+static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
+{
+    const struct fp_meta *before = fp_entry_target(e), *now = fp_step_target(s);
+
+    if (!fp_entry_is_dir(e) || now == NULL || fp_time_equal(&before->ctime, &now->ctime))
+        return false;
+    return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || e->validity.partial;
+}
+
 /* Brings an entry up to what a walk has just seen. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
-    bool same = e->generation != 0 && same_thing(e, s);
+    bool alike = e->generation != 0 && same_thing(e, s);
+    bool same = alike && !rights_may_differ(e, s);
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
                      && (e->target == NULL || same_content(e->target, &s->target));
     bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
@@ -290,7 +314,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
 
     c->counts.differing +=
-        e->generation != 0 && e->expires_ms != 0 && !(fp_entry_is_file(e) ? unchanged : same);
+        e->generation != 0 && e->expires_ms != 0 && !(fp_entry_is_file(e) ? unchanged : alike);
     /* Leases through a directory go on while only its own times change. */
     if (!unchanged && passes)
         fp_entry_end_leases_at(c, e);
@@ -311,7 +335,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     set_validity(c, e, step, seen);
     set_dependencies(c, e, step, seen, same_inode);
     set_expiry(c, e, step, seen);
-    set_descriptor(c, e, s, seen, same, unchanged);
+    set_descriptor(c, e, s, seen, alike, unchanged);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     c->bytes += fp_entry_bytes(e) - before;
 }

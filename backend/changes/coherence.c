@@ -172,6 +172,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
                    "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
                    "and max_descriptors");
         refused = refused || o->refused;
+        validity[i].partial = o->partial || (m != NULL && m->partial);
         if (m != NULL)
             validity[i].ttl_ms = m->ttl_ms;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
@@ -220,8 +221,9 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
     m = fp_mounts_at(f->deps.mounts, n);
     fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
     fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
-    return (size_t)snprintf(buf, size, "%s %s %s ttl_ms=%u stale_if_error_ms=%u%s\n", point, type,
-                            fp_watch_by_text(m->by), m->ttl_ms, m->stale_if_error_ms,
+    return (size_t)snprintf(buf, size, "%s %s %s%s ttl_ms=%u stale_if_error_ms=%u%s\n", point, type,
+                            fp_watch_by_text(m->by), m->partial ? "+ttl" : "", m->ttl_ms,
+                            m->stale_if_error_ms,
                             f->is_out != NULL && f->is_out(f->is_out_ctx, m->id) ? " out-of-service" : "");
 }
 

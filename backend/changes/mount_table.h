@@ -19,7 +19,8 @@ struct fp_mount {
     dev_t dev;                /* of the file system; files of btrfs have others */
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     enum fp_watch_by by;
-    bool local; /* on this machine: looking at an open file does not block */
+    bool local;   /* on this machine: looking at an open file does not block */
+    bool partial; /* events report what this machine does through it: ttl_ms holds as well */
     uint32_t ttl_ms, stale_if_error_ms;
 };
 

@@ -28,31 +28,56 @@ struct fp_mounts {
 /* ---- policy ---- */
 
 /*
- * File systems on this machine that report every change to inotify.  No others do,
- * unknown ones included: on network file systems and FUSE changes are made elsewhere,
- * overlay does not report those below it, and those of the kernel itself (proc, sysfs,
- * cgroup) change without a report.
+ * File systems on this machine that report every change to inotify.  All others, unknown
+ * ones included, report what this machine does through the mount alone: on network file
+ * systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
 static const char *const local_types[] = {
     "bcachefs", "btrfs", "erofs",    "exfat",    "ext2",  "ext3", "ext4", "f2fs", "iso9660", "jfs",
     "ntfs3",    "ramfs", "reiserfs", "squashfs", "tmpfs", "udf",  "vfat", "xfs",  "zfs",
 };
 
-static bool is_local_type(const char *type)
+/* File systems of the kernel itself, which change without a report. */
+static const char *const kernel_types[] = {
+    "autofs",    "binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",    "configfs",
+    "cpuset",    "debugfs", "devpts",      "efivarfs", "functionfs", "fusectl",    "hugetlbfs",
+    "mqueue",    "nfsd",    "proc",        "pstore",   "resctrl",    "rpc_pipefs", "securityfs",
+    "selinuxfs", "smackfs", "sysfs",       "tracefs",
+};
+
+static bool is_among_types(const char *type, const char *const *types, size_t n)
 {
-    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
-        if (strcmp(local_types[i], type) == 0)
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(types[i], type) == 0)
             return true;
     }
     return false;
 }
 
+static bool is_local_type(const char *type)
+{
+    return is_among_types(type, local_types, sizeof(local_types) / sizeof(local_types[0]));
+}
+
+static bool is_kernel_type(const char *type)
+{
+    return is_among_types(type, kernel_types, sizeof(kernel_types) / sizeof(kernel_types[0]));
+}
+
+/* What others change goes unseen, unless an operator says that there are none. */
+static bool is_partial(const struct fp_mount *mount, int wanted)
+{
+    return mount->by != FP_BY_TTL && !mount->local && wanted == FP_BY_AUTO;
+}
+
 static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int general)
 {
     if (wanted == FP_BY_AUTO) {
-        wanted = general;
-        if (!row->mount.local)
+        if (is_kernel_type(row->mount.type))
             return FP_BY_TTL;
+        wanted = general;
+        if (!row->mount.local && wanted != FP_BY_TTL)
+            return FP_BY_INOTIFY;
     }
     if (wanted == FP_BY_TTL || wanted == FP_BY_INOTIFY)
         return (enum fp_watch_by)wanted;
@@ -93,6 +118,7 @@ static void apply(struct fp_mounts *m)
 
         row->mount.local = is_local_type(row->mount.type);
         row->mount.by = choose(row, rule->by, s->by);
+        row->mount.partial = is_partial(&row->mount, rule->by);
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);
     }

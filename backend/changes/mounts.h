@@ -28,9 +28,9 @@ struct fp_mounts_settings {
     const struct fp_mount_rule *rules; /* one for a point */
     size_t n_rules;
     /*
-     * Where no rule says more.  FP_BY_AUTO: local types by fanotify where the
-     * device is marked, by inotify elsewhere.  FP_BY_INOTIFY: local types by
-     * inotify.  FP_BY_TTL: nothing is watched.
+     * Where no rule says more.  FP_BY_AUTO: by inotify, but local types by fanotify
+     * where the device is marked.  FP_BY_INOTIFY: by inotify.  FP_BY_TTL: nothing is
+     * watched.  The kernel's own file systems never are.
      */
     int by;
     uint32_t ttl_ms, stale_if_error_ms;

@@ -10,10 +10,14 @@
 
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 
+/* The traits' bits. */
+enum { LOCAL = 1, PARTIAL = 2 };
+#define BY_SHIFT 8
+
 /* A slot holds all of a mount in one word, so that no half of one can be seen. */
 struct fp_mounts_view {
     _Atomic uint32_t n;
-    _Atomic uint64_t slots[VIEW_MOUNTS]; /* ascending: id << 32 | by << 1 | local */
+    _Atomic uint64_t slots[VIEW_MOUNTS]; /* ascending: id << 32 | by << BY_SHIFT | traits */
 };
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
@@ -38,12 +42,14 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
     for (size_t i = 0; i < n; i++) {
         const struct fp_mount *m = &t->by_id[i].mount;
 
-        atomic_store(&v->slots[i], (uint64_t)m->id << 32 | (uint64_t)m->by << 1 | m->local);
+        atomic_store(&v->slots[i], (uint64_t)m->id << 32 | (uint64_t)m->by << BY_SHIFT
+                                       | (m->local ? LOCAL : 0u) | (m->partial ? PARTIAL : 0u));
     }
     atomic_store(&v->n, (uint32_t)n);
 }
 
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id, bool *local_r)
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
+                                     struct fp_mount_traits *traits_r)
 {
     size_t low = 0, high = atomic_load(&v->n);
 
@@ -52,14 +58,15 @@ enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mn
         const uint64_t slot = atomic_load(&v->slots[mid]);
 
         if (slot >> 32 == mnt_id) {
-            *local_r = (slot & 1) != 0;
-            return (enum fp_watch_by)((slot & UINT32_MAX) >> 1);
+            *traits_r =
+                (struct fp_mount_traits){ .local = (slot & LOCAL) != 0, .partial = (slot & PARTIAL) != 0 };
+            return (enum fp_watch_by)((slot & UINT32_MAX) >> BY_SHIFT);
         }
         if (slot >> 32 < mnt_id)
             low = mid + 1;
         else
             high = mid;
     }
-    *local_r = false;
+    *traits_r = (struct fp_mount_traits){ 0 };
     return FP_BY_TTL;
 }

@@ -11,6 +11,11 @@
 
 #include "conf/mount_rule.h"
 
+/* What a worker has to know of a mount. */
+struct fp_mount_traits {
+    bool local, partial; /* as of struct fp_mount */
+};
+
 struct fp_mount_table;
 struct fp_mounts_view;
 
@@ -24,14 +29,15 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
 int fp_mounts_view_protect(struct fp_mounts_view *v);
 
 /*
- * How changes on the mount are noticed, and whether it is local; FP_BY_TTL and
- * not local for a mount that is not there.
+ * How changes on the mount are noticed, and its traits; FP_BY_TTL and none of them for a
+ * mount that is not there.
  *
  * A reader may run while the daemon writes.  It then sees the old state, the new state, or
- * lacks a mount that is in both; one mount's two values always belong together.  That is
+ * lacks a mount that is in both; one mount's values always belong together.  That is
  * harmless: after every change of the table the daemon invalidates everything that was
  * seen before, and the results of walks that are under way.
  */
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id, bool *local_r);
+enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
+                                     struct fp_mount_traits *traits_r);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2 }; /* flags of a step's watch */
+enum { UNTOLD = 1, REFUSED = 2, PARTIAL = 4 }; /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
@@ -50,7 +50,8 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, uns
         const struct fp_step_watch *o = &t->step_watches[i];
 
         fp_put_u32(w, o->mount);
-        fp_put_u8(w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0)));
+        fp_put_u8(
+            w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)));
         put_key(w, &o->watch);
     }
     fp_put_u8(w, (uint8_t)t->n_traversed);
@@ -106,6 +107,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
         flags = fp_get_u8(r);
         o->untold = (flags & UNTOLD) != 0;
         o->refused = (flags & REFUSED) != 0;
+        o->partial = (flags & PARTIAL) != 0;
         get_key(r, &o->watch);
     }
     n_traversed = fp_get_u8(r);

@@ -35,6 +35,7 @@ struct fp_step_watch {
     bool untold;               /* something in the step may change without an event: there
                                    was no room for a name, or its directory is not watched */
     bool refused;              /* the system's limit on watches is reached */
+    bool partial;              /* something in the step may be changed by others, without an event */
     struct fp_watch_key watch; /* of that directory or regular file */
 };
 

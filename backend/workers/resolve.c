@@ -32,6 +32,13 @@ struct walk {
 
 /* ---- one step ---- */
 
+/* Only on local file systems all names of a file are sure to be one inode, whose watch reports
+ * what is written by any of them. */
+static void note_names(struct fp_step_watch *watch, const struct fp_meta *m)
+{
+    watch->untold = watch->untold || (watch->partial && S_ISREG(m->mode) && m->nlink > 1);
+}
+
 /* Has the end of the step watched, and looks at it once more if need be. */
 static fp_status watch_end(const struct walk *w, struct fp_node *node, struct fp_meta *m)
 {
@@ -39,10 +46,11 @@ static fp_status watch_end(const struct walk *w, struct fp_node *node, struct fp
     bool directory = S_ISDIR(m->mode);
     fp_status st = FP_OK;
 
-    if ((directory || S_ISREG(m->mode)) && fp_node_watch(w->r, node, directory, &watch->refused))
+    if ((directory || S_ISREG(m->mode)) && fp_node_watch(w->r, node, directory, watch))
         st = fp_look(node->fd, m, &node->mount);
     watch->mount = node->mount;
     watch->watch = node->watch;
+    note_names(watch, m);
     return st;
 }
 
@@ -165,8 +173,12 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
         a->unchanged = true;
         return;
     }
-    if (w->r->settings->view != NULL)
-        fp_mounts_view_find(w->r->settings->view, w->dir.mount, &a->local);
+    if (w->r->settings->view != NULL) {
+        struct fp_mount_traits traits;
+
+        fp_mounts_view_find(w->r->settings->view, w->dir.mount, &traits);
+        a->local = traits.local;
+    }
     read_ahead(a->fd, w->r->settings->read_ahead, m->size);
 }
 
@@ -221,10 +233,11 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
     if (st == FP_OK && S_ISLNK(m->mode))
         st = follow(w, &node, m, false, m);
     if (st == FP_OK && S_ISREG(m->mode)) {
-        fp_node_watch(w->r, &node, false, &watch->refused);
+        fp_node_watch(w->r, &node, false, watch);
         if (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0))
             watch->untold = true;
         st = fp_look(node.fd, m, &node.mount);
+        note_names(watch, m);
     }
     fp_close(&node.fd);
     return st;

@@ -102,7 +102,7 @@ static void note_name(struct symlink_walk *w, const char *name)
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return;
-    fp_node_watch(w->link->resolver, &w->at, true, &watch->refused);
+    fp_node_watch(w->link->resolver, &w->at, true, watch);
     /* inotify reports a change of the directory's own mode where the directory lies, as a
      * change of its name there; fanotify only as a change of the directory itself. */
     if (dir->len == 0 || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))

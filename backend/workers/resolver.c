@@ -126,17 +126,17 @@ int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 
 /* ---- watching ---- */
 
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, bool *refused_r)
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, struct fp_step_watch *step)
 {
     const struct fp_resolver_settings *settings = r->settings;
     enum fp_watch_by by;
     uint64_t began_us;
-    bool local;
+    struct fp_mount_traits traits;
     fp_status st;
 
     if (n->watch.len > 0 || settings->view == NULL)
         return false;
-    by = fp_mounts_view_find(settings->view, n->mount, &local);
+    by = fp_mounts_view_find(settings->view, n->mount, &traits);
     if (by == FP_BY_TTL)
         return false;
     began_us = fp_now_us();
@@ -144,6 +144,7 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     fp_call_note(FP_CALL_WATCH, began_us);
     if (st != FP_OK)
         n->watch.len = 0;
-    *refused_r = *refused_r || st == FP_BUSY;
+    step->refused = step->refused || st == FP_BUSY;
+    step->partial = step->partial || traits.partial;
     return by == FP_BY_INOTIFY && st == FP_OK;
 }

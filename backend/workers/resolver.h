@@ -66,8 +66,10 @@ fp_status fp_why_not_opened(void);
 
 /*
  * Has the node watched, before what is in it is looked at.  True where it was not watched
- * before: metadata of the node itself is too old then.  *refused_r is set at the system's limit.
+ * before: metadata of the node itself is too old then.  The step is refused at the system's
+ * limit, and partial where others make changes too.
  */
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, bool *refused_r);
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
+                   struct fp_step_watch *step);
 
 #endif

@@ -43,11 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(m != NULL);
     for (size_t i = 0; i < fp_mounts_count(m); i++) {
         const struct fp_mount *mount = fp_mounts_at(m, i);
-        bool local;
+        struct fp_mount_traits traits;
 
         check_one(m, i);
-        FUZZ_MUST(fp_mounts_view_find(view, mount->id, &local) == mount->by);
-        FUZZ_MUST(local == mount->local);
+        FUZZ_MUST(fp_mounts_view_find(view, mount->id, &traits) == mount->by);
+        FUZZ_MUST(traits.local == mount->local && traits.partial == mount->partial);
         if (fp_path_is_normal(mount->point, strlen(mount->point)))
             check_path(m, mount->point);
     }

@@ -65,11 +65,12 @@ def state(value):
     return f"Header set X-State {value}\n"
 
 
-def case(function=None, *, headers=True, behind=True):
+def case(function=None, *, headers=True, behind=True, hard_link=False):
     """Register a case. headers: Last-Modified and ETag are stock's, too. behind: it can be made
-    in the directory behind a pass-through file system as well."""
+    in the directory behind a pass-through file system as well. hard_link: it changes a file by
+    another of its names."""
     def register(function):
-        function.headers, function.behind = headers, behind
+        function.headers, function.behind, function.hard_link = headers, behind, hard_link
         CASES[function.__name__] = function
         return function
     return register(function) if function else register
@@ -242,7 +243,7 @@ def written_through_a_mapping(place):
         yield {"file.txt": letter * PAGE}
 
 
-@case
+@case(hard_link=True)
 def written_through_a_link_made_before(place):
     place.write("one/file.txt", "one\n")
     place.at("two").mkdir()
@@ -251,7 +252,7 @@ def written_through_a_link_made_before(place):
     yield from edits_through(place, "two/name.txt", "one/file.txt")
 
 
-@case
+@case(hard_link=True)
 def written_through_a_link_made_after(place):
     place.write("one/file.txt", "one\n")
     place.at("two").mkdir()
@@ -261,7 +262,7 @@ def written_through_a_link_made_after(place):
     yield from edits_through(place, "two/name.txt", "one/file.txt")
 
 
-@case
+@case(hard_link=True)
 def written_through_a_link_right_after_it_was_made(place):
     place.write("one/file.txt", "one\n")
     place.at("two").mkdir()
@@ -647,7 +648,7 @@ def access_file_is_a_link(place):
     yield {"d/file.txt": 403}
 
 
-@case
+@case(hard_link=True)
 def access_file_through_another_name(place):
     place.write("d/.htaccess", state("one"))
     place.write("d/file.txt", "file\n")

@@ -14,13 +14,14 @@ NEVER_MS = 600_000
 WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"
 
 
-def bound_s(local):
-    """A request that starts this long after a change has returned shows it."""
-    return BOUND_S if local and WATCHED else TTL_MS / 1000
+def bound_s(reported):
+    """A request that starts this long after a change has returned shows it, if the change is one
+    that is reported: made through this machine's own mount, of whatever type."""
+    return BOUND_S if reported and WATCHED else TTL_MS / 1000
 
 
-def settings(local):
-    """Settings of a daemon whose files are all on a local file system, or all on another."""
+def settings(reported):
+    """Settings of a daemon whose files all change by reported changes, or all by others."""
     if not WATCHED:
         return {"ttl_ms": TTL_MS, "watch": "ttl"}
-    return {"ttl_ms": NEVER_MS if local else TTL_MS}
+    return {"ttl_ms": NEVER_MS if reported else TTL_MS}

@@ -98,7 +98,7 @@ static inline void walk(const char *path, const char *what)
     for (unsigned i = 0; i < answer.n_steps; i++) {
         const struct fp_step *s = &answer.steps[i];
 
-        validity[i] = (struct fp_validity){ 0, true, TTL, STALE };
+        validity[i] = (struct fp_validity){ .watchable = true, .ttl_ms = TTL, .stale_ms = STALE };
         if (fp_step_target(s) == NULL)
             continue;
         validity[i].mount = result.step_watches[i].mount = 1;

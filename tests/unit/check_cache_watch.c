@@ -125,6 +125,21 @@ START_TEST(what_is_watched_enough)
 }
 END_TEST
 
+/* Others make changes there that no event reports, on what the step leads to or above it. */
+START_TEST(what_others_change_has_its_ttl)
+{
+    walk("/a/f", "ddf");
+    validity[_i].partial = true;
+    insert("/a/f");
+    ck_assert_uint_eq(life("/a/f"), TTL);
+    ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);
+    ck_assert(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).watched);
+    ck_assert_int_eq(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).partial, _i > 0);
+    change("/a", "f", false);
+    ck_assert(!known("/a/f"));
+}
+END_TEST
+
 START_TEST(a_link_needs_its_own)
 {
     walked("/l/f", "dlf");
@@ -215,11 +230,40 @@ START_TEST(a_directory_itself_changes)
     walked("/c/f", "ddf");
     change("/a", "", false);
     assert_each(known, "!/a/b/f !/a/g /c/f");
-    /* The same as before: what lies below is as good as it was. */
+    /* It looks as before, but what may be passed may not be what its mode says. */
     walked("/a", "dd");
-    ck_assert(known("/a/b/f"));
+    assert_each(known, "!/a/b !/a/b/f !/a/g");
+    walked("/a/b", "ddd");
+    assert_each(known, "/a/b/f !/a/g");
     change("/a", "b", true);
-    assert_each(known, "!/a/b/f /a/g");
+    assert_each(known, "!/a/b/f");
+    /* The same where only the directory above reports it. */
+    walked("/a/b/f", "dddf");
+    change("/a", "b", false);
+    walked("/a/b", "ddd");
+    assert_each(known, "/a/b !/a/b/f");
+}
+END_TEST
+
+/* A later look at the directory finds another change time: [0] of an access list alone, [1] of
+ * names too, which are reported, [2] not reported, [3] by others. */
+START_TEST(a_directory_with_another_change_time)
+{
+    walk("/a/f", "ddf");
+    if (_i == 2)
+        result.step_watches[1].watch.len = 0;
+    validity[1].partial = _i == 3;
+    insert("/a/f");
+    kit_now_ms++;
+    walk("/a", "dd");
+    answer.steps[1].self.ctime.sec++;
+    answer.steps[1].self.mtime.sec += _i != 0;
+    if (_i == 2)
+        result.step_watches[1].watch.len = 0;
+    validity[1].partial = _i == 3;
+    insert("/a");
+    ck_assert(known("/a"));
+    ck_assert_int_eq(known("/a/f"), _i == 1);
 }
 END_TEST
 
@@ -528,6 +572,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_watch_goes_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
+    tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, a_link_needs_its_own);
     tcase_add_test(t, a_directory_with_access_files_needs_its_own);
     t = unit_add_case(s, "changes", setup, teardown, 0);
@@ -536,6 +581,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_that_is_known_changes);
     tcase_add_test(t, something_in_a_directory_changes);
     tcase_add_test(t, a_directory_itself_changes);
+    tcase_add_loop_test(t, a_directory_with_another_change_time, 0, 4);
     tcase_add_test(t, a_name_that_a_link_passes);
     tcase_add_test(t, what_a_link_leads_to);
     tcase_add_test(t, an_access_file_changes);

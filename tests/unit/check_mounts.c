@@ -219,14 +219,14 @@ START_TEST(large_file)
     load(text);
     ck_assert_uint_eq(fp_mounts_count(mounts), 6000);
     for (uint32_t i = 2; i <= 6000; i++) {
-        bool local = i <= VIEW_ROOM;
-        const enum fp_watch_by by = local ? FP_BY_INOTIFY : FP_BY_TTL;
+        const enum fp_watch_by by = i <= VIEW_ROOM ? FP_BY_INOTIFY : FP_BY_TTL;
+        struct fp_mount_traits traits;
 
         snprintf(path, sizeof(path), "/data/volumes/%u/x/y", (unsigned)i);
         ck_assert_uint_eq(of_path(path), i);
         ck_assert_int_eq(known(i)->by, FP_BY_INOTIFY);
-        ck_assert_int_eq(fp_mounts_view_find(view, i, &local), by);
-        ck_assert_int_eq(local, i <= VIEW_ROOM);
+        ck_assert_int_eq(fp_mounts_view_find(view, i, &traits), by);
+        ck_assert_int_eq(traits.local, i <= VIEW_ROOM);
     }
 }
 END_TEST
@@ -407,14 +407,25 @@ static void assert_ways(const char *expected)
 
     for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
         const struct fp_mount *m = fp_mounts_at(mounts, i);
-        bool local = !m->local;
+        struct fp_mount_traits traits = { !m->local, !m->partial };
 
-        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s", i > 0 ? " " : "",
-                 fp_watch_by_text(m->by));
-        ck_assert_int_eq(fp_mounts_view_find(view, m->id, &local), m->by);
-        ck_assert_int_eq(local, m->local);
+        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s%s", i > 0 ? " " : "",
+                 fp_watch_by_text(m->by), m->partial ? "+ttl" : "");
+        ck_assert_int_eq(fp_mounts_view_find(view, m->id, &traits), m->by);
+        ck_assert_int_eq(traits.local, m->local);
+        ck_assert_int_eq(traits.partial, m->partial);
     }
     ck_assert_str_eq(found, expected);
+}
+
+static void assert_way_of(const char *type, bool is_local, const char *way)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n", type);
+    load(text);
+    ck_assert_msg(known(5)->local == is_local, "%s", type);
+    assert_ways(way);
 }
 
 START_TEST(by_type)
@@ -422,21 +433,17 @@ START_TEST(by_type)
     static const char *const local[] = { "ext2",  "ext3",  "ext4",     "xfs",     "btrfs",    "f2fs", "tmpfs",
                                          "ramfs", "zfs",   "bcachefs", "jfs",     "reiserfs", "vfat", "exfat",
                                          "ntfs3", "erofs", "squashfs", "iso9660", "udf" };
-    static const char *const other[] = { "nfs",    "nfs4",     "cifs",  "smb3",    "ceph",       "glusterfs",
-                                         "9p",     "virtiofs", "fuse",  "fuseblk", "fuse.sshfs", "overlay",
-                                         "aufs",   "proc",     "sysfs", "cgroup2", "devtmpfs",   "autofs",
-                                         "rootfs", "ext",      "ext44", "EXT4" };
-    const size_t n_local = sizeof(local) / sizeof(local[0]);
-    char text[128];
+    static const char *const other[] = { "nfs",  "nfs4",     "cifs",   "smb3",    "ceph",       "glusterfs",
+                                         "9p",   "virtiofs", "fuse",   "fuseblk", "fuse.sshfs", "overlay",
+                                         "aufs", "devtmpfs", "rootfs", "ext",     "ext44",      "EXT4" };
+    static const char *const kernel[] = { "proc", "sysfs", "cgroup", "cgroup2", "debugfs", "autofs" };
 
-    for (size_t i = 0; i < n_local + sizeof(other) / sizeof(other[0]); i++) {
-        const bool is_local = i < n_local;
-
-        snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n", is_local ? local[i] : other[i - n_local]);
-        load(text);
-        ck_assert_msg(known(5)->local == is_local, "%s", text);
-        ck_assert_msg(known(5)->by == (is_local ? FP_BY_INOTIFY : FP_BY_TTL), "%s", text);
-    }
+    for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+        assert_way_of(local[i], true, "inotify");
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
+        assert_way_of(other[i], false, "inotify+ttl");
+    for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++)
+        assert_way_of(kernel[i], false, "ttl");
 }
 END_TEST
 
@@ -446,19 +453,19 @@ START_TEST(marks_come_and_go)
     const dev_t all[] = { memory, nfs, btrfs, disk };
 
     load(some_types);
-    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
     fp_mounts_set_marked(mounts, NULL, 0);
-    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
     fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("fanotify ttl ttl inotify ttl fanotify inotify ttl");
+    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify inotify inotify+ttl");
     fp_mounts_set_marked(mounts, all, 4);
-    assert_ways("fanotify ttl ttl inotify ttl fanotify fanotify ttl");
+    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify fanotify inotify+ttl");
     fp_mounts_set_marked(mounts, &memory, 1);
-    assert_ways("ttl ttl ttl inotify ttl ttl fanotify ttl");
+    assert_ways("ttl inotify+ttl inotify+ttl inotify ttl ttl fanotify inotify+ttl");
     fp_mounts_set_marked(mounts, NULL, 0);
-    assert_ways("ttl ttl ttl inotify ttl ttl ttl ttl");
+    assert_ways("ttl inotify+ttl inotify+ttl inotify ttl ttl ttl inotify+ttl");
     fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("fanotify ttl ttl inotify ttl fanotify ttl ttl");
+    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify ttl inotify+ttl");
 }
 END_TEST
 
@@ -475,7 +482,7 @@ START_TEST(rules_override)
 
     load_with(some_types, &s);
     fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("ttl ttl inotify inotify ttl fanotify inotify ttl");
+    assert_ways("ttl inotify+ttl inotify inotify ttl fanotify inotify inotify+ttl");
     ck_assert_uint_eq(known(1)->ttl_ms, 10);
     ck_assert_uint_eq(known(1)->stale_if_error_ms, 200);
     ck_assert_uint_eq(known(3)->ttl_ms, 100);
@@ -498,14 +505,14 @@ START_TEST(general_settings)
 
     load_with(some_types, &s);
     fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("inotify ttl ttl inotify ttl fanotify inotify ttl");
+    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl fanotify inotify inotify+ttl");
     s.by = FP_BY_TTL;
     ck_assert_int_eq(fp_mounts_set(mounts, &s), 0);
     assert_ways("ttl ttl ttl ttl ttl fanotify inotify ttl");
     fp_mounts_set_marked(mounts, NULL, 0);
     assert_ways("ttl ttl ttl ttl ttl ttl inotify ttl");
     ck_assert_int_eq(fp_mounts_set(mounts, &general), 0);
-    assert_ways("ttl ttl ttl inotify ttl ttl inotify ttl"); /* lost, not forgotten */
+    assert_ways("ttl inotify+ttl inotify+ttl inotify ttl ttl inotify inotify+ttl"); /* lost, not forgotten */
     ck_assert_uint_eq(known(4)->ttl_ms, GENERAL_TTL);
 }
 END_TEST
@@ -529,32 +536,32 @@ END_TEST
 
 START_TEST(view_of_what_is_not_there)
 {
-    bool local = true;
+    struct fp_mount_traits traits = { .local = true, .partial = true };
 
-    ck_assert_int_eq(fp_mounts_view_find(view, 0, &local), FP_BY_TTL);
-    ck_assert(!local);
+    ck_assert_int_eq(fp_mounts_view_find(view, 0, &traits), FP_BY_TTL);
+    ck_assert(!traits.local);
     load(some_types);
-    local = true;
-    ck_assert_int_eq(fp_mounts_view_find(view, 99, &local), FP_BY_TTL);
-    ck_assert(!local);
-    ck_assert_int_eq(fp_mounts_view_find(view, 7, &local), FP_BY_INOTIFY);
-    ck_assert(local);
+    traits.local = true;
+    ck_assert_int_eq(fp_mounts_view_find(view, 99, &traits), FP_BY_TTL);
+    ck_assert(!traits.local);
+    ck_assert_int_eq(fp_mounts_view_find(view, 7, &traits), FP_BY_INOTIFY);
+    ck_assert(traits.local);
     load("3 1 0:1 / / rw - tmpfs t rw\n");
-    ck_assert_int_eq(fp_mounts_view_find(view, 7, &local), FP_BY_TTL);
-    ck_assert_int_eq(fp_mounts_view_find(view, 3, &local), FP_BY_INOTIFY);
+    ck_assert_int_eq(fp_mounts_view_find(view, 7, &traits), FP_BY_TTL);
+    ck_assert_int_eq(fp_mounts_view_find(view, 3, &traits), FP_BY_INOTIFY);
 }
 END_TEST
 
 /* In a process that was forked before there was a table. */
 static void read_view(int go, int told)
 {
-    bool local = false;
+    struct fp_mount_traits traits = { 0 };
     char c;
 
     if (fp_mounts_view_protect(view) == -1 || read(go, &c, 1) != 1)
         _exit(1);
-    c = (char)fp_mounts_view_find(view, 7, &local);
-    if (!local || write(told, &c, 1) != 1)
+    c = (char)fp_mounts_view_find(view, 7, &traits);
+    if (!traits.local || write(told, &c, 1) != 1)
         _exit(2);
     signal(SIGSEGV, SIG_DFL);
     *(volatile char *)view = 1; /* ends it */
@@ -622,7 +629,7 @@ START_TEST(mounting_is_noticed_once)
     size_t before;
     uint32_t below, id;
     struct statx st;
-    bool local;
+    struct fp_mount_traits traits;
 
     if (!enter_namespace())
         return;
@@ -635,12 +642,12 @@ START_TEST(mounting_is_noticed_once)
     ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st), 0);
     ck_assert_uint_eq(id, st.stx_mnt_id);
     ck_assert_str_eq(known(id)->type, "tmpfs");
-    ck_assert_int_eq(fp_mounts_view_find(view, id, &local), FP_BY_INOTIFY);
+    ck_assert_int_eq(fp_mounts_view_find(view, id, &traits), FP_BY_INOTIFY);
     ck_assert_int_eq(umount(dir), 0);
     assert_changed();
     ck_assert_uint_eq(of_path(dir), below);
     ck_assert_ptr_null(fp_mounts_find(mounts, id));
-    ck_assert_int_eq(fp_mounts_view_find(view, id, &local), FP_BY_TTL);
+    ck_assert_int_eq(fp_mounts_view_find(view, id, &traits), FP_BY_TTL);
     for (int i = 0; i < 3; i++)
         mount_here();
     assert_changed();
@@ -692,7 +699,7 @@ START_TEST(failed_reading)
 {
     const int info = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int ends[2], saved;
-    bool local = true;
+    struct fp_mount_traits traits = { .local = true, .partial = true };
 
     close(info);
     load(some_types);
@@ -704,8 +711,8 @@ START_TEST(failed_reading)
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));
     ck_assert_uint_eq(of_path("/tmp"), 0);
-    ck_assert_int_eq(fp_mounts_view_find(view, 1, &local), FP_BY_TTL);
-    ck_assert(!local);
+    ck_assert_int_eq(fp_mounts_view_find(view, 1, &traits), FP_BY_TTL);
+    ck_assert(!traits.local);
     close(ends[1]);
     ck_assert_int_eq(pipe(ends), 0);
     ck_assert_int_eq(dup2(ends[0], info), info); /* no change, and no table still */
@@ -714,7 +721,7 @@ START_TEST(failed_reading)
     ck_assert_int_eq(dup2(saved, info), info);
     ck_assert(fp_mounts_changed(mounts));
     ck_assert(!fp_mounts_changed(mounts));
-    assert_ways("inotify ttl ttl inotify ttl inotify inotify ttl");
+    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
     close(ends[0]);
     close(ends[1]);
     close(saved);

@@ -468,10 +468,10 @@ static void assert_watched(const char *name)
 static bool can_watch(void)
 {
     struct statx st;
-    bool local;
+    struct fp_mount_traits traits;
 
     ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_MNT_ID, &st), 0);
-    if (fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id, &local) == FP_BY_INOTIFY)
+    if (fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id, &traits) == FP_BY_INOTIFY)
         return true;
     fprintf(stderr, "SKIPPED: %s is not watched\n", dir);
     return false;

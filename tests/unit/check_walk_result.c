@@ -78,6 +78,7 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_uint_eq(in.step_watches[i].mount, out.step_watches[i].mount);
         ck_assert_int_eq(in.step_watches[i].untold, out.step_watches[i].untold);
         ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
+        ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
     ck_assert_uint_eq(in.effort.us, out.effort.us);
@@ -101,7 +102,8 @@ static void shape_usual(void)
     const struct fp_watch_key k = key(5, 1);
 
     in.step_watches[0] = (struct fp_step_watch){ .mount = 21, .watch = key(5, 7) };
-    in.step_watches[1] = (struct fp_step_watch){ .mount = 22, .untold = true, .watch = key(13, 9) };
+    in.step_watches[1] =
+        (struct fp_step_watch){ .mount = 22, .untold = true, .partial = true, .watch = key(13, 9) };
     in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
     in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
     ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
