@@ -191,12 +191,12 @@ fp_status fp_request_error_below(const struct fp_step *last)
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-/* A subrequest's pool may be destroyed before the main request's. */
+/* A subrequest's pool may be destroyed before the main request's.  A request has several answers
+ * if its map_to_storage ran several times. */
 static apr_status_t forget(void *data)
 {
-    request_rec *r = data;
-    struct slot *own = slot_of(r), *top = slot_of(main_request(r));
-    struct fp_request *q = own->own != NULL ? own->own : own->shadow;
+    struct fp_request *q = data;
+    struct slot *own = slot_of(q->r), *top = slot_of(main_request(q->r));
     struct fp_request **p = &top->all;
 
     while (*p != NULL && *p != q)
@@ -204,7 +204,10 @@ static apr_status_t forget(void *data)
     if (*p != NULL)
         *p = (*p)->next;
     fp_item_release(&q->lease->item);
-    own->own = own->shadow = NULL;
+    if (own->own == q)
+        own->own = NULL;
+    if (own->shadow == q)
+        own->shadow = NULL;
     return APR_SUCCESS;
 }
 
@@ -216,6 +219,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     const struct fp_step *last = lease->last;
 
     q->lease = lease;
+    q->r = r;
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {
@@ -224,7 +228,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
         q->next = top->all;
         top->all = own->own = q;
     }
-    apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(r->pool, q, forget, apr_pool_cleanup_null);
 }
 
 /* ---- once more, without an answer ---- */

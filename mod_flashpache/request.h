@@ -18,6 +18,7 @@ struct fp_item;
 struct fp_lease;
 
 struct fp_request {
+    request_rec *r;
     struct fp_lease *lease;                 /* holds what follows, and the steps */
     apr_uint64_t links_asked[2];            /* bit n: core asked for the lstat of step n; [1]: when it
                                      knew the file, [0]: when it did not */
