@@ -13,6 +13,7 @@
 
 #include "common/client.h"
 #include "common/packet.h"
+#include "htaccess_pure.h"
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
@@ -42,6 +43,13 @@ static void destroy(struct fp_item *item)
 void fp_htaccess_init(apr_pool_t *p, int limit)
 {
     table = limit > 0 ? fp_table_create(p, limit) : NULL;
+}
+
+int fp_htaccess_begin(request_rec *r)
+{
+    if (table != NULL)
+        fp_request_begin(r);
+    return OK;
 }
 
 /* ---- which file ---- */
@@ -131,23 +139,13 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
     return done == size ? c : NULL;
 }
 
-/*
- * True if parsing it again may give another result.  Other conditions (IfModule, IfDefine,
- * IfVersion) have one result until httpd is restarted.
- */
-static bool is_conditional(const struct content *c)
+/* Leaves the content's position as it is. */
+static bool is_pure(const request_rec *r, const char *path, const struct content *c)
 {
-    static const char *const words[] = { "<IfFile", "exec:" };
+    struct content copy = *c;
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        const size_t n = strlen(words[i]);
-
-        for (const char *at = c->pos; (size_t)(c->end - at) >= n; at++) {
-            if (strncasecmp(at, words[i], n) == 0)
-                return true;
-        }
-    }
-    return false;
+    return fp_htaccess_is_pure(r->pool,
+                               ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
 }
 
 /* The content of the file that the walk saw; NULL: not to be had. */
@@ -169,15 +167,23 @@ static struct content *fetch(const request_rec *r, const char *path, const struc
     return c;
 }
 
-static apr_status_t open_present(request_rec *r, struct fp_request *q, const char *path,
+static apr_status_t open_present(request_rec *r, struct fp_request *q, const char *dir, const char *path,
                                  const struct fp_access *x, ap_configfile_t **file)
 {
     struct content *c = fetch(r, path, x);
+    apr_uint64_t bit;
+    int below;
 
     if (c == NULL)
         return AP_DECLINED;
+    bit =
+        (apr_uint64_t)1 << fp_request_step_number(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
     q->access_opened++;
-    q->conditional = is_conditional(c);
+    q->access_given |= bit;
+    if (table != NULL && is_pure(r, path, c))
+        q->access_pure |= bit;
+    else
+        q->access_pure &= ~bit;
     *file = ap_pcfg_open_custom(r->pool, path, c, content_getch, content_gets, NULL);
     return APR_SUCCESS;
 }
@@ -250,7 +256,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
         return fp_status_to_errno(st);
     *full_name = ap_make_full_path(r->pool, dir, name);
     if (st == FP_OK)
-        rv = open_present(r, q, *full_name, access, file);
+        rv = open_present(r, q, dir, *full_name, access, file);
     if (rv == AP_DECLINED) {
         q->access_left = true;
         rv = open_by_name(r, *full_name, file);
@@ -288,7 +294,7 @@ static void inject(request_rec *r, struct parsed *p)
 #ifdef AP_TAINT_HTACCESS
     r->taint |= AP_TAINT_HTACCESS;
 #endif
-    fp_item_release_with(r->pool, &p->item);
+    fp_request_hold(r, &p->item);
 }
 
 void fp_htaccess_inject(request_rec *r)
@@ -327,9 +333,12 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const str
     return conf;
 }
 
+/* Parses it once more if the result may be used again; else only that is kept. */
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {
+    const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
+    const bool pure = (q->access_pure & bit) != 0;
     unsigned opened = q->access_opened;
     struct parsed *p;
     apr_pool_t *pool;
@@ -341,14 +350,13 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
         return;
     p = apr_pcalloc(pool, sizeof(*p));
     p->pool = pool;
-    p->conf = parse(r, pool, h);
+    if (pure)
+        p->conf = parse(r, pool, h);
     /* Only what was made from the very file that the answer shows. */
-    if (p->conf == NULL || q->access_opened != opened + 1) {
+    if (pure && (p->conf == NULL || q->access_opened != opened + 1)) {
         apr_pool_destroy(pool);
         return;
     }
-    if (q->conditional)
-        p->conf = NULL;
     key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
     p->dir = apr_pstrdup(pool, h->dir);
@@ -374,7 +382,9 @@ int fp_htaccess_keep(request_rec *r)
         struct parsed *p;
 
         name = s != NULL && !below ? access_of(q, s) : -1;
-        if (name == -1 || s->access[name].size > CONTENT_MOST)
+        /* What core opened by its name may be another file than the answer's. */
+        if (name == -1 || s->access[name].size > CONTENT_MOST
+            || (q->access_given >> fp_request_step_number(q, s) & 1) == 0)
             continue;
         p = find(r, q, s, (unsigned)name);
         if (p != NULL)

@@ -5,9 +5,10 @@
  * Parsed files are kept in each child, in a pool of their own, for a server,
  * a directory and what may be overridden there. One is used as long as the
  * answer about the directory shows the very file it was made from (inode,
- * length, times), and freed when the file has changed and the last request
- * that uses it has ended. Configuration is read-only once it is parsed, as
- * that of a <Directory> is, so many requests may share it.
+ * length, times), and freed when the file has changed and the pool of the last request
+ * that uses it is gone. Configuration is read-only once it is parsed, as
+ * that of a <Directory> is, so many requests may share it.  Only files with directives that are
+ * known to be pure are kept (htaccess_pure.h).
  */
 #ifndef FP_HTACCESS_H
 #define FP_HTACCESS_H
@@ -23,6 +24,10 @@ struct fp_request;
 /* How many parsed files this child keeps at most; once, before requests.
  * Everything is freed with the pool. */
 void fp_htaccess_init(apr_pool_t *p, int limit);
+
+/* create_request, before others: what this request will use outlives all that others register
+ * with its pool. */
+int fp_htaccess_begin(request_rec *r);
 
 /*
  * The open_htaccess hook: absent, or the content from a descriptor that the

@@ -5,12 +5,10 @@
 #include <apr_atomic.h>
 #include <apr_strings.h>
 #include <http_log.h>
-#include <sys/stat.h>
 
 #include "common/client.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
-#include "common/packet.h"
 #include "common/wire.h"
 #include "file.h"
 #include "lease.h"
@@ -20,7 +18,6 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define MAX_LINKS       40 /* in one path; the kernel follows no more */
 #define SILENCE_SECONDS 10 /* between two warnings of a child that it has no answers */
 
 struct fp_client *fp_child_client;
@@ -91,16 +88,6 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* The daemon follows each link by itself and does not count all of a path. */
-static bool has_too_many_links(const struct fp_answer *a)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < a->n_steps; i++)
-        n += a->steps[i].status == FP_OK && S_ISLNK(a->steps[i].self.mode);
-    return n > MAX_LINKS;
-}
-
 /* *lease_r, retained for the caller, only with FP_OK. */
 static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, struct fp_lease **lease_r,
                        enum fp_source *source_r)
@@ -112,10 +99,6 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, s
 
     if (st == FP_OK)
         st = a->status;
-    if (st == FP_OK && has_too_many_links(a)) {
-        fp_close(&a->fd);
-        st = FP_TOODEEP;
-    }
     if (st == FP_OK) {
         *source_r = a->source;
         *lease_r = fp_lease_create(settings, path, len, a, view);

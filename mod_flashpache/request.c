@@ -2,6 +2,7 @@
 #include "config.h"
 #include "request.h"
 
+#include <apr_hash.h>
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_request.h>
@@ -21,6 +22,8 @@ struct slot {
     struct fp_request *all;
     struct fp_request *shadow; /* as own, but httpd's walk does not use it */
     struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
+    bool begun;                /* fp_request_begin() */
+    apr_hash_t *held;          /* the family's items, struct fp_item *; NULL: none yet */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -70,6 +73,61 @@ struct fp_request *fp_request_shadow(const request_rec *r)
     return s != NULL ? s->shadow : NULL;
 }
 
+/* ---- what is held ---- */
+
+static apr_status_t release_held(void *data)
+{
+    const struct slot *s = data;
+
+    for (apr_hash_index_t *i = s->held != NULL ? apr_hash_first(NULL, s->held) : NULL; i != NULL;
+         i = apr_hash_next(i)) {
+        void *held;
+
+        apr_hash_this(i, NULL, NULL, &held);
+        fp_item_release(*(struct fp_item **)held);
+    }
+    return APR_SUCCESS;
+}
+
+void fp_request_begin(request_rec *r)
+{
+    struct slot *s = make_slot(r);
+
+    s->begun = true;
+    apr_pool_cleanup_register(r->pool, s, release_held, apr_pool_cleanup_null);
+}
+
+/* The request that all those of the family come from, subrequests and redirects. */
+static request_rec *first_request(request_rec *r)
+{
+    while (r->main != NULL || r->prev != NULL)
+        r = r->main != NULL ? r->main : r->prev;
+    return r;
+}
+
+void fp_request_hold(request_rec *r, struct fp_item *item)
+{
+    request_rec *first = first_request(r);
+    struct slot *s = make_slot(first);
+    struct fp_item **held;
+
+    if (!s->begun) {
+        fp_item_release_with(first->pool, item);
+        return;
+    }
+    if (s->held == NULL)
+        s->held = apr_hash_make(first->pool);
+    if (apr_hash_get(s->held, &item, sizeof(item)) != NULL) {
+        fp_item_release(item);
+        return;
+    }
+    held = apr_palloc(first->pool, sizeof(*held));
+    *held = item;
+    apr_hash_set(s->held, held, sizeof(*held), held);
+}
+
+/* ---- answers ---- */
+
 /* The list of the main request and its subrequests, linked by next. */
 static const struct fp_request *all_of(const request_rec *r)
 {
@@ -117,6 +175,15 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
     return NULL;
 }
 
+unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step *s)
+{
+    unsigned i = q->lease->n_steps - 1;
+
+    while (fp_lease_step(q->lease, i) != s)
+        i--;
+    return i;
+}
+
 fp_status fp_request_error_below(const struct fp_step *last)
 {
     if (last->status != FP_OK)
@@ -124,12 +191,12 @@ fp_status fp_request_error_below(const struct fp_step *last)
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-/* A subrequest's pool may be destroyed before the main request's. */
+/* A subrequest's pool may be destroyed before the main request's.  A request has several answers
+ * if its map_to_storage ran several times. */
 static apr_status_t forget(void *data)
 {
-    request_rec *r = data;
-    struct slot *own = slot_of(r), *top = slot_of(main_request(r));
-    struct fp_request *q = own->own != NULL ? own->own : own->shadow;
+    struct fp_request *q = data;
+    struct slot *own = slot_of(q->r), *top = slot_of(main_request(q->r));
     struct fp_request **p = &top->all;
 
     while (*p != NULL && *p != q)
@@ -137,7 +204,10 @@ static apr_status_t forget(void *data)
     if (*p != NULL)
         *p = (*p)->next;
     fp_item_release(&q->lease->item);
-    own->own = own->shadow = NULL;
+    if (own->own == q)
+        own->own = NULL;
+    if (own->shadow == q)
+        own->shadow = NULL;
     return APR_SUCCESS;
 }
 
@@ -149,6 +219,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     const struct fp_step *last = lease->last;
 
     q->lease = lease;
+    q->r = r;
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {
@@ -157,7 +228,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
         q->next = top->all;
         top->all = own->own = q;
     }
-    apr_pool_cleanup_register(r->pool, r, forget, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(r->pool, q, forget, apr_pool_cleanup_null);
 }
 
 /* ---- once more, without an answer ---- */

@@ -14,15 +14,18 @@
 #include "status/counters.h"
 
 struct fp_file;
+struct fp_item;
 struct fp_lease;
 
 struct fp_request {
+    request_rec *r;
     struct fp_lease *lease;                 /* holds what follows, and the steps */
     apr_uint64_t links_asked[2];            /* bit n: core asked for the lstat of step n; [1]: when it
                                      knew the file, [0]: when it did not */
     unsigned access_opened;                 /* .htaccess files given to core from memory */
+    apr_uint64_t access_given;              /* bit n: that of step n was */
+    apr_uint64_t access_pure;               /* bit n: its result may be used again */
     bool access_left;                       /* one was opened by name */
-    bool conditional;                       /* the last one may parse differently the next time */
     const struct htaccess_result *injected; /* head of the list that core was given */
     bool compared, different;               /* FlashpacheEngine Shadow: with what httpd found */
     struct fp_request *next;                /* the next one of the same main request */
@@ -41,6 +44,14 @@ void fp_request_note(request_rec *r, enum fp_count outcome);
  * again at the next one.  The lease copies what it keeps.
  */
 struct fp_answer *fp_request_room(const request_rec *r);
+
+/* ---- for htaccess.c ---- */
+
+/* At the creation of a request, so that what is held is released after all other cleanups. */
+void fp_request_begin(request_rec *r);
+/* Takes the reference.  Holds the item for the life of the whole family's pool: a request may take
+ * over the configuration of its subrequests. */
+void fp_request_hold(request_rec *r, struct fp_item *item);
 
 /* ---- hooks ---- */
 
@@ -71,6 +82,9 @@ struct fp_request *fp_request_shadow(const request_rec *r);
  */
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
                                            int *below_r);
+
+/* Which one of q's steps s is, "/" being 0. */
+unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step *s);
 
 /* The error of stat() for a name below the step at which the walk ended. */
 fp_status fp_request_error_below(const struct fp_step *last);

@@ -297,8 +297,20 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-static int refuse(const request_rec *r)
+/* As core does before it opens a file: a request with a malformed body gets that error, whatever
+ * there is to be said of the file. */
+static int take_body(request_rec *r)
 {
+    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
+    return ap_discard_request_body(r);
+}
+
+static int refuse(request_rec *r)
+{
+    int status = take_body(r);
+
+    if (status != OK)
+        return status;
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
     return HTTP_FORBIDDEN;
 }
@@ -391,6 +403,10 @@ static int try_to_open(request_rec *r)
 /* The daemon could not open the file.  If it is still there core may try, too. */
 static int deny_unreadable(request_rec *r)
 {
+    int status = take_body(r);
+
+    if (status != OK)
+        return status;
     if (is_unchanged(r))
         return try_to_open(r);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
@@ -463,8 +479,7 @@ int fp_respond(request_rec *r)
         return HTTP_FORBIDDEN;
     case FP_LINKS_ALLOWED: break;
     }
-    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
-    status = ap_discard_request_body(r);
+    status = take_body(r);
     if (status != OK)
         return status;
     set_known_headers(r, q->lease);

@@ -69,15 +69,6 @@ static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r, const struct 
     return (wanted & ~finfo->valid) ? APR_INCOMPLETE : APR_SUCCESS;
 }
 
-static unsigned number_of(const struct fp_request *q, const struct fp_step *s)
-{
-    unsigned i = q->lease->n_steps - 1;
-
-    while (fp_lease_step(q->lease, i) != s)
-        i--;
-    return i;
-}
-
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                                  apr_int32_t wanted)
 {
@@ -95,7 +86,7 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
     if ((wanted & APR_FINFO_LINK) && !slash) {
         /* With the file known core asks for this only where links are
          * restricted (fp_walk_links). */
-        q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << number_of(q, s);
+        q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << fp_request_step_number(q, s);
         return fill(finfo, r, &s->self, wanted);
     }
     if (fp_step_target(s) == NULL)

@@ -262,6 +262,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
     base->fd = e->fd;
     base->len = e->len;
     base->generation = e->generation;
+    base->links = e->links;
     fp_cache_verify(c);
     return true;
 }

@@ -18,8 +18,8 @@
  * Not promised: an entry that is not watched may be up to its TTL older than
  * the file system.  Within one answer the last step's metadata and its
  * descriptor come from one walk; a step above may have been seen again later,
- * as the same thing (same inode, mode and owner; for a link also the same
- * change time and target).
+ * as the same thing (same inode, mode and owner, reached by as many links; for a
+ * link also the same change time and target).
  */
 #ifndef FP_CACHE_H
 #define FP_CACHE_H
@@ -119,6 +119,7 @@ struct fp_cache_base {
     int fd;              /* opened O_PATH; lent, as by fp_cache_lookup() */
     size_t len;          /* of its path */
     uint64_t generation; /* for fp_cache_insert() */
+    uint8_t links;       /* followed to reach it */
 };
 
 /* The directory that the path lies in, if it is known and open. */

@@ -34,6 +34,7 @@ struct fp_entry {
     uint64_t expires_ms;                /* 0: it has changed */
     uint32_t ttl_ms;                    /* from seen_ms to expires_ms */
     bool watched;                       /* changes are reported */
+    uint8_t links;                      /* followed to reach its end, from "/" on */
     bool linked;                        /* it, or something above, is a link */
     bool inside_changed;                /* a directory's own size, times, number of links */
     struct fp_validity validity;        /* of what it leads to */

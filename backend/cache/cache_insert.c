@@ -22,14 +22,32 @@ static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
     return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime);
 }
 
-/* True if the entries below this one would be seen below the step as well. */
-static bool same_thing(const struct fp_entry *e, const struct fp_step *s)
+/* What a walk saw, and when it began. */
+struct seen {
+    unsigned names;
+    uint64_t now_ms;
+    struct fp_answer *answer;
+    const struct fp_walk_meta *meta; /* NULL: none */
+    const struct fp_step *last;
+    bool opened; /* the last step is the whole path: it was
+                                  opened, unless it cannot be */
+};
+
+/* Links followed to the step's end. */
+static uint8_t links_of(const struct seen *seen, const struct fp_step *s)
+{
+    return seen->meta != NULL ? seen->meta->result->step_watches[s - seen->answer->steps].links : 0;
+}
+
+/* True if the entries below this one would be seen below the step as well: behind more links they
+ * might be too many. */
+static bool same_thing(const struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     if (e->status != s->status || e->target_status != s->target_status)
         return false;
     if (s->status != FP_OK)
         return true;
-    if (!same_object(&e->self, &s->self))
+    if (!same_object(&e->self, &s->self) || e->links != links_of(seen, s))
         return false;
     if (!S_ISLNK(s->self.mode))
         return true;
@@ -51,17 +69,6 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
         *e->target = s->target;
     return e->target != NULL;
 }
-
-/* What a walk saw, and when it began. */
-struct seen {
-    unsigned names;
-    uint64_t now_ms;
-    struct fp_answer *answer;
-    const struct fp_walk_meta *meta; /* NULL: none */
-    const struct fp_step *last;
-    bool opened; /* the last step is the whole path: it was
-                                  opened, unless it cannot be */
-};
 
 static void set_access(struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
@@ -305,7 +312,7 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
-    bool alike = e->generation != 0 && same_thing(e, s);
+    bool alike = e->generation != 0 && same_thing(e, s, seen);
     bool same = alike && !rights_may_differ(e, s);
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
                      && (e->target == NULL || same_content(e->target, &s->target));
@@ -330,6 +337,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->status = s->status;
     e->target_status = s->target_status;
     e->self = s->self;
+    e->links = links_of(seen, s);
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked);
     set_access(e, s, seen);
     set_validity(c, e, step, seen);
@@ -352,7 +360,7 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
     /* Walks overlap: what an earlier one saw does not replace the later.
      * Below the same directory it is still good. */
     if (e->seen_ms > seen->now_ms)
-        return e->generation != 0 && same_thing(e, s) ? e : NULL;
+        return e->generation != 0 && same_thing(e, s, seen) ? e : NULL;
     update(c, e, s, seen);
     return e;
 }

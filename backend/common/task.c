@@ -8,6 +8,7 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 {
     fp_frame_begin(w, FP_FRAME_TASK, id);
     fp_put_u16(w, (uint16_t)t->base_len);
+    fp_put_u8(w, t->base_links);
     fp_put_u32(w, t->content_max);
     fp_put_u8(w, t->has_known);
     if (t->has_known)
@@ -19,11 +20,14 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
 {
     t->base_len = fp_get_u16(r);
+    t->base_links = fp_get_u8(r);
     t->content_max = fp_get_u32(r);
     t->has_known = fp_get_u8(r) != 0;
     if (t->has_known)
         fp_get_meta(r, &t->known);
     if (fp_lookup_decode(r, &t->lookup) != FP_OK)
+        return FP_PROTOCOL;
+    if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS))
         return FP_PROTOCOL;
     if (t->base_len == 0)
         return FP_OK;

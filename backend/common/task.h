@@ -15,6 +15,7 @@ struct fp_task {
     struct fp_lookup lookup;
     size_t base_len;      /* length of the path of the directory where the
                                   walk begins; 0: at "/", which is a step too */
+    uint8_t base_links;   /* followed to reach it, all that are above it included */
     uint32_t content_max; /* a file of at most so many bytes may be answered by its
                                   content; 0: none */
     bool has_known;

@@ -52,6 +52,7 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, uns
         fp_put_u32(w, o->mount);
         fp_put_u8(
             w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)));
+        fp_put_u8(w, o->links);
         put_key(w, &o->watch);
     }
     fp_put_u8(w, (uint8_t)t->n_traversed);
@@ -108,6 +109,9 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
         o->untold = (flags & UNTOLD) != 0;
         o->refused = (flags & REFUSED) != 0;
         o->partial = (flags & PARTIAL) != 0;
+        o->links = fp_get_u8(r);
+        if (o->links > FP_MAX_LINKS)
+            r->bad = true;
         get_key(r, &o->watch);
     }
     n_traversed = fp_get_u8(r);

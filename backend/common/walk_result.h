@@ -18,6 +18,7 @@
 #define FP_MAX_WATCH_KEY       40   /* bytes */
 #define FP_MAX_TRAVERSED       32   /* names of a walk */
 #define FP_MAX_TRAVERSED_BYTES 2048 /* of all those names together */
+#define FP_MAX_LINKS           40   /* followed on a whole path: the kernel follows no more */
 
 /*
  * A directory or file of which changes are reported, by the name that the events
@@ -36,6 +37,7 @@ struct fp_step_watch {
                                    was no room for a name, or its directory is not watched */
     bool refused;              /* the system's limit on watches is reached */
     bool partial;              /* something in the step may be changed by others, without an event */
+    uint8_t links;             /* followed to get there, from "/" on */
     struct fp_watch_key watch; /* of that directory or regular file */
 };
 

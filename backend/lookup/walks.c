@@ -362,7 +362,7 @@ static void take_base(struct fp_walk *w)
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_cache *cache = w->walks->deps.cache;
 
-    w->task.base_len = 0;
+    w->task.base_len = w->task.base_links = 0;
     if (!fp_cache_find_base(cache, l->path, l->path_len, w->names_id, fp_now_ms(), &w->base))
         w->base.fd = -1;
     else
@@ -370,6 +370,7 @@ static void take_base(struct fp_walk *w)
     if (w->base.fd == -1)
         return;
     w->task.base_len = w->base.len;
+    w->task.base_links = w->base.links;
     w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
 }
 
@@ -405,7 +406,7 @@ static fp_status submit(struct fp_walk *w)
 static fp_status submit_from_root(struct fp_walk *w)
 {
     fp_close(&w->base.fd);
-    w->task.base_len = 0;
+    w->task.base_len = w->task.base_links = 0;
     w->task.has_known = false;
     return submit(w);
 }

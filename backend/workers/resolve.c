@@ -26,6 +26,7 @@ struct walk {
     const struct fp_resolver *r;
     const struct fp_task *task;
     struct fp_node dir; /* where the next name lies */
+    unsigned links;     /* followed on the path so far */
     struct fp_answer *a;
     struct fp_walk_result *result;
 };
@@ -54,12 +55,13 @@ static fp_status watch_end(const struct walk *w, struct fp_node *node, struct fp
     return st;
 }
 
-/* node: a link in the directory; becomes its target, with that one's metadata. */
+/* node: a link in the directory; becomes its target, with that one's metadata.  *links_r: the links
+ * of the whole path by then. */
 static fp_status follow(const struct walk *w, struct fp_node *node, const struct fp_meta *link, bool passed,
-                        struct fp_meta *target)
+                        struct fp_meta *target, unsigned *links_r)
 {
-    const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, passed };
-    fp_status st = fp_symlink_follow(&symlink, node, link);
+    const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, w->links, passed };
+    fp_status st = fp_symlink_follow(&symlink, node, link, links_r);
 
     return st == FP_OK ? fp_look(node->fd, target, &node->mount) : st;
 }
@@ -79,13 +81,18 @@ static bool step(struct walk *w, const char *name, bool more)
     s->target_status = FP_OK;
     last = s->status = next.fd == -1 ? fp_why_not_opened() : fp_look(next.fd, &s->self, &next.mount);
     if (s->status == FP_OK && S_ISLNK(s->self.mode)) {
-        last = follow(w, &next, &s->self, more, &s->target);
+        unsigned links;
+
+        last = follow(w, &next, &s->self, more, &s->target, &links);
+        if (last == FP_OK)
+            w->links = links;
         if (last == FP_OK)
             last = watch_end(w, &next, &s->target);
         s->target_status = last;
     } else if (s->status == FP_OK) {
         last = s->status = watch_end(w, &next, &s->self);
     }
+    w->result->step_watches[w->a->n_steps].links = (uint8_t)w->links;
     if (last != FP_OK)
         fp_close(&next.fd);
     fp_close(&w->dir.fd);
@@ -221,17 +228,19 @@ static fp_status finish(struct walk *w)
 
 /* ---- access files ---- */
 
-/* In a watched directory: the file is watched, too, and the names that a link to it
- * traverses, since both may change without the directory. */
+/* The file is watched, where the directory is, and the names that a link to it traverses, since
+ * both may change without the directory. */
 static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
 {
     struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
     fp_status st = node.fd != -1 ? fp_look(node.fd, m, &node.mount) : fp_why_not_opened();
 
+    unsigned links;
+
     /* Links are followed, as by httpd when it opens one. */
     if (st == FP_OK && S_ISLNK(m->mode))
-        st = follow(w, &node, m, false, m);
+        st = follow(w, &node, m, false, m, &links);
     if (st == FP_OK && S_ISREG(m->mode)) {
         fp_node_watch(w->r, &node, false, watch);
         if (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0))
@@ -266,7 +275,8 @@ static void look_for_names(const struct walk *w)
 
         memcpy(name, names->list[i].name, names->list[i].len);
         name[names->list[i].len] = '\0';
-        st = w->dir.watch.len > 0 ? look_and_watch(w, name, &m) : look_by_name(w, name, &m);
+        /* The kernel would count the links of the name alone. */
+        st = w->dir.watch.len > 0 || w->links > 0 ? look_and_watch(w, name, &m) : look_by_name(w, name, &m);
         if (st == FP_OK)
             s->access[i] = (struct fp_access){ FP_OK, m.mode, m.dev, m.ino, m.size, m.mtime, m.ctime };
         else
@@ -334,8 +344,10 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     }
     if (st == FP_OK && base == -1)
         look_at_root(&w);
-    if (st == FP_OK && base != -1)
+    if (st == FP_OK && base != -1) {
         w.dir.mount = fp_mount_of(base);
+        w.links = t->base_links;
+    }
     if (st == FP_OK)
         st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);
     if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)

@@ -15,13 +15,11 @@
 #include "workers/calls.h"
 #include "workers/resolver.h"
 
-#define MAX_LINKS 40 /* followed for one step, as by the kernel */
-
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
-    unsigned links;
-    char *rest; /* what is left to go, in text */
+    unsigned links;    /* on the path so far */
+    char *rest;        /* what is left to go, in text */
     char text[2 * FP_MAX_PATH + 2];
 };
 
@@ -67,7 +65,7 @@ static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
     if (n <= 0)
         return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;
-    if (++w->links > MAX_LINKS)
+    if (++w->links > FP_MAX_LINKS)
         return FP_LOOP;
     if ((size_t)n >= sizeof(text) || (size_t)n + 1 + rest >= sizeof(w->text))
         return FP_NAMETOOLONG;
@@ -110,9 +108,10 @@ static void note_name(struct symlink_walk *w, const char *name)
         watch->untold = true;
 }
 
-fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m)
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m,
+                            unsigned *links_r)
 {
-    struct symlink_walk w = { .link = link, .at = *link->dir };
+    struct symlink_walk w = { .link = link, .at = *link->dir, .links = link->before };
     const char *name;
     fp_status st;
     bool more;
@@ -142,6 +141,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         fp_close(&fd);
     }
     fp_close(&node->fd);
+    *links_r = w.links;
     if (st == FP_OK)
         *node = w.at;
     else

@@ -21,13 +21,15 @@ struct fp_symlink {
     const struct fp_node *dir;     /* where it lies */
     struct fp_walk_result *result; /* gets the names */
     unsigned step;
-    bool passed; /* the path goes on behind the link */
+    unsigned before; /* links followed on the path so far: the kernel counts all of it */
+    bool passed;     /* the path goes on behind the link */
 };
 
 /*
  * node: the link, open, with its metadata m; becomes its target, or with any status but
- * FP_OK -1.
+ * FP_OK -1.  *links_r: how many were followed on the path by now; only with FP_OK.
  */
-fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m);
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m,
+                            unsigned *links_r);
 
 #endif

@@ -103,12 +103,12 @@ def answers():
 
 
 def task(base, known, content_max=16384):
-    return struct.pack(">HI", base, content_max) + (b"\1" + meta(FILE, 7) if known else b"\0") \
+    return struct.pack(">HBI", base, 1 if base else 0, content_max) + (b"\1" + meta(FILE, 7) if known else b"\0") \
         + struct.pack(">I", 900) + path(PATH) + names(b".htaccess")
 
 
 def trail(*origins, vias=b"\0"):
-    return b"".join(struct.pack(">IB", 22, 0) + key for key in origins) + vias + struct.pack(">IIB", 900, 700, 2)
+    return b"".join(struct.pack(">IBB", 22, 0, 1) + key for key in origins) + vias + struct.pack(">IIB", 900, 700, 2)
 
 
 def results():

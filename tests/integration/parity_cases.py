@@ -74,6 +74,22 @@ def methods():
               + b"\r\nConnection: close\r\n\r\n")
 
 
+BAD_BODIES = {
+    "chunk": (b"Transfer-Encoding: chunked", b"nothing\r\n"),
+    "late-chunk": (b"Transfer-Encoding: chunked", b"3\r\nabc\r\n-1\r\n\r\n"),
+    "length": (b"Content-Length: -5", b""),
+    "two-lengths": (b"Content-Length: 1\r\nContent-Length: 2", b"xy"),
+}
+
+
+def bad_bodies():
+    for path in (PLAIN, "/missing.txt", "/perm/none.txt", "/perm/fifo", "/links/never/same", "/denied/file.txt", "/both/"):
+        for name, (field, body) in BAD_BODIES.items():
+            for method in ("GET", "HEAD"):
+                yield raw(f"bad-{name}{path}-{method}", f"{method} {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n"
+                          .encode() + field + b"\r\n\r\n" + body, methods=(method,))
+
+
 def connections():
     yield pipelined("keepalive-two", [("GET", PLAIN, {}), ("GET", PLAIN, {})])
     yield pipelined("pipeline-mixed", [
@@ -368,7 +384,7 @@ def tls():
 
 
 def every_case():
-    groups = (methods, connections, ranges, conditions, paths, names, big_file, permissions, links,
+    groups = (methods, bad_bodies, connections, ranges, conditions, paths, names, big_file, permissions, links,
               htaccess, hosts, modules, tls)
     cases = [case for group in groups for case in group()]
     assert len({c.name for c in cases}) == len(cases), "two cases have one name"

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+import c_module
 import tree
 from fetch import Client
 from httpd import MODULES_DIR, USER
@@ -125,16 +126,12 @@ AP_DECLARE_MODULE(changer) = { STANDARD20_MODULE_STUFF };
 
 def make_module(directory, name):
     """A module that does nothing, with the name of one that changes identities."""
-    def told(*command):
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    (directory / f"{name}.c").write_text(SOURCE)
-    subprocess.run(["cc", "-shared", "-fPIC", *told("apr-1-config", "--includes", "--cppflags"), "-I",
-                    *told("apxs", "-q", "INCLUDEDIR"), "-o", f"{name}.so", f"{name}.c"], cwd=directory, check=True)
-    return directory / f"{name}.so"
+    source = directory / f"{name}.c"
+    source.write_text(SOURCE)
+    return c_module.compiled(directory, source)
 
 
 @pytest.mark.needs_flashpache
-@pytest.mark.skipif(not shutil.which("apxs"), reason="needs apxs to make a module")
 @pytest.mark.parametrize("name", CHANGERS)
 def test_with_a_module_that_changes_identities_flashpache_stays_off(lab, www, tmp_path, outcome, name):
     module = make_module(tmp_path, name)

@@ -7,6 +7,8 @@
 #include "cache/cache.h"
 
 #include "cache_known_kit.h"
+#include "changes/coherence.h"
+#include "common/walk_result.h"
 
 #define NAMES 1 /* the number of the list that questions name */
 
@@ -60,6 +62,47 @@ START_TEST(base_is_found)
     ck_assert_uint_eq(base.len, 1);
     ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 2);
     ck_assert_int_eq(cached_fds(), 2);
+}
+END_TEST
+
+static void walked_by_links(const char *path, const char *what, const char *links)
+{
+    static struct fp_walk_result result;
+    struct fp_validity validity[FP_MAX_STEPS];
+    const struct fp_walk_meta meta = { &result, validity };
+
+    fp_walk_result_init(&result);
+    kit_answer(&answer, path, what);
+    if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
+        answer.fd = kit_file('p');
+    for (unsigned i = 0; i < answer.n_steps; i++) {
+        result.step_watches[i].links = (uint8_t)(links[i] - '0');
+        validity[i] = (struct fp_validity){ 1, false, TTL, 0 };
+    }
+    fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
+}
+
+/* What was found below it may be behind too many links by now. */
+START_TEST(directory_reached_by_more_links)
+{
+    walked_by_links("/l/d", "dld", "033");
+    walked_by_links("/l/d/f", "dldf", "0333");
+    ck_assert(find_base("/l/d/f"));
+    ck_assert_uint_eq(base.links, 3);
+    ck_assert(known("/l/d/f"));
+    now++;
+    walked_by_links("/l", "dl", "03");
+    ck_assert(known("/l/d/f"));
+    now++;
+    walked_by_links("/l", "dl", "07");
+    ck_assert(!known("/l/d"));
+    ck_assert(!known("/l/d/f"));
+    walked_by_links("/l/d", "dld", "077");
+    ck_assert(find_base("/l/d/f"));
+    ck_assert_uint_eq(base.links, 7);
+    ck_assert(!known("/l/d/f"));
+    walked_by_links("/l/d/f", "dldf", "0777");
+    ck_assert(known("/l/d/f"));
 }
 END_TEST
 
@@ -360,6 +403,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "places", setup, teardown, 0);
 
     tcase_add_test(t, base_is_found);
+    tcase_add_test(t, directory_reached_by_more_links);
     tcase_add_test(t, place_is_not_lent_as_a_file);
     tcase_add_test(t, base_is_not_valid_longer_than_the_rest);
     tcase_add_test(t, places_are_bounded);

@@ -180,6 +180,81 @@ START_TEST(as_many_links_side_by_side)
 }
 END_TEST
 
+/* Links that lead to it one after another, NAME1 first.  It lies where they do. */
+static void make_chain(const char *name, int n, const char *end)
+{
+    char from[32], to[32];
+
+    for (int i = 1; i <= n; i++) {
+        snprintf(from, sizeof(from), "%s%d", name, i);
+        snprintf(to, sizeof(to), "%s%d", strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name, i + 1);
+        make_link(i < n ? to : end, from);
+    }
+}
+
+static void assert_links(unsigned n)
+{
+    ck_assert_uint_eq(result.step_watches[answer.n_steps - 1].links, n);
+}
+
+/* The kernel counts the links of all of a path. */
+START_TEST(as_many_links_on_a_whole_path)
+{
+    char name[64];
+
+    for_each_name(make_dir, "d d/e");
+    unit_write_file(in_dir("d/e/file"), "content");
+    make_chain("x", MOST_LINKS, "d");
+    make_chain("d/y", MOST_LINKS, "e");
+    make_chain("d/e/z", MOST_LINKS, "file");
+    make_link(in_dir("x39"), "absolute");
+    for (int first = 1; first <= MOST_LINKS; first += 13) {
+        for (int second = MOST_LINKS - first - 1; second <= MOST_LINKS - first + 2; second++) {
+            for (int third = MOST_LINKS - 2; third <= MOST_LINKS; third++) {
+                const int at_x = MOST_LINKS + 1 - first, at_y = MOST_LINKS + 1 - second;
+
+                if (at_y < 1 || at_y > MOST_LINKS)
+                    continue;
+                snprintf(name, sizeof(name), "x%d/y%d/z%d", at_x, at_y, third);
+                assert_as_kernel(name);
+                snprintf(name, sizeof(name), "x%d/y%d/file", at_x, at_y);
+                assert_as_kernel(name);
+                snprintf(name, sizeof(name), "x%d/e/no", at_x);
+                assert_as_kernel(name);
+            }
+        }
+    }
+    for_each_name(assert_as_kernel,
+                  "absolute/y4 absolute/y3 absolute/y5/z40 absolute/y5/z39 absolute/y5/file");
+    resolve("x21/y21");
+    assert_links(MOST_LINKS);
+    assert_leads("x21/y20", FP_LOOP);
+    resolve("x21/e/file");
+    assert_links(20);
+}
+END_TEST
+
+/* httpd opens an access file by its whole path. */
+START_TEST(as_many_links_to_an_access_file)
+{
+    const struct fp_task names = { .lookup = { .names = { 2, { { "p1", 2 }, { "p2", 2 } } } } };
+    struct stat st;
+
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_chain("x", 25, "d");
+    make_chain("d/p", 16, "file");
+    ck_assert_int_eq(stat(in_dir("x1/p1"), &st), -1);
+    ck_assert_int_eq(errno, ELOOP);
+    ck_assert_int_eq(stat(in_dir("x1/p2"), &st), 0);
+    resolve_as_asked("x1", names);
+    ck_assert_int_eq((int)last()->access[0].status, FP_LOOP);
+    ck_assert_int_eq((int)last()->access[1].status, FP_OK);
+    resolve_as_asked("x2", names);
+    ck_assert_int_eq((int)last()->access[0].status, FP_OK);
+}
+END_TEST
+
 START_TEST(very_long_texts)
 {
     char *text = malloc(PATH_MAX);
@@ -684,6 +759,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, every_kind_of_text_by_another_link);
     tcase_add_test(t, as_many_links_as_the_kernel_follows);
     tcase_add_test(t, as_many_links_side_by_side);
+    tcase_add_test(t, as_many_links_on_a_whole_path);
+    tcase_add_test(t, as_many_links_to_an_access_file);
     tcase_add_loop_test(t, very_long_texts, 0, 2);
     tcase_add_test(t, long_texts_behind_one_another);
     tcase_add_test(t, names_that_are_too_long);

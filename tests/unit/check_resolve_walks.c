@@ -190,12 +190,15 @@ static int open_place(const char *name)
     return fd;
 }
 
+static uint8_t base_links;
+
 static void resolve_from(int base, const char *base_name, const char *name)
 {
     const char *path = unit_join(in_dir(base_name), name);
     const struct fp_task t = {
         .lookup = { .path = path, .path_len = strlen(path) },
         .base_len = strlen(in_dir(base_name)),
+        .base_links = base_links,
     };
 
     fp_close(&answer.fd);
@@ -226,6 +229,33 @@ START_TEST(walk_from_a_base)
     ck_assert_int_eq((int)last()->status, FP_ABSENT);
     resolve_from(base, "d", "e");
     assert_place_or_nothing();
+    close(base);
+}
+END_TEST
+
+/* Those above the base count as if the walk had passed them. */
+START_TEST(links_above_the_base)
+{
+    int base;
+
+    make_dir("d");
+    unit_write_file(in_dir("d/file"), "content");
+    make_link("file", "d/last");
+    make_link("last", "d/first");
+    base = open_place("d");
+    base_links = 38;
+    resolve_from(base, "d", "first");
+    assert_open("content");
+    ck_assert_uint_eq(result.step_watches[0].links, 40);
+    resolve_from(base, "d", "file");
+    ck_assert_uint_eq(result.step_watches[0].links, 38);
+    base_links = 39;
+    resolve_from(base, "d", "last");
+    assert_open("content");
+    resolve_from(base, "d", "first");
+    ck_assert_int_eq((int)last()->status, FP_OK);
+    ck_assert_int_eq((int)last()->target_status, FP_LOOP);
+    base_links = 0;
     close(base);
 }
 END_TEST
@@ -464,6 +494,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, metadata_and_descriptor_are_of_one_file);
     t = add_case(s, "base");
     tcase_add_test(t, walk_from_a_base);
+    tcase_add_test(t, links_above_the_base);
     tcase_add_test(t, walk_from_slash);
     tcase_add_test(t, base_that_was_renamed);
     tcase_add_test(t, base_that_was_removed);

@@ -68,12 +68,14 @@ START_TEST(task_comes_through)
 
     t.has_known = _i == 1;
     t.content_max = 0x12345678;
+    t.base_links = FP_MAX_LINKS;
     t.known =
         (struct fp_meta){ .mode = S_IFREG | 0644, .ino = 5, .size = INT64_MAX, .mtime = { -5, 999999999 } };
     encode(&t);
     ck_assert_int_eq((int)decode(w.len, &got), FP_OK);
     ck_assert_uint_eq(got.base_len, 8);
     ck_assert_uint_eq(got.content_max, 0x12345678);
+    ck_assert_uint_eq(got.base_links, FP_MAX_LINKS);
     ck_assert_uint_eq(got.lookup.deadline_ms, 250);
     ck_assert_uint_eq(got.lookup.path_len, 13);
     ck_assert_uint_eq(got.lookup.names.n, 1);
@@ -117,6 +119,30 @@ START_TEST(bases)
         encode(&t);
         ck_assert_msg(decode(w.len, &got) == (rows[i].good ? FP_OK : FP_PROTOCOL), "%s, base of %zu",
                       rows[i].path, rows[i].base);
+    }
+}
+END_TEST
+
+/* The kernel follows no more, and "/" is reached without any. */
+START_TEST(links_of_bases)
+{
+    static const struct {
+        size_t base;
+        uint8_t links;
+        bool good;
+    } rows[] = { { 8, 0, true },
+                 { 8, FP_MAX_LINKS, true },
+                 { 8, FP_MAX_LINKS + 1, false },
+                 { 8, 255, false },
+                 { 0, 0, true },
+                 { 0, 1, false } };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fp_task t = task("/srv/www/file", rows[i].base), got;
+
+        t.base_links = rows[i].links;
+        encode(&t);
+        ck_assert_int_eq((int)decode(w.len, &got), rows[i].good ? FP_OK : FP_PROTOCOL);
     }
 }
 END_TEST
@@ -305,6 +331,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, task_comes_through, 0, 2);
     tcase_add_loop_test(t, short_task_is_refused, 0, 2);
     tcase_add_test(t, bases);
+    tcase_add_test(t, links_of_bases);
     tcase_add_test(t, paths_of_tasks_are_checked);
     tcase_add_test(t, changed_tasks_are_harmless);
     suite_add_tcase(s, t);

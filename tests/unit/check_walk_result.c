@@ -79,6 +79,7 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_int_eq(in.step_watches[i].untold, out.step_watches[i].untold);
         ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
         ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
+        ck_assert_uint_eq(in.step_watches[i].links, out.step_watches[i].links);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
     ck_assert_uint_eq(in.effort.us, out.effort.us);
@@ -102,8 +103,9 @@ static void shape_usual(void)
     const struct fp_watch_key k = key(5, 1);
 
     in.step_watches[0] = (struct fp_step_watch){ .mount = 21, .watch = key(5, 7) };
-    in.step_watches[1] =
-        (struct fp_step_watch){ .mount = 22, .untold = true, .partial = true, .watch = key(13, 9) };
+    in.step_watches[1] = (struct fp_step_watch){
+        .mount = 22, .untold = true, .partial = true, .links = 7, .watch = key(13, 9)
+    };
     in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
     in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
     ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
@@ -117,8 +119,9 @@ static void shape_full(void)
     const struct fp_watch_key k = key(FP_MAX_WATCH_KEY, 100);
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
-        in.step_watches[i] =
-            (struct fp_step_watch){ .mount = i, .untold = true, .refused = true, .watch = k };
+        in.step_watches[i] = (struct fp_step_watch){
+            .mount = i, .untold = true, .refused = true, .links = FP_MAX_LINKS, .watch = k
+        };
     for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
         ck_assert(fp_walk_result_add(&in, FP_MAX_STEPS - 1, &k, letters,
                                      FP_MAX_TRAVERSED_BYTES / FP_MAX_TRAVERSED));
@@ -182,6 +185,15 @@ END_TEST
 
 /* ---- on the way ---- */
 
+START_TEST(more_links_than_the_kernel_follows_are_refused)
+{
+    shape_usual();
+    in.step_watches[2].links = FP_MAX_LINKS + 1;
+    encode(3);
+    ck_assert_int_eq((int)decode(w.len, 3), FP_PROTOCOL);
+}
+END_TEST
+
 START_TEST(usual_trail_comes_through)
 {
     shape_usual();
@@ -227,15 +239,15 @@ START_TEST(full_result_of_any_other_length_is_refused)
 }
 END_TEST
 
-/* Origins: mount, flags, length of the key, key. */
+/* Origins: mount, flags, links, length of the key, key. */
 START_TEST(keys_longer_than_there_are)
 {
     for (unsigned len = FP_MAX_WATCH_KEY + 1; len < 256; len++) {
         setup();
         encode(1);
-        buf[5] = (uint8_t)len;
-        memset(buf + 6, 0, 512);
-        ck_assert_int_eq((int)decode(6 + len + 1, 1), FP_PROTOCOL);
+        buf[6] = (uint8_t)len;
+        memset(buf + 7, 0, 512);
+        ck_assert_int_eq((int)decode(7 + len + 1, 1), FP_PROTOCOL);
     }
 }
 END_TEST
@@ -404,6 +416,7 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "coding", setup, NULL, 30);
     tcase_add_test(t, usual_trail_comes_through);
     tcase_add_test(t, empty_trail_comes_through);
+    tcase_add_test(t, more_links_than_the_kernel_follows_are_refused);
     tcase_add_test(t, full_trail_comes_through);
     tcase_add_test(t, result_of_any_other_length_is_refused);
     tcase_add_test(t, full_result_of_any_other_length_is_refused);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A module of somebody else, for the tests: uses a request's configuration as late as it can, has
+ * directives whose parsing is seen from outside, and runs hooks again.  What it does is appended
+ * to files, a line for each time.
+ */
+#include <httpd.h>
+
+#include <apr_strings.h>
+#include <fcntl.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <mod_auth.h>
+#include <string.h>
+#include <unistd.h>
+
+static void append(const char *path, const char *line)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+    if (fd == -1 || write(fd, line, strlen(line)) == -1 || write(fd, "\n", 1) == -1)
+        _exit(99);
+    close(fd);
+}
+
+/* ---- the configuration at the end of a request ---- */
+
+static const char *seen_path; /* ProbeSeen */
+
+static apr_status_t look(void *data)
+{
+    request_rec *r = data;
+    const char *name;
+
+    while (r->next != NULL)
+        r = r->next;
+    name = ap_auth_name(r);
+    if (name != NULL)
+        append(seen_path, name);
+    return APR_SUCCESS;
+}
+
+static int post_read_request(request_rec *r)
+{
+    if (r->main == NULL && r->prev == NULL && seen_path != NULL)
+        apr_pool_cleanup_register(r->pool, r, look, apr_pool_cleanup_null);
+    return DECLINED;
+}
+
+/* ?wait=FILE: makes that file, and goes on when somebody has removed it. */
+static int fixups(request_rec *r)
+{
+    if (r->args != NULL && strncmp(r->args, "wait=", 5) == 0 && r->main == NULL && r->prev == NULL) {
+        append(r->args + 5, "waiting");
+        for (int i = 0; i < 1000 && access(r->args + 5, F_OK) == 0; i++)
+            usleep(10000);
+    }
+    if (r->args != NULL && strcmp(r->args, "twice") == 0)
+        ap_run_map_to_storage(r);
+    return DECLINED;
+}
+
+/* ---- directives ---- */
+
+static const char *set_seen(cmd_parms *cmd, void *conf, const char *path)
+{
+    (void)conf;
+    seen_path = apr_pstrdup(cmd->server->process->pconf, path);
+    return NULL;
+}
+
+static const char *note_parsing(cmd_parms *cmd, void *conf, const char *path)
+{
+    (void)cmd;
+    (void)conf;
+    append(path, "directive");
+    return NULL;
+}
+
+static const command_rec directives[] = {
+    AP_INIT_TAKE1("ProbeSeen", set_seen, NULL, RSRC_CONF, "where the AuthName is told at a request's end"),
+    AP_INIT_TAKE1("ProbeParsed", note_parsing, NULL, OR_ALL, "where its parsing is told"),
+    { NULL },
+};
+
+static authz_status allow(request_rec *r, const char *line, const void *parsed)
+{
+    (void)r;
+    (void)line;
+    (void)parsed;
+    return AUTHZ_GRANTED;
+}
+
+static const char *parse_require(cmd_parms *cmd, const char *line, const void **parsed)
+{
+    const char *args = line;
+
+    *parsed = NULL;
+    append(ap_getword_conf(cmd->temp_pool, &args), "provider");
+    return NULL;
+}
+
+static const authz_provider provider = { allow, parse_require };
+
+static void register_hooks(apr_pool_t *p)
+{
+    ap_register_auth_provider(p, AUTHZ_PROVIDER_GROUP, "probe", AUTHZ_PROVIDER_VERSION, &provider,
+                              AP_AUTH_INTERNAL_PER_CONF);
+    ap_hook_post_read_request(post_read_request, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_FIRST);
+}
+
+AP_DECLARE_MODULE(probe) = { STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, directives, register_hooks };
