@@ -53,6 +53,17 @@ def fd_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def open_files(pid):
+    """What each descriptor leads to."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def memory_kib(pid):
     with open(f"/proc/{pid}/status") as status:
         return next((int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)

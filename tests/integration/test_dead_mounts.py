@@ -373,7 +373,11 @@ def test_helpers_that_cannot_be_killed(world):
     print(f"in service again after {time.monotonic() - begin:.2f} s")
     assert w.ask("slow/file1.txt")[:2] != (OK, STALE)
     wait_for(lambda: len(w.daemon.helper_pids()) == 4, "the hung helpers to be gone")
-    wait_for(lambda: w.daemon.fd_count() <= fds + FILES + 4, "their descriptors to be closed")
+    try:
+        wait_for(lambda: w.daemon.fd_count() <= fds + FILES + 4, "their descriptors to be closed")
+    except TimeoutError:
+        print(fds, sorted(procs.open_files(w.daemon.pid)))
+        raise
 
 
 def test_a_pool_of_hung_helpers_recovers(world):
