@@ -19,8 +19,8 @@ class Relay(wire.Listener):
     def serve(self, conn):
         with conn, wire.connect(self.daemon_socket) as up, contextlib.suppress(OSError):
             up.send(conn.recv(wire.MAX_FRAME))
-            pass_on(up, conn)
-            pass_on(up, conn)       # a greeting has two answers
+            for _ in range(4):      # frames that greet
+                pass_on(up, conn)
             while packet := conn.recv(wire.MAX_FRAME):
                 length, = struct.unpack(">H", packet[20:22])
                 self.before(os.fsdecode(packet[22:22 + length]))

@@ -77,7 +77,7 @@ static void walked_by_links(const char *path, const char *what, const char *link
         answer.fd = kit_file('p');
     for (unsigned i = 0; i < answer.n_steps; i++) {
         result.step_watches[i].links = (uint8_t)(links[i] - '0');
-        validity[i] = (struct fp_validity){ 1, false, TTL, 0 };
+        validity[i] = (struct fp_validity){ .mount = 1, .ttl_ms = TTL };
     }
     fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
 }
