@@ -407,13 +407,14 @@ static void assert_ways(const char *expected)
 
     for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
         const struct fp_mount *m = fp_mounts_at(mounts, i);
-        struct fp_mount_traits traits = { !m->local, !m->partial };
+        struct fp_mount_traits traits = { .local = !m->local, .partial = !m->partial };
 
         snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s%s", i > 0 ? " " : "",
                  fp_watch_by_text(m->by), m->partial ? "+ttl" : "");
         ck_assert_int_eq(fp_mounts_view_find(view, m->id, &traits), m->by);
         ck_assert_int_eq(traits.local, m->local);
         ck_assert_int_eq(traits.partial, m->partial);
+        ck_assert_int_eq(traits.by_directory, strncmp(m->type, "nfs", 3) == 0);
     }
     ck_assert_str_eq(found, expected);
 }
