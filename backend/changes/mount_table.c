@@ -29,6 +29,18 @@ static bool take_u32(char **pos, char end, uint32_t *v_r)
     return true;
 }
 
+/* Among words with commas between them. */
+static bool has_option(const char *options, const char *option)
+{
+    const size_t len = strlen(option);
+
+    for (const char *p = options; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
+        if (strcspn(p, ",") == len && strncmp(p, option, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_octal(char c)
 {
     return c >= '0' && c <= '7';
@@ -75,6 +87,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     unescape(type);
     row->mount.point = fields[POINT];
     row->mount.type = type;
+    row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;
     return true;

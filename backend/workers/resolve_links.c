@@ -64,6 +64,8 @@ static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta
 
     if (st != FP_OK)
         return st;
+    if (!fp_resolver_follows(w->link->resolver, w->at.mount))
+        return FP_LOOP;
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
     if (n <= 0)
         return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;

@@ -122,6 +122,11 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
     return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
+bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount)
+{
+    return !traits_of(r, mount).nosymfollow;
+}
+
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount)
 {
     struct statx st;
