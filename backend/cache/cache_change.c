@@ -165,7 +165,15 @@ static size_t on_remounted(void *ctx, const char *point)
     return fp_cache_invalidate(ctx, point);
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted };
+static bool is_needed(void *ctx, const struct fp_watch_key *key)
+{
+    const struct fp_cache *c = ctx;
+
+    return fp_dependencies_has(c->dependencies, key);
+}
+
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted,
+                                                   is_needed };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {

@@ -71,7 +71,14 @@ static void on_lost(void *ctx)
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
 }
 
-static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+static bool is_needed(void *ctx, const struct fp_watch_key *key)
+{
+    const struct fp_coherence *f = ctx;
+
+    return f->deps.ops->is_needed(f->deps.ctx, key);
+}
+
+static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, is_needed };
 
 static void report_marks(struct fp_coherence *f)
 {

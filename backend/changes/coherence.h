@@ -27,6 +27,7 @@ struct fp_change_ops {
     size_t (*lost)(void *ctx);
     /* Something was mounted or unmounted at that point; NULL: it is not known where. */
     size_t (*remounted)(void *ctx, const char *point);
+    bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
 };
 
 /* How long what lies on a mount is valid. */

@@ -80,5 +80,7 @@ bool fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, vo
         all = fp_inotify_drain(w->inotify, ops, ctx);
     if (w->fanotify != -1)
         all = fp_fanotify_drain(w->fanotify, ops, ctx) && all;
+    if (w->inotify != -1)
+        fp_inotify_forget_more(w->inotify, ops, ctx);
     return all;
 }
