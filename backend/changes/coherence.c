@@ -212,6 +212,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         if (m == NULL)
             continue;
         validity[i].partial |= m->partial;
+        validity[i].folds = m->folds;
         validity[i].ttl_ms = m->ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */

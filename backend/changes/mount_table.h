@@ -21,6 +21,7 @@ struct fp_mount {
     enum fp_watch_by by;
     bool local;        /* on this machine: looking at an open file does not block */
     bool partial;      /* events report what this machine does through it: ttl_ms holds as well */
+    bool folds;        /* names that differ in case may be one, by its type or options */
     bool nosymfollow;  /* links there are not followed (mount(8)) */
     bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
     uint32_t ttl_ms, stale_if_error_ms;

@@ -108,7 +108,8 @@ static void note_name(struct symlink_walk *w, const char *name)
     fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
     /* inotify reports a change of the directory's own mode where the directory lies, as a
      * change of its name there; fanotify only as a change of the directory itself. */
-    if (dir->len == 0 || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
+    if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount)
+        || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
         || (dir->bytes[0] == FP_BY_FANOTIFY && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
         watch->untold = true;
 }

@@ -127,6 +127,11 @@ bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount)
     return !traits_of(r, mount).nosymfollow;
 }
 
+bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)
+{
+    return traits_of(r, mount).folds;
+}
+
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount)
 {
     struct statx st;

@@ -61,6 +61,8 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 /* False where the mount has links that nobody follows. */
 bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount);
+/* True where names that differ in case may be one. */
+bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
 /* Before names are looked up in the directory: so that others' changes of them are seen. */
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount);
 /* Its mount alone, without asking the file system. */

@@ -153,6 +153,23 @@ START_TEST(mounts_whose_links_are_not_followed)
 }
 END_TEST
 
+START_TEST(mounts_that_fold_case)
+{
+    load(
+        "1 1 0:1 / / rw - ext4 d rw,casefolds\n2 1 0:2 / /a rw - vfat t rw\n3 1 0:3 / /b rw - cifs h rw\n"
+        "4 1 0:4 / /c rw,casefold - tmpfs t rw\n5 1 0:5 / /d rw shared:1 - tmpfs t rw,casefold\n"
+        "6 1 0:6 / /e rw - tmpfs t rw,casefold=utf8-12.1.0,size=1k\n7 1 0:7 / /f rw - zfs z rw,caseinsensitive\n"
+        "8 1 0:8 / /g rw - zfs z rw,casesensitive\n9 1 0:9 / /h rw - ntfs3\n");
+    for (uint32_t id = 1; id <= 9; id++) {
+        struct fp_mount_traits traits = { 0 };
+
+        fp_mounts_view_find(view, id, &traits);
+        ck_assert_msg(known(id)->folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
+        ck_assert_int_eq(traits.folds, known(id)->folds);
+    }
+}
+END_TEST
+
 START_TEST(escapes_are_undone)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n"
@@ -765,6 +782,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, fields_are_taken);
     tcase_add_test(t, listed_by_id);
     tcase_add_test(t, mounts_whose_links_are_not_followed);
+    tcase_add_test(t, mounts_that_fold_case);
     tcase_add_test(t, escapes_are_undone);
     tcase_add_test(t, garbage_is_skipped);
     tcase_add_test(t, empty_table);
