@@ -15,6 +15,7 @@ struct event {
     const char *name;
     size_t len;
     bool replaced;
+    bool of_any_name; /* it may be of other names that differ in case */
 };
 
 static void report(const struct fp_cache *c, const char *path, size_t len, bool tree)
@@ -63,7 +64,7 @@ static void renew_directory(struct fp_cache *c, struct fp_entry *e)
 
 static void on_object(void *ctx, void *owner)
 {
-    const struct event *ev = ctx;
+    struct event *ev = ctx;
     struct fp_entry *e = owner, *child;
     char path[FP_MAX_PATH];
     size_t len;
@@ -74,6 +75,7 @@ static void on_object(void *ctx, void *owner)
         fp_entry_invalidate(ev->c, e);
         return;
     }
+    ev->of_any_name = ev->of_any_name || e->validity.folds;
     e->inside_changed = true;
     fp_entry_end_leases_at(ev->c, e);
     if (is_access_name(ev->c, e, ev->name, ev->len))
@@ -105,10 +107,13 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
                          bool replaced)
 {
     struct fp_cache *c = ctx;
-    struct event ev = { c, name, len, replaced };
+    struct event ev = { .c = c, .name = name, .len = len, .replaced = replaced };
+    struct event of_all = { .c = c, .name = "" };
     const uint64_t before = c->counts.changes;
 
     fp_dependencies_changed(c->dependencies, key, name, len, on_object, on_name, &ev);
+    if (ev.of_any_name)
+        fp_dependencies_changed(c->dependencies, key, "", 0, on_object, on_name, &of_all);
     fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }
@@ -165,7 +170,15 @@ static size_t on_remounted(void *ctx, const char *point)
     return fp_cache_invalidate(ctx, point);
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted };
+static bool is_needed(void *ctx, const struct fp_watch_key *key)
+{
+    const struct fp_cache *c = ctx;
+
+    return fp_dependencies_has(c->dependencies, key);
+}
+
+const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted,
+                                                   is_needed };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {

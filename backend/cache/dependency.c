@@ -105,6 +105,11 @@ static struct name *find_name(const struct fp_dependencies *w, const struct watc
     return n;
 }
 
+bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
+{
+    return find_object(w, key) != NULL;
+}
+
 size_t fp_dependencies_count(const struct fp_dependencies *w)
 {
     return HASH_COUNT(w->objects);

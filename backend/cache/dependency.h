@@ -81,6 +81,8 @@ const char *fp_dependency_list_check(const struct fp_dependencies *w,
 /* Of how many the watch goes on. */
 size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
 
+/* True if there is a dependency on the key. */
+bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key);
 /* How many keys. */
 size_t fp_dependencies_count(const struct fp_dependencies *w);
 

@@ -67,7 +67,14 @@ static void on_lost(void *ctx)
            "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
 }
 
-static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+static bool is_needed(void *ctx, const struct fp_watch_key *key)
+{
+    const struct fp_coherence *f = ctx;
+
+    return f->deps.ops->is_needed(f->deps.ctx, key);
+}
+
+static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, is_needed };
 
 static void report_marks(struct fp_coherence *f)
 {
@@ -180,6 +187,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
             validity[i].ttl_ms = 0;
         if (m == NULL)
             continue;
+        validity[i].folds = m->folds;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */
         validity[i].watchable =

@@ -27,6 +27,7 @@ struct fp_change_ops {
     size_t (*lost)(void *ctx);
     /* Something was mounted or unmounted at that point; NULL: it is not known where. */
     size_t (*remounted)(void *ctx, const char *point);
+    bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
 };
 
 /* How long what lies on a mount is valid. */
@@ -35,6 +36,7 @@ struct fp_validity {
     bool watchable;    /* if changes are reported, for as long as they are */
     uint32_t ttl_ms;   /* else */
     uint32_t stale_ms; /* so much longer if the file system does not answer */
+    bool folds;        /* an event in a directory may be of any name in it */
     bool partial;      /* others make changes that are not reported: at most ttl_ms */
 };
 

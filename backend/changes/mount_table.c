@@ -29,6 +29,34 @@ static bool take_u32(char **pos, char end, uint32_t *v_r)
     return true;
 }
 
+/* Among words with commas between them. */
+static bool has_option(const char *options, const char *option)
+{
+    const size_t len = strlen(option);
+
+    for (const char *p = options; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
+        if (strcspn(p, ",") == len && strncmp(p, option, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Types that take names for each other that differ in case, unless they are told otherwise; and
+ * the options of those that do so where they are told. */
+static bool folds_names(const char *type, const char *options)
+{
+    static const char *const types[] = { "affs", "cifs",  "exfat", "fuseblk", "hfs",  "hfsplus", "msdos",
+                                         "ntfs", "ntfs3", "smb2",  "smb3",    "vfat", "vboxsf" };
+    static const char *const told[] = { "casefold", "caseinsensitive", "casemixed", "nocase", "ignore_case" };
+    bool found = strstr(options, "casefold=") != NULL;
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        found = found || strcmp(type, types[i]) == 0;
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+        found = found || has_option(options, told[i]);
+    return found;
+}
+
 static bool is_octal(char c)
 {
     return c >= '0' && c <= '7';
@@ -57,7 +85,7 @@ static void unescape(char *text)
 static bool parse_line(char *line, struct fp_mount_row *row)
 {
     enum { ID, PARENT, DEV, ROOT, POINT, OPTIONS, FIELDS };
-    char *fields[FIELDS], *next = line, *field, *type;
+    char *fields[FIELDS], *next = line, *field, *type, *options;
     uint32_t parent_id, major_number, minor_number;
 
     for (int i = 0; i < FIELDS; i++)
@@ -66,6 +94,8 @@ static bool parse_line(char *line, struct fp_mount_row *row)
         field = strsep(&next, " ");
     } while (field != NULL && strcmp(field, "-") != 0);
     type = strsep(&next, " ");
+    strsep(&next, " "); /* the source */
+    options = strsep(&next, " ");
     if (type == NULL || type[0] == '\0' || fields[POINT][0] != '/')
         return false;
     if (!take_u32(&fields[ID], '\0', &row->mount.id) || !take_u32(&fields[PARENT], '\0', &parent_id)
@@ -75,6 +105,8 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     unescape(type);
     row->mount.point = fields[POINT];
     row->mount.type = type;
+    row->mount.folds = folds_names(type, options != NULL ? options : "");
+    row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;
     return true;

@@ -19,8 +19,11 @@ struct fp_mount {
     dev_t dev;                /* of the file system; files of btrfs have others */
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     enum fp_watch_by by;
-    bool local;   /* on this machine: looking at an open file does not block */
-    bool partial; /* events report what this machine does through it: ttl_ms holds as well */
+    bool local;        /* on this machine: looking at an open file does not block */
+    bool partial;      /* events report what this machine does through it: ttl_ms holds as well */
+    bool folds;        /* names that differ in case may be one, by its type or options */
+    bool nosymfollow;  /* links there are not followed (mount(8)) */
+    bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
     uint32_t ttl_ms, stale_if_error_ms;
 };
 

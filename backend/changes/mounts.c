@@ -117,6 +117,7 @@ static void apply(struct fp_mounts *m)
         const struct fp_mount_rule *rule = find_rule(s, row->mount.point);
 
         row->mount.local = is_local_type(row->mount.type);
+        row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
         row->mount.by = choose(row, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);

@@ -13,7 +13,7 @@
 
 /* What a worker has to know of a mount. */
 struct fp_mount_traits {
-    bool local, partial; /* as of struct fp_mount */
+    bool local, partial, nosymfollow, folds, by_directory; /* as of struct fp_mount */
 };
 
 struct fp_mount_table;

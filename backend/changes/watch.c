@@ -116,4 +116,6 @@ void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, vo
         fp_inotify_drain(w->inotify, ops, ctx);
     if (w->fanotify != -1)
         fp_fanotify_drain(w->fanotify, ops, ctx);
+    if (w->inotify != -1)
+        fp_inotify_forget_more(w->inotify, ops, ctx);
 }

@@ -41,6 +41,8 @@ struct fp_watch_ops {
     void (*gone)(void *ctx, const struct fp_watch_key *key);
     /* Events were lost, or cannot be read: anything may have changed. */
     void (*lost)(void *ctx);
+    /* True if something depends on that one: again, perhaps, after fp_watch_forget(). */
+    bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
 };
 
 /* Before all else here: a process that ends closes its descriptors in the order of their numbers, and
@@ -70,7 +72,8 @@ size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
 fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
                          struct fp_watch_key *key);
 
-/* The cache does not depend on that one any more. */
+/* The cache does not depend on that one any more.  Each end of a watch is an event itself: of very
+ * many some end at once, and others behind the next calls of fp_watch_drain(). */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
 /* For a client: an epoll set in which something is ready while an event waits to be read, and once the
@@ -93,6 +96,8 @@ int fp_watch_queued(int fd);
 int fp_inotify_open(void);
 fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key);
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
+/* The events of those that were ended have been read: more of them may end. */
+void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx);
 void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
 int fp_fanotify_open(void);

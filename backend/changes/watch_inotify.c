@@ -3,6 +3,7 @@
 #include "changes/watch.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -17,8 +18,20 @@
 #define OF_NAMES     (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 #define BUFFER_BYTES 32768
 
+/*
+ * The kernel reports the end of each watch that we end (IN_IGNORED): a purge of more entries than its
+ * queue holds would have it drop the reports of changes.  So few are ended between two looks at
+ * the queue, and the rest waits here.
+ */
+#define ENDS_AT_ONCE 256
+static struct {
+    int *wds; /* the last one is the next to go */
+    size_t n, room, ended;
+} waiting;
+
 int fp_inotify_open(void)
 {
+    waiting.n = waiting.ended = 0;
     return inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 }
 
@@ -43,12 +56,54 @@ fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_
     return FP_OK;
 }
 
+/* It fails, and reports nothing, where the file is gone already. */
+static void end_watch(int inotify, int wd)
+{
+    waiting.ended += inotify_rm_watch(inotify, wd) == 0;
+}
+
+/* False: out of memory. */
+static bool wait_for_end(int wd)
+{
+    if (waiting.n == waiting.room) {
+        const size_t room = waiting.room != 0 ? 2 * waiting.room : ENDS_AT_ONCE;
+        int *wds = realloc(waiting.wds, room * sizeof(*wds));
+
+        if (wds == NULL)
+            return false;
+        waiting.wds = wds;
+        waiting.room = room;
+    }
+    waiting.wds[waiting.n++] = wd;
+    return true;
+}
+
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key)
 {
     int wd;
 
     memcpy(&wd, key->bytes + 1, sizeof(wd));
-    inotify_rm_watch(inotify, wd); /* fails where the file is gone already */
+    if (waiting.ended < ENDS_AT_ONCE || !wait_for_end(wd))
+        end_watch(inotify, wd);
+}
+
+void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx)
+{
+    waiting.ended = 0;
+    while (waiting.n > 0 && waiting.ended < ENDS_AT_ONCE) {
+        const int wd = waiting.wds[--waiting.n];
+        struct fp_watch_key key;
+
+        /* The kernel gives the same number for the same file, as long as it is watched. */
+        make_key(&key, wd);
+        if (ops->is_needed == NULL || !ops->is_needed(ctx, &key))
+            end_watch(inotify, wd);
+    }
+    if (waiting.n > 0)
+        return;
+    free(waiting.wds);
+    waiting.wds = NULL;
+    waiting.room = 0;
 }
 
 static void report(const struct inotify_event *e, const struct fp_watch_ops *ops, void *ctx)

@@ -40,30 +40,51 @@ static void note_names(struct fp_step_watch *watch, const struct fp_meta *m)
     watch->untold = watch->untold || (watch->partial && S_ISREG(m->mode) && m->nlink > 1);
 }
 
-/* Has the end of the step watched, and looks at it once more if need be. */
-static fp_status watch_end(const struct walk *w, struct fp_node *node, struct fp_meta *m)
+/*
+ * Has a file, or with directories also a directory, watched and then looks at it.  The first look,
+ * which tells what it is, asks no server; only one that comes behind the watch counts.
+ */
+static fp_status look(const struct walk *w, struct fp_node *node, bool directories, struct fp_meta *m)
 {
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
-    bool directory = S_ISDIR(m->mode);
-    fp_status st = FP_OK;
+    fp_status st = fp_look_synced(node->fd, AT_STATX_DONT_SYNC, m, &node->mount);
+    bool directory, again;
+    int sync;
 
-    if ((directory || S_ISREG(m->mode)) && fp_node_watch(w->r, node, directory, watch))
-        st = fp_look(node->fd, m, &node->mount);
-    watch->mount = node->mount;
-    watch->watch = node->watch;
-    note_names(watch, m);
+    if (st != FP_OK)
+        return st;
+    sync = fp_resolver_sync(w->r, node->mount);
+    again = sync != AT_STATX_SYNC_AS_STAT;
+    directory = S_ISDIR(m->mode);
+    if (S_ISREG(m->mode) || (directory && directories))
+        again = fp_node_watch(w->r, node, directory, watch) || again;
+    if (again)
+        st = fp_look_synced(node->fd, sync, m, &node->mount);
+    if (st == FP_OK)
+        note_names(watch, m);
     return st;
 }
 
-/* node: a link in the directory; becomes its target, with that one's metadata.  *links_r: the links
- * of the whole path by then. */
+/* The same of the end of a step. */
+static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct fp_meta *m)
+{
+    struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
+    fp_status st = look(w, node, true, m);
+
+    if (st != FP_OK || S_ISLNK(m->mode))
+        return st;
+    watch->mount = node->mount;
+    watch->watch = node->watch;
+    return FP_OK;
+}
+
+/* node: a link in the directory; becomes its target.  *links_r: the links of the whole path by then. */
 static fp_status follow(const struct walk *w, struct fp_node *node, const struct fp_meta *link, bool passed,
-                        struct fp_meta *target, unsigned *links_r)
+                        unsigned *links_r)
 {
     const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, w->links, passed };
-    fp_status st = fp_symlink_follow(&symlink, node, link, links_r);
 
-    return st == FP_OK ? fp_look(node->fd, target, &node->mount) : st;
+    return fp_symlink_follow(&symlink, node, link, links_r);
 }
 
 /*
@@ -79,18 +100,16 @@ static bool step(struct walk *w, const char *name, bool more)
 
     next.fd = fp_open_name(w->dir.fd, name, more, &is_directory);
     s->target_status = FP_OK;
-    last = s->status = next.fd == -1 ? fp_why_not_opened() : fp_look(next.fd, &s->self, &next.mount);
+    last = s->status = next.fd == -1 ? fp_why_not_opened() : look_at_end(w, &next, &s->self);
     if (s->status == FP_OK && S_ISLNK(s->self.mode)) {
         unsigned links;
 
-        last = follow(w, &next, &s->self, more, &s->target, &links);
+        last = follow(w, &next, &s->self, more, &links);
         if (last == FP_OK)
             w->links = links;
         if (last == FP_OK)
-            last = watch_end(w, &next, &s->target);
+            last = look_at_end(w, &next, &s->target);
         s->target_status = last;
-    } else if (s->status == FP_OK) {
-        last = s->status = watch_end(w, &next, &s->self);
     }
     w->result->step_watches[w->a->n_steps].links = (uint8_t)w->links;
     if (last != FP_OK)
@@ -157,7 +176,9 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
     fp_call_note(FP_CALL_READ, began_us);
-    if (fd != -1 && (fp_look(a->fd, &after, NULL) != FP_OK || !fp_meta_equal(m, &after)))
+    if (fd != -1
+        && (fp_look_synced(a->fd, fp_resolver_sync(w->r, w->dir.mount), &after, NULL) != FP_OK
+            || !fp_meta_equal(m, &after)))
         fp_close(&fd);
     if (fd == -1)
         return false;
@@ -228,26 +249,28 @@ static fp_status finish(struct walk *w)
 
 /* ---- access files ---- */
 
-/* The file is watched, where the directory is, and the names that a link to it traverses, since
- * both may change without the directory. */
+static fp_status follow_and_look(const struct walk *w, struct fp_node *node, struct fp_meta *m)
+{
+    unsigned links;
+    fp_status st = follow(w, node, m, false, &links);
+
+    return st == FP_OK ? look(w, node, false, m) : st;
+}
+
+/* In a watched directory: the file is watched, too, and the names that a link to it
+ * traverses, since both may change without the directory. */
 static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
 {
     struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
-    fp_status st = node.fd != -1 ? fp_look(node.fd, m, &node.mount) : fp_why_not_opened();
-
-    unsigned links;
+    fp_status st = node.fd != -1 ? look(w, &node, false, m) : fp_why_not_opened();
 
     /* Links are followed, as by httpd when it opens one. */
     if (st == FP_OK && S_ISLNK(m->mode))
-        st = follow(w, &node, m, false, m, &links);
-    if (st == FP_OK && S_ISREG(m->mode)) {
-        fp_node_watch(w->r, &node, false, watch);
-        if (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0))
-            watch->untold = true;
-        st = fp_look(node.fd, m, &node.mount);
-        note_names(watch, m);
-    }
+        st = follow_and_look(w, &node, m);
+    if (st == FP_OK && S_ISREG(m->mode)
+        && (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0)))
+        watch->untold = true;
     fp_close(&node.fd);
     return st;
 }
@@ -256,7 +279,7 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
 {
     struct statx st;
 
-    if (fp_call_statx(w->dir.fd, name, 0, STATX_BASIC_STATS, &st) == -1)
+    if (fp_call_statx(w->dir.fd, name, fp_resolver_sync(w->r, w->dir.mount), STATX_BASIC_STATS, &st) == -1)
         return fp_why_not_opened();
     fp_meta_from_statx(m, &st);
     return FP_OK;
@@ -292,9 +315,7 @@ static void look_at_root(struct walk *w)
 
     s->end = 1;
     s->target_status = FP_OK;
-    s->status = fp_look(w->dir.fd, &s->self, &w->dir.mount);
-    if (s->status == FP_OK)
-        s->status = watch_end(w, &w->dir, &s->self);
+    s->status = look_at_end(w, &w->dir, &s->self);
     look_for_names(w);
     w->a->n_steps = 1;
 }
@@ -347,6 +368,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     if (st == FP_OK && base != -1) {
         w.dir.mount = fp_mount_of(base);
         w.links = t->base_links;
+        fp_resolver_sync_names(r, base, w.dir.mount);
     }
     if (st == FP_OK)
         st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);

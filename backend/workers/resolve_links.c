@@ -62,6 +62,8 @@ static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta
 
     if (st != FP_OK)
         return st;
+    if (!fp_resolver_follows(w->link->resolver, w->at.mount))
+        return FP_LOOP;
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
     if (n <= 0)
         return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;
@@ -101,9 +103,11 @@ static void note_name(struct symlink_walk *w, const char *name)
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return;
     fp_node_watch(w->link->resolver, &w->at, true, watch);
+    fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
     /* inotify reports a change of the directory's own mode where the directory lies, as a
      * change of its name there; fanotify only as a change of the directory itself. */
-    if (dir->len == 0 || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
+    if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount)
+        || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
         || (dir->bytes[0] == FP_BY_FANOTIFY && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
         watch->untold = true;
 }
@@ -129,7 +133,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         if (fd == -1)
             st = fp_why_not_opened();
         else if (!is_directory)
-            st = fp_look(fd, &next, NULL);
+            st = fp_look_synced(fd, fp_resolver_sync(link->resolver, w.at.mount), &next, NULL);
         if (st == FP_OK && S_ISLNK(next.mode)) {
             st = enter_link(&w, fd, &next, more);
         } else if (st == FP_OK && more && !is_directory) {

@@ -84,9 +84,14 @@ static uint32_t mount_in(const struct statx *st)
 
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r)
 {
+    return fp_look_synced(fd, AT_STATX_SYNC_AS_STAT, m, mount_r);
+}
+
+fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
+{
     struct statx st;
 
-    if (fp_call_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
+    if (fp_call_statx(fd, "", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
     fp_meta_from_statx(m, &st);
     if (mount_r != NULL)
@@ -101,6 +106,38 @@ uint32_t fp_mount_of(int fd)
     if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
         return 0;
     return mount_in(&st);
+}
+
+static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mount)
+{
+    struct fp_mount_traits traits = { .local = true };
+
+    if (r->settings->view != NULL)
+        fp_mounts_view_find(r->settings->view, mount, &traits);
+    return traits;
+}
+
+int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
+{
+    return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
+}
+
+bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount)
+{
+    return !traits_of(r, mount).nosymfollow;
+}
+
+bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)
+{
+    return traits_of(r, mount).folds;
+}
+
+void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount)
+{
+    struct statx st;
+
+    if (traits_of(r, mount).by_directory)
+        fp_call_statx(dir, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st);
 }
 
 /* ---- opening ---- */

@@ -52,6 +52,19 @@ bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
 /* lstat(2) of what is open, and its mount (NULL: no matter); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
+/* The same; sync: one of AT_STATX_SYNC_TYPE, for file systems that keep what they were told. */
+fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r);
+/*
+ * The sync with which a look finds on the mount what others did: AT_STATX_FORCE_SYNC where it is
+ * not local, else AT_STATX_SYNC_AS_STAT.
+ */
+int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
+/* False where the mount has links that nobody follows. */
+bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount);
+/* True where names that differ in case may be one. */
+bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
+/* Before names are looked up in the directory: so that others' changes of them are seen. */
+void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount);
 /* Its mount alone, without asking the file system. */
 uint32_t fp_mount_of(int fd);
 void fp_meta_from_statx(struct fp_meta *m, const struct statx *st);

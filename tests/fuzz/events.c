@@ -29,7 +29,7 @@ static void on_lost(void *ctx)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct fp_watch_ops ops = { changed, gone, on_lost };
+    const struct fp_watch_ops ops = { changed, gone, on_lost, NULL };
     int fd = fuzz_file(data, size);
 
     lost = 0;

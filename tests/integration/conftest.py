@@ -298,8 +298,9 @@ def slow_directory(base, request):
     program = built("tests/lab/slowfs/slowfs")
     mounts = []
 
-    def mount(source, delay_us):
-        mounts.append(slowfs_module.Slowfs(program, source, base / f"slow{len(mounts)}", delay_us))
+    def mount(source, delay_us, *options):
+        mounts.append(slowfs_module.Slowfs(program, source, base / f"slow{len(mounts)}", delay_us,
+                                           *options))
         return mounts[-1].mount()
     yield mount
     for one in mounts:

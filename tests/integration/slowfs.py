@@ -29,15 +29,15 @@ def needed():
 
 
 class Slowfs:
-    """source seen through target, each metadata operation delayed by delay_us."""
+    """source seen through target, each metadata operation delayed by delay_us; options: slowfs's."""
 
-    def __init__(self, program, source, target, delay_us):
+    def __init__(self, program, source, target, delay_us, *options):
         self.program, self.source, self.target = str(program), Path(source), Path(target)
-        self.delay_us = delay_us
+        self.delay_us, self.options = delay_us, options
         self.process = None
 
     def command(self):
-        return [self.program, "--foreground", "--delay-us", str(self.delay_us),
+        return [self.program, "--foreground", "--delay-us", str(self.delay_us), *self.options,
                 str(self.source), str(self.target)]
 
     def mount(self):

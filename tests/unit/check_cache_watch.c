@@ -245,6 +245,42 @@ START_TEST(a_directory_itself_changes)
 }
 END_TEST
 
+/* "F" may be what the file system calls "f", and a request asked for. */
+START_TEST(names_that_differ_in_case)
+{
+    const uint64_t began = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    validity[1].folds = _i > 0;
+    insert("/a/f");
+    ck_assert(known("/a/f"));
+    change("/a", "F", _i != 1);
+    ck_assert_int_eq(known("/a/f"), _i == 0);
+    walked("/a", "dd");
+    ck_assert_int_eq(known("/a/f"), _i == 0);
+    walk("/a/f", "ddf");
+    validity[1].folds = _i > 0;
+    insert_as("/a/f", 0, began); /* it was under way at that time */
+    ck_assert_int_eq(known("/a/f"), _i == 0);
+    change("/", "A", true);
+    walked("/a", "dd");
+    ck_assert_int_eq(known("/a/f"), _i == 0);
+}
+END_TEST
+
+/* The access file, too. */
+START_TEST(access_files_that_differ_in_case)
+{
+    walk("/a/f", "ddf");
+    look_for_names();
+    validity[1].folds = _i > 0;
+    insert_as("/a/f", NAMES, kit_now_ms);
+    ck_assert(known_with_names("/a/f"));
+    change("/a", ".HTACCESS", true);
+    ck_assert_int_eq(known_with_names("/a/f"), _i == 0);
+}
+END_TEST
+
 /* A later look at the directory finds another change time: [0] of an access list alone, [1] of
  * names too, which are reported, [2] not reported, [3] by others. */
 START_TEST(a_directory_with_another_change_time)
@@ -581,6 +617,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_that_is_known_changes);
     tcase_add_test(t, something_in_a_directory_changes);
     tcase_add_test(t, a_directory_itself_changes);
+    tcase_add_loop_test(t, names_that_differ_in_case, 0, 3);
+    tcase_add_loop_test(t, access_files_that_differ_in_case, 0, 2);
     tcase_add_loop_test(t, a_directory_with_another_change_time, 0, 4);
     tcase_add_test(t, a_name_that_a_link_passes);
     tcase_add_test(t, what_a_link_leads_to);

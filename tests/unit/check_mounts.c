@@ -138,6 +138,38 @@ START_TEST(listed_by_id)
 }
 END_TEST
 
+START_TEST(mounts_whose_links_are_not_followed)
+{
+    load("1 1 0:1 / / rw,nosymfollow,relatime - ext4 d rw\n2 1 0:2 / /a nosymfollow - tmpfs t rw\n"
+         "3 1 0:3 / /b rw,nosymfollows - tmpfs t nosymfollow\n4 1 0:4 / /c rw,xnosymfollow - tmpfs t rw\n"
+         "5 1 0:5 / /d rw,nosymfollow shared:1 - tmpfs t rw\n");
+    for (uint32_t id = 1; id <= 5; id++) {
+        struct fp_mount_traits traits = { 0 };
+
+        fp_mounts_view_find(view, id, &traits);
+        ck_assert_int_eq(known(id)->nosymfollow, id <= 2 || id == 5);
+        ck_assert_int_eq(traits.nosymfollow, known(id)->nosymfollow);
+    }
+}
+END_TEST
+
+START_TEST(mounts_that_fold_case)
+{
+    load(
+        "1 1 0:1 / / rw - ext4 d rw,casefolds\n2 1 0:2 / /a rw - vfat t rw\n3 1 0:3 / /b rw - cifs h rw\n"
+        "4 1 0:4 / /c rw,casefold - tmpfs t rw\n5 1 0:5 / /d rw shared:1 - tmpfs t rw,casefold\n"
+        "6 1 0:6 / /e rw - tmpfs t rw,casefold=utf8-12.1.0,size=1k\n7 1 0:7 / /f rw - zfs z rw,caseinsensitive\n"
+        "8 1 0:8 / /g rw - zfs z rw,casesensitive\n9 1 0:9 / /h rw - ntfs3\n");
+    for (uint32_t id = 1; id <= 9; id++) {
+        struct fp_mount_traits traits = { 0 };
+
+        fp_mounts_view_find(view, id, &traits);
+        ck_assert_msg(known(id)->folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
+        ck_assert_int_eq(traits.folds, known(id)->folds);
+    }
+}
+END_TEST
+
 START_TEST(escapes_are_undone)
 {
     load("1 1 0:1 / / rw - ext4 d rw\n"
@@ -407,13 +439,17 @@ static void assert_ways(const char *expected)
 
     for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
         const struct fp_mount *m = fp_mounts_at(mounts, i);
-        struct fp_mount_traits traits = { !m->local, !m->partial };
+        struct fp_mount_traits traits = { .local = !m->local,
+                                          .partial = !m->partial,
+                                          .nosymfollow = !m->nosymfollow };
 
         snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s%s", i > 0 ? " " : "",
                  fp_watch_by_text(m->by), m->partial ? "+ttl" : "");
         ck_assert_int_eq(fp_mounts_view_find(view, m->id, &traits), m->by);
         ck_assert_int_eq(traits.local, m->local);
         ck_assert_int_eq(traits.partial, m->partial);
+        ck_assert_int_eq(traits.nosymfollow, m->nosymfollow);
+        ck_assert_int_eq(traits.by_directory, strncmp(m->type, "nfs", 3) == 0);
     }
     ck_assert_str_eq(found, expected);
 }
@@ -745,6 +781,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_of_ways);
     tcase_add_test(t, fields_are_taken);
     tcase_add_test(t, listed_by_id);
+    tcase_add_test(t, mounts_whose_links_are_not_followed);
+    tcase_add_test(t, mounts_that_fold_case);
     tcase_add_test(t, escapes_are_undone);
     tcase_add_test(t, garbage_is_skipped);
     tcase_add_test(t, empty_table);

@@ -731,7 +731,7 @@ static void on_lost(void *ctx)
 /* The switch of a release: what is told is what was noted. */
 START_TEST(event_of_a_name_that_was_passed)
 {
-    static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
+    static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, NULL };
 
     if (!can_watch())
         return;

@@ -273,6 +273,75 @@ START_TEST(numbers_are_not_given_anew)
 }
 END_TEST
 
+static int kernel_number(const char *name)
+{
+    char path[64];
+    int number;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/sys/fs/inotify/%s", name);
+    f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%d", &number), 1);
+    fclose(f);
+    return number;
+}
+
+/* Watches of this process's inotify. */
+static unsigned watches_left(void)
+{
+    char path[64], line[256];
+    unsigned n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", watch.inotify);
+    f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof(line), f) != NULL)
+        n += strncmp(line, "inotify wd:", 11) == 0;
+    fclose(f);
+    return n;
+}
+
+/* More than the kernel's queue has room for; one of them is needed again before its turn comes. */
+START_TEST(very_many_are_not_needed)
+{
+    const int n = kernel_number("max_queued_events") + 4000;
+    struct fp_watch_key *keys = calloc((size_t)n, sizeof(*keys));
+    char name[32];
+
+    ck_assert_ptr_nonnull(keys);
+    if (n + 1000 > kernel_number("max_user_watches") || n > 100000) {
+        skip("too few watches are allowed");
+        free(keys);
+        return;
+    }
+    if (!begin(0))
+        return;
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "out/%d", i);
+        unit_write_file(in_dir(name), "");
+        keys[i] = place(in_dir(name));
+    }
+    drain();
+    for (int i = 0; i < n; i++)
+        fp_watch_forget(&watch, &keys[i]);
+    needed = keys[n / 2];
+    ck_assert_int_eq(chmod(in_dir("d/file"), 0600), 0);
+    drain();
+    ck_assert_uint_eq(told.lost, 0);
+    do {
+        drain();
+        ck_assert_uint_eq(told.lost, 0);
+    } while (told.n > 0);
+    ck_assert_uint_eq(watches_left(), 3); /* those of begin(), too */
+    snprintf(name, sizeof(name), "out/%d", n / 2);
+    ck_assert_int_eq(chmod(in_dir(name), 0600), 0);
+    assert_tells('c', &needed, "");
+    free(keys);
+}
+END_TEST
+
 /* clang-format would give each of them a line. */
 /* clang-format off */
 static void (*const by_each_kind[])(void) = {
@@ -299,6 +368,7 @@ static Suite *make_suite(void)
 
     tcase_add_loop_test(t, each_kind_tells, 0, KINDS * sizeof(by_each_kind) / sizeof(by_each_kind[0]));
     tcase_add_test(t, numbers_are_not_given_anew);
+    tcase_add_test(t, very_many_are_not_needed);
     return s;
 }
 

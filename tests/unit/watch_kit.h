@@ -69,17 +69,25 @@ static inline void on_lost(void *ctx)
     told.lost++;
 }
 
-static inline void drain(void)
-{
-    static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost };
-
-    told.n = told.lost = 0;
-    fp_watch_drain(&watch, &ops, &told);
-}
-
 static inline bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
 {
     return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+static struct fp_watch_key needed; /* the only one */
+
+static inline bool is_needed(void *ctx, const struct fp_watch_key *key)
+{
+    ck_assert_ptr_eq(ctx, &told);
+    return same_key(key, &needed);
+}
+
+static inline void drain(void)
+{
+    static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, is_needed };
+
+    told.n = told.lost = 0;
+    fp_watch_drain(&watch, &ops, &told);
 }
 
 /* "c" was told as a change of the name, "r" that it stands for something else. */
