@@ -18,7 +18,7 @@
 #include "common/path.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 2
+#define FP_WIRE_VERSION 3
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
@@ -116,6 +116,7 @@ struct fp_lookup {
     const char *path;
     size_t path_len;
     struct fp_names names;
+    bool fresh; /* answered only by what is watched, or by a walk that begins now */
 };
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l);
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
