@@ -11,6 +11,7 @@
 #include "common/lease_table.h"
 #include "common/wire.h"
 #include "file.h"
+#include "fresh.h"
 #include "lease.h"
 #include "request.h"
 #include "settings.h"
@@ -89,13 +90,14 @@ static bool may_warn(void)
 }
 
 /* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, struct fp_lease **lease_r,
-                       enum fp_source *source_r)
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                       struct fp_lease **lease_r, enum fp_source *source_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
-    fp_status st = fp_client_lookup(fp_child_client, path, len, &settings->names, a, &view);
+    fp_status st = (fresh ? fp_client_lookup_fresh : fp_client_lookup)(fp_child_client, path, len,
+                                                                       &settings->names, a, &view);
 
     if (st == FP_OK)
         st = a->status;
@@ -109,12 +111,13 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, s
     return st;
 }
 
-static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
+static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
+                bool fresh)
 {
     uint64_t began_us = fp_now_us();
     struct fp_lease *lease;
     enum fp_source source;
-    fp_status st = fetch(r, path, len, &lease, &source);
+    fp_status st = fetch(r, path, len, fresh, &lease, &source);
     int level;
 
     apr_table_setn(r->notes, "flashpache-us",
@@ -143,12 +146,13 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     struct fp_lease *lease;
     enum fp_source source;
     apr_size_t len = strlen(r->filename);
+    const bool fresh = fp_fresh_is_wanted(r);
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len))
         return NULL;
-    lease = fp_lease_find(settings, r->filename, len);
-    if (lease == NULL && fetch(r, r->filename, len, &lease, &source) != FP_OK)
+    lease = fresh ? NULL : fp_lease_find(settings, r->filename, len);
+    if (lease == NULL && fetch(r, r->filename, len, fresh, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     q->lease = lease;
@@ -161,7 +165,7 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     struct fp_lease *lease, *old = q->lease;
     enum fp_source source;
 
-    if (fetch(r, q->lease->path, q->lease->path_len, &lease, &source) != FP_OK)
+    if (fetch(r, q->lease->path, q->lease->path_len, false, &lease, &source) != FP_OK)
         return 0;
     q->lease = lease;
     fp_item_release(&old->item);
@@ -175,6 +179,7 @@ void fp_lookup_begin(request_rec *r)
     struct fp_lease *lease;
     const char *path;
     apr_size_t len = 0;
+    bool fresh;
 
     if (settings->engine <= FP_ENGINE_OFF)
         return;
@@ -188,12 +193,13 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
         return;
     }
-    lease = fp_lease_find(settings, path, len);
+    fresh = fp_fresh_is_wanted(r);
+    lease = fresh ? NULL : fp_lease_find(settings, path, len);
     if (lease != NULL) {
         fp_request_remember(r, lease);
         fp_request_note(r, FP_COUNT_LEASE);
     } else {
-        ask(r, settings, path, len);
+        ask(r, settings, path, len, fresh);
     }
     fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

@@ -9,6 +9,7 @@
 #include <apr_optional_hooks.h>
 #include <http_core.h>
 #include <http_config.h>
+#include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
@@ -18,6 +19,7 @@
 
 #include "common/client.h"
 #include "daemon.h"
+#include "fresh.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "lookup.h"
@@ -149,6 +151,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
 static int map_to_storage(request_rec *r)
 {
     fp_lookup_begin(r);
+    fp_fresh_note_method(r);
     fp_htaccess_inject(r);
     /* Core's own walk comes now: <Directory>, .htaccess and Require. */
     return DECLINED;
@@ -167,6 +170,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);

@@ -23,6 +23,8 @@ struct slot {
     struct fp_request *shadow; /* as own, but httpd's walk does not use it */
     struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
     bool begun;                /* fp_request_begin() */
+    bool handled;              /* the first one's: a handler did something in the family */
+    bool handled_before;       /* before this request's handler began */
     apr_hash_t *held;          /* the family's items, struct fp_item *; NULL: none yet */
 };
 
@@ -124,6 +126,24 @@ void fp_request_hold(request_rec *r, struct fp_item *item)
     held = apr_palloc(first->pool, sizeof(*held));
     *held = item;
     apr_hash_set(s->held, held, sizeof(*held), held);
+}
+
+/* ---- handlers ---- */
+
+void fp_request_set_handled(request_rec *r, bool handled)
+{
+    struct slot *own = make_slot(r), *first = make_slot(first_request(r));
+
+    if (handled)
+        own->handled_before = first->handled;
+    first->handled = handled || own->handled_before;
+}
+
+bool fp_request_was_handled(const request_rec *r)
+{
+    const struct slot *s = slot_of(first_request((request_rec *)r));
+
+    return s != NULL && s->handled;
 }
 
 /* ---- answers ---- */

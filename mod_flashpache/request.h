@@ -53,6 +53,13 @@ void fp_request_begin(request_rec *r);
  * over the configuration of its subrequests. */
 void fp_request_hold(request_rec *r, struct fp_item *item);
 
+/* ---- for fresh.c ---- */
+
+/* A handler begins; false: this one did nothing, and it is as before it began. */
+void fp_request_set_handled(request_rec *r, bool handled);
+/* One did something, in any request of the family. */
+bool fp_request_was_handled(const request_rec *r);
+
 /* ---- hooks ---- */
 
 /* log_transaction: copies outcome and reason to the environment, which CGI programs do not see

@@ -15,6 +15,7 @@
 #include "common/packet.h"
 #include "file.h"
 #include "file_bucket.h"
+#include "fresh.h"
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
@@ -446,6 +447,7 @@ int fp_respond(request_rec *r)
     const struct fp_request *q;
     int status;
 
+    fp_fresh_end_handler(r);
     /* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
      * but by now a file may have its name. */
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)

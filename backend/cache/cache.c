@@ -92,13 +92,14 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 /* When an entry is looked at, and why. */
 struct moment {
     uint64_t now_ms;
-    bool stale; /* an expired one will do */
-    bool use;   /* a client asks for it */
+    bool stale;   /* an expired one will do */
+    bool use;     /* a client asks for it */
+    bool watched; /* one that is not will not do */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
-    return e->generation != 0 && e->expires_ms != 0
+    return e->generation != 0 && e->expires_ms != 0 && (e->watched || !at->watched)
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
@@ -188,13 +189,13 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     return true;
 }
 
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                     struct fp_answer *a)
+static bool lookup_counted(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                           const struct moment *at, struct fp_answer *a)
 {
-    const struct moment at = { .now_ms = now_ms, .use = true };
+    const uint64_t now_ms = at->now_ms;
     const struct fp_entry *e;
 
-    if (lookup(c, path, len, names, &at, a)) {
+    if (lookup(c, path, len, names, at, a)) {
         c->counts.hits++;
         return true;
     }
@@ -202,6 +203,20 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned 
     c->counts.misses++;
     c->counts.expired += e != NULL && e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
     return false;
+}
+
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
+                     struct fp_answer *a)
+{
+    return lookup_counted(c, path, len, names, &(struct moment){ .now_ms = now_ms, .use = true }, a);
+}
+
+bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                             uint64_t now_ms, struct fp_answer *a)
+{
+    const struct moment at = { .now_ms = now_ms, .use = true, .watched = true };
+
+    return lookup_counted(c, path, len, names, &at, a);
 }
 
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,

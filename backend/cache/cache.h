@@ -84,6 +84,10 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
                      struct fp_answer *a);
 
+/* The same, of entries only of which all changes are reported. */
+bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
+                             uint64_t now_ms, struct fp_answer *a);
+
 /* The same for a client that waited for a walk just inserted: that is no use of it yet. */
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                               uint64_t now_ms, struct fp_answer *a);

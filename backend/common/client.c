@@ -415,18 +415,31 @@ static fp_status ask(struct fp_client *c, struct question *q)
     return st;
 }
 
-fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
-                           struct fp_answer *a, struct fp_lease_view **view_r)
+static fp_status look_up(struct fp_client *c, struct fp_lookup l, const struct fp_names *names,
+                         struct fp_answer *a, struct fp_lease_view **view_r)
 {
-    struct fp_lookup l = { .deadline_ms = c->timeout_ms, .path = path, .path_len = len };
     struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
 
+    l.deadline_ms = c->timeout_ms;
     if (names != NULL)
         l.names = *names;
     if (view_r != NULL)
         *view_r = NULL;
     fp_answer_init(a, FP_FAILED);
     return ask(c, &q);
+}
+
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
+                           struct fp_answer *a, struct fp_lease_view **view_r)
+{
+    return look_up(c, (struct fp_lookup){ .path = path, .path_len = len }, names, a, view_r);
+}
+
+fp_status fp_client_lookup_fresh(struct fp_client *c, const char *path, size_t len,
+                                 const struct fp_names *names, struct fp_answer *a,
+                                 struct fp_lease_view **view_r)
+{
+    return look_up(c, (struct fp_lookup){ .path = path, .path_len = len, .fresh = true }, names, a, view_r);
 }
 
 fp_status fp_client_control(struct fp_client *c, const struct fp_control *question, struct fp_reply *reply,

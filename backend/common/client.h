@@ -51,6 +51,11 @@ void fp_client_destroy(struct fp_client **client);
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);
 
+/* The same, and the file system is asked where not all changes are reported. */
+fp_status fp_client_lookup_fresh(struct fp_client *client, const char *path, size_t len,
+                                 const struct fp_names *names, struct fp_answer *a,
+                                 struct fp_lease_view **view_r);
+
 /*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may
  * say why it was not done; its text points into buf, which has FP_MAX_FRAME

@@ -113,7 +113,7 @@ static void on_tripped(void *ctx, uint32_t mount)
 static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                  unsigned names_id)
 {
-    struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
+    struct fp_walk *w = l->fresh ? NULL : fp_walk_find(d->walks, l, names_id);
     const bool joined = w != NULL;
     fp_status st = FP_OK;
 
@@ -121,12 +121,19 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
         d->counts.joined++;
     } else {
         d->counts.misses++;
-        w = fp_walk_start(d->walks, l, names_id, &st);
+        w = l->fresh ? fp_walk_start_fresh(d->walks, l, names_id, &st)
+                     : fp_walk_start(d->walks, l, names_id, &st);
     }
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l->deadline_ms, joined);
     if (st != FP_OK)
         fp_walks_refuse(d->walks, conn, id, st);
+}
+
+static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
+{
+    return (l->fresh ? fp_cache_lookup_watched : fp_cache_lookup)(d->cache, l->path, l->path_len, names_id,
+                                                                  fp_now_ms(), &d->answer);
 }
 
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
@@ -136,7 +143,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
 
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
-    if (fp_cache_lookup(d->cache, l->path, l->path_len, names_id, fp_now_ms(), &d->answer)) {
+    if (is_known(d, l, names_id)) {
         d->counts.hits++;
         d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
         fp_connection_answer(conn, id, &d->answer);

@@ -43,7 +43,7 @@ struct fp_walk {
     uint32_t mount;            /* where it is expected to end */
     unsigned waited;           /* questions that waited for it, until now */
     unsigned names_id;
-    bool outdated;    /* its path was forgotten since it was submitted */
+    bool outdated;    /* its path was forgotten, or asked for afresh, since it was submitted */
     size_t stale_len; /* so much of its path leads to a forgotten one: a walk that
                                       ends there says something of that one, too */
     size_t key_len;
@@ -339,6 +339,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup = *l;
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
+    w->task.lookup.fresh = false;
     if (names_id != 0)
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
@@ -460,6 +461,25 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
     struct fp_walk *w = create(ws, l, names_id);
 
     *why_r = w != NULL ? begin(w) : FP_NOMEM;
+    if (w != NULL && *why_r != FP_OK) {
+        end(w, *why_r, NULL);
+        return NULL;
+    }
+    return w;
+}
+
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                    fp_status *why_r)
+{
+    struct fp_walk *w = fp_walk_find(ws, l, names_id);
+
+    /* It may have looked before the change that the client knows of. */
+    if (w != NULL) {
+        w->outdated = true;
+        detach(w);
+    }
+    w = create(ws, l, names_id);
+    *why_r = w != NULL ? submit_from_root(w) : FP_NOMEM;
     if (w != NULL && *why_r != FP_OK) {
         end(w, *why_r, NULL);
         return NULL;

@@ -60,6 +60,10 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
+/* Begins a walk at "/", now, whatever is known or under way; one that is under way is joined no
+ * more, and its result is not kept.  NULL and *why_r: it could not begin. */
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                    fp_status *why_r);
 /* A walk that begins when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,

@@ -71,7 +71,7 @@ def questions():
     yield "hello", wire.hello()
     yield "hello-of-a-later-version", wire.frame(wire.HELLO, wire.hello()[16:] + b"more")
     yield "lookup", wire.whole_lookup("/srv/www/index.html")
-    yield "lookup-names", wire.frame(wire.LOOKUP, struct.pack(">I", 500) + path(PATH)
+    yield "lookup-names", wire.frame(wire.LOOKUP, struct.pack(">IB", 500, 1) + path(PATH)
                                      + names(b".htaccess", b"x"), 7)
     yield "purge", wire.purge(wire.TREE, "/srv")
     yield "purge-all", wire.purge(wire.ALL)
@@ -104,7 +104,7 @@ def answers():
 
 def task(base, known, content_max=16384):
     return struct.pack(">HBI", base, 1 if base else 0, content_max) + (b"\1" + meta(FILE, 7) if known else b"\0") \
-        + struct.pack(">I", 900) + path(PATH) + names(b".htaccess")
+        + struct.pack(">IB", 900, 0) + path(PATH) + names(b".htaccess")
 
 
 def trail(*origins, vias=b"\0"):

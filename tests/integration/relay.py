@@ -22,8 +22,8 @@ class Relay(wire.Listener):
             for _ in range(4):      # frames that greet
                 pass_on(up, conn)
             while packet := conn.recv(wire.MAX_FRAME):
-                length, = struct.unpack(">H", packet[20:22])
-                self.before(os.fsdecode(packet[22:22 + length]))
+                length, = struct.unpack(">H", packet[21:23])
+                self.before(os.fsdecode(packet[23:23 + length]))
                 up.send(packet)
                 pass_on(up, conn)
 

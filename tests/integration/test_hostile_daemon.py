@@ -88,8 +88,8 @@ class FakeDaemon(wire.Listener):
             self.asked += self.greet is not right_greeting
             self.greet(conn)
             while packet := conn.recv(65536):
-                number, length = struct.unpack(">8xQ4xH", packet[:22])
-                path = os.fsdecode(packet[22:22 + length])
+                number, length = struct.unpack(">8xQ5xH", packet[:23])
+                path = os.fsdecode(packet[23:23 + length])
                 self.asked += self.reply(conn, path, number) or self.greet is not right_greeting
 
     def become(self, greet, reply):

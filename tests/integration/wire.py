@@ -32,13 +32,13 @@ def hello(low=VERSION, high=VERSION, magic=MAGIC):
 def lookup(path, number=1, deadline_ms=1000, claimed=None):
     data = os.fsencode(path)
     size = len(data) if claimed is None else claimed
-    return frame(LOOKUP, struct.pack(">IH", deadline_ms, size) + data, number)
+    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, 0, size) + data, number)
 
 
 def whole_lookup(path, number=1, deadline_ms=20000):
     """A LOOKUP as it has to be; no access files are asked about."""
     data = os.fsencode(path)
-    return frame(LOOKUP, struct.pack(">IH", deadline_ms, len(data)) + data + b"\0", number)
+    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, 0, len(data)) + data + b"\0", number)
 
 
 def purge(scope, path="", number=1, claimed=None):

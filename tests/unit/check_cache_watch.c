@@ -111,6 +111,37 @@ START_TEST(what_is_not_watched_enough)
 }
 END_TEST
 
+static bool known_watched(const char *path)
+{
+    return fp_cache_lookup_watched(cache, path, strlen(path), 0, kit_now_ms, &answer);
+}
+
+/* Each step counts. */
+START_TEST(known_by_what_is_watched_alone)
+{
+    walked("/a/f", "ddf");
+    ck_assert(known_watched("/a/f"));
+    walked("/a/none", "dda");
+    ck_assert(known_watched("/a/none"));
+    change("/a", "f", false);
+    ck_assert(!known_watched("/a/f"));
+    kit_now_ms++;
+    walk_unwatched("/a/f", "ddf");
+    insert("/a/f");
+    ck_assert(known("/a/f"));
+    ck_assert(!known_watched("/a/f"));
+    kit_now_ms++;
+    walk("/a/f", "ddf");
+    validity[1].watchable = false;
+    insert("/a/f");
+    ck_assert(known("/a/f"));
+    ck_assert(!known_watched("/a/f"));
+    ck_assert(!known_watched("/a"));
+    ck_assert(known_watched("/"));
+    ck_assert(!known_watched("/never"));
+}
+END_TEST
+
 START_TEST(what_is_watched_enough)
 {
     walk("/a/f", "ddf");
@@ -609,6 +640,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
+    tcase_add_test(t, known_by_what_is_watched_alone);
     tcase_add_test(t, a_link_needs_its_own);
     tcase_add_test(t, a_directory_with_access_files_needs_its_own);
     t = unit_add_case(s, "changes", setup, teardown, 0);

@@ -19,6 +19,77 @@ static void know_a(void)
     ck_assert_uint_eq(n_jobs, 0);
 }
 
+/* ---- asking afresh ---- */
+
+/* What is known is not watched here. */
+START_TEST(fresh_question_has_a_walk_of_its_own)
+{
+    know_a();
+    ask(&early, "/a/f");
+    finish("/a/f", "ddf");
+    ask(&early, "/a/f");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_CACHE);
+    ask_fresh(&late, "/a/f");
+    ck_assert(!late.answered);
+    ck_assert_uint_eq(n_jobs, 1);
+    finish("/a/f", "ddf1");
+    ck_assert(from_root);
+    ck_assert_int_eq((int)late.source, FP_SOURCE_WORKER);
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
+    /* Everybody has that answer from now on. */
+    ask(&other, "/a/f");
+    ck_assert_int_eq((int)other.source, FP_SOURCE_CACHE);
+    ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
+    ask_fresh(&late, "/a/none");
+    finish("/a/none", "da");
+    ck_assert_uint_eq(n_jobs, 0);
+    ck_assert(late.answered);
+}
+END_TEST
+
+/* It began before the change that the client knows of. */
+START_TEST(fresh_question_joins_no_walk)
+{
+    know_a();
+    ask(&early, "/a/f");
+    ask_fresh(&late, "/a/f");
+    ask(&other, "/a/f");
+    ck_assert_uint_eq(n_jobs, 2);
+    /* Nothing of what it saw is kept: it is made once more. */
+    finish("/a/f", "dda");
+    ck_assert(!early.answered);
+    ck_assert(!late.answered);
+    ck_assert(!other.answered);
+    finish("/a/f", "ddf1");
+    ck_assert(!early.answered);
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
+    ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
+    finish("/a/f", "ddf1");
+    ck_assert_uint_eq(early.last_ino, ino_of("/a/f", '1'));
+}
+END_TEST
+
+/* The results come in another order. */
+START_TEST(fresh_answer_stays)
+{
+    struct job first;
+
+    know_a();
+    ask(&early, "/a/f");
+    first = take_job(0);
+    ask_fresh(&late, "/a/f");
+    finish("/a/f", "ddf1");
+    ck_assert(late.answered);
+    jobs[n_jobs++] = first;
+    finish("/a/f", "dda");
+    ck_assert(!early.answered);
+    ask(&other, "/a/f");
+    ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
+    finish("/a/f", "ddf1");
+    ck_assert(early.answered);
+}
+END_TEST
+
 /* ---- forgetting ---- */
 
 START_TEST(walk_from_the_root)
@@ -331,6 +402,9 @@ static Suite *make_suite(void)
     Suite *s = suite_create("dispatch");
     TCase *t = unit_add_case(s, "forgetting", setup, teardown, 0);
 
+    tcase_add_test(t, fresh_question_has_a_walk_of_its_own);
+    tcase_add_test(t, fresh_question_joins_no_walk);
+    tcase_add_test(t, fresh_answer_stays);
     tcase_add_test(t, walk_from_the_root);
     tcase_add_test(t, walk_from_a_base);
     tcase_add_test(t, walk_of_what_lies_below);

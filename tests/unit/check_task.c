@@ -55,7 +55,7 @@ static fp_status decode(size_t n, struct fp_task *t)
 static struct fp_task task(const char *path, size_t base_len)
 {
     const struct fp_task t = {
-        .lookup = { 250, path, strlen(path), { 1, { { ".htaccess", 9 } } } },
+        .lookup = { 250, path, strlen(path), { 1, { { ".htaccess", 9 } } }, false },
         .base_len = base_len,
     };
 

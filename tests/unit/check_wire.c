@@ -151,7 +151,7 @@ static void encode(int kind)
 {
     static const struct fp_hello hello = { 1, 3 };
     static const struct fp_lookup lookup = {
-        1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }
+        1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }, true
     };
     static const struct fp_control purge = {
         .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE, .path = "/srv/www", .path_len = 8
@@ -179,8 +179,8 @@ START_TEST(frames_are_as_specified)
                                      0, 0, 0, 0,  'F', 'P', 'C', 'H', 0, 1, 0, 3 };
     static const uint8_t welcome[] = { 0, 0, 0, 22, 2, 0,   0,   0,   0,   0, 0,
                                        0, 0, 0, 0,  0, 'F', 'P', 'C', 'H', 0, 1 };
-    static const uint8_t lookup[] = { 0, 0,  0, 57, 3, 0,   0, 0,  0,   0,   0,   0,   0,  0,
-                                      0, 42, 0, 0,  5, 220, 0, 19, '/', 's', 'r', 'v', '/' };
+    static const uint8_t lookup[] = { 0, 0,  0, 58, 3, 0,   0, 0, 0,  0,   0,   0,   0,   0,
+                                      0, 42, 0, 0,  5, 220, 1, 0, 19, '/', 's', 'r', 'v', '/' };
     static const uint8_t names[] = {
         2, 9, '.', 'h', 't', 'a', 'c', 'c', 'e', 's', 's', 4, '.', 'a', 'c', 'l'
     };
@@ -196,7 +196,7 @@ START_TEST(frames_are_as_specified)
         const uint8_t *bytes;
         size_t n, len;
     } frames[KINDS] = {
-        { hello, sizeof(hello), 24 }, { welcome, sizeof(welcome), 22 }, { lookup, sizeof(lookup), 57 },
+        { hello, sizeof(hello), 24 }, { welcome, sizeof(welcome), 22 }, { lookup, sizeof(lookup), 58 },
         { error, sizeof(error), 35 }, { purge, sizeof(purge), 28 },     { report, sizeof(report), 22 },
         { done, sizeof(done), 39 },
     };
@@ -206,7 +206,7 @@ START_TEST(frames_are_as_specified)
         ck_assert_uint_eq(w.len, frames[kind].len);
         ck_assert_mem_eq(buf, frames[kind].bytes, frames[kind].n);
         if (kind == 2)
-            ck_assert_mem_eq(buf + 41, names, sizeof(names));
+            ck_assert_mem_eq(buf + 42, names, sizeof(names));
     }
 }
 END_TEST

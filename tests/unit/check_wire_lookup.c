@@ -5,12 +5,15 @@
 
 #include "wire_kit.h"
 
+static uint8_t raw_flags;
+
 /* A LOOKUP without the encoder's own checks. */
 static void raw_lookup(const char *path, size_t len, size_t said)
 {
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     fp_frame_begin(&w, FP_FRAME_LOOKUP, 1);
     fp_put_u32(&w, 1000);
+    fp_put_u8(&w, raw_flags);
     fp_put_u16(&w, (uint16_t)said);
     fp_put_bytes(&w, path, len);
     fp_put_u8(&w, 0); /* no names */
@@ -29,9 +32,22 @@ START_TEST(lookup_round_trip)
 
         ck_assert_int_eq((int)fp_lookup_decode(&f.body, &out), FP_OK);
         ck_assert_uint_eq(out.deadline_ms, UINT32_MAX);
+        ck_assert_int_eq(out.fresh, in.fresh);
+        in.fresh = !in.fresh;
         ck_assert_uint_eq(out.path_len, in.path_len);
         ck_assert_mem_eq(out.path, path, in.path_len);
     }
+}
+END_TEST
+
+START_TEST(lookup_with_flags)
+{
+    for (unsigned flags = 0; flags < 256; flags++) {
+        raw_flags = (uint8_t)flags;
+        raw_lookup("/etc", 4, 4);
+        assert_taken(decode_lookup, flags <= 1);
+    }
+    raw_flags = 0;
 }
 END_TEST
 
@@ -69,6 +85,7 @@ static void raw_names(unsigned said, unsigned n, const char *name, size_t len)
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     fp_frame_begin(&w, FP_FRAME_LOOKUP, 1);
     fp_put_u32(&w, 1000);
+    fp_put_u8(&w, 0); /* no flags */
     fp_put_u16(&w, 1);
     fp_put_bytes(&w, "/", 1);
     fp_put_u8(&w, (uint8_t)said);
@@ -86,7 +103,8 @@ START_TEST(names_come_through_in_order)
         1000,
         "/",
         1,
-        { FP_MAX_NAMES, { { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } }
+        { FP_MAX_NAMES, { { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } },
+        false,
     };
     struct fp_lookup out;
     struct fp_frame f;
@@ -164,6 +182,7 @@ int main(void)
     TCase *t = unit_add_case(s, "lookup", setup, NULL, 0);
 
     tcase_add_test(t, lookup_round_trip);
+    tcase_add_test(t, lookup_with_flags);
     tcase_add_test(t, lookup_of_an_overlong_path);
     tcase_add_test(t, lookup_whose_path_is_longer_or_shorter_than_said);
     tcase_add_test(t, names_come_through_in_order);

@@ -369,13 +369,14 @@ static inline void teardown(void)
     ev_loop_destroy(loop);
 }
 
-static inline void question(struct fp_connection *conn, const char *path, const struct fp_names *names)
+static inline void ask_lookup(struct fp_connection *conn, struct fp_lookup l, const struct fp_names *names)
 {
     static uint8_t buf[FP_MAX_FRAME];
-    struct fp_lookup l = { .deadline_ms = 1000, .path = path, .path_len = strlen(path) };
     struct fp_writer w;
     struct fp_frame f;
 
+    l.deadline_ms = 1000;
+    l.path_len = strlen(l.path);
     if (names != NULL)
         l.names = *names;
     fp_writer_init(&w, buf, sizeof(buf));
@@ -385,9 +386,19 @@ static inline void question(struct fp_connection *conn, const char *path, const 
     ck_assert_int_eq((int)fp_router_ops.question(&router, conn, &f), FP_OK);
 }
 
+static inline void question(struct fp_connection *conn, const char *path, const struct fp_names *names)
+{
+    ask_lookup(conn, (struct fp_lookup){ .path = path }, names);
+}
+
 static inline void ask(struct fp_connection *conn, const char *path)
 {
     question(conn, path, NULL);
+}
+
+static inline void ask_fresh(struct fp_connection *conn, const char *path)
+{
+    ask_lookup(conn, (struct fp_lookup){ .path = path, .fresh = true }, NULL);
 }
 
 static inline void forget(const char *path, bool tree)

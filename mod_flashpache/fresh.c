@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "fresh.h"
+
+#include <apr_strings.h>
+#include <http_config.h>
+#include <stdatomic.h>
+
+#include "request.h"
+#include "settings.h"
+
+/* mod_rewrite leaves it at a request to which the server's own rules were applied; "0": none matched. */
+#define REWRITTEN "mod_rewrite_rewritten"
+
+/* Of a client's connection, which the requests of HTTP/2 share. */
+struct connection {
+    atomic_bool wrote;
+};
+
+static conn_rec *client_connection(conn_rec *c)
+{
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 52)
+    return c->master != NULL ? c->master : c;
+#else
+    return c;
+#endif
+}
+
+static struct connection *connection_of(const request_rec *r)
+{
+    return ap_get_module_config(client_connection(r->connection)->conn_config, &flashpache_module);
+}
+
+int fp_fresh_connect(conn_rec *c, void *csd)
+{
+    (void)csd;
+    if (client_connection(c) == c)
+        ap_set_module_config(c->conn_config, &flashpache_module,
+                             apr_pcalloc(c->pool, sizeof(struct connection)));
+    return OK;
+}
+
+static bool may_write(const request_rec *r)
+{
+    switch (r->method_number) {
+    case M_GET:
+    case M_OPTIONS:
+    case M_TRACE:
+    case M_PROPFIND:
+    case M_REPORT: return false;
+    default: return true;
+    }
+}
+
+void fp_fresh_note_method(const request_rec *r)
+{
+    struct connection *c = may_write(r) ? connection_of(r) : NULL;
+
+    if (c != NULL)
+        atomic_store(&c->wrote, true);
+}
+
+int fp_fresh_begin_handler(request_rec *r)
+{
+    fp_request_set_handled(r, true);
+    return DECLINED;
+}
+
+void fp_fresh_end_handler(const request_rec *r)
+{
+    fp_request_set_handled((request_rec *)r, false);
+}
+
+static bool was_rewritten(const request_rec *r)
+{
+    for (; r != NULL; r = r->main) {
+        const char *note = apr_table_get(r->notes, REWRITTEN);
+
+        if (note != NULL && strcmp(note, "0") != 0)
+            return true;
+    }
+    return false;
+}
+
+bool fp_fresh_is_wanted(const request_rec *r)
+{
+    const struct connection *c = connection_of(r);
+
+    return (c != NULL && atomic_load(&c->wrote)) || fp_request_was_handled(r) || was_rewritten(r);
+}

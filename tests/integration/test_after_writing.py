@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this httpd itself has just written is in its next answer, also where no change is reported
+(`watch = "ttl"`): after a handler in the same request, after mod_rewrite looked, after a method
+that writes on the same connection."""
+
+import os
+
+import pytest
+
+import tree
+from fetch import Client
+
+pytestmark = pytest.mark.needs_flashpache
+
+TRIES = 40
+CGI = """#!/bin/sh
+# Makes the file that the query names, then leads there.
+n=$QUERY_STRING
+case $n in
+-*) n=${n#-}; rm -f "made/$n.txt" ;;
+*) echo "written $n" >"made/$n.txt" ;;
+esac
+printf 'Location: /made/%s.txt\\n\\n' "$n"
+"""
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "www"
+    tree.put(root / "write.cgi", CGI).chmod(0o755)
+    for name in ("made", "dav", "lock", "cached"):
+        (root / name).mkdir()
+        os.chmod(root / name, 0o777)
+    tree.put(root / "fallback.txt", "made anew\n")
+    tree.put(root / "perdir/.htaccess", "RewriteEngine On\nRewriteCond %{DOCUMENT_ROOT}/cached/$1.txt -f\n"
+             "RewriteRule ^(.*)$ /cached/$1.txt [L]\nRewriteRule ^ /fallback.txt [L]\n")
+    tree.put(root / "ssi/page.shtml", '<!--#include file="none.txt" --><!--#include virtual="/write.cgi?${QUERY_STRING}" -->'
+             '<!--#include virtual="/made/${QUERY_STRING}.txt" -->')
+    return root
+
+
+@pytest.fixture(scope="module", params=("prefork", "event"))
+def server(lab, root, request):
+    config = f"""<Directory {root}>
+AllowOverride All
+Options +ExecCGI +Includes
+AddHandler cgi-script .cgi
+AddOutputFilter INCLUDES .shtml
+</Directory>
+<Directory {root}/dav>
+Dav On
+</Directory>
+DavLockDB {root}/lock/db
+"""
+    rules = "RewriteEngine On\nRewriteCond %{DOCUMENT_ROOT}/cached/$1.txt -f\nRewriteRule ^/server/(.*)$ " \
+            "%{DOCUMENT_ROOT}/cached/$1.txt [L]\nRewriteRule ^/server/ %{DOCUMENT_ROOT}/fallback.txt [L]\n"
+    cgi = "cgi" if request.param == "prefork" else "cgid"
+    made = lab.under_test(f"written-{request.param}", root, mpm=request.param, config=config,
+                          vhosts=[(["localhost"], rules)], extra_modules=(cgi, "dav", "dav_fs", "include"),
+                          daemon_settings={"watch": "ttl", "ttl_ms": 600_000})
+    yield made
+    lab.end()
+
+
+def call(client, method, path, body=None, **headers):
+    client.conn.request(method, path, body=body, headers={"Host": client.host, **headers})
+    answer = client.conn.getresponse()
+    return answer.status, answer.read()
+
+
+@pytest.mark.parametrize("known", (False, True), ids=("unknown", "known-absent"))
+def test_a_file_that_a_cgi_has_written(server, root, known):
+    for n in (f"{server.mpm}{known}{i}" for i in range(TRIES)):
+        for step in (n, f"-{n}", n):
+            with Client(server.port) as client:
+                if known:
+                    client.get(f"/made/{n}.txt")
+                expected = (200, f"written {n}\n".encode()) if step == n else None
+                got = client.get(f"/write.cgi?{step}")
+                assert got == expected if expected else got[0] == 404, (n, step)
+        assert (root / "made" / f"{n}.txt").exists()
+
+
+def test_methods_that_write(server):
+    for i in range(TRIES):
+        path = f"/dav/{server.mpm}{i}.txt"
+        with Client(server.port) as other:
+            assert other.get(path)[0] == 404          # known from now on
+        with Client(server.port) as client:
+            for text in ("one", "three"):
+                assert call(client, "PUT", path, text)[0] in (201, 204)
+                assert call(client, "GET", path) == (200, text.encode())
+            assert call(client, "COPY", path, Destination=f"http://localhost{path}.copy")[0] in (201, 204)
+            assert call(client, "GET", f"{path}.copy") == (200, b"three")
+            assert call(client, "MOVE", path, Destination=f"http://localhost{path}.moved")[0] in (201, 204)
+            assert call(client, "GET", path)[0] == 404
+            assert call(client, "GET", f"{path}.moved") == (200, b"three")
+            assert call(client, "DELETE", f"{path}.moved")[0] == 204
+            assert call(client, "GET", f"{path}.moved")[0] == 404
+            assert call(client, "MKCOL", f"{path}.d")[0] == 201
+            assert call(client, "PUT", f"{path}.d/x", "x")[0] == 201
+            assert call(client, "GET", f"{path}.d/x") == (200, b"x")
+            assert call(client, "DELETE", f"{path}.d/")[0] == 204
+            assert call(client, "GET", f"{path}.d/x")[0] == 404
+
+
+@pytest.mark.parametrize("where", ("server", "perdir"))
+def test_a_page_whose_presence_mod_rewrite_looks_at(server, root, where):
+    """It is served as it is, or made anew: never absent."""
+    page = root / "cached" / f"{where}.txt"
+    with Client(server.port) as client:
+        for i in range(TRIES):
+            tree.put(page, f"page {i}\n")
+            assert client.get(f"/{where}/{where}") == (200, f"page {i}\n".encode())
+            assert client.get(f"/cached/{where}.txt")[0] == 200
+            page.unlink()
+            assert client.get(f"/{where}/{where}") == (200, b"made anew\n")
+
+
+def test_a_later_part_of_a_page(server, root):
+    """The second file of a page with server-side includes, written by the first part."""
+    for n in (f"ssi{server.mpm}{i}" for i in range(TRIES)):
+        with Client(server.port) as client:
+            client.get(f"/made/{n}.txt")
+            status, body = client.get(f"/ssi/page.shtml?{n}")
+        assert status == 200 and body.count(f"written {n}\n".encode()) == 2, body
+
+
+def test_other_connections_are_answered_as_before(server, root):
+    """What did not write, nor runs after a handler, is answered without a walk."""
+    tree.put(root / "plain.txt", "plain\n")
+    for _ in range(3):
+        with Client(server.port) as client:
+            assert client.get("/plain.txt") == (200, b"plain\n")
+            assert client.get("/none.txt")[0] == 404
+    assert {e.note for e in server.wait_entries(6)[-2:]} <= {"hit", "lease"}
