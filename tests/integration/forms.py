@@ -12,9 +12,6 @@ import pytest
 
 FULL = os.environ.get("FLASHPACHE_FULL") == "1" or os.environ.get("FLASHPACHE_LONG", "0") != "0"
 
-# These show what the daemon does not promise yet. Whoever brings the promise takes this mark, and all its uses, away.
-until_the_core_lands = pytest.mark.xfail(strict=False, reason="a change shows within a bound, not at once")
-
 
 def full(*values, **named):
     """A parameter of the full form alone."""

@@ -2,13 +2,12 @@
 """How soon a change must show, and the daemon's settings that go with it: the only place.
 
 FLASHPACHE_WATCH=ttl    run as where nothing is watched: a local change, too, shows within the TTL
-FLASHPACHE_BOUND_MS     of the change's return to the request that must show it; 0: it shows at once
 """
 
 import os
 
 TTL_MS = 80
-BOUND_S = float(os.environ.get("FLASHPACHE_BOUND_MS", "50")) / 1000
+BOUND_S = 0         # of the change's return to the request that must show it
 # Far beyond any test: where changes are watched for, no TTL may do the watching's work.
 NEVER_MS = 600_000
 WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"

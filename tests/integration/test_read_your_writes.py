@@ -16,11 +16,11 @@ import pytest
 import acl
 import filesystems
 import writes_kit
-from forms import chosen, full_where, never_where, until_the_core_lands
+from forms import chosen, full_where, never_where
 from freshness import WATCHED, settings
 from writes_kit import OVERRIDES, Compared, Site, Tree
 
-pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told"), until_the_core_lands,
+pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told"),
               full_where(lambda values: values["site"].startswith("prefork"))]
 TRIES = chosen(60, 10_000)
 LANES = 10
@@ -43,7 +43,7 @@ def site(request, base, lab, slow_directory):
         options = {"mpm": mpm, "config": config, "vhosts": tree.vhosts(),
                    "extra_modules": ("dav", "dav_fs", writes_kit.CGI_MODULE[mpm])}
         stock = lab.stock(f"stock-{request.param}", root, **options).start()
-        ours = lab.under_test(f"ours-{request.param}", root, daemon_settings=settings(local=True), **options)
+        ours = lab.under_test(f"ours-{request.param}", root, daemon_settings=settings(reported=True), **options)
         made = Site(tree, stock.port, ours.port)
         yield made
         lab.end()
