@@ -19,7 +19,6 @@ pytestmark = pytest.mark.needs_flashpache
 QUEUE = 16
 CHANGES = 500           # many times the queue
 WATCHES = 3
-TTL_MS = 300
 
 
 @pytest.fixture
