@@ -35,7 +35,7 @@ def site(base, lab, clock):  # noqa: F811
     root, elsewhere = base / "content-changes", base / "content-elsewhere"
     root.mkdir()
     elsewhere.mkdir()
-    made = Site("event-disk", root, root, elsewhere, True).start(lab)
+    made = Site("event-disk", root, root, elsewhere).start(lab)
     yield made
     lab.end()
     made.children.close()

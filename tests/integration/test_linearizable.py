@@ -138,8 +138,7 @@ def test_faults(lab, base, fault):
     """Whatever the daemon goes through, the file system is asked rather than something old answered."""
     root = base / fault
     root.mkdir()
-    kinds = by_one_name() if fault == "restarts" else linear_kinds.KINDS
-    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, kinds=kinds,
+    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, kinds=by_one_name(),
                               fault=linear_faults.FAULTS[fault]), 0)
 
 
@@ -151,7 +150,7 @@ def test_limits(lab, base, name, value):
     root = base / name
     root.mkdir()
     # Where watches run out and are given back all the time, a link behind a link was seen as it was before.
-    kinds = {kind: steps for kind, steps in linear_kinds.KINDS.items()
+    kinds = {kind: steps for kind, steps in by_one_name().items()
              if name != "max_user_watches" or kind != "chain_of_links"}
     with system_limits.inotify(name, value):
         check(name, linearizable(lab, root, name, "event", WITH_FAULTS, kinds=kinds), 0)
