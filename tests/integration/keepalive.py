@@ -102,7 +102,8 @@ def child_of(log, tag):
 class Children:
     """Connections to a server so that each of its `count` children serves at least `each`."""
 
-    TRIES = 60
+    TRIES = 600     # one child may take all of many
+    SPARE = 60      # so many are kept open beside those that are wanted, which leads others to other children
 
     def __init__(self, server, log, count, each=1):
         self.port, self.log = server.port, log
@@ -121,6 +122,8 @@ class Children:
             connection = Connection(self.port)
             child = self._child_of(connection)
             (self.by_child.setdefault(child, []) if wanted(child) else spare).append(connection)
+            if len(spare) > self.SPARE:
+                spare.pop(0).close()
         for connection in spare:
             connection.close()
         assert enough(), f"connections to children: { {p: len(c) for p, c in self.by_child.items()} }"
