@@ -352,7 +352,7 @@ def test_helpers_that_cannot_be_killed(world):
     for i in range(FILES):
         for where in ("local", "slow"):
             assert w.ask(f"{where}/file{i}.txt")[0] == OK
-    fds = w.daemon.fd_count()
+    fds = w.fds()
     w.mount.behave("hang")
     w.until_out()
     w.mount.process.send_signal(signal.SIGSTOP)
@@ -374,7 +374,7 @@ def test_helpers_that_cannot_be_killed(world):
     assert w.ask("slow/file1.txt")[:2] != (OK, STALE)
     wait_for(lambda: len(w.daemon.helper_pids()) == 4, "the hung helpers to be gone")
     try:
-        wait_for(lambda: w.daemon.fd_count() <= fds + FILES + 4, "their descriptors to be closed")
+        wait_for(lambda: w.fds() <= fds + FILES + 4, "their descriptors to be closed")
     except TimeoutError:
         print(fds, sorted(procs.open_files(w.daemon.pid)))
         raise
