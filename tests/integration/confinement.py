@@ -5,6 +5,7 @@ from pathlib import Path
 
 import procs
 from conftest import BUILD
+from waiting import wait_for
 
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 DAEMON, HELPER, MONITOR, SPAWNER = "flashpached", "fp-worker", "fp-monitor", "fp-spawner"
@@ -26,6 +27,9 @@ def assert_confined(daemon, capabilities=CAPABILITIES, filters=True):
     """The daemon and all below it; how many there are of each name."""
     wanted = FILTERED if filters and has_filters() else FREE
     count = {}
+    # A worker has its name a moment before its filter, and no task before that.
+    wait_for(lambda: all(status(pid)["Seccomp"] == wanted for pid, name in procs.descendants(daemon).items()
+                         if name == HELPER), "the workers to be ready")
     for pid in (daemon, *procs.descendants(daemon)):
         seen = status(pid)
         name = seen["Name"]
