@@ -156,22 +156,26 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
+/* A frame that is nothing but the descriptor that goes with it. */
+static fp_status encode_empty(struct fp_writer *w, enum fp_frame_type type)
+{
+    fp_frame_begin(w, type, 0);
+    return fp_frame_end(w);
+}
+
 fp_status fp_referenced_encode(struct fp_writer *w)
 {
-    fp_frame_begin(w, FP_FRAME_REFERENCED, 0);
-    return fp_frame_end(w);
+    return encode_empty(w, FP_FRAME_REFERENCED);
 }
 
 fp_status fp_events_encode(struct fp_writer *w)
 {
-    fp_frame_begin(w, FP_FRAME_EVENTS, 0);
-    return fp_frame_end(w);
+    return encode_empty(w, FP_FRAME_EVENTS);
 }
 
 fp_status fp_alive_encode(struct fp_writer *w)
 {
-    fp_frame_begin(w, FP_FRAME_ALIVE, 0);
-    return fp_frame_end(w);
+    return encode_empty(w, FP_FRAME_ALIVE);
 }
 
 static void put_names(struct fp_writer *w, const struct fp_names *n)

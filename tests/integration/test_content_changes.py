@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import procs
 import slowfs
 import test_changes
 import tree
@@ -117,12 +118,7 @@ def links_of(pid):
     """What its descriptors and mappings are of."""
     with open(f"/proc/{pid}/maps") as maps:
         found = [line.split(maxsplit=5)[5] for line in maps if line.count(" ") > 5 and "/" in line]
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-        except FileNotFoundError:
-            pass
-    return found
+    return found + procs.open_files(pid)
 
 
 @pytest.mark.needs_flashpache
