@@ -11,6 +11,8 @@
  * on their way. */
 #define OWN_DESCRIPTORS 64
 
+#define LEAST_FILES 16 /* even if too few are left for them */
+
 /* One in so many descriptors is an open directory's, and one at most a connection's. */
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
@@ -25,7 +27,7 @@ size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *l)
 {
     size_t reserve = fp_derive_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
-    size_t most = d->descriptors > reserve ? d->descriptors - reserve : 16;
+    size_t most = d->descriptors > reserve + LEAST_FILES ? d->descriptors - reserve : LEAST_FILES;
 
     l->files = c->max_descriptors != 0 ? c->max_descriptors : most;
     if (l->files > most) {

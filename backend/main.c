@@ -262,6 +262,7 @@ static bool start(struct flashpached *d)
                                              .max_connections = fp_derive_connections(d, c),
                                              .ops = &fp_router_ops,
                                              .ctx = &d->router,
+                                             .out_of_descriptors = fp_router_out_of_descriptors,
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);

@@ -172,6 +172,8 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
  * nothing), valid or expired. */
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r);
 
+#define FP_SHED_FILES 64 /* at a time, when the process has no descriptor left */
+
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 

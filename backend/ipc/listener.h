@@ -25,7 +25,8 @@ struct fp_listener_settings {
     gid_t gid;
     size_t max_connections; /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
-    void *ctx;                           /* for the ops */
+    void *ctx;                           /* for the ops, and for this: */
+    void (*out_of_descriptors)(void *);  /* none is left for a new connection: give some back */
     const struct fp_lease_table *leases; /* for new connections, */
     const struct fp_watch *watch;        /* and the events with it */
     const struct fp_monitor *monitor;    /* makes the socket again if it was

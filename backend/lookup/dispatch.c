@@ -164,6 +164,11 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     return n;
 }
 
+void fp_dispatch_shed_files(struct fp_dispatch *d)
+{
+    fp_cache_shed_files(d->cache, FP_SHED_FILES);
+}
+
 const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)
 {
     return &d->names;

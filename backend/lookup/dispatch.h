@@ -64,6 +64,9 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
  */
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
 
+/* There is no descriptor left: the cache gives some of its files up. */
+void fp_dispatch_shed_files(struct fp_dispatch *d);
+
 /* The lists of names that clients asked about. */
 const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d);
 

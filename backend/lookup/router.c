@@ -49,3 +49,10 @@ static void on_closed(void *ctx, struct fp_connection *conn)
 }
 
 const struct fp_connection_ops fp_router_ops = { on_question, on_closed };
+
+void fp_router_out_of_descriptors(void *ctx)
+{
+    const struct fp_router *r = ctx;
+
+    fp_dispatch_shed_files(r->dispatch);
+}

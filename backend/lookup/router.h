@@ -19,4 +19,7 @@ struct fp_router {
 /* Connections are created with these; their ctx is the struct fp_router. */
 extern const struct fp_connection_ops fp_router_ops;
 
+/* No descriptor is left for a connection: the cache gives some of its files up.  ctx as above. */
+void fp_router_out_of_descriptors(void *ctx);
+
 #endif

@@ -25,7 +25,6 @@
 
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
-#define SHED_FILES      64  /* descriptors given back when there is none */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -610,7 +609,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     observe(w, a, result, began_ms);
     fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);
     if (st == FP_BUSY)
-        fp_cache_shed_files(w->walks->deps.cache, SHED_FILES);
+        fp_cache_shed_files(w->walks->deps.cache, FP_SHED_FILES);
     if (st != FP_OK)
         end(w, st, NULL);
     else if (w->base.fd != -1)

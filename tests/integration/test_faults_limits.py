@@ -21,7 +21,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-FEW_DESCRIPTORS, FEW_WATCHES = 64, 16
+FEW_DESCRIPTORS, FEW_WATCHES = 96, 16  # a quarter are connections: one for each of the load, and a few
 HEALTHY_S = 2.5
 HTTPD_DESCRIPTORS = 256     # with 64 httpd itself, stock as well, ends now and then: AH02324
 A_LITTLE_MORE = 64 << 10            # bytes of memory
