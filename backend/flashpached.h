@@ -13,6 +13,7 @@
 #include "admin/stats.h"
 #include "arguments.h"
 #include "changes/watch.h"
+#include "common/sight.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
 #include "privsep/monitor.h"
@@ -26,6 +27,7 @@ struct flashpached {
     struct ev_loop *loop;
     struct fp_mounts_view *view;
     struct fp_mounts *mounts;
+    struct fp_sight sees; /* of the file system, for clients to compare */
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
     struct fp_worker_job job;
@@ -47,7 +49,8 @@ struct flashpached {
     struct fp_about about;
     struct fp_control_deps control;
     struct fp_router router;
-    int passed_socket; /* from a service manager; -1 */
+    int sock, lock;    /* the listening socket, and the lock beside it; -1: none (yet) */
+    bool own_socket;   /* made as the user that the daemon stays */
     bool failed;       /* the loop ended for a reason that a restart removes */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };

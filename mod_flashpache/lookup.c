@@ -71,7 +71,8 @@ static enum fp_count failure(fp_status st)
     case FP_AGAIN: return FP_COUNT_PAUSED;
     case FP_CLOSED: return FP_COUNT_NOBODY;
     case FP_VERSION: return FP_COUNT_VERSION;
-    case FP_DENIED: return FP_COUNT_FOREIGN;
+    case FP_FOREIGN: return FP_COUNT_FOREIGN;
+    case FP_ELSEWHERE: return FP_COUNT_ELSEWHERE;
     case FP_LOSTFD: return FP_COUNT_DESCRIPTORS;
     case FP_FAILED: return FP_COUNT_FAILED;
     case FP_UNAVAILABLE: return FP_COUNT_UNAVAILABLE;
@@ -111,6 +112,28 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
     return st;
 }
 
+/* What is wrong with a daemon that is not believed, and the way out. */
+static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
+{
+    if (st == FP_FOREIGN)
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any "
+                      "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
+                      "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
+                      settings->socket, (unsigned)fp_client_maker(fp_child_client));
+    else if (st == FP_ELSEWHERE)
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
+                      "without Flashpache; start both in the same root directory and namespaces, as "
+                      "FlashpacheDaemon auto does",
+                      settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+    else
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                      "FP0101: no answer from flashpached at %s for %s (%s: "
+                      "%s): serving it as without Flashpache",
+                      settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+}
+
 static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
                 bool fresh)
 {
@@ -118,7 +141,6 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     struct fp_lease *lease;
     enum fp_source source;
     fp_status st = fetch(r, path, len, fresh, &lease, &source);
-    int level;
 
     apr_table_setn(r->notes, "flashpache-us",
                    apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
@@ -130,12 +152,11 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
         return;
     }
     fp_request_note(r, failure(st));
-    /* The macro evaluates its level twice. */
-    level = st == FP_REFUSED || st == FP_TOODEEP || !may_warn() ? APLOG_DEBUG : APLOG_WARNING;
-    ap_log_rerror(APLOG_MARK, level, 0, r,
-                  "FP0101: no answer from flashpached at %s for %s (%s: "
-                  "%s): serving it as without Flashpache",
-                  settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+    if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
+        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: %s)",
+                      settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+    else
+        warn(r, settings, path, st);
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/socket_path.h"
 #include "common/wire.h"
 
 /* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
@@ -41,10 +42,14 @@ struct fp_client {
     uint32_t timeout_ms;
     uint32_t patience_ms;  /* of one wait without a heartbeat */
     uid_t trusted;         /* beside this process's user and root */
+    bool root_only;        /* root alone is trusted */
+    bool compares;         /* views */
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
     uint32_t pause_ms;          /* the last one; 0 after a success */
+    uid_t maker;                /* of the socket, as seen last */
+    enum fp_sight_difference difference;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
     struct link idle[];
@@ -67,6 +72,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
     c->timeout_ms = timeout_ms;
     c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
     c->max_idle = max_idle;
+    c->maker = (uid_t)-1;
     pthread_mutex_init(&c->mutex, NULL);
     return c;
 }
@@ -74,6 +80,36 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
 void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
 {
     c->trusted = uid;
+}
+
+void fp_client_believe_root_only(struct fp_client *c)
+{
+    c->root_only = true;
+}
+
+void fp_client_compare_sights(struct fp_client *c)
+{
+    c->compares = true;
+}
+
+uid_t fp_client_maker(struct fp_client *c)
+{
+    uid_t maker;
+
+    pthread_mutex_lock(&c->mutex);
+    maker = c->maker;
+    pthread_mutex_unlock(&c->mutex);
+    return maker;
+}
+
+enum fp_sight_difference fp_client_difference(struct fp_client *c)
+{
+    enum fp_sight_difference d;
+
+    pthread_mutex_lock(&c->mutex);
+    d = c->difference;
+    pthread_mutex_unlock(&c->mutex);
+    return d;
 }
 
 void fp_client_destroy(struct fp_client **cp)
@@ -175,14 +211,27 @@ static bool limit(int sock, uint64_t deadline_ms)
            && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
 
-/* The daemon's answers decide what the client serves. */
-static bool is_trusted(const struct fp_client *c, int sock)
+/* The daemon's answers decide what the client serves.  The kernel says who called listen(2). */
+static bool is_trusted(struct fp_client *c, int sock)
 {
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
+    const uid_t maker = fp_socket_path_maker(sock);
 
-    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
-           && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
+    pthread_mutex_lock(&c->mutex);
+    c->maker = maker;
+    pthread_mutex_unlock(&c->mutex);
+    return maker == 0 || (!c->root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->trusted));
+}
+
+/* A daemon that sees other files than this process answers with what this one could not open, or
+ * not by that name. */
+static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
+{
+    const enum fp_sight_difference d = c->compares ? fp_sight_compare(daemons) : FP_SIGHT_SAME;
+
+    pthread_mutex_lock(&c->mutex);
+    c->difference = d;
+    pthread_mutex_unlock(&c->mutex);
+    return d == FP_SIGHT_SAME;
 }
 
 /* One frame within the socket's timeout. */
@@ -226,9 +275,10 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
 }
 
 /* The daemon's WELCOME, and with it the first area of its lease table. */
-static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
+static fp_status hear_welcome(struct fp_client *c, int sock, uint8_t *buf, int *generations_r)
 {
     struct fp_frame f;
+    struct fp_sight view;
     uint16_t version;
     fp_status st = receive(sock, buf, &f, generations_r), said;
 
@@ -237,9 +287,11 @@ static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
         return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
     if (f.type != FP_FRAME_WELCOME || f.id != 0 || *generations_r == -1
-        || fp_welcome_decode(&f.body, &version) != FP_OK)
+        || fp_welcome_decode(&f.body, &version, &view) != FP_OK)
         return FP_PROTOCOL;
-    return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
+    if (version != FP_WIRE_VERSION)
+        return FP_VERSION;
+    return sees_the_same(c, &view) ? FP_OK : FP_ELSEWHERE;
 }
 
 /* A frame of that type, which is nothing but a descriptor. */
@@ -265,7 +317,7 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     fp_writer_init(&w, buf, sizeof(buf));
     st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &generations) : FP_TIMEOUT;
     if (st == FP_OK)
         st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_REFERENCED, &referenced);
     if (st == FP_OK)
@@ -296,7 +348,7 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
     else if (connect(l->sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
         st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
     else
-        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_DENIED;
+        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_FOREIGN;
     if (st != FP_OK)
         hang_up(l);
     return st;

@@ -140,19 +140,28 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
     return FP_OK;
 }
 
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version)
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view)
 {
+    const uint64_t fields[] = { view->root_dev, view->root_ino, view->root_mount, view->mounts_ns,
+                                view->users_ns, view->time_ns,  view->mounts };
+
     fp_frame_begin(w, FP_FRAME_WELCOME, 0);
     fp_put_u32(w, FP_WIRE_MAGIC);
     fp_put_u16(w, version);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        fp_put_u64(w, fields[i]);
     return fp_frame_end(w);
 }
 
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r)
 {
+    uint64_t *const fields[] = { &view_r->root_dev, &view_r->root_ino, &view_r->root_mount, &view_r->mounts_ns,
+                                 &view_r->users_ns, &view_r->time_ns,  &view_r->mounts };
     uint32_t magic = fp_get_u32(r);
 
     *version_r = fp_get_u16(r);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        *fields[i] = fp_get_u64(r);
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 

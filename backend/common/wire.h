@@ -16,9 +16,10 @@
 
 #include "common/errors.h"
 #include "common/path.h"
+#include "common/sight.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 3
+#define FP_WIRE_VERSION 4
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
@@ -89,9 +90,9 @@ struct fp_hello {
 fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
 fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 
-/* WELCOME: the version that the daemon chose. */
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
+/* WELCOME: the version that the daemon chose, and what it sees of the file system. */
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view);
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r);
 
 /* REFERENCED, EVENTS, ALIVE: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);

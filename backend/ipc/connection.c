@@ -30,6 +30,7 @@ struct fp_connection {
     void *ctx, *slot;
     const struct fp_lease_table *leases;
     const struct fp_watch *watch;
+    const struct fp_sight *sees;
     bool outdated; /* the peer got another table than that */
     int sock;
     enum state state;
@@ -173,13 +174,13 @@ static fp_status give(const struct fp_connection *conn, fp_status encoded, const
 static fp_status welcome(struct fp_connection *conn)
 {
     int events = fp_watch_event_set(conn->watch);
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
     fp_status st = FP_SYSTEM;
 
     fp_writer_init(&w, buf, sizeof(buf));
     if (events != -1)
-        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION), &w,
+        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION, conn->sees), &w,
                   fp_lease_table_generations_fd(conn->leases));
     fp_writer_init(&w, buf, sizeof(buf));
     if (st == FP_OK)
@@ -281,7 +282,8 @@ void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_lease_table *leases, const struct fp_watch *watch)
+                                           const struct fp_lease_table *leases, const struct fp_watch *watch,
+                                           const struct fp_sight *sees)
 {
     struct fp_connection *conn = calloc(1, sizeof(*conn));
 
@@ -294,6 +296,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->ctx = ctx;
     conn->leases = leases;
     conn->watch = watch;
+    conn->sees = sees;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

@@ -18,6 +18,7 @@ struct fp_connection;
 struct fp_reply;
 struct fp_frame;
 struct fp_lease_table;
+struct fp_sight;
 struct fp_watch;
 
 /* Calls to a connection's owner; ctx is the owner's. */
@@ -33,12 +34,13 @@ struct fp_connection_ops {
 };
 
 /*
- * Takes the socket.  leases, watch: the lease table and the events that the peer gets to see; they
- * stay the caller's.  NULL when out of memory, the socket is closed then.
+ * Takes the socket.  leases, watch: the lease table and the events that the peer gets to see; sees: what
+ * it is told that we see.  They stay the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_lease_table *leases, const struct fp_watch *watch);
+                                           const struct fp_lease_table *leases, const struct fp_watch *watch,
+                                           const struct fp_sight *sees);
 
 /* Another lease table: a peer that has the one before is disconnected at its next
  * question, and gets the new one when it connects again. */

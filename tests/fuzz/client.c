@@ -25,11 +25,11 @@ int __wrap_connect(int sock, const struct sockaddr *addr, socklen_t len);
 
 static void greet(void)
 {
-    uint8_t room[64];
+    uint8_t room[128];
     struct fp_writer w;
 
     fp_writer_init(&w, room, sizeof(room));
-    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fp_welcome_encode(&w, FP_WIRE_VERSION, &(struct fp_sight){ 0 });
     fuzz_send(peer, room, w.len, &kinds[0], 1);
     fp_writer_init(&w, room, sizeof(room));
     fp_referenced_encode(&w);

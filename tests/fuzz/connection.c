@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_piece p;
     struct fp_reader r;
     static struct fp_watch watch = FP_WATCH_NONE;
+    static struct fp_sight sees;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fds_at_rest = fuzz_free_fd();
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases, &watch);
+    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases, &watch, &sees);
     FUZZ_MUST(conn != NULL);
     fp_reader_init(&r, data, size);
     while (conn != NULL && fuzz_next(&r, &p))

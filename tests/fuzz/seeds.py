@@ -85,7 +85,7 @@ def done(status, count, cursor, text):
 
 
 def welcome():
-    return wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION))
+    return wire.frame(WELCOME, struct.pack(">IH7Q", wire.MAGIC, wire.VERSION, *range(7)))
 
 
 def replies():

@@ -10,7 +10,7 @@ import struct
 import threading
 
 MAGIC = 0x46504348
-VERSION = 3
+VERSION = 4
 HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3

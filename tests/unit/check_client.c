@@ -326,11 +326,11 @@ END_TEST
 static void welcome(int sock)
 {
     int events = epoll_create1(EPOLL_CLOEXEC);
-    uint8_t frame[64];
+    uint8_t frame[128];
     struct fp_writer w;
 
     fp_writer_init(&w, frame, sizeof(frame));
-    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fp_welcome_encode(&w, FP_WIRE_VERSION, &daemons_view);
     fp_send_packet(sock, w.data, w.len, fp_lease_table_generations_fd(d.leases));
     fp_writer_init(&w, frame, sizeof(frame));
     fp_referenced_encode(&w);

@@ -40,6 +40,7 @@ static void on_closed(void *ctx, struct fp_connection *c)
 }
 
 static struct fp_watch watch = FP_WATCH_NONE;
+static struct fp_sight sees;
 
 static void connect_peer(const struct fp_lease_table *table)
 {
@@ -48,7 +49,7 @@ static void connect_peer(const struct fp_lease_table *table)
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
     peer = ends_of[0];
-    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table, &watch);
+    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table, &watch, &sees);
     ck_assert_ptr_nonnull(conn);
 }
 

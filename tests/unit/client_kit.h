@@ -128,13 +128,13 @@ static inline void *answer_three(void *arg)
 
 static inline fp_status encode_welcome(struct fp_writer *w)
 {
-    return fp_welcome_encode(w, FP_WIRE_VERSION);
+    return fp_welcome_encode(w, FP_WIRE_VERSION, &daemons_view);
 }
 
 /* A frame of the greeting with another descriptor than it should bring; -1: without one. */
 static inline bool d_pass(fp_status (*encode)(struct fp_writer *w), int fd)
 {
-    uint8_t frame[64];
+    uint8_t frame[128];
     struct fp_writer w;
 
     fp_writer_init(&w, frame, sizeof(frame));

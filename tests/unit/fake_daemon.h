@@ -36,6 +36,7 @@ static struct daemon {
 } d;
 
 static char socket_path[108];
+static struct fp_sight daemons_view; /* that it tells */
 
 static inline void listen_there(int backlog)
 {
@@ -107,17 +108,17 @@ static inline bool d_hello(void)
 /* The welcome with the first area of the table; the second comes behind it. */
 static inline bool d_welcome(uint16_t version)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_welcome_encode(&w, version) == FP_OK
+    return fp_welcome_encode(&w, version, &daemons_view) == FP_OK
            && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
 }
 
 static inline bool d_marks(void)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -128,7 +129,7 @@ static inline bool d_marks(void)
 /* The set of events, and behind it what is to be the end of a pipe. */
 static inline bool d_events(void)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
     int events = epoll_create1(EPOLL_CLOEXEC);
     bool sent;
