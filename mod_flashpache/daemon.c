@@ -59,6 +59,8 @@ struct daemon {
     const char *const *command;
     const char *wanted; /* origin of one that is started now */
     const char *socket;
+
+    char place[FP_MAX_SOCKET_PATH + 1]; /* the socket of the one that runs */
 };
 
 static void maintain(int reason, void *data, apr_wait_t status);
@@ -135,9 +137,9 @@ static const char *check_directory(apr_pool_t *p, const char *path, int dir)
     if (fstat(dir, &st) == -1)
         return apr_psprintf(p, "cannot look at the directory %s: %pm", path, &errno);
     if (st.st_uid != geteuid())
-        return apr_psprintf(p,
-                            "the directory %s belongs to uid %u; give each httpd a DefaultRuntimeDir of its own",
-                            path, (unsigned)st.st_uid);
+        return apr_psprintf(
+            p, "the directory %s belongs to uid %u; give each httpd a DefaultRuntimeDir of its own", path,
+            (unsigned)st.st_uid);
     if ((st.st_mode & 07777) != 0700 && fchmod(dir, 0700) == -1)
         return apr_psprintf(p, "cannot close the directory %s to others: %pm", path, &errno);
     return NULL;
@@ -190,11 +192,16 @@ static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *p
 {
     /* Where ErrorLog is no file, standard error leads nowhere. */
     const char *const log = s->error_log != NULL ? "log=stderr" : "log=syslog";
-    const char *const command[] = { program, "--supervised",
-                                    "-c",    configuration != NULL ? configuration : "/dev/null",
-                                    "-o",    apr_pstrcat(p, "socket=", socket, NULL),
-                                    "-o",    log,
-                                    as_root ? "--passed" : NULL, NULL };
+    const char *const command[] = { program,
+                                    "--supervised",
+                                    "-c",
+                                    configuration != NULL ? configuration : "/dev/null",
+                                    "-o",
+                                    apr_pstrcat(p, "socket=", socket, NULL),
+                                    "-o",
+                                    log,
+                                    as_root ? "--passed" : NULL,
+                                    NULL };
 
     return apr_pmemdup(p, command, sizeof(command));
 }
@@ -312,6 +319,7 @@ static void start(struct daemon *d)
     pid_t pid = -1;
 
     d->parent = getpid();
+    apr_cpystrn(d->place, d->socket, sizeof(d->place));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0)
         pid = fork();
     if (pid == 0)
@@ -338,11 +346,18 @@ static void start(struct daemon *d)
 /* The daemon cannot, where the directory is root's.  Who has the lock still serves there. */
 static void remove_socket(const struct daemon *d)
 {
-    int lock = as_root ? fp_socket_path_open_lock(d->socket) : -1;
+    int lock = as_root && d->place[0] != '\0' ? fp_socket_path_open_lock(d->place) : -1;
 
     if (lock != -1)
-        unlink(d->socket);
+        unlink(d->place);
     fp_close(&lock);
+}
+
+/* At httpd's end, when the daemon has ended; at a restart it has the lock. */
+static apr_status_t leave_no_socket(void *data)
+{
+    remove_socket(data);
+    return APR_SUCCESS;
 }
 
 /* Waits until it has ended, killing it if that takes too long. */
@@ -365,7 +380,7 @@ static int has_socket(const struct daemon *d)
     struct sockaddr_un addr;
     int found = !as_root;
 
-    if (!found && sock != -1 && fp_unix_address(&addr, d->socket))
+    if (!found && sock != -1 && fp_unix_address(&addr, d->place))
         found = connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == -1
                     ? errno == EAGAIN
                     : getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
@@ -425,6 +440,7 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
     d->socket = socket;
     d->command = command_of(pconf, s, program, configuration, socket);
     d->wanted = origin_of(pconf, configuration, d->command);
+    apr_pool_cleanup_register(pconf, d, leave_no_socket, apr_pool_cleanup_null);
     /* It goes on, with the error log, which may have been rotated. */
     if (d->life != NULL && strcmp(d->origin, d->wanted) == 0 && has_socket(d)
         && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {

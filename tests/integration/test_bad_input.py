@@ -288,7 +288,7 @@ def test_peer_of_another_user_is_refused(served, user):
         assert wire.refused_as(user, daemon.socket)
         wait_for(lambda: "uid" in daemon.log_text()[before:], "the log to name the peer")
     finally:
-        daemon.socket_dir.chmod(0o750)
+        daemon.socket_dir.chmod(0o710)
     still_served(server)
 
 

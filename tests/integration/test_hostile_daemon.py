@@ -28,7 +28,7 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # so often the child must have met what is wrong
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than that
-WELCOME, MARKS, EVENTS, ALIVE = 2, 9, 10, 11
+MARKS, EVENTS, ALIVE = 9, 10, 11
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -113,7 +113,7 @@ def event_set():
 
 def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, fourth=event_set, between=()):
     def greet(conn):
-        wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
+        wire.give(conn, wire.welcome(), *filter(None, [first()]))
         for packet in between:
             conn.send(packet)
         wire.give(conn, wire.frame(MARKS), *filter(None, [second()]))
@@ -237,7 +237,7 @@ WRONG_GREETINGS = {
     "events that are a pipe": greeting(third=pipe_end),
     "no pipe": greeting(fourth=lambda: None),
     "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
-    "another version": lambda conn: wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
+    "another version": lambda conn: wire.give(conn, wire.welcome(77), generations()),
 }
 # Without a table there are no leases, and no other harm.
 WRONG_TABLES = {

@@ -154,7 +154,7 @@ def test_who_may_ask(server, outcome):
         refused = daemon.counters()["refused"] - before
     finally:
         daemon.socket.chmod(0o600)
-        daemon.socket_dir.chmod(0o750)
+        daemon.socket_dir.chmod(0o710)
     expected = {who: wanted for who, *_, wanted in peers()}
     outcome(GROUP, "processes of other users and groups connect", len(found),
             wrong=sum(found[who] != wanted for who, wanted in expected.items()))

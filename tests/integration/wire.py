@@ -11,7 +11,7 @@ import threading
 
 MAGIC = 0x46504348
 VERSION = 4
-HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
+HELLO, WELCOME, LOOKUP, ANSWER, CONTROL, DONE = 1, 2, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
 MOUNTS, STATS = 1, 2
@@ -23,6 +23,21 @@ MAX_FRAME = 16384
 def frame(kind, body=b"", number=0, length=None):
     size = 16 + len(body) if length is None else length
     return struct.pack(">IBBHQ", size, kind, 0, 0, number) + body
+
+
+def sight():
+    """What this process sees, as the body of a WELCOME tells it; what is mounted counts in other namespaces only."""
+    root = os.open("/", os.O_PATH)
+    with open(f"/proc/self/fdinfo/{root}") as info:
+        mount = next(int(line.split()[1]) for line in info if line.startswith("mnt_id:"))
+    os.close(root)
+    st = os.stat("/")
+    return struct.pack(">7Q", st.st_dev, st.st_ino, mount,
+                       *(os.stat(f"/proc/self/ns/{name}").st_ino for name in ("mnt", "user", "time")), 0)
+
+
+def welcome(version=VERSION):
+    return frame(WELCOME, struct.pack(">IH", MAGIC, version) + sight())
 
 
 def hello(low=VERSION, high=VERSION, magic=MAGIC):
