@@ -118,6 +118,28 @@ def send(conn, packet, fds=()):
     conn.sendmsg([packet], rights)
 
 
+def sent_all(conn, packets, fds=()):
+    """False where the kernel lets nobody pass descriptors to the daemon (Linux 6.16): then nothing came."""
+    try:
+        for packet in packets:
+            send(conn, packet, fds)
+    except PermissionError:
+        assert fds, "a frame without a descriptor was not sent"
+        return False
+    except (BrokenPipeError, ConnectionError):
+        pass                        # already ended at an earlier packet
+    return True
+
+
+def nobody_listens(path):
+    """There is no socket, or one that nobody holds: what root made only root removes."""
+    try:
+        with connect(path):
+            return False
+    except (FileNotFoundError, ConnectionRefusedError):
+        return True
+
+
 def give(conn, packet, *fds):
     """As send(); the descriptors are closed, once they are under way."""
     try:
