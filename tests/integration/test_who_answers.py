@@ -225,7 +225,7 @@ def test_impostor_in_the_place_of_httpds_own_daemon(lab, root, module_path, flas
         auto.stop()
 
 
-def test_daemon_that_users_could_have_started_is_not_believed(lab, root):
+def test_daemon_that_users_could_have_started_is_not_believed(lab, root, flashpachectl):
     """Of Apache's user, with a socket of its own: as any CGI could start one."""
     daemon = lab.daemon("by-user")
     os.chown(daemon.socket_dir, *user_ids())
@@ -234,6 +234,8 @@ def test_daemon_that_users_could_have_started_is_not_believed(lab, root):
     server = lab.flash("by-user-httpd", root, daemon.socket).start()
     who_kit.until_note(server, "/file.txt", {"foreign"})
     assert "FP0114" in server.error_text()
+    said = flashpachectl("-s", daemon.socket, "check").stdout
+    assert f"BAD   uid {user_ids()[0]} made the socket" in said, said
 
 
 def steal_at_start(parent, until):
