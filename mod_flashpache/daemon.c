@@ -29,9 +29,10 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define USERDATA    "flashpache: the daemon"
-#define STEADY      apr_time_from_sec(30) /* a daemon that lives as long starts without a pause */
-#define FIRST_PAUSE 1u                    /* seconds; doubled at each early death */
+#define USERDATA    "flashpache: the daemon, 2"
+#define FORMER      "flashpache: the daemon" /* of release 0.1.0: the same members, without the last two */
+#define STEADY      apr_time_from_sec(30)    /* a daemon that lives as long starts without a pause */
+#define FIRST_PAUSE 1u                       /* seconds; doubled at each early death */
 #define MOST_PAUSE  64u
 #define MOST_GROUPS 256
 
@@ -120,6 +121,12 @@ static const char *keep_directory(apr_pool_t *p, const char *path, int dir, gid_
                             "the directory %s belongs to uid %u, whose flashpached may be "
                             "running; give each httpd a DefaultRuntimeDir of its own",
                             path, (unsigned)st.st_uid);
+    if (st.st_gid != gid && !is_idle(dir))
+        return apr_psprintf(
+            p,
+            "the directory %s belongs to gid %u, and a flashpached of that group serves there; give "
+            "each httpd a DefaultRuntimeDir of its own",
+            path, (unsigned)st.st_gid);
     if (fchown(dir, 0, gid) == -1 || fchmod(dir, 0710) == -1)
         return apr_psprintf(p, "cannot give the directory %s to root and gid %u: %pm", path, (unsigned)gid,
                             &errno);
@@ -304,6 +311,8 @@ static void become_daemon(const struct daemon *d, int channel)
     fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
+    /* CoreDumpDirectory opens it. */
+    fp_priv_close_memory();
     end_with_parent(d);
     execv(d->command[0], (char *const *)d->command);
     dprintf(STDERR_FILENO,
@@ -369,6 +378,21 @@ static void end(struct daemon *d)
     d->life = NULL;
     fp_close(&d->channel);
     remove_socket(d);
+}
+
+/* The one that a former release of this module started, over a graceful restart. */
+static void end_former(server_rec *s)
+{
+    void *found = NULL;
+    struct daemon *d;
+
+    apr_pool_userdata_get(&found, FORMER, s->process->pool);
+    d = found;
+    if (d == NULL || d->life == NULL)
+        return;
+    apr_pool_destroy(d->life);
+    d->life = NULL;
+    fp_close(&d->channel);
 }
 
 /* False where its socket was removed or replaced.  A queue that is full is its own, as good as ever. */
@@ -448,6 +472,7 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
         return;
     }
     end(d);
+    end_former(s);
     d->pause = 0;
     wrong = obstacle(pconf, d->command[0]);
     if (wrong == NULL)

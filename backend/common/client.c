@@ -19,7 +19,8 @@
 #include "common/wire.h"
 
 /* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
- * An absent daemon costs a connect(); one that hangs costs every client its timeout. */
+ * An absent daemon costs a connect(); one that hangs costs every client its timeout, one that sees
+ * other files a look at the table of mounts. */
 #define ABSENT_FIRST_MS   25u
 #define ABSENT_LONGEST_MS 400u
 #define HUNG_FIRST_MS     1000u
@@ -47,8 +48,8 @@ struct fp_client {
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
-    uint32_t pause_ms;          /* the last one; 0 after a success */
-    uid_t maker;                /* of the socket, as seen last */
+    uint32_t pause_ms; /* the last one; 0 after a success */
+    uid_t maker;       /* of the socket, as seen last */
     enum fp_sight_difference difference;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
@@ -182,8 +183,9 @@ static struct fp_lease_view *view_of(struct fp_client *c, int generations, int r
 
 static void pause_asking(struct fp_client *c, fp_status why)
 {
-    uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
-    uint32_t longest = why == FP_TIMEOUT ? HUNG_LONGEST_MS : ABSENT_LONGEST_MS;
+    const bool dear = why == FP_TIMEOUT || why == FP_ELSEWHERE;
+    uint32_t first = dear ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
+    uint32_t longest = dear ? HUNG_LONGEST_MS : ABSENT_LONGEST_MS;
     uint64_t now = fp_now_ms();
 
     pthread_mutex_lock(&c->mutex);

@@ -29,8 +29,8 @@ void fp_sight_take(struct fp_sight *v)
     struct statx st;
 
     *v = (struct fp_sight){ .mounts_ns = namespace_of("/proc/self/ns/mnt"),
-                           .users_ns = namespace_of("/proc/self/ns/user"),
-                           .time_ns = namespace_of("/proc/self/ns/time") };
+                            .users_ns = namespace_of("/proc/self/ns/user"),
+                            .time_ns = namespace_of("/proc/self/ns/time") };
     if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st) == -1)
         return;
     v->root_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
@@ -40,18 +40,36 @@ void fp_sight_take(struct fp_sight *v)
 
 /* ---- what is mounted where ---- */
 
-static bool is_the_systems(const char *point)
+/* Places without documents, where mounts come and go in some namespaces alone: the kernel's, systemd's of
+ * its services, and where containers keep theirs. */
+static bool is_the_systems(const struct fp_mount *m)
 {
-    static const char *const prefixes[] = { "/proc",           "/sys",         "/dev",       "/run/credentials",
-                                            "/run/systemd",    "/run/user",    "/run/netns", "/lib/modules",
-                                            "/usr/lib/modules" };
-    const size_t len = strlen(point);
+    static const char *const prefixes[] = {
+        "/proc",
+        "/sys",
+        "/dev",
+        "/run/containerd",
+        "/run/credentials",
+        "/run/docker",
+        "/run/netns",
+        "/run/snapd",
+        "/run/systemd",
+        "/run/user",
+        "/lib/modules",
+        "/usr/lib/modules",
+        "/var/lib/containerd",
+        "/var/lib/containers",
+        "/var/lib/docker",
+        "/var/lib/kubelet",
+    };
+    const size_t len = strlen(m->point);
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        if (fp_path_is_below(point, len, prefixes[i]))
+        if (fp_path_is_below(m->point, len, prefixes[i]))
             return true;
     }
-    return false;
+    /* The file of a namespace. */
+    return strcmp(m->type, "nsfs") == 0;
 }
 
 /* True if the point would lead to the same directory without this mount. */
@@ -81,7 +99,7 @@ uint64_t fp_sight_mounts(const struct fp_mount_table *t)
         const struct fp_mount *m = &t->visible[i]->mount;
         const uint64_t dev = m->dev;
 
-        if (is_the_systems(m->point) || leads_there_anyway(t, m))
+        if (is_the_systems(m) || leads_there_anyway(t, m))
             continue;
         crypto_generichash_update(&state, (const unsigned char *)m->point, strlen(m->point) + 1);
         crypto_generichash_update(&state, (const unsigned char *)m->root, strlen(m->root) + 1);

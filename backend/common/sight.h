@@ -32,9 +32,8 @@ void fp_sight_take(struct fp_sight *v);
 
 /*
  * A number for what is mounted where; two tables with the same lead each name to the same file.
- * Mounts that change nothing in that do not count (a directory mounted on itself), nor those below
- * the kernel's own directories (/proc, /sys, /dev) and systemd's of its services, which differ from
- * service to service.
+ * Mounts that change nothing in that do not count (a directory mounted on itself), nor those where
+ * the kernel, systemd and containers have theirs, which differ from service to service.
  */
 uint64_t fp_sight_mounts(const struct fp_mount_table *t);
 

@@ -30,8 +30,9 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
     snprintf(copy, sizeof(copy), "%s", path);
     dir = dirname(copy);
     if (stat(dir, &st) == -1) {
-        fp_log(FP_LOG_ERROR, 2, "the socket's directory %s: %m; make it with: install -d -o %u -g %u -m %s %s",
-               dir, (unsigned)us, (unsigned)gid, us == 0 ? "0710" : "0700", dir);
+        fp_log(FP_LOG_ERROR, 2,
+               "the socket's directory %s: %m; make it with: install -d -o %u -g %u -m %s %s", dir,
+               (unsigned)us, (unsigned)gid, us == 0 ? "0710" : "0700", dir);
         return false;
     }
     if (!S_ISDIR(st.st_mode)) {
@@ -41,11 +42,12 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
     if ((st.st_uid == 0 || st.st_uid == us) && !(st.st_mode & (S_IWGRP | S_IWOTH)))
         return true;
     if (us == 0)
-        fp_log(FP_LOG_ERROR, 2,
-               "the socket's directory %s (owner uid %u, mode %04o) must belong to root, and nobody else may "
-               "write to it: else processes of uid %u could put a socket of theirs in the place: chown 0:%u %s; "
-               "chmod 0710 %s",
-               dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)uid, (unsigned)gid, dir, dir);
+        fp_log(
+            FP_LOG_ERROR, 2,
+            "the socket's directory %s (owner uid %u, mode %04o) must belong to root, and nobody else may "
+            "write to it: else processes of uid %u could put a socket of theirs in the place: chown 0:%u %s; "
+            "chmod 0710 %s",
+            dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)uid, (unsigned)gid, dir, dir);
     else
         fp_log(FP_LOG_ERROR, 2,
                "the socket's directory %s (owner uid %u, mode %04o) must belong "

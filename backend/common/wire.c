@@ -155,8 +155,9 @@ fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct 
 
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r)
 {
-    uint64_t *const fields[] = { &view_r->root_dev, &view_r->root_ino, &view_r->root_mount, &view_r->mounts_ns,
-                                 &view_r->users_ns, &view_r->time_ns,  &view_r->mounts };
+    uint64_t *const fields[] = { &view_r->root_dev,  &view_r->root_ino, &view_r->root_mount,
+                                 &view_r->mounts_ns, &view_r->users_ns, &view_r->time_ns,
+                                 &view_r->mounts };
     uint32_t magic = fp_get_u32(r);
 
     *version_r = fp_get_u16(r);

@@ -61,6 +61,8 @@ START_TEST(the_same_files)
         ROOT HOME "22 20 0:5 / /proc rw - proc proc rw\n23 20 0:6 / /dev rw - tmpfs t rw\n",
         ROOT HOME "22 20 0:7 /x /run/credentials/x.service ro - tmpfs t rw\n",
         ROOT HOME "22 20 0:8 /i /usr/lib/modules ro - tmpfs t rw\n",
+        ROOT HOME "22 20 0:4 mnt:[1] /srv/ns rw - nsfs nsfs rw\n",
+        ROOT HOME "22 20 0:8 / /var/lib/docker/overlay2/a/merged rw - overlay o rw\n",
     };
 
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
