@@ -308,6 +308,54 @@ def test_removed_socket_of_httpds_own_daemon_is_made_again(lab, root, module_pat
         auto.stop()
 
 
+# The directory of httpd's own daemon
+
+@pytest.fixture
+def unstarted(lab, root, module_path, flashpached_program):
+    server = lab.stock(f"w{len(lab.started)}", root, module=module_path, mpm="event",
+                       config=f"FlashpacheDaemonProgram {flashpached_program}\n")
+    yield server
+    server.stop()
+
+
+def test_directory_of_the_user_is_taken_over(unstarted, base):
+    """As a former release made it; what the user's processes left there leads root nowhere."""
+    precious = tree.put(base / "precious", "not to be written\n")
+    place = socket_of(unstarted).parent
+    place.mkdir()
+    os.link(precious, place / "flashpached.sock.lock")
+    socket_of(unstarted).symlink_to(precious)
+    os.chown(place, *user_ids())
+    with unstarted:
+        who_kit.until_note(unstarted, "/file.txt", HITS)
+        st = place.stat()
+        assert (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (0, user_ids()[1], 0o710)
+        assert who_kit.as_user(who_kit.take_place, str(socket_of(unstarted))) == 0
+    assert precious.read_text() == "not to be written\n" and precious.stat().st_uid == 0
+
+
+def test_runtime_directory_of_the_user_is_refused(unstarted):
+    """Who may write there could put another directory in the place of ours."""
+    os.chown(unstarted.dir, *user_ids())
+    with unstarted:
+        assert sees(unstarted) == "absent"
+        assert "FP0112" in unstarted.error_text() and "DefaultRuntimeDir" in unstarted.error_text()
+
+
+def test_directory_of_another_group_stays(unstarted, lab, root, module_path, flashpached_program):
+    """The first httpd's children could not pass any more."""
+    with unstarted:
+        who_kit.until_note(unstarted, "/file.txt", HITS)
+        second = lab.stock(f"w{len(lab.started)}", root, module=module_path, mpm="event",
+                           config=f"FlashpacheDaemonProgram {flashpached_program}\nGroup nogroup\n"
+                                  f"DefaultRuntimeDir {unstarted.dir}\n")
+        with second:
+            assert "FP0112" in second.error_text() and "gid" in second.error_text()
+        assert socket_of(unstarted).parent.stat().st_gid == user_ids()[1]
+        unstarted.graceful()
+        who_kit.until_note(unstarted, "/file.txt", HITS)
+
+
 # An httpd that is not root's
 
 @pytest.fixture
@@ -388,6 +436,21 @@ def test_children_in_another_namespace_with_the_same_mounts_are_answered(lab, ro
                       "mount -t proc none /proc")
     server = elsewhere(lab, root, around, "same-mounts")
     who_kit.until_note(server, "/file.txt", HITS)
+
+
+def test_daemon_that_sees_no_other_process_is_asked(lab, root, can_unshare):
+    """ProtectProc=invisible: nor may others of its user look at it, and it looks at itself."""
+    if "#define HAVE_SYSTEMD 1" not in (BUILD / "config.h").read_text():
+        pytest.skip("built without libsystemd")
+    manager = Manager(lab.daemon("alone"))
+    manager.start(around=unshared("mount -t proc -o hidepid=2 none /proc"), within=as_user())
+    manager.hear()
+    server = lab.flash("alone-httpd", root, manager.daemon.socket, mpm="event").start()
+    try:
+        who_kit.until_note(server, "/file.txt", HITS)
+    finally:
+        server.stop()
+        manager.close()
 
 
 def test_children_in_another_time_namespace_are_not_answered(lab, root):
