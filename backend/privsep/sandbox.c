@@ -111,6 +111,8 @@ static const struct narrowed worker_narrowed[] = {
     { SCMP_SYS(openat), 1, { BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY) } },
     { .call = END }
 };
+static const int closer_calls[] = { SCMP_SYS(getppid), END };
+static const struct narrowed closer_narrowed[] = { { .call = END } };
 /* clang-format on */
 
 static const struct {
@@ -119,6 +121,7 @@ static const struct {
 } lists[] = {
     [FP_SANDBOX_DAEMON] = { daemon_calls, daemon_narrowed },
     [FP_SANDBOX_WORKER] = { worker_calls, worker_narrowed },
+    [FP_SANDBOX_CLOSER] = { closer_calls, closer_narrowed },
 };
 
 /* A number below zero is libseccomp's for a call that this machine lacks: libseccomp translates it
