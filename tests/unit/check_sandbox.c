@@ -308,9 +308,10 @@ static bool library_works(void)
            && getrandom(&t, sizeof(t), 0) == sizeof(t);
 }
 
-START_TEST(both)
+START_TEST(all)
 {
-    const enum fp_sandbox_kind kind = _i == 0 ? FP_SANDBOX_DAEMON : FP_SANDBOX_WORKER;
+    static const enum fp_sandbox_kind kinds[] = { FP_SANDBOX_DAEMON, FP_SANDBOX_WORKER, FP_SANDBOX_CLOSER };
+    const enum fp_sandbox_kind kind = kinds[_i];
 
     ck_assert(holds(kind, nothing_dangerous));
     ck_assert(holds(kind, no_process));
@@ -332,12 +333,14 @@ START_TEST(each)
     ck_assert(holds(FP_SANDBOX_WORKER, worker_has_no_sockets));
     ck_assert(!holds(FP_SANDBOX_DAEMON, worker_has_no_sockets));
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_shares_memory));
+    ck_assert(holds(FP_SANDBOX_CLOSER, daemon_opens_nothing));
+    ck_assert(holds(FP_SANDBOX_CLOSER, worker_has_no_sockets));
 }
 END_TEST
 
 static void add_tests(TCase *t)
 {
-    tcase_add_loop_test(t, both, 0, 2);
+    tcase_add_loop_test(t, all, 0, 3);
     tcase_add_test(t, each);
     tcase_add_test(t, a_daemon_serves);
     tcase_add_test(t, a_daemon_logs);
