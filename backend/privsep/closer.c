@@ -23,10 +23,9 @@
 #define STUCK_LEAST  64   /* descriptors of a mount that wait before it counts as stuck, */
 #define STUCK_MS     1000 /* with none closed for so long */
 #define GROWN_MOST   65536u
-#define STACK_SIZE   (64u * 1024)
 #define BITS         (sizeof(unsigned long) * CHAR_BIT)
 #define PARENT_ENDED SIGUSR2
-#define NAP_S        1 /* a closer looks for its parent's end as often, should the signal come too early */
+#define NAP_S        10 /* a closer looks for its parent's end as often, should the signal come too early */
 
 /* What one closer has to do; shared with it.  A descriptor has a bit while it waits. */
 struct lane {
@@ -47,12 +46,6 @@ static struct side sides[FP_CLOSERS];
 static size_t limit; /* a multiple of BITS */
 
 /* ---- a closer ---- */
-
-struct start {
-    struct lane *lane;
-    pid_t parent;
-    const struct fp_sandbox *sandbox;
-};
 
 static void wait_for_work(struct lane *lane)
 {
@@ -114,16 +107,15 @@ static void prepare(void)
     prctl(PR_SET_PDEATHSIG, PARENT_ENDED);
 }
 
-static int be_closer(void *arg)
+static void __attribute__((noreturn))
+be_closer(struct lane *lane, pid_t parent, const struct fp_sandbox *sandbox)
 {
-    const struct start *start = arg;
-
     prepare();
-    if (start->sandbox != NULL && fp_sandbox_enter(start->sandbox) == -1)
+    if (sandbox != NULL && fp_sandbox_enter(sandbox) == -1)
         _exit(1);
-    while (getppid() == start->parent) {
-        close_waiting(start->lane);
-        wait_for_work(start->lane);
+    while (getppid() == parent) {
+        close_waiting(lane);
+        wait_for_work(lane);
     }
     hang_up_all();
     _exit(0);
@@ -195,13 +187,23 @@ static struct lane *create_lanes(void)
     return created;
 }
 
-/* Without CLONE_VM: the closer has a copy of all memory, the stack included. */
+/* fork(2) with the table of descriptors shared, which no function of the C library is. */
+static pid_t fork_sharing(void)
+{
+#ifdef __s390__
+    return (pid_t)syscall(SYS_clone, 0L, (long)(CLONE_FILES | SIGCHLD), 0L, 0L, 0L);
+#else
+    return (pid_t)syscall(SYS_clone, (long)(CLONE_FILES | SIGCHLD), 0L, 0L, 0L, 0L);
+#endif
+}
+
 static pid_t start_one(struct lane *lane, const struct fp_sandbox *sandbox)
 {
-    static char stack[STACK_SIZE] __attribute__((aligned(64)));
-    struct start start = { lane, getpid(), sandbox };
+    const pid_t parent = getpid(), pid = fork_sharing();
 
-    return clone(be_closer, stack + sizeof(stack), CLONE_FILES | SIGCHLD, &start);
+    if (pid == 0)
+        be_closer(lane, parent, sandbox);
+    return pid;
 }
 
 int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS])
