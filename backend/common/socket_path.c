@@ -10,14 +10,17 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/packet.h"
 
-#define BACKLOG     1024
-#define LOCK_SUFFIX ".lock"
-#define LOCK_SIZE   (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
+#define BACKLOG       1024
+#define LOCK_MS       1000 /* for which a lock is waited for, */
+#define LOCK_PAUSE_MS 20   /* looked at so often */
+#define LOCK_SUFFIX   ".lock"
+#define LOCK_SIZE     (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
 
 /* A user who can write to the directory can put another socket in the place of the daemon's. */
 bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
@@ -227,10 +230,23 @@ int fp_socket_path_listen(const char *path, gid_t gid)
     return sock;
 }
 
+/* A daemon that was killed leaves processes that have its descriptors for a moment more. */
+static int wait_for_lock(const char *path)
+{
+    const struct timespec pause = { .tv_nsec = LOCK_PAUSE_MS * 1000000L };
+    int lock = fp_socket_path_open_lock(path);
+
+    for (int i = 0; lock == -1 && errno == EWOULDBLOCK && i < LOCK_MS / LOCK_PAUSE_MS; i++) {
+        nanosleep(&pause, NULL);
+        lock = fp_socket_path_open_lock(path);
+    }
+    return lock;
+}
+
 bool fp_socket_path_take(const char *path, gid_t gid, int *sock_r, int *lock_r)
 {
     *sock_r = -1;
-    *lock_r = fp_socket_path_open_lock(path);
+    *lock_r = wait_for_lock(path);
     if (*lock_r == -1) {
         fp_socket_path_report_lock(path, errno);
         return false;

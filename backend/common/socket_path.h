@@ -30,7 +30,7 @@ bool fp_socket_path_clear(const char *path);
 /* A non-blocking listening socket there, for this user only; made by root, for that group.  No peer may
  * pass descriptors to it where the kernel can see to that.  -1 with errno. */
 int fp_socket_path_listen(const char *path, gid_t gid);
-/* All of it: lock, clear and listen.  False after logging what is wrong. */
+/* All of it: lock (waiting for a second), clear and listen.  False after logging what is wrong. */
 bool fp_socket_path_take(const char *path, gid_t gid, int *sock_r, int *lock_r);
 
 /* True for a listening socket of our kind that was made at that path. */

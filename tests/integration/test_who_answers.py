@@ -23,7 +23,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 FILE = b"what the file says\n"
 DENIED = "another's secret\n"
-NAMES = {"flashpached", "fp-monitor", "fp-spawner", "fp-worker"}
+NAMES = {"flashpached", "fp-closer", "fp-monitor", "fp-spawner", "fp-worker"}
 STARTS = 5
 
 
