@@ -23,6 +23,18 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
 
 FP_HASH_DIAGNOSTICS_ON
 
+struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len), *next;
+
+    if (e != NULL)
+        return e;
+    for (size_t n = 1; n < len && (next = fp_entry_find(c, path, n)) != NULL;
+         n = fp_path_child_len(path, len, n))
+        e = next;
+    return e;
+}
+
 static void enqueue(struct fp_cache *c, struct fp_entry *e)
 {
     TAILQ_INSERT_HEAD(&c->sieves[e->kind].queue, e, link);
@@ -41,12 +53,12 @@ void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind
 {
     if (e->kind == kind)
         return;
-    if (e->children == 0)
+    if (LIST_EMPTY(&e->children))
         dequeue(c, e);
     c->sieves[e->kind].count--;
     e->kind = kind;
     c->sieves[kind].count++;
-    if (e->children == 0)
+    if (LIST_EMPTY(&e->children))
         enqueue(c, e);
 }
 
@@ -240,9 +252,9 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
-struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
 {
-    for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
+    for (; *looks > 0; --*looks) {
         struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
         struct fp_entry *e;
 
@@ -250,8 +262,11 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
         set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
-        if (e->generation != 0 && e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
+        if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
+            && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
+            --*looks;
             return e;
+        }
     }
     return NULL;
 }
@@ -280,8 +295,12 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     dequeue(c, e);
     c->sieves[e->kind].count--;
     HASH_DEL(c->table, e);
-    if (e->parent != NULL && --e->parent->children == 0)
-        enqueue(c, e->parent);
+    fp_entry_leave_purge(c, e);
+    if (e->parent != NULL) {
+        LIST_REMOVE(e, sibling);
+        if (LIST_EMPTY(&e->parent->children))
+            enqueue(c, e->parent);
+    }
     fp_entry_drop_fd(c, e);
     c->bytes -= fp_entry_bytes(e);
     fp_dependencies_drop(c->dependencies, &e->dependencies);
@@ -300,15 +319,14 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
     struct fp_entry *e = s->hand;
-    /* The hand goes around twice at most: clients can set referenced bits as fast as it
-     * clears them. */
-    size_t visits = 2 * s->count;
+    size_t visits = FP_SIEVE_VISITS;
 
     for (;;) {
         if (e == NULL)
             e = TAILQ_LAST(&s->queue, fp_entry_queue);
         if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
             return false;
+        c->counts.visits++;
         if (e != c->newest && (visits == 0 || !take_visited(c, e)))
             break;
         visits -= visits > 0;
@@ -326,7 +344,11 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 /* Directories above a file cannot go before it: then files have to go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
-    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
+    size_t evicted;
+
+    /* What was purged is of no use to anybody. */
+    fp_entry_reclaim(c, FP_SIEVE_VISITS, &evicted);
+    return evicted > 0 || fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
@@ -362,8 +384,13 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
     enqueue(c, e);
-    if (parent != NULL && parent->children++ == 0)
+    e->purge = c->n_purges;
+    if (parent == NULL)
+        return e;
+    if (LIST_EMPTY(&parent->children))
         dequeue(c, parent);
+    LIST_INSERT_HEAD(&parent->children, e, sibling);
+    fp_entry_count(e, 1);
     return e;
 }
 FP_HASH_DIAGNOSTICS_ON

@@ -357,6 +357,8 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
         e = fp_entry_create(c, path, s->end, parent);
     if (e == NULL)
         return NULL;
+    if (fp_entry_is_purged(c, e))
+        fp_entry_revive(c, e);
     /* Walks overlap: what an earlier one saw does not replace the later.
      * Below the same directory it is still good. */
     if (e->seen_ms > seen->now_ms)
@@ -379,7 +381,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
-        && (base == NULL || (e != NULL && e->generation == base->generation))) {
+        && (base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e)))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);

@@ -39,11 +39,12 @@ static bool refresh(void *ctx)
 {
     struct fp_dispatch *d = ctx;
     struct fp_cache_refresh next;
+    unsigned looks = FP_CACHE_LOOKS;
     fp_status st;
 
     while (fp_worker_pool_spare(d->workers)
            && fp_walks_counts(d->walks).inflight < d->settings.max_inflight / REFRESH_SHARE
-           && fp_cache_take_refresh(d->cache, fp_now_ms(), &next)) {
+           && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len };
 
         fp_observe_hit(d->observer, next.path, next.len);
@@ -56,9 +57,10 @@ static bool refresh(void *ctx)
 
 /* ---- mounts out of service ---- */
 
-static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
+/* *from_r: paths from that part of the path on are expected on the same mount. */
+static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, size_t *from_r)
 {
-    return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len));
+    return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len, from_r));
 }
 
 /*
@@ -68,9 +70,10 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_lookup above = *l;
+    size_t from;
 
-    while (above.path_len > 1 && is_out(d, l->path, above.path_len))
-        above.path_len = fp_path_parent_len(l->path, above.path_len);
+    while (above.path_len > 1 && is_out(d, l->path, above.path_len, &from))
+        above.path_len = from > 1 ? fp_path_parent_len(l->path, from) : 1;
     if (fp_cache_lookup(d->cache, above.path, above.path_len, names_id, fp_now_ms(), &d->answer))
         return NULL;
     return fp_walk_find_or_start(d->walks, &above, names_id);
@@ -139,15 +142,22 @@ static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l, unsigned 
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l)
 {
-    const unsigned names_id = fp_names_registry_add(&d->names, &l->names);
+    unsigned names_id;
+    size_t from;
 
+    /* No answer has room for it, and what its question costs must not depend on its length. */
+    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
+        fp_walks_refuse(d->walks, conn, id, FP_TOODEEP);
+        return;
+    }
+    names_id = fp_names_registry_add(&d->names, &l->names);
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
     if (is_known(d, l, names_id)) {
         d->counts.hits++;
         d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
         fp_connection_answer(conn, id, &d->answer);
-    } else if (is_out(d, l->path, l->path_len)) {
+    } else if (is_out(d, l->path, l->path_len, &from)) {
         answer_unavailable(d, conn, id, l, names_id);
     } else {
         walk(d, conn, id, l, names_id);

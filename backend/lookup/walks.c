@@ -309,14 +309,19 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
 
 /* ---- begins ---- */
 
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
     const struct fp_coherence *coherence = ws->deps.coherence;
     size_t seen, listed;
     uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
     uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
 
-    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
+    if (seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL) {
+        *from_r = seen;
+        return by_cache;
+    }
+    *from_r = seen > listed ? seen : listed;
+    return by_name;
 }
 
 FP_HASH_DIAGNOSTICS_OFF
@@ -325,6 +330,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
+    size_t from;
 
     if (ws->counts.inflight < ws->max)
         w = calloc(1, sizeof(*w) + 1 + l->path_len);
@@ -343,7 +349,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
-    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len, &from);
     if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
         HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
     if (w->hh.tbl == NULL) {
@@ -383,10 +389,11 @@ static fp_status submit(struct fp_walk *w)
     const struct fp_lookup *l = &w->task.lookup;
     const uint32_t before = w->mount;
     struct waiter *wt;
+    size_t from;
     fp_status st;
 
     /* The cache may know more than when the walk was created. */
-    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len, &from);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount))
