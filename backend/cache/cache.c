@@ -315,6 +315,16 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     return done;
 }
 
+size_t fp_cache_shed(struct fp_cache *c, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
+        done++;
+    fp_cache_verify(c);
+    return done;
+}
+
 /* ---- what an operator may know ---- */
 
 static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
@@ -366,6 +376,7 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
     counts.negatives = c->sieves[FP_KIND_NEGATIVE].count;
     counts.open_dirs = c->n_open_dirs;
     counts.bytes = c->bytes;
+    counts.purging = c->n_purging;
     counts.content_files = c->n_contents;
     counts.content_bytes = c->content_bytes;
     counts.watches = fp_dependencies_count(c->dependencies);

@@ -178,6 +178,9 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
+/* Evicts up to n entries of any kind; returns how many it was. */
+size_t fp_cache_shed(struct fp_cache *c, size_t n);
+
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next
  * question about it needs a walk.  The access files known of the directory go too, and

@@ -179,7 +179,7 @@ static const char *check_purges(const struct fp_cache *c, const struct tally *t)
         p = p->parent;
     if (c->purge_next != NULL && p == NULL)
         return "a purge goes on outside of its tree";
-    return n == t->purging ? NULL : "the purges are not as many as the entries say";
+    return n == t->purging && n == c->n_purging ? NULL : "the purges are not as many as the entries say";
 }
 
 static const char *check_sums(const struct fp_cache *c, const struct tally *t)

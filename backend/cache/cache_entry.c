@@ -10,6 +10,7 @@
 
 #include "cache/dependency.h"
 #include "common/lease_table.h"
+#include "common/memory.h"
 #include "common/packet.h"
 
 FP_HASH_DIAGNOSTICS_OFF
@@ -365,7 +366,7 @@ void fp_entry_trim(struct fp_cache *c)
 FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
-    struct fp_entry *e = calloc(1, sizeof(*e) + len + 1);
+    struct fp_entry *e = fp_memory_take_zeroed(1, sizeof(*e) + len + 1);
 
     if (e == NULL)
         return NULL;

@@ -115,6 +115,7 @@ struct fp_cache {
     const struct fp_entry *newest; /* while it is being inserted: not to be evicted */
     struct fp_entry_queue purging; /* the first is the one that is gone through, */
     struct fp_entry *purge_next;   /* and what comes next below it; NULL: it has not begun */
+    size_t n_purging;
     uint64_t n_purges;
     struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;

@@ -9,6 +9,7 @@
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
 #include "common/answer.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
 
@@ -64,7 +65,7 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
         return true;
     }
     if (e->target == NULL)
-        e->target = malloc(sizeof(*e->target));
+        e->target = fp_memory_take(sizeof(*e->target));
     if (e->target != NULL)
         *e->target = s->target;
     return e->target != NULL;
@@ -77,7 +78,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     fp_entry_forget_access(e);
     if (n == 0 || !fp_step_is_dir(s))
         return;
-    e->access = malloc(n * sizeof(e->access[0]));
+    e->access = fp_memory_take(n * sizeof(e->access[0]));
     if (e->access == NULL)
         return;
     memcpy(e->access, s->access, n * sizeof(e->access[0]));

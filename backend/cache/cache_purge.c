@@ -56,6 +56,7 @@ static void end_purge(struct fp_cache *c, struct fp_entry *root)
         c->purge_next = NULL;
     TAILQ_REMOVE(&c->purging, root, purging);
     root->is_purging = false;
+    c->n_purging--;
 }
 
 void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e)
@@ -83,6 +84,7 @@ size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)
         end_purge(c, e);
     e->is_purging = true;
     TAILQ_INSERT_TAIL(&c->purging, e, purging);
+    c->n_purging++;
     return n;
 }
 

@@ -25,6 +25,7 @@ struct fp_cache_counts {
     uint64_t differing;                   /* and entries that a later walk found to differ */
     size_t files, directories, negatives; /* entries now */
     size_t open_dirs, bytes, watches;
+    size_t purging;                      /* trees that were purged, and are not all gone */
     size_t content_files, content_bytes; /* of the files */
 };
 

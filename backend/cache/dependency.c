@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 
 /* For each of so many hashes of key and name, when it last changed: 64 KB.  Names that share
  * a hash are taken for each other. */
@@ -55,7 +56,7 @@ struct fp_dependencies {
 struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void))
 {
-    struct fp_dependencies *w = calloc(1, sizeof(*w));
+    struct fp_dependencies *w = fp_memory_take_zeroed(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
@@ -171,7 +172,7 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
 
     if (object != NULL)
         return object;
-    object = calloc(1, sizeof(*object));
+    object = fp_memory_take_zeroed(1, sizeof(*object));
     if (object == NULL)
         return NULL;
     object->key = *key;
@@ -204,7 +205,7 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
 
     if (n != NULL || len > FP_MAX_NAME)
         return n;
-    n = calloc(1, sizeof(*n) + sizeof(object) + len);
+    n = fp_memory_take_zeroed(1, sizeof(*n) + sizeof(object) + len);
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
@@ -220,7 +221,7 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
                                           void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len)
 {
-    struct fp_dependency *s = calloc(1, sizeof(*s));
+    struct fp_dependency *s = fp_memory_take_zeroed(1, sizeof(*s));
 
     if (s != NULL)
         s->object = get_object(w, key);

@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "common/memory.h"
 #include "common/packet.h"
 
 /*
@@ -67,7 +68,7 @@ static bool wait_for_end(int wd)
 {
     if (waiting.n == waiting.room) {
         const size_t room = waiting.room != 0 ? 2 * waiting.room : ENDS_AT_ONCE;
-        int *wds = realloc(waiting.wds, room * sizeof(*wds));
+        int *wds = fp_memory_resize(waiting.wds, room * sizeof(*wds));
 
         if (wds == NULL)
             return false;

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"
@@ -84,6 +85,7 @@ static void forget_everything(struct fp_fleet *f)
 
 static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     forget_everything(timer->data);
@@ -213,6 +215,7 @@ static void read_stream(struct fp_fleet *f, bool wait)
 
 static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     read_stream(timer->data, true);
@@ -302,6 +305,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct fp_fleet *f = timer->data;
     struct fp_fleet_message m;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)events;
     for (unsigned i = 0;
          i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT && fp_fleet_queue_send(f->queue, &m);

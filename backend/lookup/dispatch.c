@@ -2,6 +2,7 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
+#include <ev.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -10,6 +11,8 @@
 #include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
+#include "common/memory.h"
+#include "common/turn.h"
 #include "ipc/connection.h"
 #include "lookup/breaker.h"
 #include "lookup/mount_health.h"
@@ -20,7 +23,14 @@
 /* Refreshes may be this part of the walks under way: nobody waits for them. */
 #define REFRESH_SHARE 4
 
+/* What was purged is evicted so much at a time, and the loop does other work in between. */
+#define FP_RECLAIM_VISITS 512
+#define RECLAIM_SECONDS   0.001
+#define GIVE_BACK_BYTES   (4u << 20) /* of entries evicted, then their memory goes back to the system */
+#define RELIEF            64         /* entries evicted when there was no memory */
+
 struct fp_dispatch {
+    struct ev_loop *loop;
     struct fp_cache *cache;
     struct fp_worker_pool *workers;
     struct fp_coherence *coherence;
@@ -31,6 +41,9 @@ struct fp_dispatch {
     struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the walks and of the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
+    ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
+    size_t reclaimed;                 /* bytes of entries, since memory was given back */
+    uint64_t memory_failures;         /* that were answered by evictions */
 };
 
 /* Looks again at what is in use and about to expire, so that it never is a miss.  True if
@@ -53,6 +66,37 @@ static bool refresh(void *ctx)
             d->counts.refreshed++;
     }
     return fp_walks_counts(d->walks).inflight > 0;
+}
+
+/* ---- memory ---- */
+
+/* Evicts, or gives memory back: each of them is a turn's work. */
+static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_dispatch *d = timer->data;
+    const size_t before = fp_cache_counts(d->cache).bytes;
+    bool more = fp_cache_counts(d->cache).purging > 0;
+
+    fp_turn_work(FP_WORK_RECLAIM);
+    (void)events;
+    if (d->reclaimed >= (more ? GIVE_BACK_BYTES : GIVE_BACK_BYTES / 4)) {
+        fp_memory_give_back();
+        d->reclaimed = 0;
+    } else if (more) {
+        fp_cache_reclaim(d->cache, FP_RECLAIM_VISITS);
+        d->reclaimed += before - fp_cache_counts(d->cache).bytes;
+    } else {
+        ev_timer_stop(loop, timer);
+    }
+}
+
+/* Where something else has no memory the cache has it. */
+static void relieve(struct fp_dispatch *d)
+{
+    if (d->memory_failures == fp_memory_failures())
+        return;
+    fp_cache_shed(d->cache, RELIEF);
+    d->memory_failures = fp_memory_failures();
 }
 
 /* ---- mounts out of service ---- */
@@ -150,6 +194,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         fp_walks_refuse(d->walks, conn, id, FP_TOODEEP);
         return;
     }
+    relieve(d);
     names_id = fp_names_registry_add(&d->names, &l->names);
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
@@ -171,6 +216,8 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     fp_walks_mark_stale(d->walks, path, len);
     n = fp_cache_forget(d->cache, path, len, tree);
     d->counts.purged += n;
+    if (fp_cache_counts(d->cache).purging > 0 && !ev_is_active(&d->reclaim))
+        ev_timer_again(d->loop, &d->reclaim);
     return n;
 }
 
@@ -195,6 +242,10 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 
     if (d == NULL)
         return NULL;
+    d->loop = loop;
+    ev_init(&d->reclaim, on_reclaim);
+    d->reclaim.data = d;
+    d->reclaim.repeat = RECLAIM_SECONDS;
     d->names.cache = d->cache = cache;
     d->workers = workers;
     d->coherence = coherence;
@@ -233,6 +284,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     *dp = NULL;
     if (d == NULL)
         return;
+    ev_timer_stop(d->loop, &d->reclaim);
     fp_walks_destroy(&d->walks);
     fp_mount_health_destroy(&d->health);
     free(d);

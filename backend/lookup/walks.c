@@ -15,8 +15,10 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "ipc/connection.h"
 #include "lookup/mount_health.h"
@@ -202,6 +204,7 @@ static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer 
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
@@ -210,7 +213,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined)
 {
-    struct waiter *wt = calloc(1, sizeof(*wt));
+    struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
     const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
@@ -333,7 +336,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     size_t from;
 
     if (ws->counts.inflight < ws->max)
-        w = calloc(1, sizeof(*w) + 1 + l->path_len);
+        w = fp_memory_take_zeroed(1, sizeof(*w) + 1 + l->path_len);
     if (w == NULL)
         return NULL;
     w->walks = ws;
@@ -629,7 +632,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 
 struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max)
 {
-    struct fp_walks *ws = calloc(1, sizeof(*ws));
+    struct fp_walks *ws = fp_memory_take_zeroed(1, sizeof(*ws));
 
     if (ws != NULL) {
         ws->deps = *deps;
