@@ -71,17 +71,15 @@ void fp_cache_destroy(struct fp_cache **c)
     *c = NULL;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
 {
-    struct fp_entry *e, *next;
+    struct fp_entry *e;
 
     c->lease_table = t;
-    HASH_ITER(hh, c->table, e, next)
-        fp_entry_renew_slots(c, e);
+    FP_ENTRIES_FOREACH(e, c)
+    fp_entry_renew_slots(c, e);
     fp_cache_verify(c);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names)
 {

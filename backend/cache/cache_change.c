@@ -140,14 +140,14 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
     return (size_t)(c->counts.changes - before);
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
-    struct fp_entry *e, *next;
+    struct fp_entry *e;
     size_t n = 0;
 
     fp_dependencies_lost(c->dependencies);
-    HASH_ITER(hh, c->table, e, next) {
+    FP_ENTRIES_FOREACH(e, c)
+    {
         if (!e->watched || e->expires_ms == 0
             || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
             continue;
@@ -157,7 +157,6 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_cache_verify(c);
     return n;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 static size_t on_lost(void *ctx)
 {

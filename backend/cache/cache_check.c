@@ -93,12 +93,12 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
         t->slots[t->n_slots++] = e->end_slot;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 static const char *check_entries(const struct fp_cache *c, struct tally *t)
 {
-    const struct fp_entry *e, *next;
+    struct fp_entry *e;
 
-    HASH_ITER(hh, c->table, e, next) {
+    FP_ENTRIES_FOREACH(e, c)
+    {
         const char *wrong = check_place(c, e);
 
         if (wrong == NULL)
@@ -107,7 +107,8 @@ static const char *check_entries(const struct fp_cache *c, struct tally *t)
             return wrong;
         tally_entry(t, e);
     }
-    HASH_ITER(hh, c->table, e, next) {
+    FP_ENTRIES_FOREACH(e, c)
+    {
         const char *wrong = check_children(c, e, &t->children);
 
         if (wrong != NULL)
@@ -115,7 +116,6 @@ static const char *check_entries(const struct fp_cache *c, struct tally *t)
     }
     return NULL;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 static int compare_slots(const void *a, const void *b)
 {
@@ -216,7 +216,7 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
 
 const char *fp_cache_check(const struct fp_cache *c)
 {
-    struct tally t = { .entries = HASH_COUNT(c->table) };
+    struct tally t = { .entries = c->entries.n };
     const char *wrong;
 
     t.slots = calloc(2 * t.entries + 1, sizeof(t.slots[0]));

@@ -13,16 +13,18 @@
 #include "common/memory.h"
 #include "common/packet.h"
 
-FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
 {
-    struct fp_entry *e;
+    const unsigned hash = fp_keyed_hash(path, len);
 
-    HASH_FIND(hh, c->table, path, len, e);
-    return e;
+    for (struct fp_indexed *i = fp_index_chain(&c->entries, hash); i != NULL; i = i->next) {
+        struct fp_entry *e = (struct fp_entry *)i;
+
+        if (i->hash == hash && e->len == len && memcmp(e->path, path, len) == 0)
+            return e;
+    }
+    return NULL;
 }
-
-FP_HASH_DIAGNOSTICS_ON
 
 struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len)
 {
@@ -290,12 +292,11 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);
     c->sieves[e->kind].count--;
-    HASH_DEL(c->table, e);
+    fp_index_remove(&c->entries, &e->indexed);
     fp_entry_leave_purge(c, e);
     if (e->parent != NULL) {
         LIST_REMOVE(e, sibling);
@@ -314,7 +315,6 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e->access);
     free(e);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
@@ -363,7 +363,6 @@ void fp_entry_trim(struct fp_cache *c)
         ;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
     struct fp_entry *e = fp_memory_take_zeroed(1, sizeof(*e) + len + 1);
@@ -376,8 +375,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
     e->parent = parent;
-    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
-    if (e->hh.tbl == NULL) {
+    if (!fp_index_add(&c->entries, &e->indexed, fp_keyed_hash(e->path, e->len))) {
         free(e);
         return NULL;
     }
@@ -394,7 +392,6 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     fp_entry_count(e, 1);
     return e;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 {

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "cache/cache_types.h"
+#include "cache/index.h"
 #include "cache/timer_wheel.h"
 #include "changes/coherence.h"
 #include "common/answer.h"
@@ -22,7 +23,7 @@ struct fp_dependencies;
 enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
 struct fp_entry {
-    UT_hash_handle hh;
+    struct fp_indexed indexed;      /* by the path */
     TAILQ_ENTRY(fp_entry) link;     /* in its kind's queue while it has no children */
     TAILQ_ENTRY(fp_entry) open_dir; /* while it is a directory with a descriptor */
     struct fp_entry *parent;        /* NULL for "/" */
@@ -104,7 +105,7 @@ struct fp_sieve {
  *   one that is_purging.  An entry knows how many below it are not.
  */
 struct fp_cache {
-    struct fp_entry *table;
+    struct fp_index entries;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
@@ -134,6 +135,10 @@ void fp_cache_verify(const struct fp_cache *c);
 
 /* NULL: there is none. */
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len);
+/* All of them, in no order; none may come or go meanwhile. */
+#define FP_ENTRIES_FOREACH(e, c) \
+    for ((e) = (struct fp_entry *)fp_index_first(&(c)->entries); (e) != NULL; \
+         (e) = (struct fp_entry *)fp_index_next(&(c)->entries, &(e)->indexed))
 /* The path's entry, or the deepest above it; NULL: there is none.  Every entry but "/" has a
  * parent, so the search goes from "/" down and stops at the first path that has no entry:
  * strangers' paths cost what is known of them, FP_MAX_STEPS hashes at most. */

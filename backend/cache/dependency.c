@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "cache/index.h"
 #include "common/keyed_hash.h"
 #include "common/memory.h"
 
@@ -21,7 +22,7 @@ LIST_HEAD(dependencies, fp_dependency);
 
 /* A watched directory or file. */
 struct watch_object {
-    UT_hash_handle hh;
+    struct fp_indexed indexed;               /* by the key */
     struct dependencies on_itself, on_names; /* those on names in it */
     bool gone;                               /* its watch has ended; in no table */
     struct fp_watch_key key;
@@ -29,7 +30,7 @@ struct watch_object {
 
 /* A name in an object, with a dependency on it. */
 struct name {
-    UT_hash_handle hh;
+    struct fp_indexed indexed; /* by its key */
     struct dependencies dependencies;
     size_t key_len;
     char key[]; /* the object's address, then the name */
@@ -44,8 +45,7 @@ struct fp_dependency {
 };
 
 struct fp_dependencies {
-    struct watch_object *objects;
-    struct name *names;
+    struct fp_index objects, names;
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
@@ -81,29 +81,42 @@ static size_t name_key(char *to, const struct watch_object *object, const char *
     return sizeof(object) + len;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *find_object(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    struct watch_object *object;
+    const unsigned hash = fp_keyed_hash(key->bytes, key->len);
 
-    HASH_FIND(hh, w->objects, key->bytes, key->len, object);
-    return object;
+    for (struct fp_indexed *i = fp_index_chain(&w->objects, hash); i != NULL; i = i->next) {
+        struct watch_object *object = (struct watch_object *)i;
+
+        if (i->hash == hash && object->key.len == key->len
+            && memcmp(object->key.bytes, key->bytes, key->len) == 0)
+            return object;
+    }
+    return NULL;
 }
 
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
-    HASH_DEL(w->objects, object);
+    fp_index_remove(&w->objects, &object->indexed);
 }
 
 static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
                               const char *name, size_t len)
 {
     char key[sizeof(object) + FP_MAX_NAME];
-    struct name *n = NULL;
+    unsigned hash;
 
-    if (len <= FP_MAX_NAME)
-        HASH_FIND(hh, w->names, key, name_key(key, object, name, len), n);
-    return n;
+    if (len > FP_MAX_NAME)
+        return NULL;
+    len = name_key(key, object, name, len);
+    hash = fp_keyed_hash(key, len);
+    for (struct fp_indexed *i = fp_index_chain(&w->names, hash); i != NULL; i = i->next) {
+        struct name *n = (struct name *)i;
+
+        if (i->hash == hash && n->key_len == len && memcmp(n->key, key, len) == 0)
+            return n;
+    }
+    return NULL;
 }
 
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
@@ -113,9 +126,8 @@ bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
 {
-    return HASH_COUNT(w->objects);
+    return w->objects.n;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 /* ---- recent changes ---- */
 
@@ -165,7 +177,6 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 
 /* ---- dependencies ---- */
 
-FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *get_object(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct watch_object *object = find_object(w, key);
@@ -176,8 +187,7 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     if (object == NULL)
         return NULL;
     object->key = *key;
-    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
-    if (object->hh.tbl == NULL) {
+    if (!fp_index_add(&w->objects, &object->indexed, fp_keyed_hash(object->key.bytes, object->key.len))) {
         free(object);
         return NULL;
     }
@@ -209,8 +219,7 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
-    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
-    if (n->hh.tbl == NULL) {
+    if (!fp_index_add(&w->names, &n->indexed, fp_keyed_hash(n->key, n->key_len))) {
         free(n);
         return NULL;
     }
@@ -251,14 +260,13 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
     if (s->name != NULL) {
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
-            HASH_DEL(w->names, s->name);
+            fp_index_remove(&w->names, &s->name->indexed);
             free(s->name);
         }
     }
     drop_object_if_unused(w, s->object);
     free(s);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {
@@ -362,15 +370,15 @@ const char *fp_dependency_list_check(const struct fp_dependencies *w,
     return found ? NULL : "an entry's watch is none of its dependencies";
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
 {
-    const struct watch_object *object, *next_object;
-    const struct name *name, *next_name;
     const struct fp_dependency *s;
     size_t found = 0;
 
-    HASH_ITER(hh, w->objects, object, next_object) {
+    for (const struct fp_indexed *i = fp_index_first(&w->objects); i != NULL;
+         i = fp_index_next(&w->objects, i)) {
+        const struct watch_object *object = (const struct watch_object *)i;
+
         if (object->gone || (LIST_EMPTY(&object->on_itself) && LIST_EMPTY(&object->on_names)))
             return "nothing depends on an object that is watched";
         LIST_FOREACH(s, &object->on_itself, of_object)
@@ -380,7 +388,9 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
     }
     if (found != n)
         return "the objects' dependencies are not those of the entries";
-    HASH_ITER(hh, w->names, name, next_name) {
+    for (const struct fp_indexed *i = fp_index_first(&w->names); i != NULL; i = fp_index_next(&w->names, i)) {
+        const struct name *name = (const struct name *)i;
+
         if (LIST_EMPTY(&name->dependencies))
             return "nothing depends on a name that is known";
         LIST_FOREACH(s, &name->dependencies, of_name) {
@@ -390,4 +400,3 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
     }
     return NULL;
 }
-FP_HASH_DIAGNOSTICS_ON

@@ -16,17 +16,17 @@
 
 /*
  * Kinds of work, with the bound of a single piece.
- *   connection  one frame: 64 KB; a connection opened or closed
+ *   connection  one frame of 16 KB; a connection opened or closed
  *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun
  *   result      FP_MAX_STEPS entries made or renewed, FP_SIEVE_VISITS entries visited for each that is
  *               evicted for them; those who wait for that walk answered
  *   events      what the kernel's queue holds (fs.inotify.max_queued_events), and for each the
  *               entries that depend on the object; lost events: all entries
- *   control     a report of 64 KB; a purge: FP_CACHE_FORGETS entries, and a look at the walks under
+ *   control     a report of 16 KB; a purge: FP_CACHE_FORGETS entries, and a look at the walks under
  *               way
- *   reclaim     FP_RECLAIM_VISITS entries of a purge (dispatch.c), or a giving back of memory
+ *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory
  *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in
- *   fleet       FP_FLEET_ORDERS messages, each as a purge
+ *   fleet       a few messages (fleet.c), each as a purge
  *   worker      a worker replaced
  *   reload      all entries
  */

@@ -24,10 +24,10 @@
 #define REFRESH_SHARE 4
 
 /* What was purged is evicted so much at a time, and the loop does other work in between. */
-#define FP_RECLAIM_VISITS 512
-#define RECLAIM_SECONDS   0.001
-#define GIVE_BACK_BYTES   (4u << 20) /* of entries evicted, then their memory goes back to the system */
-#define RELIEF            64         /* entries evicted when there was no memory */
+#define RECLAIM_VISITS  512
+#define RECLAIM_SECONDS 0.001
+#define GIVE_BACK_BYTES (4u << 20) /* of entries evicted, then their memory goes back to the system */
+#define RELIEF          64         /* entries evicted when there was no memory */
 
 struct fp_dispatch {
     struct ev_loop *loop;
@@ -83,7 +83,7 @@ static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
         fp_memory_give_back();
         d->reclaimed = 0;
     } else if (more) {
-        fp_cache_reclaim(d->cache, FP_RECLAIM_VISITS);
+        fp_cache_reclaim(d->cache, RECLAIM_VISITS);
         d->reclaimed += before - fp_cache_counts(d->cache).bytes;
     } else {
         ev_timer_stop(loop, timer);
