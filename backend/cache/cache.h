@@ -185,8 +185,8 @@ size_t fp_cache_shed(struct fp_cache *c, size_t n);
  * Forgets the path, or with tree the path and everything below it, so that the next
  * question about it needs a walk.  The access files known of the directory go too, and
  * every name above the path at which a walk would end.  Returns how many entries of the
- * path, and below it, there were.  Of a tree at most FP_CACHE_FORGETS entries go at once, with
- * their descriptors; the rest is not told to anybody any more, and goes with fp_cache_reclaim().
+ * path, and below it, there were.  What lies below is not told to anybody any more; it goes, with
+ * its descriptors, by fp_cache_reclaim(): the call takes no time for it.
  */
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
 

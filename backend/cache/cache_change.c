@@ -237,13 +237,10 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree)
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
-    size_t n = 0, evicted;
+    size_t n = 0;
 
     if (tree && e != NULL)
         n = fp_entry_purge_below(c, e);
-    /* Most trees are small: they go at once. */
-    if (n > 0)
-        fp_entry_reclaim(c, FP_CACHE_FORGETS, &evicted);
     if (e != NULL)
         n += forget_entry(c, e);
     forget_above(c, path, len);

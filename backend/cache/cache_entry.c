@@ -348,7 +348,7 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
     size_t evicted;
 
     /* What was purged is of no use to anybody. */
-    fp_entry_reclaim(c, FP_SIEVE_VISITS, &evicted);
+    fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
     return evicted > 0 || fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }

@@ -77,6 +77,7 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
  * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
+#define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
 #define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
 
 struct fp_sieve {

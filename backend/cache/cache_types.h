@@ -7,9 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_LISTS     16    /* of names of access files */
-#define FP_CACHE_LOOKS   4096u /* timers that the refreshes of one beat may look at */
-#define FP_CACHE_FORGETS 64u   /* entries that one purge of a tree may evict */
+#define FP_MAX_LISTS   16    /* of names of access files */
+#define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
 
 /* Files whose content is kept in the place of their descriptors. */
 struct fp_cache_content {

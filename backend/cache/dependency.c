@@ -24,7 +24,8 @@ LIST_HEAD(dependencies, fp_dependency);
 struct watch_object {
     struct fp_indexed indexed;               /* by the key */
     struct dependencies on_itself, on_names; /* those on names in it */
-    bool gone;                               /* its watch has ended; in no table */
+    unsigned n_on_itself;
+    bool gone; /* its watch has ended; in no table */
     struct fp_watch_key key;
 };
 
@@ -32,6 +33,7 @@ struct watch_object {
 struct name {
     struct fp_indexed indexed; /* by its key */
     struct dependencies dependencies;
+    unsigned n;
     size_t key_len;
     char key[]; /* the object's address, then the name */
 };
@@ -226,27 +228,35 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     return n;
 }
 
+/* How many there are that an event on the object, or on the name in it, concerns; NULL: no memory. */
+static unsigned *counter_of(struct fp_dependencies *w, struct fp_dependency *s, const char *name, size_t len)
+{
+    if (name == NULL)
+        return &s->object->n_on_itself;
+    s->name = get_name(w, s->object, name, len);
+    return s->name != NULL ? &s->name->n : NULL;
+}
+
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len)
 {
     struct fp_dependency *s = fp_memory_take_zeroed(1, sizeof(*s));
+    unsigned *n = NULL;
 
     if (s != NULL)
         s->object = get_object(w, key);
-    if (s == NULL || s->object == NULL) {
+    if (s != NULL && s->object != NULL)
+        n = counter_of(w, s, name, len);
+    if (n == NULL || *n == FP_MAX_DEPENDENTS) {
+        if (s != NULL && s->object != NULL)
+            drop_object_if_unused(w, s->object);
         free(s);
         return NULL;
     }
-    if (name != NULL) {
-        s->name = get_name(w, s->object, name, len);
-        if (s->name == NULL) {
-            drop_object_if_unused(w, s->object);
-            free(s);
-            return NULL;
-        }
+    ++*n;
+    if (name != NULL)
         LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
-    }
     LIST_INSERT_HEAD(name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
     s->owner = owner;
     s->next = *dependencies;
@@ -257,7 +267,10 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
 static void drop(struct fp_dependencies *w, struct fp_dependency *s)
 {
     LIST_REMOVE(s, of_object);
+    if (s->name == NULL)
+        s->object->n_on_itself--;
     if (s->name != NULL) {
+        s->name->n--;
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
             fp_index_remove(&w->names, &s->name->indexed);

@@ -22,7 +22,7 @@
  *               evicted for them; those who wait for that walk answered
  *   events      what the kernel's queue holds (fs.inotify.max_queued_events), and for each the
  *               entries that depend on the object; lost events: all entries
- *   control     a report of 16 KB; a purge: FP_CACHE_FORGETS entries, and a look at the walks under
+ *   control     a report of 16 KB; a purge: 64 entries (dispatch.c), and a look at the walks under
  *               way
  *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory
  *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in

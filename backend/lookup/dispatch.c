@@ -24,7 +24,10 @@
 #define REFRESH_SHARE 4
 
 /* What was purged is evicted so much at a time, and the loop does other work in between. */
-#define RECLAIM_VISITS  512
+#define AT_ONCE         64  /* entries of a small tree */
+#define RECLAIM_VISITS  512 /* of a turn at most, and so many that it ... */
+#define RECLAIM_STEP    32
+#define RECLAIM_US      2000u /* ... takes so long, about: contents have pages that go with them */
 #define RECLAIM_SECONDS 0.001
 #define GIVE_BACK_BYTES (4u << 20) /* of entries evicted, then their memory goes back to the system */
 #define RELIEF          64         /* entries evicted when there was no memory */
@@ -42,7 +45,8 @@ struct fp_dispatch {
     struct fp_dispatch_counts counts; /* less those of the walks and of the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
     ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
-    size_t reclaimed;                 /* bytes of entries, since memory was given back */
+    size_t reclaimed;                 /* bytes of entries, since memory was given back, */
+    size_t give_back_bytes;           /* and how many it may be */
     uint64_t memory_failures;         /* that were answered by evictions */
 };
 
@@ -70,22 +74,43 @@ static bool refresh(void *ctx)
 
 /* ---- memory ---- */
 
+/* The less often the longer it takes, which the allocator's free pieces decide. */
+static void give_back(struct fp_dispatch *d)
+{
+    const uint64_t began_us = fp_now_us();
+
+    fp_memory_give_back();
+    d->reclaimed = 0;
+    if (fp_now_us() - began_us > RECLAIM_US)
+        d->give_back_bytes *= 4;
+}
+
+static void reclaim(struct fp_dispatch *d)
+{
+    const uint64_t began_us = fp_now_us();
+    const size_t before = fp_cache_counts(d->cache).bytes;
+
+    for (unsigned n = 0; n < RECLAIM_VISITS && fp_now_us() - began_us < RECLAIM_US; n += RECLAIM_STEP) {
+        if (!fp_cache_reclaim(d->cache, RECLAIM_STEP))
+            break;
+    }
+    d->reclaimed += before - fp_cache_counts(d->cache).bytes;
+}
+
 /* Evicts, or gives memory back: each of them is a turn's work. */
 static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_dispatch *d = timer->data;
-    const size_t before = fp_cache_counts(d->cache).bytes;
-    bool more = fp_cache_counts(d->cache).purging > 0;
+    const bool more = fp_cache_counts(d->cache).purging > 0;
 
     fp_turn_work(FP_WORK_RECLAIM);
     (void)events;
-    if (d->reclaimed >= (more ? GIVE_BACK_BYTES : GIVE_BACK_BYTES / 4)) {
-        fp_memory_give_back();
-        d->reclaimed = 0;
-    } else if (more) {
-        fp_cache_reclaim(d->cache, RECLAIM_VISITS);
-        d->reclaimed += before - fp_cache_counts(d->cache).bytes;
+    if (more && d->reclaimed < d->give_back_bytes) {
+        reclaim(d);
+    } else if (d->reclaimed >= GIVE_BACK_BYTES / 4) {
+        give_back(d);
     } else {
+        d->give_back_bytes = GIVE_BACK_BYTES;
         ev_timer_stop(loop, timer);
     }
 }
@@ -216,7 +241,7 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     fp_walks_mark_stale(d->walks, path, len);
     n = fp_cache_forget(d->cache, path, len, tree);
     d->counts.purged += n;
-    if (fp_cache_counts(d->cache).purging > 0 && !ev_is_active(&d->reclaim))
+    if (tree && fp_cache_reclaim(d->cache, AT_ONCE) && !ev_is_active(&d->reclaim))
         ev_timer_again(d->loop, &d->reclaim);
     return n;
 }
@@ -246,6 +271,7 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     ev_init(&d->reclaim, on_reclaim);
     d->reclaim.data = d;
     d->reclaim.repeat = RECLAIM_SECONDS;
+    d->give_back_bytes = GIVE_BACK_BYTES;
     d->names.cache = d->cache = cache;
     d->workers = workers;
     d->coherence = coherence;

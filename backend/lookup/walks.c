@@ -198,8 +198,10 @@ static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer 
 {
     struct waiter *wt;
 
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL) {
         answer_waiter(wt, why, a);
+        fp_turn_work(FP_WORK_RESULT);
+    }
 }
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
@@ -282,26 +284,31 @@ static bool end_from_cache(struct fp_walk *w)
     return true;
 }
 
-/* A walk of the mount that is with a worker and that something waits for. */
-static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
+/* True for a walk of the mount that is with a worker and that something waits for. */
+static bool hangs(const struct fp_walk *w, uint32_t mount)
 {
-    struct fp_walk *w;
-
-    LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
-            return w;
-    }
-    return NULL;
+    return w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children));
 }
 
 /* Walks that only wait for a worker have been ended already; the results of those that hang are
  * kept if they come back. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
 {
-    struct fp_walk *w, *child;
+    LIST_HEAD(, fp_walk) hanging = LIST_HEAD_INITIALIZER(hanging);
+    struct fp_walk *w, *next, *child;
 
     detach_mount(ws, mount);
-    while ((w = hanging_walk(ws, mount)) != NULL) {
+    for (w = LIST_FIRST(&ws->detached); w != NULL; w = next) {
+        next = LIST_NEXT(w, link);
+        if (!hangs(w, mount))
+            continue;
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&hanging, w, link);
+    }
+    /* Each is looked at once; what ends meanwhile leaves the list that it is in. */
+    while ((w = LIST_FIRST(&hanging)) != NULL) {
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&ws->detached, w, link);
         while ((child = TAILQ_FIRST(&w->children)) != NULL) {
             TAILQ_REMOVE(&w->children, child, sibling);
             end(child, FP_UNAVAILABLE, NULL);
