@@ -345,16 +345,26 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 /* Directories above a file cannot go before it: then files have to go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
-    size_t evicted;
-
-    /* What was purged is of no use to anybody. */
-    fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
-    return evicted > 0 || fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
+    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
+}
+
+static bool is_over_limits(const struct fp_cache *c)
+{
+    for (int k = 0; k < FP_KINDS; k++) {
+        if (c->sieves[k].count > c->sieves[k].limit)
+            return true;
+    }
+    return c->bytes > c->max_bytes;
 }
 
 void fp_entry_trim(struct fp_cache *c)
 {
+    size_t evicted;
+
+    /* What was purged is of no use to anybody: some of it makes room first. */
+    if (is_over_limits(c))
+        fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
     for (int k = 0; k < FP_KINDS; k++) {
         while (c->sieves[k].count > c->sieves[k].limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;

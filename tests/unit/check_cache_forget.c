@@ -6,6 +6,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "cache/cache_entry.h"
 #include "cache_known_kit.h"
 
 #define NAMES 1 /* the number of the list that questions name */
@@ -341,6 +342,26 @@ START_TEST(purged_entries_make_room)
 }
 END_TEST
 
+/* Not all at once where room is needed for something of another kind. */
+START_TEST(purged_entries_make_room_a_few_at_a_time)
+{
+    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL };
+    uint64_t before;
+    char path[64];
+
+    make_large_trees();
+    fp_cache_set_limits(cache, &limits);
+    forget("/t", true);
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/v/none%d", i);
+        before = visits();
+        walked(path, now, "dda");
+        ck_assert_uint_le(visits() - before, FP_MAKE_ROOM + FP_SIEVE_VISITS);
+    }
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 10);
+}
+END_TEST
+
 /* ---- what would answer for it ---- */
 
 /* The directory above was absent; now it may be there, and the file in it. */
@@ -419,6 +440,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, purged_entry_is_new_when_a_walk_comes);
     tcase_add_test(t, purges_of_one_another);
     tcase_add_test(t, purged_entries_make_room);
+    tcase_add_test(t, purged_entries_make_room_a_few_at_a_time);
     t = unit_add_case(s, "above", setup, teardown, 0);
     tcase_add_test(t, absent_name_above);
     tcase_add_test(t, file_above);
