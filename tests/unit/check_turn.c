@@ -91,6 +91,13 @@ START_TEST(many_short_pieces)
 }
 END_TEST
 
+/* AddressSanitizer asks for it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 START_TEST(no_memory)
 {
     void *p = fp_memory_take(100);
