@@ -12,6 +12,7 @@
 #include "common/lease_table.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "privsep/closer.h"
 
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
 {
@@ -94,7 +95,7 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
         c->content_bytes -= e->content_bytes;
         e->content_bytes = 0;
     }
-    fp_close(&e->fd);
+    fp_close_file(&e->fd, e->validity.mount);
 }
 
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e)
@@ -349,10 +350,20 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
+/* Descriptors that wait to be closed have a place until they are: else a file system that answers
+ * no close would use up all descriptors. */
+static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
+{
+    const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
+    const size_t most = limit - limit / 4;
+
+    return limit - (closing < most ? closing : most);
+}
+
 static bool is_over_limits(const struct fp_cache *c)
 {
     for (int k = 0; k < FP_KINDS; k++) {
-        if (c->sieves[k].count > c->sieves[k].limit)
+        if (c->sieves[k].count > limit_now(c, (enum fp_kind)k))
             return true;
     }
     return c->bytes > c->max_bytes;
@@ -366,7 +377,9 @@ void fp_entry_trim(struct fp_cache *c)
     if (is_over_limits(c))
         fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
     for (int k = 0; k < FP_KINDS; k++) {
-        while (c->sieves[k].count > c->sieves[k].limit && fp_entry_evict_for(c, (enum fp_kind)k))
+        const size_t limit = limit_now(c, (enum fp_kind)k);
+
+        while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }
     while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))

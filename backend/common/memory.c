@@ -16,7 +16,7 @@ void fp_memory_is_out(void)
 {
     failures++;
     fp_log(
-        FP_LOG_ERROR, 81,
+        FP_LOG_ERROR, 91,
         "out of memory: requests are served as without Flashpache, and entries are evicted; raise the limit "
         "on memory (MemoryMax=, ulimit -v), or lower max_bytes, max_entries and max_negative");
 }

@@ -52,7 +52,7 @@ static void weigh(uint64_t wall)
         return;
     now.counts.pieces++;
     now.counts.by[now.work]++;
-    fp_log(FP_LOG_INFO, 80, "the loop was busy with one piece of work (%s) for %" PRIu64 " us",
+    fp_log(FP_LOG_INFO, 90, "the loop was busy with one piece of work (%s) for %" PRIu64 " us",
            names[now.work], took / 1000);
 }
 
