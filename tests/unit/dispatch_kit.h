@@ -65,6 +65,9 @@ struct fp_connection {
     uint64_t last_ino; /* of the answer's last step; 0: it was not there */
 };
 
+/* Sees each answer; NULL: nothing more than what the connection keeps. */
+static void (*on_answer)(struct fp_connection *conn, const struct fp_answer *a);
+
 void **fp_connection_slot(struct fp_connection *conn)
 {
     return &conn->slot;
@@ -82,6 +85,8 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->leasable = a->leasable;
     conn->n_steps = a->n_steps;
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
+    if (on_answer != NULL)
+        on_answer(conn, a);
 }
 
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
@@ -134,7 +139,8 @@ enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 
 /* What is told of "/", and of what lies below. */
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
-static bool from_root; /* the walk that ends */
+static bool from_root;   /* the walk that ends */
+static bool all_watched; /* and all that it finds */
 
 void fp_coherence_catch_up(struct fp_coherence *f)
 {
@@ -150,6 +156,8 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         trust[i] = from_root && i == 0
                        ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
                        : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+    for (size_t i = 0; i < n && all_watched; i++)
+        trust[i].watchable = true;
 }
 
 static inline bool is_below_m(const char *path, size_t len)
@@ -338,7 +346,8 @@ static inline void finish(const char *path, const char *what)
 static struct ev_loop *loop;
 static struct fp_cache *cache;
 static struct fp_lease_table *leases;
-static struct fp_connection early, other, late;
+static struct fp_connection early __attribute__((unused)), other __attribute__((unused)),
+    late __attribute__((unused));
 static int fds_at_rest;
 
 static inline void setup(void)
