@@ -56,6 +56,7 @@ struct waiter {
     struct fp_connection *conn;
     uint64_t id;
     bool joined; /* the walk was under way when the question came */
+    bool fresh;  /* it asks for what is true now */
     ev_timer deadline;
 };
 
@@ -184,7 +185,9 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    a = or_stale(wt->walk, a);
+    /* Asked afresh: no answer is better than what was true before the question. */
+    if (!wt->fresh)
+        a = or_stale(wt->walk, a);
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);
@@ -207,11 +210,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined)
 {
     struct waiter *wt = calloc(1, sizeof(*wt));
-    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
+    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
         return FP_NOMEM;
@@ -220,6 +223,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     wt->conn = conn;
     wt->id = id;
     wt->joined = joined;
+    wt->fresh = l->fresh;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
