@@ -15,6 +15,9 @@ struct state {
     unsigned hung;
     uint64_t asked_ms; /* the first question since it last answered; 0: none */
     uint64_t answered_ms;
+    uint64_t lost_ms,
+        last_lost_ms; /* when the first walk of a row of lost ones began, and when the last one was
+                                       given up; 0: none since it last answered */
     bool open, probing;
     uint64_t opened_ms, closed_ms;
     uint64_t probe_ms;    /* time of the next probe */
@@ -94,6 +97,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
         s->closed_ms = now_ms;
     }
     s->answered_ms = now_ms;
+    s->lost_ms = s->last_lost_ms = 0;
     s->asked_ms = waiting ? now_ms : 0;
     return was_open ? s->opened_ms : 0;
 }
@@ -128,6 +132,12 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
     struct state *s = find(b, mount);
 
     if (s == NULL || mount == 0 || s->open || s->answered_ms >= began_ms)
+        return false;
+    /* A pause of the questions says nothing about the mount: the row begins anew. */
+    if (s->lost_ms == 0 || began_ms > s->last_lost_ms + b->timeout_ms)
+        s->lost_ms = began_ms;
+    s->last_lost_ms = now_ms;
+    if (now_ms < s->lost_ms + b->timeout_ms)
         return false;
     trip(b, s, now_ms);
     return true;
@@ -188,7 +198,7 @@ bool fp_breaker_reset(struct fp_breaker *b, uint32_t mount)
     if (was_open)
         close_breaker(b, s);
     if (s != NULL)
-        s->asked_ms = s->closed_ms = 0;
+        s->asked_ms = s->closed_ms = s->lost_ms = s->last_lost_ms = 0;
     return was_open;
 }
 
@@ -209,7 +219,8 @@ bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms)
     for (s = LIST_FIRST(&b->states); s != NULL; s = next) {
         next = LIST_NEXT(s, link);
         if (s->walks > 0 || s->open || s->probing
-            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS))
+            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS)
+            || (s->last_lost_ms != 0 && now_ms - s->last_lost_ms <= b->timeout_ms))
             continue;
         LIST_REMOVE(s, link);
         free(s);

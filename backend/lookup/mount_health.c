@@ -168,6 +168,8 @@ static void look_after(void *ctx, uint32_t mount)
     }
     if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
         trip(health, mount);
+    if (fp_breaker_is_open(health->breaker, mount))
+        fp_worker_pool_reclaim(health->deps.workers, mount);
     fp_breaker_hung(health->breaker, mount, at.hung);
     if (fp_breaker_probe(health->breaker, mount, now)
         && !send_probe(health, mount, probe_path(health, point)))
@@ -181,6 +183,7 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     fp_worker_pool_hear(health->deps.workers);
+    fp_worker_pool_track(health->deps.workers, health->deps.moved, health->deps.ctx);
     /* Something may have been mounted over it. */
     if (losses != health->losses)
         fp_breaker_hurry(health->breaker);

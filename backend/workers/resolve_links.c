@@ -128,6 +128,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         bool is_directory;
         int fd;
 
+        fp_resolver_at(link->resolver, w.at.mount);
         note_name(&w, name);
         fd = fp_open_name(w.at.fd, name, more, &is_directory);
         if (fd == -1)
