@@ -20,6 +20,7 @@ struct state {
                                        given up; 0: none since it last answered */
     bool open, probing;
     uint64_t opened_ms, closed_ms;
+    uint64_t silence_ms;  /* before it was opened */
     uint64_t probe_ms;    /* time of the next probe */
     uint32_t interval_ms; /* until the one after that */
 };
@@ -102,12 +103,13 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
     return was_open ? s->opened_ms : 0;
 }
 
-static void trip(struct fp_breaker *b, struct state *s, uint64_t now_ms)
+static void trip(struct fp_breaker *b, struct state *s, uint64_t since_ms, uint64_t now_ms)
 {
     if (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS)
         s->interval_ms = FIRST_PROBE_MS;
     s->open = true;
     s->opened_ms = now_ms;
+    s->silence_ms = now_ms - since_ms;
     s->probe_ms = now_ms + s->interval_ms;
     b->counts.open++;
     b->counts.trips++;
@@ -123,7 +125,7 @@ bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, 
     since = oldest_ms > s->asked_ms ? oldest_ms : s->asked_ms;
     if (now_ms < since + b->timeout_ms)
         return false;
-    trip(b, s, now_ms);
+    trip(b, s, since, now_ms);
     return true;
 }
 
@@ -139,8 +141,15 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
     s->last_lost_ms = now_ms;
     if (now_ms < s->lost_ms + b->timeout_ms)
         return false;
-    trip(b, s, now_ms);
+    trip(b, s, s->lost_ms, now_ms);
     return true;
+}
+
+uint64_t fp_breaker_silence(const struct fp_breaker *b, uint32_t mount)
+{
+    const struct state *s = find(b, mount);
+
+    return s != NULL ? s->silence_ms : 0;
 }
 
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount)

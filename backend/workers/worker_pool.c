@@ -510,18 +510,22 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t
     return at;
 }
 
-void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_moved *moved, void *moved_ctx)
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
 {
     for (unsigned i = 0; i < pool->settings.workers; i++) {
         const struct worker *p = &pool->workers[i];
         struct job *j = p->job;
-        uint32_t at = j != NULL ? fp_whereabouts_of(pool->settings.whereabouts, p->pid) : 0;
+        uint32_t from, to;
 
-        if (at == 0 || j->waiting.probe || at == fp_mount_queue_mount(j->waiting.queue)
-            || fp_mount_queues_move(&pool->queues, &j->waiting, at) != FP_OK)
+        if (j == NULL || j->waiting.probe)
             continue;
-        j->there_ms = fp_now_ms();
-        moved(moved_ctx, j->ctx, at);
+        from = fp_mount_queue_mount(j->waiting.queue);
+        to = fp_whereabouts_of(pool->settings.whereabouts, p->pid);
+        if (to == 0 || to == from || !strayed(strayed_ctx, j->ctx, from, to))
+            continue;
+        /* Without memory for that it goes on to take a place of the other mount. */
+        if (fp_mount_queues_move(&pool->queues, &j->waiting, to) == FP_OK)
+            j->there_ms = fp_now_ms();
     }
     run_queue(pool);
 }

@@ -84,11 +84,12 @@ struct fp_mount_usage {
 struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount);
 
 /*
- * Looks at which mounts the workers are.  A walk that waits for another mount than it was submitted for
- * counts there from now on, as one that began now; moved is called with its ctx.  Not so a probe.
+ * Looks at which mounts the workers are.  Of a walk that waits for another mount than it counts
+ * against, strayed is told, with its ctx.  True: it counts there from now on, as one that began now.
+ * Probes stay.
  */
-typedef void fp_worker_moved(void *moved_ctx, void *ctx, uint32_t mount);
-void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_moved *moved, void *moved_ctx);
+typedef bool fp_worker_strayed(void *strayed_ctx, void *ctx, uint32_t from, uint32_t to);
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx);
 
 /*
  * A mount is out of service.  If its workers are more than its limit, or no worker is left for

@@ -41,6 +41,7 @@ START_TEST(silence_trips)
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + TIMEOUT_MS - 1));
     ck_assert(!fp_breaker_is_open(b, MOUNT));
     ck_assert(fp_breaker_check(b, MOUNT, T0, T0 + TIMEOUT_MS));
+    ck_assert_uint_eq(fp_breaker_silence(b, MOUNT), TIMEOUT_MS);
     ck_assert(fp_breaker_is_open(b, MOUNT));
     /* Once. */
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + 2 * TIMEOUT_MS));
@@ -97,6 +98,7 @@ START_TEST(killed_workers_in_a_row_count)
         ck_assert(!fp_breaker_given_up(b, MOUNT, T0 + ms, T0 + ms + 500));
     }
     ck_assert(fp_breaker_given_up(b, MOUNT, T0 + 1500, T0 + TIMEOUT_MS));
+    ck_assert_uint_eq(fp_breaker_silence(b, MOUNT), TIMEOUT_MS);
 }
 END_TEST
 

@@ -278,6 +278,24 @@ START_TEST(a_detour_is_not_for_ever)
 }
 END_TEST
 
+/* The kernel asks the server of a mount when its point is opened, from the local mount above. */
+START_TEST(what_is_passed_is_not_blamed)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m");
+    strayed_to = ROOT_MOUNT;
+    until(has_tripped);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ask(&late, "/a");
+    ck_assert(!late.answered);
+    ask(&other, "/m");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+}
+END_TEST
+
 /* Nothing else is asked of the mount but what waits for a walk that began before it answered. */
 START_TEST(questions_that_join_count)
 {
@@ -315,6 +333,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, behind_a_link_that_was_never_seen);
     tcase_add_test(t, a_detour_is_not_for_ever);
     tcase_add_test(t, questions_that_join_count);
+    tcase_add_test(t, what_is_passed_is_not_blamed);
     return s;
 }
 

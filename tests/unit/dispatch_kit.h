@@ -178,6 +178,12 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
     (void)ctx;
 }
 
+bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
+{
+    (void)f;
+    return mount != OTHER_MOUNT;
+}
+
 /* What is looked at again at each beat. */
 static bool (*beat)(void *ctx);
 static void *beat_ctx;
@@ -278,14 +284,12 @@ void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
 /* Where the walk of a job is said to be, before the timer looks; 0: where it was submitted for. */
 static uint32_t strayed_to;
 
-void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_moved *moved, void *moved_ctx)
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
 {
     (void)pool;
     for (unsigned i = 0; strayed_to != 0 && i < n_jobs; i++) {
-        if (jobs[i].mount != strayed_to) {
+        if (jobs[i].mount != strayed_to && strayed(strayed_ctx, jobs[i].ctx, jobs[i].mount, strayed_to))
             jobs[i].mount = strayed_to;
-            moved(moved_ctx, jobs[i].ctx, strayed_to);
-        }
     }
     strayed_to = 0;
 }
