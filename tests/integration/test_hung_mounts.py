@@ -72,7 +72,7 @@ def test_behind_a_link_that_was_never_seen(world, target):  # noqa: F811
     (w.root / "link").symlink_to(target)
     question = "link" if target != "slow" else "link/file1.txt"
     assert w.ask("local/file0.txt")[0] == OK
-    w.mount.hang()
+    w.mount.behave("hang")
     with Beside(w) as beside:
         assert w.ask(question, LONG_MS)[0] == UNAVAILABLE
         assert w.is_out()
@@ -97,7 +97,7 @@ def test_a_quiet_site_stays_in_service(world):  # noqa: F811
     w = world("quiet", **{**SETTINGS, "stale_if_error_ms": 0})
     (w.root / "link").symlink_to("slow")
     assert w.ask("local/file0.txt")[0] == OK
-    w.mount.hang()
+    w.mount.behave("hang")
     assert w.ask("link/file1.txt", LONG_MS)[0] == UNAVAILABLE
     assert w.ask("local/file1.txt", LONG_MS)[0] == OK
     assert [point for point, _ in tripped(w)] == [str(w.mount.target)]
@@ -110,7 +110,7 @@ def test_known_files_at_once(world, stale):  # noqa: F811
     (w.root / "link").symlink_to("slow")
     for tail in ("slow/file0.txt", "link/file1.txt"):
         assert w.ask(tail)[0] == OK
-    w.mount.hang()
+    w.mount.behave("hang")
     wait_for(lambda: w.ask("slow/file0.txt", LONG_MS)[:2] != (OK, wire.KNOWN) and w.is_out(), "the mount to be out")
     walks = w.stats()["walks"]
     for _ in range(5):

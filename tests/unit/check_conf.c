@@ -96,7 +96,7 @@ static const struct {
     { \
 #key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
     }
-    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
+    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 900, false),
     ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
     ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
     ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
