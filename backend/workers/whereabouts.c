@@ -25,8 +25,20 @@ struct fp_whereabouts *fp_whereabouts_create(void)
     return p != MAP_FAILED ? p : NULL;
 }
 
+void fp_whereabouts_leave(struct fp_whereabouts *w, pid_t pid)
+{
+    for (size_t i = 0; w != NULL && i < PLACES; i++) {
+        uint32_t mine = (uint32_t)pid;
+
+        if (atomic_compare_exchange_strong(&w->places[i].pid, &mine, 0))
+            return;
+    }
+}
+
 struct fp_place *fp_whereabouts_enter(struct fp_whereabouts *w, pid_t pid)
 {
+    /* One of the same number may have ended unseen. */
+    fp_whereabouts_leave(w, pid);
     for (size_t i = 0; w != NULL && i < PLACES; i++) {
         uint32_t nobody = 0;
 
@@ -51,14 +63,4 @@ uint32_t fp_whereabouts_of(const struct fp_whereabouts *w, pid_t pid)
             return atomic_load(&w->places[i].mount);
     }
     return 0;
-}
-
-void fp_whereabouts_leave(struct fp_whereabouts *w, pid_t pid)
-{
-    for (size_t i = 0; w != NULL && i < PLACES; i++) {
-        uint32_t mine = (uint32_t)pid;
-
-        if (atomic_compare_exchange_strong(&w->places[i].pid, &mine, 0))
-            return;
-    }
 }

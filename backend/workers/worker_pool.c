@@ -311,6 +311,7 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     if (p == NULL) {
         fp_close(&sock);
         fp_spawner_kill(&pool->spawner, pid);
+        fp_whereabouts_leave(pool->settings.whereabouts, pid);
         return;
     }
     p->pid = pid;

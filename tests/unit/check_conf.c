@@ -629,11 +629,23 @@ START_TEST(changed_files_are_harmless)
 }
 END_TEST
 
+/* A warning, and the settings hold. */
+START_TEST(timeouts_that_do_not_go_together)
+{
+    ck_assert(load("lookup_timeout_ms = 1999\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "lookup_timeout_ms (1999) is below mount_timeout_ms (2000)"));
+    ck_assert_uint_eq(conf->lookup_timeout_ms, 1999);
+    ck_assert(load("lookup_timeout_ms = 2000\n", NULL));
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("conf");
     TCase *t = unit_add_case(s, "taken", setup, teardown, 0);
 
+    tcase_add_test(t, timeouts_that_do_not_go_together);
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, without_filters);
     tcase_add_test(t, reread_from_a_descriptor);
