@@ -564,6 +564,16 @@ static struct loaded *create(void)
     return l;
 }
 
+static void warn_of_timeouts(const struct fp_conf *conf)
+{
+    if (conf->lookup_timeout_ms < conf->mount_timeout_ms)
+        fprintf(
+            stderr,
+            "flashpached: lookup_timeout_ms (%u) is below mount_timeout_ms (%u): workers that wait for a slow "
+            "file system are killed before it counts as hung; raise the one or lower the other\n",
+            conf->lookup_timeout_ms, conf->mount_timeout_ms);
+}
+
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 {
     struct loaded *l = create();
@@ -573,6 +583,8 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
         && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1
             || take_identity(conf) == -1))
         fp_conf_destroy(&conf);
+    if (conf != NULL)
+        warn_of_timeouts(conf);
     return conf;
 }
 

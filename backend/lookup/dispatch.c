@@ -114,6 +114,13 @@ static void on_tripped(void *ctx, uint32_t mount)
     fp_walks_fail_mount(d->walks, mount);
 }
 
+static void on_moved(void *ctx, void *walk, uint32_t mount)
+{
+    const struct fp_dispatch *d = ctx;
+
+    fp_walks_moved(d->walks, walk, mount);
+}
+
 /* ---- questions ---- */
 
 static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
@@ -187,7 +194,9 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
-    const struct fp_mount_health_deps health = { workers, coherence, settings->roots, on_tripped, d };
+    const struct fp_mount_health_deps health = {
+        workers, coherence, settings->roots, on_tripped, on_moved, d
+    };
 
     if (d == NULL)
         return NULL;

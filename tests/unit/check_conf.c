@@ -22,7 +22,7 @@ static const struct {
     { \
 #key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
     }
-    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
+    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 900, false),
     ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
     ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
     ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
@@ -555,11 +555,23 @@ START_TEST(changed_files_are_harmless)
 }
 END_TEST
 
+/* A warning, and the settings hold. */
+START_TEST(timeouts_that_do_not_go_together)
+{
+    ck_assert(load("lookup_timeout_ms = 1999\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "lookup_timeout_ms (1999) is below mount_timeout_ms (2000)"));
+    ck_assert_uint_eq(conf->lookup_timeout_ms, 1999);
+    ck_assert(load("lookup_timeout_ms = 2000\n", NULL));
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("conf");
     TCase *t = unit_add_case(s, "taken", setup, teardown, 0);
 
+    tcase_add_test(t, timeouts_that_do_not_go_together);
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, without_filters);
     tcase_add_test(t, reread_from_a_descriptor);
