@@ -71,7 +71,6 @@ struct waiter {
     struct fp_connection *conn;
     uint64_t id;
     bool joined; /* the walk was under way when the question came */
-    bool fresh;  /* it asks for what is true now */
     ev_timer deadline;
 };
 
@@ -212,9 +211,7 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    /* Asked afresh: no answer is better than what was true before the question. */
-    if (!wt->fresh)
-        a = or_stale(wt->walk, a);
+    a = or_stale(wt->walk, a);
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);
@@ -240,11 +237,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined)
 {
     struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
-    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
+    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
         return FP_NOMEM;
@@ -255,7 +252,6 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     if (joined)
         fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
-    wt->fresh = l->fresh;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);

@@ -69,10 +69,9 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     struct fp_walk *parent);
 
-/* The connection gets the walk's answer, or after nine tenths of its deadline that there is none; a
- * stale one, where the walk fails, unless it asked afresh.
+/* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
  * joined: the walk began before the question came.  FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */
