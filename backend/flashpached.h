@@ -27,6 +27,7 @@ struct flashpached {
     size_t descriptors;   /* that the process may hold */
     struct ev_loop *loop;
     struct fp_mounts_view *view;
+    struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
     struct fp_sight sees; /* of the file system, for clients to compare */
     struct fp_watch watch;
@@ -51,9 +52,9 @@ struct flashpached {
     struct fp_about about;
     struct fp_control_deps control;
     struct fp_router router;
-    int sock, lock;    /* the listening socket, and the lock beside it; -1: none (yet) */
-    bool own_socket;   /* made as the user that the daemon stays */
-    bool failed;       /* the loop ended for a reason that a restart removes */
+    int sock, lock;  /* the listening socket, and the lock beside it; -1: none (yet) */
+    bool own_socket; /* made as the user that the daemon stays */
+    bool failed;     /* the loop ended for a reason that a restart removes */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
 

@@ -116,17 +116,19 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
     if (st == FP_FOREIGN)
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any "
-                      "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
-                      "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
-                      settings->socket, (unsigned)fp_client_maker(fp_child_client));
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any "
+            "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
+            "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
+            settings->socket, (unsigned)fp_client_maker(fp_child_client));
     else if (st == FP_ELSEWHERE)
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
-                      "without Flashpache; start both in the same root directory and namespaces, as "
-                      "FlashpacheDaemon auto does",
-                      settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
+            "without Flashpache; start both in the same root directory and namespaces, as "
+            "FlashpacheDaemon auto does",
+            settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
     else
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
                       "FP0101: no answer from flashpached at %s for %s (%s: "
@@ -153,8 +155,9 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     }
     fp_request_note(r, failure(st));
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
-        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, "FP0101: no answer from flashpached at %s for %s (%s: %s)",
-                      settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
+                      "FP0101: no answer from flashpached at %s for %s (%s: %s)", settings->socket, path,
+                      fp_outcomes[failure(st)].reason, fp_status_text(st));
     else
         warn(r, settings, path, st);
 }
@@ -212,6 +215,11 @@ void fp_lookup_begin(request_rec *r)
     path = normal_path(r, &len);
     if (path == NULL || fp_settings_excludes(settings, path, len)) {
         fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
+        return;
+    }
+    /* The daemon would say the same. */
+    if (fp_path_depth(path, len) > FP_MAX_STEPS) {
+        fp_request_note(r, FP_COUNT_DEEP);
         return;
     }
     fresh = fp_fresh_is_wanted(r);

@@ -12,7 +12,7 @@
 struct fp_mount_table;
 
 struct fp_sight {
-    uint64_t root_dev, root_ino, root_mount;       /* of "/"; root_mount: 0 before Linux 5.8 */
+    uint64_t root_dev, root_ino, root_mount; /* of "/"; root_mount: 0 before Linux 5.8 */
     uint64_t mounts_ns, users_ns, time_ns;   /* the namespaces' inodes; 0: unknown */
     uint64_t mounts;                         /* what is mounted where: fp_sight_mounts() */
 };

@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
+#include "common/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"
@@ -22,15 +25,27 @@
 #define TICK_SECONDS  0.01   /* a path is sent once in it ... */
 #define TICK_MESSAGES 10u    /* ... and so many messages are */
 #define REST_SECONDS  0.01   /* between two reads of the stream */
-#define READ_ENTRIES  "129"  /* the last one seen, and those after it */
+#define READ_ENTRIES  "129"  /* FP_MAX_FLEET_ENTRIES: the last one seen, and those after it */
+#define READ_ONE      "2"    /* the last one seen, and the next */
+#define CAREFUL_READS 128u   /* of one entry each, after a connection was lost */
+#define MAX_FAILED    2u     /* connections lost in a row while it read on from the same entry */
 #define BLOCK_MS      "5000" /* then the daemon checks that the last one is still there */
-/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too.
- * A tree is a scan of all entries of the cache. */
+#define ORDERS        8      /* messages obeyed in one turn of the loop ... */
+#define ORDER_SECONDS 0.001  /* ... and the next ones come so much later */
+/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too. */
 #define SECOND_MS   1000u
 #define MAX_PATHS   1000u
 #define MAX_TREES   20u
 #define KEY_SIZE    96
 #define NUMBER_SIZE 24
+
+/* A message that is to be obeyed. */
+struct order {
+    STAILQ_ENTRY(order) link;
+    bool tree;
+    size_t len;
+    char path[];
+};
 
 struct fp_fleet {
     struct ev_loop *loop;
@@ -40,12 +55,17 @@ struct fp_fleet {
     void *ctx;
     struct fp_fleet_link *reads, *writes; /* reads blocks until others send */
     struct fp_fleet_queue *queue;
-    ev_timer tick, rest, everything;
+    ev_timer tick, rest, everything, obey;
+    STAILQ_HEAD(, order) orders; /* of the last read */
+    bool read_again;             /* once they are obeyed */
     char sender[FP_FLEET_SENDER + 1];
     char key[KEY_SIZE];                /* of the stream */
     char maxlen[NUMBER_SIZE];          /* of the stream, in entries */
     char last[FP_MAX_STREAM_ID + 1];   /* entry seen; "": join again */
     unsigned skip;                     /* answers that only end a wait */
+    unsigned careful;                  /* reads of one entry to come */
+    unsigned failed;                   /* connections lost before a read was good */
+    bool unread;                       /* connected, and no read was good yet */
     uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
     unsigned paths, trees;             /* obeyed in this second */
     bool logged;                       /* that the connection is lost */
@@ -74,8 +94,19 @@ static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_flee
 
 /* ---- obeying ---- */
 
+static void drop_orders(struct fp_fleet *f)
+{
+    struct order *o;
+
+    while ((o = STAILQ_FIRST(&f->orders)) != NULL) {
+        STAILQ_REMOVE_HEAD(&f->orders, link);
+        free(o);
+    }
+}
+
 static void forget_everything(struct fp_fleet *f)
 {
+    drop_orders(f);
     ev_timer_stop(f->loop, &f->everything);
     f->everything_ms = fp_now_ms();
     for (const char *const *root = f->settings->roots; *root != NULL; root++)
@@ -84,6 +115,7 @@ static void forget_everything(struct fp_fleet *f)
 
 static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     forget_everything(timer->data);
@@ -115,6 +147,34 @@ static bool may_forget(struct fp_fleet *f, bool tree)
     return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
 }
 
+static void put_order(struct fp_fleet *f, const char *path, size_t len, bool tree)
+{
+    struct order *o = fp_memory_take(sizeof(*o) + len);
+
+    if (o == NULL) {
+        forget_everything_soon(f);
+        return;
+    }
+    o->tree = tree;
+    o->len = len;
+    memcpy(o->path, path, len);
+    STAILQ_INSERT_TAIL(&f->orders, o, link);
+    if (!ev_is_active(&f->obey))
+        ev_timer_again(f->loop, &f->obey);
+}
+
+static bool obey_next(struct fp_fleet *f)
+{
+    struct order *o = STAILQ_FIRST(&f->orders);
+
+    if (o == NULL)
+        return false;
+    STAILQ_REMOVE_HEAD(&f->orders, link);
+    f->forget(f->ctx, o->path, o->len, o->tree);
+    free(o);
+    return true;
+}
+
 static void drop(struct fp_fleet *f, const char *id, const char *why)
 {
     f->counts.dropped++;
@@ -142,7 +202,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
         forget_everything_soon(f);
     else
-        f->forget(f->ctx, m.path, m.path_len, m.op == FP_FLEET_TREE);
+        put_order(f, m.path, m.path_len, m.op == FP_FLEET_TREE);
 }
 
 /* ---- reading ---- */
@@ -202,7 +262,8 @@ static void read_stream(struct fp_fleet *f, bool wait)
         word(BLOCK_MS), word("STREAMS"), word(f->key), word(f->last),
     };
     const struct fp_fleet_word read[] = {
-        word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"), word(READ_ENTRIES),
+        word("XRANGE"), word(f->key),  word(f->last),
+        word("+"),      word("COUNT"), word(f->careful > 0 ? READ_ONE : READ_ENTRIES),
     };
 
     f->skip = wait;
@@ -213,6 +274,7 @@ static void read_stream(struct fp_fleet *f, bool wait)
 
 static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     read_stream(timer->data, true);
@@ -221,6 +283,9 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 /* The read was good: the next one comes after a rest. */
 static void read_again(struct fp_fleet *f)
 {
+    f->careful -= f->careful > 0;
+    f->failed = 0;
+    f->unread = false;
     if (!f->counts.connected) {
         fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
         f->counts.connected = 1;
@@ -228,6 +293,23 @@ static void read_again(struct fp_fleet *f)
     }
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
+}
+
+static void on_obey(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_fleet *f = timer->data;
+    unsigned n = 0;
+
+    fp_turn_work(FP_WORK_FLEET);
+    (void)events;
+    while (n < ORDERS && obey_next(f))
+        n++;
+    if (!STAILQ_EMPTY(&f->orders))
+        return;
+    ev_timer_stop(loop, timer);
+    if (f->read_again)
+        read_again(f);
+    f->read_again = false;
 }
 
 static bool on_read(void *ctx, const redisReply *r)
@@ -262,16 +344,34 @@ static bool on_read(void *ctx, const redisReply *r)
         if (!take_entry(f, r->element[i]))
             return false;
     }
-    read_again(f);
+    f->read_again = !STAILQ_EMPTY(&f->orders);
+    if (!f->read_again)
+        read_again(f);
     return true;
+}
+
+/* What comes behind the last entry cannot be read, even one by one. */
+static void give_up_place(struct fp_fleet *f)
+{
+    f->failed = 0;
+    f->counts.dropped++;
+    f->counts.lost++;
+    fp_log(FP_LOG_WARNING, 64,
+           "fleet: what follows entry %s of the stream %s cannot be read: everything in the fleet's roots is "
+           "forgotten, and the daemon reads on from now",
+           f->last, f->key);
+    join(f);
 }
 
 static void on_reads(void *ctx)
 {
     struct fp_fleet *f = ctx;
 
+    f->unread = true;
     if (f->last[0] == '\0')
         join(f);
+    else if (f->failed >= MAX_FAILED)
+        give_up_place(f);
     else
         read_stream(f, false);
 }
@@ -286,11 +386,16 @@ static void report_lost(struct fp_fleet *f, const char *why)
     f->logged = true;
 }
 
-static void on_reads_lost(void *ctx, const char *why)
+static void on_reads_lost(void *ctx, const char *why, bool refused)
 {
     struct fp_fleet *f = ctx;
 
+    /* An error of Redis' (it is loading, say) is no reason to give the place up. */
+    f->failed += f->unread && !refused;
+    f->unread = false;
+    f->careful = CAREFUL_READS;
     ev_timer_stop(f->loop, &f->rest);
+    f->read_again = false;
     f->counts.connected = 0;
     report_lost(f, why);
 }
@@ -302,6 +407,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct fp_fleet *f = timer->data;
     struct fp_fleet_message m;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)events;
     for (unsigned i = 0;
          i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT && fp_fleet_queue_send(f->queue, &m);
@@ -330,10 +436,11 @@ static bool on_stored(void *ctx, const redisReply *r)
     return true;
 }
 
-static void on_writes_lost(void *ctx, const char *why)
+static void on_writes_lost(void *ctx, const char *why, bool refused)
 {
     struct fp_fleet *f = ctx;
 
+    (void)refused;
     ev_timer_stop(f->loop, &f->tick);
     fp_fleet_queue_resend(f->queue);
     report_lost(f, why);
@@ -390,7 +497,10 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
     ev_timer_init(&f->tick, on_tick, 0., TICK_SECONDS);
     ev_init(&f->rest, on_rested);
     ev_init(&f->everything, on_everything);
-    f->tick.data = f->rest.data = f->everything.data = f;
+    ev_init(&f->obey, on_obey);
+    f->obey.repeat = ORDER_SECONDS;
+    f->tick.data = f->rest.data = f->everything.data = f->obey.data = f;
+    STAILQ_INIT(&f->orders);
     if (!create_parts(f))
         fp_fleet_destroy(&f);
     return f;
@@ -406,6 +516,8 @@ void fp_fleet_destroy(struct fp_fleet **fp)
     ev_timer_stop(f->loop, &f->tick);
     ev_timer_stop(f->loop, &f->rest);
     ev_timer_stop(f->loop, &f->everything);
+    ev_timer_stop(f->loop, &f->obey);
+    drop_orders(f);
     fp_fleet_link_destroy(&f->reads);
     fp_fleet_link_destroy(&f->writes);
     fp_fleet_queue_destroy(&f->queue);
@@ -414,5 +526,12 @@ void fp_fleet_destroy(struct fp_fleet **fp)
 
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f)
 {
-    return f != NULL ? f->counts : (struct fp_fleet_counts){ 0 };
+    struct fp_fleet_counts counts = { 0 };
+
+    if (f == NULL)
+        return counts;
+    counts = f->counts;
+    counts.member = 1;
+    counts.sending = fp_fleet_link_is_ready(f->writes);
+    return counts;
 }

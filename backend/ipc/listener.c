@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/socket_path.h"
+#include "common/turn.h"
 #include "ipc/connection.h"
 #include "privsep/monitor.h"
 
@@ -72,7 +74,7 @@ static const struct fp_connection_ops member_ops = { on_question, on_closed };
 
 static void admit(struct fp_listener *l, int sock)
 {
-    struct member *m = calloc(1, sizeof(*m));
+    struct member *m = fp_memory_take_zeroed(1, sizeof(*m));
 
     if (m == NULL) {
         fp_close(&sock);
@@ -192,6 +194,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
     struct fp_listener *l = w->data;
     int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (sock == -1) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -278,15 +281,17 @@ static bool listen_again(struct fp_listener *l)
 /* Only root can have removed one that root made, and only root makes one that clients believe. */
 static void report_loss(const struct fp_listener *l, bool replaced)
 {
-    fp_log(FP_LOG_ERROR, 5,
-           "the socket %s %s: this daemon keeps the connections that it has and gets no more; have it made again: "
-           "systemctl restart flashpached.socket, or apachectl graceful (FlashpacheDaemon auto), or start this "
-           "daemon again",
-           l->settings.path, replaced ? "was replaced, what is there now is another process's" : "was removed");
+    fp_log(
+        FP_LOG_ERROR, 5,
+        "the socket %s %s: this daemon keeps the connections that it has and gets no more; have it made again: "
+        "systemctl restart flashpached.socket, or apachectl graceful (FlashpacheDaemon auto), or start this "
+        "daemon again",
+        l->settings.path, replaced ? "was replaced, what is there now is another process's" : "was removed");
 }
 
 static void on_again(struct ev_loop *loop, ev_timer *w, int events)
 {
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (listen_again(w->data))
         ev_timer_stop(loop, w);
@@ -296,6 +301,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 {
     struct fp_listener *l = w->data;
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (fp_socket_path_same(&w->attr, &l->made))
         return;
@@ -307,7 +313,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings)
 {
-    struct fp_listener *l = calloc(1, sizeof(*l));
+    struct fp_listener *l = fp_memory_take_zeroed(1, sizeof(*l));
 
     if (l == NULL)
         return NULL;

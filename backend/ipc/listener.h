@@ -31,7 +31,7 @@ struct fp_listener_settings {
     void (*out_of_descriptors)(void *);  /* none is left for a new connection: give some back */
     const struct fp_lease_table *leases; /* for new connections, */
     const struct fp_watch *watch;        /* and the events with it, */
-    const struct fp_sight *sees;          /* and what we see */
+    const struct fp_sight *sees;         /* and what we see */
     const struct fp_monitor *monitor;    /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };

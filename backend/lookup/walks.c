@@ -15,8 +15,10 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "ipc/connection.h"
 #include "lookup/mount_health.h"
@@ -27,7 +29,19 @@
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
+#define DETOUR_MS         5000              /* then a walk looks again */
+#define MAX_DETOURS       64                /* paths that are known to lead to a mount that does not answer */
+#define LOOKS_FOR_DETOURS (4 * MAX_DETOURS) /* of the walks that hang when a mount trips */
+
 TAILQ_HEAD(siblings, fp_walk);
+
+/* A walk of the path never came back from that mount, which neither names nor entries show: a link
+ * leads there.  It counts for a while, if the mount is out of service: the link may change. */
+struct detour {
+    uint32_t mount; /* 0: free */
+    uint64_t until_ms;
+    char *path;
+};
 
 struct fp_walk {
     UT_hash_handle hh;
@@ -67,6 +81,8 @@ struct fp_walks {
     LIST_HEAD(, fp_walk) detached;
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
+    struct detour detours[MAX_DETOURS];
+    unsigned next_detour;    /* that is replaced */
     struct fp_answer answer; /* from the cache, while questions are answered */
 };
 
@@ -123,10 +139,20 @@ static void mark_stale(struct fp_walk *w, const char *path, size_t len)
         w->outdated = true;
 }
 
+static void forget_detour(struct detour *d)
+{
+    free(d->path);
+    *d = (struct detour){ .mount = 0 };
+}
+
 void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
 {
     struct fp_walk *w, *next;
 
+    for (struct detour *d = ws->detours; d < ws->detours + MAX_DETOURS; d++) {
+        if (d->mount != 0 && fp_path_common_len(d->path, strlen(d->path), path, len) == len)
+            forget_detour(d);
+    }
     LIST_FOREACH(w, &ws->detached, link)
         mark_stale(w, path, len);
     HASH_ITER(hh, ws->by_key, w, next) {
@@ -197,12 +223,15 @@ static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer 
 {
     struct waiter *wt;
 
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL) {
         answer_waiter(wt, why, a);
+        fp_turn_work(FP_WORK_RESULT);
+    }
 }
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
@@ -211,7 +240,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined)
 {
-    struct waiter *wt = calloc(1, sizeof(*wt));
+    struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
     const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
@@ -220,6 +249,8 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     w->waited++;
     wt->conn = conn;
     wt->id = id;
+    if (joined)
+        fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
@@ -280,26 +311,63 @@ static bool end_from_cache(struct fp_walk *w)
     return true;
 }
 
-/* A walk of the mount that is with a worker and that something waits for. */
-static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
+/* True for a walk of the mount that is with a worker and that something waits for. */
+static bool hangs(const struct fp_walk *w, uint32_t mount)
 {
-    struct fp_walk *w;
+    return w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children));
+}
+
+/* So that the next question about it, or about what lies below, costs no worker. */
+static void note_detour(struct fp_walks *ws, const struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct detour *d = &ws->detours[ws->next_detour];
+    size_t from;
+
+    if (fp_walks_expected_mount(ws, l->path, l->path_len, &from) == w->mount)
+        return;
+    forget_detour(d);
+    d->path = fp_memory_take(l->path_len + 1);
+    if (d->path == NULL)
+        return;
+    memcpy(d->path, l->path, l->path_len);
+    d->path[l->path_len] = '\0';
+    d->mount = w->mount;
+    d->until_ms = fp_now_ms() + DETOUR_MS;
+    ws->next_detour = (ws->next_detour + 1) % MAX_DETOURS;
+}
+
+static void note_detours(struct fp_walks *ws, uint32_t mount)
+{
+    const struct fp_walk *w;
+    unsigned looks = 0;
 
     LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
-            return w;
+        if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS)
+            note_detour(ws, w);
     }
-    return NULL;
 }
 
 /* Walks that only wait for a worker have been ended already; the results of those that hang are
  * kept if they come back. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
 {
-    struct fp_walk *w, *child;
+    LIST_HEAD(, fp_walk) hanging = LIST_HEAD_INITIALIZER(hanging);
+    struct fp_walk *w, *next, *child;
 
     detach_mount(ws, mount);
-    while ((w = hanging_walk(ws, mount)) != NULL) {
+    note_detours(ws, mount);
+    for (w = LIST_FIRST(&ws->detached); w != NULL; w = next) {
+        next = LIST_NEXT(w, link);
+        if (!hangs(w, mount))
+            continue;
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&hanging, w, link);
+    }
+    /* Each is looked at once; what ends meanwhile leaves the list that it is in. */
+    while ((w = LIST_FIRST(&hanging)) != NULL) {
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&ws->detached, w, link);
         while ((child = TAILQ_FIRST(&w->children)) != NULL) {
             TAILQ_REMOVE(&w->children, child, sibling);
             end(child, FP_UNAVAILABLE, NULL);
@@ -308,16 +376,55 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
     }
 }
 
+void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
+{
+    struct fp_mount_health *health = ws->deps.health;
+
+    fp_mount_health_enter(health, mount);
+    fp_mount_health_leave(health, w->mount);
+    w->mount = mount;
+    fp_mount_health_asked(health, mount);
+    if (fp_mount_health_is_out(health, mount))
+        fp_walks_fail_mount(ws, mount);
+}
+
 /* ---- begins ---- */
 
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+/* 0: none. */
+static uint32_t mount_by_detours(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
+{
+    for (unsigned i = 0; i < MAX_DETOURS; i++) {
+        const struct detour *d = &ws->detours[i];
+
+        if (d->mount != 0 && fp_path_is_below(path, len, d->path) && fp_now_ms() < d->until_ms
+            && fp_mount_health_is_out(ws->deps.health, d->mount)) {
+            *from_r = strlen(d->path);
+            return d->mount;
+        }
+    }
+    return 0;
+}
+
+static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
     const struct fp_coherence *coherence = ws->deps.coherence;
     size_t seen, listed;
     uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
     uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
 
-    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
+    if (seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL) {
+        *from_r = seen;
+        return by_cache;
+    }
+    *from_r = seen > listed ? seen : listed;
+    return by_name;
+}
+
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
+{
+    const uint32_t detour = mount_by_detours(ws, path, len, from_r);
+
+    return detour != 0 ? detour : mount_by_names(ws, path, len, from_r);
 }
 
 FP_HASH_DIAGNOSTICS_OFF
@@ -326,9 +433,10 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
+    size_t from;
 
     if (ws->counts.inflight < ws->max)
-        w = calloc(1, sizeof(*w) + 1 + l->path_len);
+        w = fp_memory_take_zeroed(1, sizeof(*w) + 1 + l->path_len);
     if (w == NULL)
         return NULL;
     w->walks = ws;
@@ -344,7 +452,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
-    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len, &from);
     if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
         HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
     if (w->hh.tbl == NULL) {
@@ -384,10 +492,11 @@ static fp_status submit(struct fp_walk *w)
     const struct fp_lookup *l = &w->task.lookup;
     const uint32_t before = w->mount;
     struct waiter *wt;
+    size_t from;
     fp_status st;
 
     /* The cache may know more than when the walk was created. */
-    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len, &from);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
@@ -624,7 +733,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 
 struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max)
 {
-    struct fp_walks *ws = calloc(1, sizeof(*ws));
+    struct fp_walks *ws = fp_memory_take_zeroed(1, sizeof(*ws));
 
     if (ws != NULL) {
         ws->deps = *deps;
@@ -645,6 +754,8 @@ void fp_walks_destroy(struct fp_walks **wsp)
         detach(ws->by_key);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)
         discard(w);
+    for (unsigned i = 0; i < MAX_DETOURS; i++)
+        forget_detour(&ws->detours[i]);
     free(ws);
 }
 

@@ -79,8 +79,14 @@ void fp_walks_leave(struct fp_connection *conn);
 /* Answers that there is no answer, and counts that. */
 void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why);
 
-/* The mount where a walk of the path will end, as far as is known. */
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len);
+/*
+ * The mount where a walk of the path will end, as far as is known: by the detours, else by the nearest
+ * entry of the cache or by the names of mount points.  And where in the path that was learnt (0:
+ * nowhere): what lies between is expected there too.
+ */
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r);
+/* The walk waits for that mount, not for the one where it was expected. */
+void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount);
 /* Detaches the walks of that mount and ends their questions: it does not answer. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount);
 /* The path was forgotten: results of walks that may have seen it before are not kept. */

@@ -10,13 +10,16 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "common/wire.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/mount_queues.h"
+#include "workers/whereabouts.h"
 
 #define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
@@ -26,6 +29,7 @@ struct job {
     fp_worker_done *done;      /* NULL: it was answered, and the worker closes the file */
     void *ctx;
     uint64_t began_ms;
+    uint64_t there_ms;          /* when it began at the mount that it waits for */
     const struct fp_task *task; /* until it is answered */
     int base;
 };
@@ -104,6 +108,7 @@ static void on_dead(struct ev_loop *loop, ev_io *w, int events)
     struct dying *g = w->data;
     struct fp_worker_pool *pool = g->pool;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
     bury(g);
@@ -114,7 +119,7 @@ static void on_dead(struct ev_loop *loop, ev_io *w, int events)
 static void watch_dying(struct worker *p, struct job *j)
 {
     struct fp_worker_pool *pool = p->pool;
-    struct dying *g = calloc(1, sizeof(*g));
+    struct dying *g = fp_memory_take_zeroed(1, sizeof(*g));
 
     if (g == NULL) {
         fp_mount_queues_left(&pool->queues, &j->waiting);
@@ -149,6 +154,7 @@ static void lose(struct worker *p, fp_status why)
     ev_io_stop(pool->loop, &p->readable);
     ev_timer_stop(pool->loop, &p->deadline);
     fp_spawner_kill(&pool->spawner, p->pid);
+    fp_whereabouts_leave(pool->settings.whereabouts, p->pid);
     if (j != NULL)
         watch_dying(p, j);
     fp_close(&p->sock);
@@ -178,10 +184,11 @@ static void start(struct worker *p, struct job *j)
     struct fp_worker_pool *pool = p->pool;
 
     p->job = j;
-    j->began_ms = fp_now_ms();
+    j->began_ms = j->there_ms = fp_now_ms();
     pool->counts.running++;
     pool->counts.walks++;
-    ev_timer_set(&p->deadline, pool->settings.timeout_ms / 1e3, 0.);
+    ev_timer_set(&p->deadline,
+                 (j->waiting.probe ? pool->settings.probe_timeout_ms : pool->settings.timeout_ms) / 1e3, 0.);
     ev_timer_start(pool->loop, &p->deadline);
     if (send_job(p, j) == FP_OK)
         return;
@@ -301,6 +308,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     const char *path;
     int path_len;
 
+    fp_turn_work(FP_WORK_RESULT);
     (void)loop;
     (void)events;
     if (st == FP_AGAIN)
@@ -347,6 +355,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     const char *path;
     int path_len;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     /* It may have answered in time, and closed the file, and the whole daemon rested. */
     on_readable(loop, &p->readable, 0);
@@ -359,7 +368,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     fp_log(FP_LOG_WARNING, 21,
            "the file system did not answer for %.*s within %u ms: "
            "killing worker %d; is its mount dead?",
-           path_len, path, p->pool->settings.timeout_ms, (int)p->pid);
+           path_len, path, (unsigned)(fp_now_ms() - p->job->began_ms), (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -370,6 +379,7 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     if (p == NULL) {
         fp_close(&sock);
         fp_spawner_kill(&pool->spawner, pid);
+        fp_whereabouts_leave(pool->settings.whereabouts, pid);
         return;
     }
     p->pid = pid;
@@ -411,6 +421,7 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
     int sock;
     fp_status st;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     st = fp_spawner_read(&pool->spawner, &pid, &sock);
     if (st == FP_OK) {
@@ -432,6 +443,7 @@ static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
     struct fp_worker_pool *pool = w->data;
     unsigned n = pool->missing;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     ev_timer_stop(loop, w);
     pool->missing = 0;
@@ -448,7 +460,7 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
                                              const struct fp_worker_pool_settings *settings)
 {
     size_t n = settings->workers;
-    struct fp_worker_pool *pool = calloc(1, sizeof(*pool) + n * sizeof(pool->workers[0]));
+    struct fp_worker_pool *pool = fp_memory_take_zeroed(1, sizeof(*pool) + n * sizeof(pool->workers[0]));
 
     if (pool == NULL)
         return NULL;
@@ -509,13 +521,14 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
 void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
+    pool->settings.probe_timeout_ms = settings->probe_timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
     run_queue(pool);
 }
 
 static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct job *job, bool probe)
 {
-    struct job *j = malloc(sizeof(*j));
+    struct job *j = fp_memory_take(sizeof(*j));
     fp_status st;
 
     if (j == NULL)
@@ -560,12 +573,57 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t
         const struct job *j = pool->workers[i].job;
 
         if (j != NULL && fp_mount_queue_mount(j->waiting.queue) == mount
-            && (at.oldest_ms == 0 || j->began_ms < at.oldest_ms))
-            at.oldest_ms = j->began_ms;
+            && (at.oldest_ms == 0 || j->there_ms < at.oldest_ms))
+            at.oldest_ms = j->there_ms;
     }
     LIST_FOREACH(g, &pool->dying, link)
         at.hung += g->queue != NULL && fp_mount_queue_mount(g->queue) == mount;
     return at;
+}
+
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
+{
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        const struct worker *p = &pool->workers[i];
+        struct job *j = p->job;
+        uint32_t from, to;
+
+        if (j == NULL || j->waiting.probe)
+            continue;
+        from = fp_mount_queue_mount(j->waiting.queue);
+        to = fp_whereabouts_of(pool->settings.whereabouts, p->pid);
+        /* Of one that was answered nobody waits, and its ctx is gone. */
+        if (to == 0 || to == from || j->done == NULL || !strayed(strayed_ctx, j->ctx, from, to))
+            continue;
+        /* Without memory for that it goes on to take a place of the other mount. */
+        if (fp_mount_queues_move(&pool->queues, &j->waiting, to) == FP_OK)
+            j->there_ms = fp_now_ms();
+    }
+    run_queue(pool);
+}
+
+/* The worker whose walk came last to the mount; NULL: no walk but a probe is there. */
+static struct worker *last_at(struct fp_worker_pool *pool, uint32_t mount)
+{
+    struct worker *last = NULL;
+
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        struct worker *p = &pool->workers[i];
+
+        if (p->job != NULL && !p->job->waiting.probe && fp_mount_queue_mount(p->job->waiting.queue) == mount
+            && (last == NULL || p->job->there_ms >= last->job->there_ms))
+            last = p;
+    }
+    return last;
+}
+
+void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+{
+    const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
+    struct worker *p = starved || fp_mount_queues_crowded(&pool->queues, mount) ? last_at(pool, mount) : NULL;
+
+    if (p != NULL)
+        lose(p, FP_UNAVAILABLE);
 }
 
 struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool)

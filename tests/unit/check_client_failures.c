@@ -186,7 +186,7 @@ END_TEST
 /* What each field of a daemon's view means for a client that sees something else. */
 START_TEST(daemon_that_sees_other_files)
 {
-    static const enum fp_sight_difference expected[] = { FP_SIGHT_SAME, FP_SIGHT_ROOT,  FP_SIGHT_ROOT,
+    static const enum fp_sight_difference expected[] = { FP_SIGHT_SAME,   FP_SIGHT_ROOT,   FP_SIGHT_ROOT,
                                                          FP_SIGHT_MOUNTS, FP_SIGHT_MOUNTS, FP_SIGHT_USERS,
                                                          FP_SIGHT_TIME };
     uint64_t *const fields[] = { &daemons_view.mounts,     &daemons_view.root_dev,  &daemons_view.root_ino,

@@ -179,9 +179,9 @@ START_TEST(frames_are_as_specified)
 {
     static const uint8_t hello[] = { 0, 0, 0, 24, 1,   0,   0,   0,   0, 0, 0, 0,
                                      0, 0, 0, 0,  'F', 'P', 'C', 'H', 0, 1, 0, 3 };
-    static const uint8_t welcome[] = { 0, 0,   0,   78,  2,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    static const uint8_t welcome[] = { 0,   0,   0,   78,  2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                        'F', 'P', 'C', 'H', 0, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0,
-                                       0, 0,   0,   0,   0,   2, 0, 0, 0, 0, 0, 0, 0, 3 };
+                                       0,   0,   0,   0,   0, 2, 0, 0, 0, 0, 0, 0, 0, 3 };
     static const uint8_t lookup[] = { 0, 0,  0, 58, 3, 0,   0, 0, 0,  0,   0,   0,   0,   0,
                                       0, 42, 0, 0,  5, 220, 1, 0, 19, '/', 's', 'r', 'v', '/' };
     static const uint8_t names[] = {
