@@ -4,7 +4,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 
 import pytest
@@ -17,7 +16,7 @@ from fetch import get
 from httpd import HITS, user_ids
 from service_kit import Manager
 from test_auto_daemon import daemon_of, socket_of
-from waiting import wait_for
+from waiting import restart, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -187,7 +186,7 @@ def test_impostor_is_not_believed(form, root):
         with who_kit.Impostor(str(form.socket)):
             wait_for(lambda: "FP0005" in form.log_text() and "was replaced" in form.log_text(), "the daemon to notice")
             # Children that connect now have nobody else to ask.
-            form.server.process.send_signal(signal.SIGHUP)
+            restart(form.server)
             who_kit.until_note(form.server, "/file.txt", {"foreign", *(HITS if isinstance(form, Auto) else ())})
             if not isinstance(form, Auto):
                 for _ in range(3):
