@@ -4,6 +4,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
