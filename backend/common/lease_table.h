@@ -80,6 +80,8 @@ void fp_lease_table_set_expiry(struct fp_lease_table *t, uint32_t slot, uint64_t
 
 /* True if a client has used it since the last call. */
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
+/* The same since its own last call: for the table of answers, beside the cache. */
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);
 

@@ -178,7 +178,7 @@ fp_status fp_alive_encode(struct fp_writer *w)
     return encode_empty(w, FP_FRAME_ALIVE);
 }
 
-static void put_names(struct fp_writer *w, const struct fp_names *n)
+void fp_put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);
     for (unsigned i = 0; i < n->n; i++) {
@@ -202,7 +202,7 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
     fp_put_u32(w, l->deadline_ms);
     fp_put_u8(w, l->fresh ? LOOKUP_FRESH : 0);
     put_path(w, l->path, l->path_len);
-    put_names(w, &l->names);
+    fp_put_names(w, &l->names);
 }
 
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l)
@@ -253,7 +253,7 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_co
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
         put_path(w, c->path, c->path_len);
-        put_names(w, &c->names);
+        fp_put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
         fp_put_u32(w, c->from);

@@ -109,6 +109,8 @@ struct fp_names {
         size_t len;
     } list[FP_MAX_NAMES];
 };
+/* As they stand in a LOOKUP: how many, then each with its length. */
+void fp_put_names(struct fp_writer *w, const struct fp_names *n);
 
 /*
  * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not

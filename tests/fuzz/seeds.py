@@ -162,6 +162,35 @@ def tables():
     yield "too-small", table(9, marks=8)
 
 
+def answer_tables():
+    """A head, an index of one bucket, a ring: a leaf, the directory that it lies in."""
+    def record(kind, key_path, body, slot=3, len_=None, body_len=None):
+        key = bytes([kind, 0]) + key_path
+        size = (32 + len(key) + len(body) + 15) // 16 * 16
+        return (struct.pack("=IIIIIIQ", size if len_ is None else len_, len(key),
+                            len(body) if body_len is None else body_len, 0, slot, 1, 0) + key + body).ljust(size, b"\0")
+
+    def area(*records, seals=6, word=0, magic=0x46504131, buckets=1, data=192, size=None, zeros=0):
+        ring = b"".join(records)
+        head = struct.pack("=IIQQ", magic, buckets, data, len(ring) if size is None else size) + b"K" * 16
+        return bytes([seals, zeros, word]) + head.ljust(64, b"\0") + bytes(64) + bytes(64) + ring
+    above = struct.pack(">HII", 4, 3, 1)
+    leaf = record(2, PATH, b"\x13\0" + above + (512).to_bytes(8, "big") + step(9, found(FILE, 7)))
+    dir_ = record(1, b"/srv", b"\0\2" + step(1, ROOT) + step(4, SRV))
+    root = record(2, b"/", b"\0\0" + bytes(18) + step(1, ROOT))
+    at_dir = 8 * (len(leaf) // 16)
+    yield "leaf", area(leaf, dir_)
+    yield "leaf-and-directory", area(leaf, dir_, word=at_dir)
+    yield "root", area(root)
+    yield "longer-than-the-ring", area(record(2, PATH, leaf[43:], len_=4096), dir_)
+    yield "longer-than-the-record", area(record(2, PATH, leaf[43:], body_len=4096), dir_)
+    yield "ring-outside", area(leaf, dir_, size=4096)
+    yield "no-buckets", area(leaf, dir_, buckets=0)
+    yield "too-many-buckets", area(leaf, dir_, buckets=1 << 31)
+    yield "not-sealed", area(leaf, dir_, seals=0)
+    yield "contents", area(leaf, bytes(512), magic=0x46504331, word=255)
+
+
 def events():
     def event(mask, *records, version=3):
         body = b"".join(records)
@@ -209,7 +238,7 @@ def redis():
 
 
 TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
-           "client": daemons, "table": tables, "cache": operations, "events": events, "fleet": redis,
+           "client": daemons, "table": tables, "answer_table": answer_tables, "cache": operations, "events": events, "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
 for target, seeds in TARGETS.items():
