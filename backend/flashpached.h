@@ -13,6 +13,7 @@
 #include "admin/stats.h"
 #include "arguments.h"
 #include "changes/watch.h"
+#include "common/tables.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
 #include "privsep/monitor.h"
@@ -32,7 +33,7 @@ struct flashpached {
     struct fp_sandbox *own_sandbox, *workers_sandbox; /* NULL: none */
     struct fp_monitor monitor;
     ev_io monitor_gone;
-    struct fp_lease_table *leases;
+    struct fp_tables tables;
     struct fp_cache *cache;
     struct fp_coherence *coherence;
     struct fp_worker_pool *workers;

@@ -146,6 +146,9 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
              a->n_names, a->n_steps);
     for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++)
         fp_put_step(w, s, a->n_names);
+    /* A worker sends the content itself. */
+    if (a->content && a->fd == -1)
+        fp_put_u64(w, a->content_at);
 }
 
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a)
@@ -293,14 +296,16 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         fp_get_step(r, &a->steps[i], a->n_names);
+    if (a->content && !x->from_worker)
+        a->content_at = fp_get_u64(r);
     if (r->bad || (!x->from_worker && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
-        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1))
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && (fd != -1) != x->from_worker))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
-        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
-    if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
+        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 && !a->content ? FP_OK : FP_PROTOCOL;
+    if (a->n_steps == 0 || !steps_fit(a, x) || ((fd != -1 || a->content) && !fd_fits(a, x)))
         return FP_PROTOCOL;
     a->fd = fd;
     return FP_OK;

@@ -11,7 +11,6 @@
 
 #include "common/answer.h"
 #include "common/area.h"
-#include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/ring.h"
 #include "common/wire.h"
@@ -100,7 +99,8 @@ struct fp_answer_table {
     struct fp_ring ring;
     struct fp_ring_head *area;
     struct bucket *index;
-    struct fp_lease_table *leases;
+    fp_slot_is_used *is_used;
+    void *ctx;
     size_t size, area_size;
     int fd;
     uint64_t published;
@@ -138,8 +138,7 @@ static bool keep(void *ctx, uint64_t at, const struct fp_ring_item *item)
     const struct record *r = (const struct record *)item;
 
     return find_word(bucket_of(t, r->hash), word_for(r->hash, at)) < BUCKET
-           && fp_lease_table_generation(t->leases, r->slot) == r->generation
-           && fp_lease_table_take_recent(t->leases, r->slot);
+           && t->is_used(t->ctx, r->slot, r->generation);
 }
 
 static void moved(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_item *item)
@@ -153,7 +152,7 @@ static void moved(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_it
         atomic_store_explicit(&b->words[i], word_for(r->hash, to), memory_order_release);
 }
 
-static const struct fp_ring_ops ring_ops = { keep, moved };
+static const struct fp_ring_ops ring_ops = { keep, moved, NULL };
 
 static uint32_t buckets_for(size_t bytes)
 {
@@ -182,14 +181,15 @@ static bool create_area(struct fp_answer_table *t, size_t bytes)
     return true;
 }
 
-struct fp_answer_table *fp_answer_table_create(size_t bytes, struct fp_lease_table *leases)
+struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx)
 {
     struct fp_answer_table *t = sodium_init() != -1 ? calloc(1, sizeof(*t)) : NULL;
 
     if (t == NULL)
         return NULL;
     t->size = bytes;
-    t->leases = leases;
+    t->is_used = is_used;
+    t->ctx = ctx;
     if (!create_area(t, fp_ring_round(bytes > FP_ANSWERS_LEAST ? bytes : FP_ANSWERS_LEAST))) {
         free(t);
         return NULL;

@@ -36,7 +36,6 @@
 #include <stdint.h>
 
 struct fp_answer;
-struct fp_lease_table;
 struct fp_names;
 
 #define FP_ANSWERS_LEAST (256u * 1024) /* bytes of the ring */
@@ -50,9 +49,11 @@ struct fp_answer_table_counts {
     size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
 };
 
-/* A ring of about so many bytes, and an index for as many records as may lie there.  leases: of
- * the answers' slots; the caller's, outlives it.  NULL with errno. */
-struct fp_answer_table *fp_answer_table_create(size_t bytes, struct fp_lease_table *leases);
+/* True if it is the slot's present generation, and clients used it since the last call. */
+typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
+
+/* A ring of about so many bytes, and an index for as many records as may lie there.  NULL with errno. */
+struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx);
 void fp_answer_table_destroy(struct fp_answer_table **t);
 
 /* As asked for when it was created. */

@@ -35,6 +35,9 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
  * first question. */
 void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
+/* Contents are mapped: for a process of many threads (contents.h).  Before the first question. */
+void fp_client_map_contents(struct fp_client *client);
+
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);
 
@@ -46,7 +49,8 @@ void fp_client_destroy(struct fp_client **client);
  * FP_VERSION, FP_PROTOCOL, FP_DENIED (the listener's user is not trusted),
  * FP_LOSTFD, FP_SYSTEM.  May be called by several threads.
  * *view_r (may be NULL): the lease table of the answer's slots, with a
- * reference for the caller; NULL where there is none.
+ * reference for the caller; NULL where there is none.  With a->content the file's content is at a->content_at
+ * of the view's contents, for as long as it is not overwritten.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);

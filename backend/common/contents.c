@@ -11,6 +11,7 @@
 
 #include "common/area.h"
 #include "common/packet.h"
+#include "common/path.h"
 #include "common/ring.h"
 
 #define MAGIC 0x46504331u /* "FPC1": another layout, another number */
@@ -57,7 +58,23 @@ static void moved(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_it
     c->ops->moved(c->ctx, item->path, len, content_at(from, len), content_at(to, len));
 }
 
-static const struct fp_ring_ops ring_ops = { keep, moved };
+static void dropped(void *ctx, uint64_t at, const struct fp_ring_item *ring_item)
+{
+    const struct fp_contents *c = ctx;
+    const struct item *item = (const struct item *)ring_item;
+
+    if (c->ops != NULL)
+        c->ops->dropped(c->ctx, item->path, item->ring.len, content_at(at, item->ring.len));
+}
+
+static const struct fp_ring_ops ring_ops = { keep, moved, dropped };
+
+size_t fp_contents_most(size_t bytes)
+{
+    return bytes < FP_CONTENTS_LEAST
+               ? 0
+               : bytes / FP_RING_SHARE - sizeof(struct item) - FP_MAX_PATH - FP_RING_UNIT;
+}
 
 struct fp_contents *fp_contents_create(size_t bytes)
 {

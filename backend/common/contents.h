@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_CONTENTS_LEAST 65536u        /* bytes of the ring */
+#define FP_CONTENTS_LEAST 65536u        /* bytes of the ring; one of fewer is never used */
 #define FP_NO_CONTENT     ((uint64_t)0) /* no content's position */
 
 /* ---- the daemon's side ---- */
@@ -29,12 +29,17 @@ struct fp_contents_ops {
     bool (*keep)(void *ctx, const char *path, size_t len, uint64_t at);
     /* It has. */
     void (*moved)(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to);
+    /* It has not, and is about to be overwritten. */
+    void (*dropped)(void *ctx, const char *path, size_t len, uint64_t at);
 };
 
 struct fp_contents_counts {
     uint64_t kept, overwritten;
     size_t bytes; /* of the ring that were ever written: memory in use */
 };
+
+/* The largest file whose content a ring of about so many bytes takes; 0: of none, it is too small. */
+size_t fp_contents_most(size_t bytes);
 
 /* A ring of about so many bytes.  NULL with errno. */
 struct fp_contents *fp_contents_create(size_t bytes);

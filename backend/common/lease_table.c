@@ -12,12 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/answer_table.h"
 #include "common/area.h"
+#include "common/contents.h"
 #include "common/packet.h"
 
 #define MAGIC 0x46505334u /* "FPS4": another layout, another number */
 
-enum { OWED_TAKE = 1, OWED_RECENT = 2 };
+#define ASKER_CACHE 1
+#define ALL_ASKERS  (ASKER_CACHE | FP_ASKER_ANSWERS | FP_ASKER_CONTENTS)
 
 #define EXHAUSTED UINT32_MAX /* a generation that is valid for nobody */
 
@@ -32,7 +35,7 @@ struct generations {
 struct fp_lease_table {
     struct generations *area;
     _Atomic uint8_t *referenced;
-    uint8_t *owed; /* for each slot, to which of its two readers a use has still to be told */
+    uint8_t *owed; /* for each slot, which of those who ask have still to hear of a use */
     int area_fd, referenced_fd;
     uint32_t n;      /* slots, slot 0 included */
     uint32_t unused; /* the first slot that was never taken */
@@ -177,7 +180,7 @@ static bool take_byte(struct fp_lease_table *t, uint32_t slot)
     return true;
 }
 
-/* A client's byte is read once, for both that ask. */
+/* A client's byte is read once, for all that ask. */
 static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
 {
     bool used;
@@ -185,7 +188,7 @@ static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
     if (slot == FP_NO_SLOT)
         return false;
     if (take_byte(t, slot))
-        t->owed[slot] = OWED_TAKE | OWED_RECENT;
+        t->owed[slot] = ALL_ASKERS;
     used = (t->owed[slot] & to) != 0;
     t->owed[slot] &= (uint8_t)~to;
     return used;
@@ -193,12 +196,20 @@ static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
 
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
 {
-    return take_owed(t, slot, OWED_TAKE);
+    return take_owed(t, slot, ASKER_CACHE);
 }
 
-bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot)
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker)
 {
-    return take_owed(t, slot, OWED_RECENT);
+    return take_owed(t, slot, (uint8_t)asker);
+}
+
+bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation)
+{
+    struct fp_lease_table *t = table;
+
+    return slot < t->n && fp_lease_table_generation(t, slot) == generation
+           && fp_lease_table_take_recent(t, slot, FP_ASKER_ANSWERS);
 }
 
 bool fp_lease_table_take_use(struct fp_lease_table *t)
@@ -230,8 +241,10 @@ struct fp_lease_view {
     atomic_uint references;
     const struct generations *area;
     _Atomic uint8_t *referenced;
-    int alive;  /* keeps the pipe in the set */
-    int events; /* an epoll set of the daemon's queues of events */
+    int alive;                         /* keeps the pipe in the set */
+    int events;                        /* an epoll set of the daemon's queues of events */
+    struct fp_answer_view *answers;    /* may be NULL, */
+    struct fp_contents_view *contents; /* as this */
     uint32_t n;
     dev_t dev; /* of the generations' memfd */
     ino_t ino;
@@ -248,7 +261,7 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
         errno = EPROTO;
         return NULL;
     }
-    v = malloc(sizeof(*v));
+    v = calloc(1, sizeof(*v));
     if (v == NULL)
         return NULL;
     atomic_init(&v->references, 1);
@@ -273,6 +286,23 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
     return NULL;
 }
 
+void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answers,
+                          struct fp_contents_view *contents)
+{
+    v->answers = answers;
+    v->contents = contents;
+}
+
+const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v)
+{
+    return v->answers;
+}
+
+const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v)
+{
+    return v->contents;
+}
+
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)
 {
     struct stat st;
@@ -295,6 +325,8 @@ void fp_lease_view_release(struct fp_lease_view **vp)
         return;
     munmap((void *)v->area, area_size(v->n));
     munmap((void *)v->referenced, v->n);
+    fp_answer_view_destroy(&v->answers);
+    fp_contents_view_destroy(&v->contents);
     fp_close(&v->events);
     fp_close(&v->alive);
     free(v);

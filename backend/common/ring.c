@@ -63,7 +63,11 @@ static void drop(struct fp_ring *r)
 {
     const struct fp_ring_item *item = fp_ring_at(r, r->tail);
 
-    r->dropped += item->len != 0;
+    if (item->len != 0) {
+        r->dropped++;
+        if (r->ops->dropped != NULL)
+            r->ops->dropped(r->ctx, r->tail, item);
+    }
     pass(r, item->size);
 }
 

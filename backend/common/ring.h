@@ -58,6 +58,8 @@ struct fp_ring_ops {
     bool (*keep)(void *ctx, uint64_t at, const struct fp_ring_item *item);
     /* It was. */
     void (*moved)(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_item *item);
+    /* It was not, and is about to be overwritten; may be NULL. */
+    void (*dropped)(void *ctx, uint64_t at, const struct fp_ring_item *item);
 };
 
 struct fp_ring {

@@ -178,6 +178,16 @@ fp_status fp_alive_encode(struct fp_writer *w)
     return encode_empty(w, FP_FRAME_ALIVE);
 }
 
+fp_status fp_answers_encode(struct fp_writer *w)
+{
+    return encode_empty(w, FP_FRAME_ANSWERS);
+}
+
+fp_status fp_contents_encode(struct fp_writer *w)
+{
+    return encode_empty(w, FP_FRAME_CONTENTS);
+}
+
 void fp_put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);

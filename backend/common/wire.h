@@ -18,7 +18,7 @@
 #include "common/path.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 3
+#define FP_WIRE_VERSION 4
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
@@ -36,7 +36,9 @@ enum fp_frame_type {
     FP_FRAME_REPLY = 8,      /* daemon -> client */
     FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
     FP_FRAME_EVENTS = 10,    /* daemon -> client, after REFERENCED; carries a descriptor */
-    FP_FRAME_ALIVE = 11      /* daemon -> client, after EVENTS; carries a descriptor */
+    FP_FRAME_ALIVE = 11,     /* daemon -> client, after EVENTS; carries a descriptor */
+    FP_FRAME_ANSWERS = 12,   /* daemon -> client, after ALIVE; carries a descriptor */
+    FP_FRAME_CONTENTS = 13   /* daemon -> client, after ANSWERS; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -93,10 +95,12 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
 fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 
-/* REFERENCED, EVENTS, ALIVE: nothing but the descriptor. */
+/* REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
 fp_status fp_events_encode(struct fp_writer *w);
 fp_status fp_alive_encode(struct fp_writer *w);
+fp_status fp_answers_encode(struct fp_writer *w);
+fp_status fp_contents_encode(struct fp_writer *w);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

@@ -10,7 +10,7 @@ import struct
 import threading
 
 MAGIC = 0x46504348
-VERSION = 3
+VERSION = 4
 HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
@@ -87,7 +87,9 @@ def greet(path, timeout=20):
     ask(conn, hello())
     receive(conn)       # the second area of the lease table,
     receive(conn)       # the set of events,
-    receive(conn)       # and the end of the daemon's pipe
+    receive(conn)       # the end of the daemon's pipe,
+    receive(conn)       # the table of answers,
+    receive(conn)       # and their contents
     return conn
 
 

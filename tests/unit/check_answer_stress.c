@@ -253,7 +253,7 @@ END_TEST
 static void setup(void)
 {
     leases = fp_lease_table_create(FILES + DIRECTORIES + 8);
-    table = fp_answer_table_create(FP_ANSWERS_LEAST, leases);
+    table = fp_answer_table_create(FP_ANSWERS_LEAST, fp_lease_table_is_used, leases);
     contents = fp_contents_create(8 * (size_t)FP_CONTENTS_LEAST);
     counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert(table != NULL && contents != NULL && (void *)counts != MAP_FAILED);

@@ -137,9 +137,20 @@ static void moved(void *ctx, const char *path, size_t len, uint64_t from, uint64
     times_moved++;
 }
 
+static int times_dropped;
+
+static void dropped(void *ctx, const char *path, size_t len, uint64_t at)
+{
+    ck_assert_ptr_eq(ctx, &place);
+    ck_assert_mem_eq(path, "/other", len);
+    ck_assert_uint_ne(at, place);
+    ck_assert(fp_contents_has(contents, at));
+    times_dropped++;
+}
+
 START_TEST(what_is_in_use_is_kept)
 {
-    static const struct fp_contents_ops ops = { keep, moved };
+    static const struct fp_contents_ops ops = { keep, moved, dropped };
 
     fp_contents_set_ops(contents, &ops, &place);
     place = put("/kept", 7, 5000);
@@ -149,6 +160,7 @@ START_TEST(what_is_in_use_is_kept)
     }
     ck_assert_int_gt(times_moved, 5);
     ck_assert_uint_eq(fp_contents_counts(contents).kept, (uint64_t)times_moved);
+    ck_assert_uint_eq(fp_contents_counts(contents).overwritten, (uint64_t)times_dropped);
 }
 END_TEST
 

@@ -169,19 +169,22 @@ START_TEST(slots_do_not_touch_each_other)
 }
 END_TEST
 
-/* The cache and the table of answers both ask, and neither takes the other's. */
-START_TEST(each_of_two_hears_of_a_use_once)
+/* The cache, answers and contents ask, and none takes the other's. */
+START_TEST(each_who_asks_hears_of_a_use_once)
 {
     const uint32_t slot = fp_lease_table_take(table);
 
     for (int i = 0; i < 3; i++) {
-        ck_assert(!fp_lease_table_take_recent(table, slot) && !fp_lease_table_take_referenced(table, slot));
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS)
+                  && !fp_lease_table_take_referenced(table, slot));
         fp_lease_view_reference(view, slot);
-        ck_assert(i == 1 || fp_lease_table_take_recent(table, slot));
+        ck_assert(i == 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
         ck_assert(fp_lease_table_take_referenced(table, slot));
-        ck_assert(i != 1 || fp_lease_table_take_recent(table, slot));
+        ck_assert(fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
+        ck_assert(i != 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
     }
-    ck_assert(!fp_lease_table_take_recent(table, FP_NO_SLOT));
+    ck_assert(!fp_lease_table_take_recent(table, FP_NO_SLOT, FP_ASKER_CONTENTS));
 }
 END_TEST
 
@@ -753,7 +756,7 @@ int main(void)
     tcase_add_test(t, every_slot_is_given_once);
     tcase_add_test(t, generations_only_grow);
     tcase_add_test(t, slots_do_not_touch_each_other);
-    tcase_add_test(t, each_of_two_hears_of_a_use_once);
+    tcase_add_test(t, each_who_asks_hears_of_a_use_once);
     tcase_add_test(t, no_slot_is_allowed);
     tcase_add_test(t, table_of_one);
     t = unit_add_case(s, "views", setup, teardown, 0);

@@ -17,7 +17,7 @@ static struct fp_ring ring;
 static struct fp_ring_view view;
 static uint64_t place_of[3000]; /* of the item with that number; 0: it is gone */
 static bool wanted[3000];       /* by its owner, always */
-static uint64_t asked;
+static uint64_t asked, n_dropped;
 
 struct numbered {
     struct fp_ring_item ring;
@@ -49,7 +49,14 @@ static void moved(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_it
     place_of[n] = to;
 }
 
-static const struct fp_ring_ops ops = { keep, moved };
+static void dropped(void *ctx, uint64_t at, const struct fp_ring_item *item)
+{
+    (void)ctx;
+    ck_assert_uint_eq(place_of[number_of(item)], at);
+    n_dropped++;
+}
+
+static const struct fp_ring_ops ops = { keep, moved, dropped };
 
 static void setup(void)
 {
@@ -123,6 +130,7 @@ START_TEST(what_was_appended_last_is_there)
     }
     ck_assert(!is_there(1, sizes[1]));
     ck_assert_uint_gt(ring.dropped, 900);
+    ck_assert_uint_eq(ring.dropped, n_dropped);
     ck_assert_uint_eq(ring.kept, 0);
 }
 END_TEST
