@@ -62,8 +62,10 @@ def reader(daemon):
 def look_up(daemon, flashpachectl):
     """What flashpachectl says of a path: its lines."""
     def ask(path, names):
-        options = [option for name in names for option in ("-a", name.decode())]
-        return flashpachectl("-s", daemon.socket, "lookup", *options, path).stdout.splitlines()
+        options = [option for name in names for option in ("--access-file", name.decode())]
+        done = flashpachectl("-s", daemon.socket, "lookup", *options, path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
     return ask
 
 
@@ -172,7 +174,7 @@ def test_what_a_question_of_httpd_brings(lab, root, settled):  # noqa: F811 (set
     path = os.fsencode(root / "large.bin")
     reader = Reader(server.daemon.socket)
     with Client(server.port) as client:
-        wait_for(lambda: len(client.get("/large.bin").body) == LARGE and reader.valid_answer(path, (b".htaccess",)),
+        wait_for(lambda: len(client.get("/large.bin")[1]) == LARGE and reader.valid_answer(path, (b".htaccess",)),
                  "the answer")
     reader.close()
     lab.end()
@@ -217,7 +219,7 @@ def test_more_than_fits(lab, base, settled):  # noqa: F811 (settled)
                 assert wire.parse_answer(wire.ask(conn, wire.whole_lookup(root / name)))[0] == 0
     found = whole = 0
     for name, content in contents.items():
-        answer = reader.valid_answer(os.fsencode(root / name))
+        answer = reader.answer(os.fsencode(root / name))
         if answer is None or not answer["flags"] & CONTENT:
             continue
         found += 1
