@@ -16,6 +16,7 @@
 #include "common/tables.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
+#include "privsep/closer.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/resolve.h"
@@ -30,9 +31,10 @@ struct flashpached {
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
     struct fp_worker_job job;
-    struct fp_sandbox *own_sandbox, *workers_sandbox; /* NULL: none */
+    struct fp_sandbox *own_sandbox, *workers_sandbox, *closers_sandbox; /* NULL: none */
     struct fp_monitor monitor;
     ev_io monitor_gone;
+    ev_child closer_gone[FP_CLOSERS];
     struct fp_tables tables;
     struct fp_cache *cache;
     struct fp_coherence *coherence;

@@ -48,8 +48,10 @@ fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_
     int wd;
 
     fp_fd_name(name, fd);
+    /* Without IN_MASK_ADD the kernel empties the mask of a watch that is there already before it fills it
+     * again, and drops what happens in between. */
     wd = inotify_add_watch(inotify, name,
-                           directory ? IN_ATTRIB | OF_NAMES : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
+                           IN_MASK_ADD | IN_ATTRIB | (directory ? OF_NAMES : IN_MODIFY | IN_CLOSE_WRITE));
     if (wd == -1)
         return errno == ENOSPC || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
     make_key(key, wd);

@@ -77,6 +77,7 @@
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
     ROW(fleet_dropped, fleet.dropped, counter, "Messages from the fleet that were not authentic") \
     ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
+    ROW(closing, closing, gauge, "Descriptors that wait to be closed") \
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \
     ROW(ready, loop.ready, counter, "Events that were ready when it did") \
     ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its workers") \

@@ -37,8 +37,9 @@ enum fp_frame_type {
     FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
     FP_FRAME_EVENTS = 10,    /* daemon -> client, after REFERENCED; carries a descriptor */
     FP_FRAME_ALIVE = 11,     /* daemon -> client, after EVENTS; carries a descriptor */
-    FP_FRAME_ANSWERS = 12,   /* daemon -> client, after ALIVE; carries a descriptor */
-    FP_FRAME_CONTENTS = 13   /* daemon -> client, after ANSWERS; carries a descriptor */
+    FP_FRAME_CLOSED = 12,    /* worker -> daemon, after some ANSWERs (fp_result_is_closed_later()) */
+    FP_FRAME_ANSWERS = 13,   /* daemon -> client, after ALIVE; carries a descriptor */
+    FP_FRAME_CONTENTS = 14   /* daemon -> client, after ANSWERS; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -101,6 +102,9 @@ fp_status fp_events_encode(struct fp_writer *w);
 fp_status fp_alive_encode(struct fp_writer *w);
 fp_status fp_answers_encode(struct fp_writer *w);
 fp_status fp_contents_encode(struct fp_writer *w);
+
+/* CLOSED: nothing but the task's number. */
+fp_status fp_closed_encode(struct fp_writer *w, uint64_t id);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

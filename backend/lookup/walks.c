@@ -22,6 +22,7 @@
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
+#include "privsep/closer.h"
 #include "workers/worker_pool.h"
 
 #define MAX_DEADLINE_MS 60000u
@@ -140,7 +141,7 @@ FP_HASH_DIAGNOSTICS_ON
 static void discard(struct fp_walk *w)
 {
     LIST_REMOVE(w, link);
-    fp_close(&w->base.fd);
+    fp_close_file(&w->base.fd, w->mount);
     free(w);
 }
 
@@ -391,7 +392,7 @@ static fp_status submit(struct fp_walk *w)
     w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
-    if (fp_mount_health_is_out(deps->health, w->mount))
+    if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
         return FP_UNAVAILABLE;
     /* It will look after all that was forgotten until now, and after the questions that wait. */
     TAILQ_FOREACH(wt, &w->waiters, link)
@@ -407,7 +408,7 @@ static fp_status submit(struct fp_walk *w)
 
 static fp_status submit_from_root(struct fp_walk *w)
 {
-    fp_close(&w->base.fd);
+    fp_close_file(&w->base.fd, w->mount);
     w->task.base_len = w->task.base_links = 0;
     w->task.has_known = false;
     return submit(w);
@@ -577,17 +578,18 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
     bool current = is_current(w, a);
     int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
     if (current)
         keep(w, a, result, began_ms);
     if (!current || !end_from_cache(w)) {
-        fp_close(&a->fd);
+        fp_close_file(&a->fd, mount);
         a->fd = fd;
         if (!current || !repeat_for_others(w, a))
             end(w, FP_OK, a);
         a->fd = -1;
     }
-    fp_close(&fd);
+    fp_close_file(&fd, mount);
 }
 
 static void observe(const struct fp_walk *w, const struct fp_answer *a, const struct fp_walk_result *result,

@@ -4,6 +4,7 @@
 
 #include <ev.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "common/answer.h"
@@ -22,10 +23,10 @@
 
 struct job {
     struct fp_waiting waiting; /* first: a job is what waits */
-    fp_worker_done *done;
+    fp_worker_done *done;      /* NULL: it was answered, and the worker closes the file */
     void *ctx;
     uint64_t began_ms;
-    const struct fp_task *task;
+    const struct fp_task *task; /* until it is answered */
     int base;
 };
 
@@ -66,7 +67,8 @@ struct fp_worker_pool {
 
 static void fail(struct job *j, fp_status why)
 {
-    j->done(j->ctx, why, NULL, NULL, j->began_ms);
+    if (j->done != NULL)
+        j->done(j->ctx, why, NULL, NULL, j->began_ms);
     free(j);
 }
 
@@ -215,6 +217,26 @@ static void run_queue(struct fp_worker_pool *pool)
         start(p, (struct job *)next);
 }
 
+/* True for a CLOSED; id: of that number, NULL: of any. */
+static bool is_closed(const uint8_t *buf, size_t len, const uint64_t *id)
+{
+    struct fp_frame f;
+
+    return fp_frame_parse(&f, buf, len) == FP_OK && f.type == FP_FRAME_CLOSED && fp_reader_done(&f.body)
+           && (id == NULL || f.id == *id);
+}
+
+static fp_status read_closed(const struct worker *p)
+{
+    uint8_t buf[FP_FRAME_HEADER];
+    size_t len = 0;
+    fp_status st = fp_recv_packet(p->sock, buf, sizeof(buf), &len, NULL);
+
+    if (st != FP_OK)
+        return st;
+    return is_closed(buf, len, &p->id) ? FP_OK : FP_PROTOCOL;
+}
+
 /* Reads the answer to p's job.  FP_OK, or why this worker is of no more use. */
 static fp_status read_answer(const struct worker *p)
 {
@@ -232,13 +254,37 @@ static fp_status read_answer(const struct worker *p)
     }
     if (st != FP_OK)
         return st;
+    /* After an answer whose descriptor was lost. */
+    if (is_closed(buf, len, NULL) && fd == -1)
+        return FP_AGAIN;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_ANSWER || f.id != p->id
         || fp_result_decode(&f.body, p->job->task, fd, a, &p->pool->result) != FP_OK
         || !fp_answer_is_sealed(a)) {
-        fp_close(&fd);
+        fp_close_file(&fd, p->job != NULL ? fp_mount_queue_mount(p->job->waiting.queue) : 0);
         return FP_PROTOCOL;
     }
     return FP_OK;
+}
+
+/* p has no job any more. */
+static void become_idle(struct worker *p)
+{
+    struct fp_worker_pool *pool = p->pool;
+
+    ev_timer_stop(pool->loop, &p->deadline);
+    fp_mount_queues_left(&pool->queues, &p->job->waiting);
+    p->job = NULL;
+    pool->counts.running--;
+    run_queue(pool);
+}
+
+/* The worker that looked at path (NULL: at nothing) is of no more use. */
+static const char *path_of(const struct job *j, int *len_r)
+{
+    const char *path = j == NULL ? "nothing" : j->done == NULL ? "a file that it closed" : NULL;
+
+    *len_r = path != NULL ? (int)strlen(path) : (int)j->task->lookup.path_len;
+    return path != NULL ? path : j->task->lookup.path;
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
@@ -246,31 +292,44 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     struct worker *p = w->data;
     struct fp_worker_pool *pool = p->pool;
     struct fp_answer *a = &pool->answer;
-    fp_status st = read_answer(p);
     struct job *j = p->job;
+    const bool closing = j != NULL && j->done == NULL;
+    const uint32_t mount = j != NULL ? fp_mount_queue_mount(j->waiting.queue) : 0;
+    fp_status st = closing ? read_closed(p) : read_answer(p);
+    fp_worker_done *done;
+    struct job answered;
+    const char *path;
+    int path_len;
 
+    (void)loop;
     (void)events;
     if (st == FP_AGAIN)
         return;
     if (st != FP_OK) {
+        path = path_of(j, &path_len);
         pool->counts.deaths++;
         fp_log(FP_LOG_WARNING, 20,
                "worker %d is gone (%s) while it looked at %.*s: "
                "replacing it",
-               (int)p->pid, fp_status_text(st), j != NULL ? (int)j->task->lookup.path_len : 7,
-               j != NULL ? j->task->lookup.path : "nothing");
+               (int)p->pid, fp_status_text(st), path_len, path);
         lose(p, FP_FAILED);
         return;
     }
-    ev_timer_stop(loop, &p->deadline);
-    p->job = NULL;
-    pool->counts.running--;
-    fp_mount_queues_left(&pool->queues, &j->waiting);
-    /* The worker goes on before the answer is passed out. */
-    run_queue(pool);
-    j->done(j->ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, j->began_ms);
-    fp_close(&a->fd);
-    free(j);
+    if (closing) {
+        become_idle(p);
+        free(j);
+        return;
+    }
+    done = j->done;
+    j->done = NULL;
+    answered = *j;
+    if (!fp_result_is_closed_later(a)) {
+        /* The worker goes on before the answer is passed out. */
+        become_idle(p);
+        free(j);
+    }
+    done(answered.ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, answered.began_ms);
+    fp_close_file(&a->fd, mount);
 }
 
 void fp_worker_pool_hear(struct fp_worker_pool *pool)
@@ -285,18 +344,22 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct worker *p = w->data;
     const uint64_t late = p->id;
+    const char *path;
+    int path_len;
 
     (void)events;
-    /* It may have answered in time, and the whole daemon rested. */
+    /* It may have answered in time, and closed the file, and the whole daemon rested. */
     on_readable(loop, &p->readable, 0);
+    if (p->job != NULL && p->job->done == NULL && p->id == late)
+        on_readable(loop, &p->readable, 0);
     if (p->job == NULL || p->id != late)
         return;
+    path = path_of(p->job, &path_len);
     p->pool->counts.timeouts++;
     fp_log(FP_LOG_WARNING, 21,
            "the file system did not answer for %.*s within %u ms: "
            "killing worker %d; is its mount dead?",
-           (int)p->job->task->lookup.path_len, p->job->task->lookup.path, p->pool->settings.timeout_ms,
-           (int)p->pid);
+           path_len, path, p->pool->settings.timeout_ms, (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 

@@ -28,7 +28,7 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # so often the child must have met what is wrong
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than that
-WELCOME, MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 2, 9, 10, 11, 12, 13
+WELCOME, MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 2, 9, 10, 11, 13, 14
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -63,7 +63,10 @@ def contents(magic=CONTENTS_MAGIC, **options):
 
 
 def meta(path):
-    st = os.lstat(path)
+    return packed(os.lstat(path))
+
+
+def packed(st):
     times = b"".join(struct.pack(">qI", ns // 10**9, ns % 10**9)
                      for ns in (st.st_atime_ns, st.st_mtime_ns, st.st_ctime_ns))
     return struct.pack(">IIIQQQQQ", st.st_mode, st.st_uid, st.st_gid, st.st_dev, st.st_ino, st.st_nlink,
