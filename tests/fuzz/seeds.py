@@ -54,7 +54,8 @@ def found(mode, size=0):
 
 
 def answer(flags, n_names, *steps, status=0, source=1):
-    return bytes([status, source, flags, n_names, len(steps)]) + b"".join(steps)
+    place = struct.pack(">Q", 65536 + 100) if flags & (WITH_FD | CONTENT) == CONTENT else b""
+    return bytes([status, source, flags, n_names, len(steps)]) + b"".join(steps) + place
 
 
 ROOT, SRV = found(DIRECTORY), found(DIRECTORY)
@@ -62,7 +63,7 @@ WHOLE = (step(1, ROOT), step(4, SRV), step(9, found(FILE, 7)))
 NAMED = (step(1, ROOT + access()), step(4, SRV + access(40)), step(9, found(FILE, 7)))
 LINKED = (step(1, ROOT), step(4, found(LINK) + b"\0" + meta(DIRECTORY)), step(9, found(LINK) + b"\1"))
 ANSWERS = {
-    "file": (WITH_FD | LOCAL | LEASE, 0, *WHOLE), "content": (WITH_FD | LOCAL | CONTENT, 0, *WHOLE),
+    "file": (WITH_FD | LOCAL | LEASE, 0, *WHOLE), "content": (LOCAL | CONTENT, 0, *WHOLE),
     "names": (0, 1, *NAMED), "links": (0, 0, *LINKED), "absent": (0, 0, step(1, ROOT), step(4, b"\1", 0)),
 }
 
@@ -141,7 +142,7 @@ def peers():
 
 def daemons():
     """One byte in front: 1 where the greeting is made for it, 2 to ask for a report."""
-    reply = {"file": 1 | 3 << 2, "content": 1 | 2 << 2}
+    reply = {"file": 1 | 3 << 2}
     for name, (flags, *rest) in ANSWERS.items():
         frame = wire.frame(wire.ANSWER, answer(flags, *rest), 1)
         yield name, b"\1" + packets((reply.get(name, 0), frame),
