@@ -27,6 +27,7 @@ struct flashpached {
     size_t descriptors;   /* that the process may hold */
     struct ev_loop *loop;
     struct fp_mounts_view *view;
+    struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;

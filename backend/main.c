@@ -43,6 +43,7 @@
 #include "lookup/router.h"
 #include "privsep/sandbox.h"
 #include "reload.h"
+#include "workers/whereabouts.h"
 #include "workers/worker.h"
 #include "workers/worker_pool.h"
 
@@ -182,6 +183,11 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot make a pipe: %m");
         return false;
     }
+    d->whereabouts = fp_whereabouts_create();
+    if (d->whereabouts == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot make the table of the workers' places: %m");
+        return false;
+    }
     d->view = fp_mounts_view_create();
     d->mounts = d->view != NULL ? fp_mounts_create(NULL, &settings, d->view) : NULL;
     if (d->mounts == NULL) {
@@ -302,8 +308,8 @@ static bool start(struct flashpached *d)
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
-    d->resolver =
-        (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch, d->workers_sandbox };
+    d->resolver = (struct fp_resolver_settings){ c->roots,  c->read_ahead,      d->view,
+                                                 &d->watch, d->workers_sandbox, d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)

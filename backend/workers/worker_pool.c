@@ -17,6 +17,7 @@
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/mount_queues.h"
+#include "workers/whereabouts.h"
 
 #define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
@@ -26,6 +27,7 @@ struct job {
     fp_worker_done *done;      /* NULL: it was answered, and the worker closes the file */
     void *ctx;
     uint64_t began_ms;
+    uint64_t there_ms;          /* when it began at the mount that it waits for */
     const struct fp_task *task; /* until it is answered */
     int base;
 };
@@ -149,6 +151,7 @@ static void lose(struct worker *p, fp_status why)
     ev_io_stop(pool->loop, &p->readable);
     ev_timer_stop(pool->loop, &p->deadline);
     fp_spawner_kill(&pool->spawner, p->pid);
+    fp_whereabouts_leave(pool->settings.whereabouts, p->pid);
     if (j != NULL)
         watch_dying(p, j);
     fp_close(&p->sock);
@@ -178,10 +181,11 @@ static void start(struct worker *p, struct job *j)
     struct fp_worker_pool *pool = p->pool;
 
     p->job = j;
-    j->began_ms = fp_now_ms();
+    j->began_ms = j->there_ms = fp_now_ms();
     pool->counts.running++;
     pool->counts.walks++;
-    ev_timer_set(&p->deadline, pool->settings.timeout_ms / 1e3, 0.);
+    ev_timer_set(&p->deadline,
+                 (j->waiting.probe ? pool->settings.probe_timeout_ms : pool->settings.timeout_ms) / 1e3, 0.);
     ev_timer_start(pool->loop, &p->deadline);
     if (send_job(p, j) == FP_OK)
         return;
@@ -359,7 +363,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     fp_log(FP_LOG_WARNING, 21,
            "the file system did not answer for %.*s within %u ms: "
            "killing worker %d; is its mount dead?",
-           path_len, path, p->pool->settings.timeout_ms, (int)p->pid);
+           path_len, path, (unsigned)(fp_now_ms() - p->job->began_ms), (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -370,6 +374,7 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     if (p == NULL) {
         fp_close(&sock);
         fp_spawner_kill(&pool->spawner, pid);
+        fp_whereabouts_leave(pool->settings.whereabouts, pid);
         return;
     }
     p->pid = pid;
@@ -509,6 +514,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
 void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
+    pool->settings.probe_timeout_ms = settings->probe_timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
     run_queue(pool);
 }
@@ -560,12 +566,57 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t
         const struct job *j = pool->workers[i].job;
 
         if (j != NULL && fp_mount_queue_mount(j->waiting.queue) == mount
-            && (at.oldest_ms == 0 || j->began_ms < at.oldest_ms))
-            at.oldest_ms = j->began_ms;
+            && (at.oldest_ms == 0 || j->there_ms < at.oldest_ms))
+            at.oldest_ms = j->there_ms;
     }
     LIST_FOREACH(g, &pool->dying, link)
         at.hung += g->queue != NULL && fp_mount_queue_mount(g->queue) == mount;
     return at;
+}
+
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
+{
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        const struct worker *p = &pool->workers[i];
+        struct job *j = p->job;
+        uint32_t from, to;
+
+        if (j == NULL || j->waiting.probe)
+            continue;
+        from = fp_mount_queue_mount(j->waiting.queue);
+        to = fp_whereabouts_of(pool->settings.whereabouts, p->pid);
+        /* Of one that was answered nobody waits, and its ctx is gone. */
+        if (to == 0 || to == from || j->done == NULL || !strayed(strayed_ctx, j->ctx, from, to))
+            continue;
+        /* Without memory for that it goes on to take a place of the other mount. */
+        if (fp_mount_queues_move(&pool->queues, &j->waiting, to) == FP_OK)
+            j->there_ms = fp_now_ms();
+    }
+    run_queue(pool);
+}
+
+/* The worker whose walk came last to the mount; NULL: no walk but a probe is there. */
+static struct worker *last_at(struct fp_worker_pool *pool, uint32_t mount)
+{
+    struct worker *last = NULL;
+
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        struct worker *p = &pool->workers[i];
+
+        if (p->job != NULL && !p->job->waiting.probe && fp_mount_queue_mount(p->job->waiting.queue) == mount
+            && (last == NULL || p->job->there_ms >= last->job->there_ms))
+            last = p;
+    }
+    return last;
+}
+
+void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+{
+    const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
+    struct worker *p = starved || fp_mount_queues_crowded(&pool->queues, mount) ? last_at(pool, mount) : NULL;
+
+    if (p != NULL)
+        lose(p, FP_UNAVAILABLE);
 }
 
 struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool)
