@@ -9,6 +9,7 @@
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
 #include "common/answer.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
 
@@ -64,7 +65,7 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
         return true;
     }
     if (e->target == NULL)
-        e->target = malloc(sizeof(*e->target));
+        e->target = fp_memory_take(sizeof(*e->target));
     if (e->target != NULL)
         *e->target = s->target;
     return e->target != NULL;
@@ -77,7 +78,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     fp_entry_forget_access(e);
     if (n == 0 || !fp_step_is_dir(s))
         return;
-    e->access = malloc(n * sizeof(e->access[0]));
+    e->access = fp_memory_take(n * sizeof(e->access[0]));
     if (e->access == NULL)
         return;
     memcpy(e->access, s->access, n * sizeof(e->access[0]));
@@ -353,6 +354,8 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
         e = fp_entry_create(c, path, s->end, parent);
     if (e == NULL)
         return NULL;
+    if (fp_entry_is_purged(c, e))
+        fp_entry_revive(c, e);
     /* Walks overlap: what an earlier one saw does not replace the later.
      * Below the same directory it is still good. */
     if (e->seen_ms > seen->now_ms)
@@ -375,7 +378,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
-        && (base == NULL || (e != NULL && e->generation == base->generation))) {
+        && (base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e)))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);

@@ -27,6 +27,7 @@ enum {
     SHED,
     REFRESH,
     BASE,
+    RECLAIM,
     LIMITS,
     PLACE,
     OPERATIONS
@@ -144,7 +145,8 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case REMOUNTED: ops->remounted(c, path); break;
     case FORGET: fp_cache_forget(c, path, len, p->how >= 128); break;
     case SHED: fp_cache_shed_files(c, p->size); break;
-    case REFRESH: fp_cache_take_refresh(c, now_ms, &refresh); break;
+    case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;
+    case RECLAIM: fp_cache_reclaim(c, p->size); break;
     case BASE: fp_cache_find_base(c, path, len, 0, now_ms, &base); break;
     case PLACE: place(c, path, len, p->how); break;
     default:
