@@ -144,6 +144,14 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
+/* Its watch reports changes, but not for this entry: too many others depend on it, or there is no
+ * memory. */
+static void no_answer_outlives_its_question(struct fp_entry *e)
+{
+    e->validity.watchable = false;
+    e->validity.ttl_ms = 0;
+}
+
 static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                              bool same_inode)
 {
@@ -161,13 +169,15 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     e->dependencies = e->own = NULL;
     if (own != NULL)
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
+    if (own != NULL && e->own == NULL)
+        no_answer_outlives_its_question(e);
     for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
             && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
                    == NULL)
-            e->validity.watchable = false;
+            no_answer_outlives_its_question(e);
     }
     fp_dependencies_drop(c->dependencies, &old);
 }
