@@ -14,6 +14,7 @@
 #include "arguments.h"
 #include "changes/watch.h"
 #include "common/sight.h"
+#include "common/tables.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
 #include "privsep/closer.h"
@@ -37,7 +38,7 @@ struct flashpached {
     struct fp_monitor monitor;
     ev_io monitor_gone;
     ev_child closer_gone[FP_CLOSERS];
-    struct fp_lease_table *leases;
+    struct fp_tables tables;
     struct fp_cache *cache;
     struct fp_coherence *coherence;
     struct fp_worker_pool *workers;

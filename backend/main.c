@@ -25,6 +25,8 @@
 #include "changes/mounts_view.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -281,16 +283,17 @@ static bool start_cache(struct flashpached *d)
     struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;
+    struct fp_tables_sizes sizes;
 
     fp_derive_limits(d, c, &limits);
-    d->leases = fp_lease_table_create(fp_derive_leases(&limits));
-    if (d->leases == NULL) {
+    sizes = fp_derive_tables(c, &limits);
+    if (!fp_tables_create(&d->tables, &sizes)) {
         fp_log(FP_LOG_ERROR, 8,
-               "cannot make the lease table: %m; lower max_entries "
-               "and max_negative");
+               "cannot make the tables that clients map: %m; lower max_entries, max_negative, "
+               "max_answer_bytes and max_content_bytes");
         return false;
     }
-    coherence.lease_table = cache.lease_table = d->leases;
+    coherence.lease_table = cache.lease_table = d->tables.leases;
     coherence.ctx = d->cache = fp_cache_create(&limits, &cache);
     if (d->cache == NULL)
         return false;
@@ -308,6 +311,8 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
     const struct fp_listener_counts listener = fp_listener_counts(d->listener);
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
+    const struct fp_answer_table_counts answers = fp_answer_table_counts(d->tables.answers);
+    const struct fp_contents_counts contents = fp_contents_counts(d->tables.contents);
     const struct fp_wakeups loop = d->wakeups;
     const struct fp_turn_counts turn = fp_turn_counts();
     const uint64_t out_of_memory = fp_memory_failures();
@@ -370,9 +375,9 @@ static bool start(struct flashpached *d)
     d->workers = fp_worker_pool_create(d->loop, &workers);
     if (d->workers == NULL || !start_cache(d))
         return false;
-    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &dispatch);
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &d->tables, &dispatch);
     d->router = (struct fp_router){ d->dispatch, &d->control };
-    listener.leases = d->leases;
+    listener.tables = &d->tables;
     listener.watch = &d->watch;
     listener.sees = &d->sees;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
@@ -398,8 +403,8 @@ static void stop(struct flashpached *d)
 {
     fp_service_say_stopping();
     /* From now on nobody reads the events. */
-    if (d->leases != NULL)
-        fp_lease_table_retire(d->leases);
+    if (d->tables.leases != NULL)
+        fp_lease_table_retire(d->tables.leases);
     fp_listener_destroy(&d->listener);
     if (d->fleet != NULL)
         fp_leave_fleet(d);
@@ -409,7 +414,7 @@ static void stop(struct flashpached *d)
     fp_coherence_destroy(&d->coherence);
     fp_cache_destroy(&d->cache);
     fp_closer_stop();
-    fp_lease_table_destroy(&d->leases);
+    fp_tables_destroy(&d->tables);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
     fp_monitor_stop(&d->monitor);

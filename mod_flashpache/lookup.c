@@ -90,9 +90,10 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                       struct fp_lease **lease_r, enum fp_source *source_r)
+/* *lease_r, retained for the caller, only with FP_OK.  FP_FAILED also where the content was
+ * overwritten. */
+static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                            struct fp_lease **lease_r, enum fp_source *source_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
@@ -106,10 +107,19 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
         *source_r = a->source;
         *lease_r = fp_lease_create(settings, path, len, a, view);
         view = NULL;
-        st = *lease_r != NULL ? FP_OK : FP_NOMEM;
+        st = *lease_r != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
     fp_lease_view_release(&view);
     return st;
+}
+
+/* A content may be overwritten before it is read: the daemon then has it read again. */
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                       struct fp_lease **lease_r, enum fp_source *source_r)
+{
+    fp_status st = fetch_once(r, path, len, fresh, lease_r, source_r);
+
+    return st == FP_FAILED ? fetch_once(r, path, len, fresh, lease_r, source_r) : st;
 }
 
 /* What is wrong with a daemon that is not believed, and the way out. */

@@ -144,6 +144,8 @@ static void start_child(apr_pool_t *p, server_rec *s)
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    if (fp_child_client != NULL && threads > 1)
+        fp_client_map_contents(fp_child_client);
     fp_lease_init(p, settings->leases, threads <= 1);
     fp_htaccess_init(p, settings->parsed);
     fp_counters_begin_child();

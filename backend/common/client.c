@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "common/answer.h"
+#include "common/answer_table.h"
 #include "common/clock.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/socket_path.h"
@@ -41,7 +43,8 @@ struct link {
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
-    uint32_t patience_ms;  /* of one wait without a heartbeat */
+    uint32_t patience_ms; /* of one wait without a heartbeat */
+    bool maps_contents;
     uid_t trusted;         /* beside this process's user and root */
     bool root_only;        /* root alone is trusted */
     bool compares;         /* views */
@@ -81,6 +84,11 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
 void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
 {
     c->trusted = uid;
+}
+
+void fp_client_map_contents(struct fp_client *c)
+{
+    c->maps_contents = true;
 }
 
 void fp_client_believe_root_only(struct fp_client *c)
@@ -163,16 +171,37 @@ static void drop_idle(struct fp_client *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* All connections to one daemon share a mapping of its table. */
-static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced, int events,
-                                     int alive)
+/* What a daemon passes at the hello. */
+struct passed {
+    int generations, referenced, events, alive, answers, contents;
+};
+
+/* NULL: one of them is not what it should be, or there is no memory. */
+static struct fp_lease_view *create_view(const struct fp_client *c, const struct passed *p)
+{
+    struct fp_lease_view *v = fp_lease_view_create(p->generations, p->referenced, p->events, p->alive);
+    struct fp_answer_view *answers;
+    struct fp_contents_view *contents;
+
+    if (v == NULL)
+        return NULL;
+    answers = fp_answer_view_create(p->answers);
+    contents = fp_contents_view_create(p->contents, c->maps_contents);
+    fp_lease_view_attach(v, answers, contents);
+    if (answers == NULL || contents == NULL)
+        fp_lease_view_release(&v);
+    return v;
+}
+
+/* All connections to one daemon share a mapping of its tables. */
+static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p)
 {
     struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
-    if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
+    if (c->view == NULL || !fp_lease_view_is_of(c->view, p->generations)) {
         fp_lease_view_release(&c->view);
-        c->view = fp_lease_view_create(generations, referenced, events, alive);
+        c->view = create_view(c, p);
     }
     v = c->view;
     if (v != NULL)
@@ -313,25 +342,29 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
-    int generations = -1, referenced = -1, events = -1, alive = -1;
+    struct passed p = { -1, -1, -1, -1, -1, -1 };
+    const struct {
+        enum fp_frame_type type;
+        int *fd_r;
+    } rest[] = { { FP_FRAME_REFERENCED, &p.referenced },
+                 { FP_FRAME_EVENTS, &p.events },
+                 { FP_FRAME_ALIVE, &p.alive },
+                 { FP_FRAME_ANSWERS, &p.answers },
+                 { FP_FRAME_CONTENTS, &p.contents } };
+    const size_t n_rest = sizeof(rest) / sizeof(rest[0]);
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
     st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &generations) : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &p.generations) : FP_TIMEOUT;
+    for (size_t i = 0; i < n_rest && st == FP_OK; i++)
+        st = hear_descriptor(l->sock, deadline_ms, buf, rest[i].type, rest[i].fd_r);
     if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_REFERENCED, &referenced);
-    if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_EVENTS, &events);
-    if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_ALIVE, &alive);
-    if (st == FP_OK)
-        l->view = view_of(c, generations, referenced, events, alive);
-    fp_close(&generations);
-    fp_close(&referenced);
-    fp_close(&events);
-    fp_close(&alive);
+        l->view = view_of(c, &p);
+    fp_close(&p.generations);
+    for (size_t i = 0; i < n_rest; i++)
+        fp_close(rest[i].fd_r);
     return st;
 }
 
@@ -390,8 +423,7 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     }
     /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
      * would fail, or wait, in the middle of a response. */
-    if ((a->n_names != 0 && a->n_names != l->names.n)
-        || (a->fd != -1 && (!fp_is_readable_file(a->fd) || !fp_answer_is_sealed(a)))) {
+    if ((a->n_names != 0 && a->n_names != l->names.n) || (a->fd != -1 && !fp_is_readable_file(a->fd))) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }

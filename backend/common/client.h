@@ -51,6 +51,9 @@ uid_t fp_client_maker(struct fp_client *client);
 /* After FP_ELSEWHERE: in what the two differ. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 
+/* Contents are mapped: for a process of many threads (contents.h).  Before the first question. */
+void fp_client_map_contents(struct fp_client *client);
+
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);
 
@@ -62,7 +65,8 @@ void fp_client_destroy(struct fp_client **client);
  * FP_VERSION, FP_PROTOCOL, FP_FOREIGN, FP_ELSEWHERE,
  * FP_LOSTFD, FP_SYSTEM.  May be called by several threads.
  * *view_r (may be NULL): the lease table of the answer's slots, with a
- * reference for the caller; NULL where there is none.
+ * reference for the caller; NULL where there is none.  With a->content the file's content is at a->content_at
+ * of the view's contents, for as long as it is not overwritten.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);

@@ -81,7 +81,7 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.leases, l->settings.watch,
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.tables, l->settings.watch,
                                    l->settings.sees);
     if (m->conn == NULL) {
         free(m);
@@ -92,13 +92,12 @@ static void admit(struct fp_listener *l, int sock)
     l->counts.accepted++;
 }
 
-void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases)
+void fp_listener_renew_tables(struct fp_listener *l)
 {
     struct member *m;
 
-    l->settings.leases = leases;
     TAILQ_FOREACH(m, &l->members, link)
-        fp_connection_set_leases(m->conn, leases);
+        fp_connection_renew_tables(m->conn);
 }
 
 /* True if the peer has all the groups by which we open files. */

@@ -15,8 +15,8 @@ struct ev_loop;
 struct fp_listener;
 struct fp_connection_ops;
 struct fp_monitor;
-struct fp_lease_table;
 struct fp_sight;
+struct fp_tables;
 struct fp_watch;
 
 struct fp_listener_settings {
@@ -27,12 +27,12 @@ struct fp_listener_settings {
     gid_t gid;
     size_t max_connections; /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
-    void *ctx;                           /* for the ops, and for this: */
-    void (*out_of_descriptors)(void *);  /* none is left for a new connection: give some back */
-    const struct fp_lease_table *leases; /* for new connections, */
-    const struct fp_watch *watch;        /* and the events with it, */
-    const struct fp_sight *sees;         /* and what we see */
-    const struct fp_monitor *monitor;    /* makes the socket again if it was
+    void *ctx;                          /* for the ops, and for this: */
+    void (*out_of_descriptors)(void *); /* none is left for a new connection: give some back */
+    const struct fp_tables *tables;     /* for new connections, */
+    const struct fp_watch *watch;       /* and the events with them, */
+    const struct fp_sight *sees;        /* and what we see */
+    const struct fp_monitor *monitor;   /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };
 
@@ -44,8 +44,8 @@ struct fp_listener_counts {
 /* NULL after logging what is wrong and the way out; socket and lock are closed then. */
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings);
 
-/* As fp_connection_set_leases(), for all connections and for new ones. */
-void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases);
+/* As fp_connection_renew_tables(), for all connections. */
+void fp_listener_renew_tables(struct fp_listener *l);
 
 /* Closes all connections; removes the socket if it is our own. */
 void fp_listener_destroy(struct fp_listener **l);

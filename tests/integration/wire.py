@@ -102,7 +102,9 @@ def greet(path, timeout=20):
     ask(conn, hello())
     receive(conn)       # the second area of the lease table,
     receive(conn)       # the set of events,
-    receive(conn)       # and the end of the daemon's pipe
+    receive(conn)       # the end of the daemon's pipe,
+    receive(conn)       # the table of answers,
+    receive(conn)       # and their contents
     return conn
 
 

@@ -85,6 +85,8 @@ static void *err_in_greeting(void *arg)
         d_welcome(FP_WIRE_VERSION);
         d_marks();
     }
+    if (wrong >= 14)
+        d_events();
     switch (wrong) {
     case 0: d_send_answer(0, &a); break;
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
@@ -100,6 +102,12 @@ static void *err_in_greeting(void *arg)
     case 11: d_pass(fp_events_encode, -1); break;
     case 12: d_marks(); break;
     case 13: d_error(FP_FAILED); break;
+    case 14: d_pass(fp_answers_encode, -1); break;
+    case 15: d_pass(fp_contents_encode, d.file); break;
+    case 16:
+        d_pass(fp_answers_encode, d.file);
+        d_pass(fp_answers_encode, d.file);
+        break;
     }
     d_wait_for_end();
     return arg;
@@ -439,7 +447,7 @@ int main(void)
     TCase *t = unit_add_case(s, "errors", setup, teardown, 20);
 
     tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
-    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 14);
+    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 17);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
     tcase_add_test(t, root_alone_is_believed);

@@ -32,6 +32,9 @@ static inline void setup(void)
     ck_assert_int_eq(write(d.file, "content", 7), 7);
     d.leases = fp_lease_table_create(4);
     ck_assert_ptr_nonnull(d.leases);
+    d.answers = fp_answer_table_create(1, fp_lease_table_is_used, d.leases);
+    d.contents = fp_contents_create(1);
+    ck_assert(d.answers != NULL && d.contents != NULL);
     fp_lease_table_set_expiry(d.leases, 1, 2000);
     fp_lease_table_heartbeat(d.leases, unit_now_ms() + TIMEOUT_MS);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
@@ -56,6 +59,8 @@ static inline void teardown(void)
     fp_close(&d.sock);
     fp_close(&d.listener);
     fp_close(&d.file);
+    fp_contents_destroy(&d.contents);
+    fp_answer_table_destroy(&d.answers);
     fp_lease_table_destroy(&d.leases);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
