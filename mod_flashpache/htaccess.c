@@ -12,12 +12,15 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/contents.h"
+#include "common/lease_table.h"
 #include "common/packet.h"
 #include "htaccess_pure.h"
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
+#include "shared.h"
 #include "table.h"
 
 #define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
@@ -110,12 +113,14 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
     return APR_SUCCESS;
 }
 
+/* False as well where the answer, which may be of another moment, has no file. */
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
 
-    return same_access(x, &found);
+    return m != NULL
+           && same_access(x,
+                          &(struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime });
 }
 
 /* Reads it all at once; NULL: its length is not the answer's. */
@@ -148,22 +153,50 @@ static bool is_pure(const request_rec *r, const char *path, const struct content
                                ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
 }
 
+/* From the daemon's memory. */
+static struct content *copy_content(apr_pool_t *p, const struct fp_lease_view *view, uint64_t at,
+                                    apr_size_t size)
+{
+    struct content *c = apr_palloc(p, sizeof(*c));
+    char *text = apr_palloc(p, size);
+
+    c->pos = text;
+    c->end = text + size;
+    return fp_contents_view_read(fp_lease_view_contents(view), at, text, size) ? c : NULL;
+}
+
+/* Found by any child, or asked for. */
+static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
+                             struct fp_lease_view **view_r)
+{
+    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r);
+
+    if (st == FP_ABSENT)
+        st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);
+    return st == FP_OK ? a->status : st;
+}
+
 /* The content of the file that the walk saw; NULL: not to be had. */
 static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
+    const apr_size_t size = (apr_size_t)x->size;
+    struct fp_lease_view *view = NULL;
     struct fp_answer *a;
     struct content *c = NULL;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
     a = fp_request_room(r);
-    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, NULL) != FP_OK)
-        return NULL;
-    if (a->status == FP_OK && a->fd != -1 && is_file_of(x, a))
-        c = read_content(r->pool, a->fd, (apr_size_t)x->size);
+    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a)) {
+        if (a->fd != -1)
+            c = read_content(r->pool, a->fd, size);
+        else if (a->content && view != NULL)
+            c = copy_content(r->pool, view, a->content_at, size);
+    }
     fp_close(&a->fd);
+    fp_lease_view_release(&view);
     return c;
 }
 

@@ -127,6 +127,14 @@ static void sweep(apr_uint32_t now)
     fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
 }
 
+/* The step above as well: other children find the answer by its record (answer_table.h). */
+static void mark(const struct fp_lease *lease)
+{
+    fp_lease_view_reference(lease->view, lease->last->slot);
+    if (lease->chain != NULL)
+        fp_lease_view_reference(lease->view, lease->chain->slots[lease->chain->n - 1].slot);
+}
+
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
 {
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
@@ -139,7 +147,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
         return NULL;
     /* Nothing is used while the daemon does not report itself up to date. */
     if (fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
-        fp_lease_view_reference(lease->view, lease->last->slot);
+        mark(lease);
         return lease;
     }
     /* A lease is current again once a daemon that fell behind has caught up. */
