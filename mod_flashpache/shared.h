@@ -22,7 +22,7 @@ void fp_shared_init(bool use);
 /*
  * Finds the answer about a path in normal form and the access files of these names.  FP_OK: *a is as valid
  * as an answer of the daemon at this moment, and *view_r are the tables it is from, with a reference for
- * the caller; a file to be had is there by its content, if at all.  fresh: only an answer of which this machine's changes
+ * the caller; a file to be had is there by its content, or open.  fresh: only an answer of which this machine's changes
  * are all reported.  FP_ABSENT: there is none, ask.  Else the daemon cannot be asked: as fp_client_view().
  */
 fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,

@@ -3,6 +3,7 @@
 a path; changes, restarts, purges and reloads end or renew that like all else."""
 
 import os
+import platform
 import shutil
 import signal
 
@@ -24,6 +25,7 @@ CHILDREN = 4
 LIMITS = (f"StartServers {CHILDREN}\nMinSpareServers 1\nMaxSpareServers {CHILDREN}\nServerLimit {CHILDREN}\n"
           f"MaxRequestWorkers {CHILDREN}\n")
 DEEP = "a/b/c/page.txt"
+LARGE = {f"/large/{n}.bin": tree.content(f"large{n}", 100_000 + n) for n in range(5)}
 # What a child may do with the daemon but ask its event queues (poll): messages, and calls on paths.
 MESSAGES = "connect,sendto,sendmsg,recvmsg"
 SMALL = {f"/small/{n}.txt": tree.content(f"small{n}", 400 + n) for n in range(20)}
@@ -35,7 +37,7 @@ OTHERS = {f"/{DEEP}": 200, "/small/": 200, "/none/none": 404, "/small/0.txt/more
 @pytest.fixture(scope="module")
 def root(base):
     root = base / "known"
-    for path, content in SMALL.items():
+    for path, content in {**SMALL, **LARGE}.items():
         tree.put(root / path[1:], content)
     tree.put(root / DEEP, "deep\n")
     tree.put(root / "small/index.html", "index\n")
@@ -44,6 +46,7 @@ def root(base):
     tree.put(root / "rules/denied.txt", "denied\n")
     tree.put(root / "index.html", "root\n")
     os.symlink(DEEP, root / "link.txt")
+    os.symlink("large", root / "through")
     return root
 
 
@@ -133,15 +136,42 @@ def test_every_child_without_a_question(servers):
     children.close()
 
 
+def test_a_larger_file(servers, lab):
+    """Another child opens it itself, once, by its name, links included; and asks nobody."""
+    if not shutil.which("strace"):
+        pytest.skip("needs strace")
+    if tuple(map(int, platform.release().split(".")[:2])) < (5, 12):
+        pytest.skip("needs Linux 5.12 (RESOLVE_CACHED)")
+    server, children = servers("larger")
+    one, *others = children.all()
+    paths = [*LARGE, *(path.replace("large", "through") for path in LARGE)]
+    made = []
+
+    def traced():
+        other = others[len(made) % len(others)]
+        child = next(pid for pid, connections in children.by_child.items() if other in connections)
+        for path in paths:
+            learn(one, path)
+        with Trace([child], lab.base / f"larger-{len(made)}.txt", f"openat2,{MESSAGES}") as trace:
+            answers = [other.get(path) for path in paths]
+        made.append(child)
+        return answers, trace.names()
+    answers, names = until_good(traced, lambda made: {answer.headers["x-note"] for answer in made[0]} == {"lease"})
+    assert [answer.body for answer in answers] == [*LARGE.values()] * 2
+    assert dict(names) == {"openat2": len(paths)}
+    children.close()
+
+
+@pytest.mark.parametrize("size", (1, 10_000), ids=("small", "large"))
 @pytest.mark.parametrize("mpm", ("prefork", "event"))
-def test_a_change_is_seen_at_once(servers, root, mpm):
+def test_a_change_is_seen_at_once(servers, root, mpm, size):
     """By the children that did not ask before it."""
     limits = {"limits": LIMITS, "count": CHILDREN} if mpm == "prefork" else {"limits": MPM_LIMITS[mpm], "count": 2}
-    server, children = servers(f"change-{mpm}", mpm=mpm, **limits)
+    server, children = servers(f"change-{mpm}-{size}", mpm=mpm, **limits)
     one, *others = children.all()
     path = root / "changing/page.txt"
     for turn in range(30):
-        text = f"turn {turn}\n"
+        text = f"turn {turn % 10}\n" * size     # of one length, where only times and inode differ
         os.rename(tree.put(root / "changing/new", text), path)
         assert one.get("/changing/page.txt").body == text.encode()
         for other in others:
