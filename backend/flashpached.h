@@ -25,6 +25,7 @@ struct flashpached {
     size_t descriptors;   /* that the process may hold */
     struct ev_loop *loop;
     struct fp_mounts_view *view;
+    struct fp_noise_view *noise;
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;

@@ -21,6 +21,7 @@
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "changes/mounts_view.h"
+#include "changes/noise.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
@@ -150,6 +151,11 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot make a pipe: %m");
         return false;
     }
+    d->noise = fp_noise_view_create();
+    if (d->noise == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot share memory with workers: %m");
+        return false;
+    }
     d->view = fp_mounts_view_create();
     d->mounts = d->view != NULL ? fp_mounts_create(NULL, &settings, d->view) : NULL;
     if (d->mounts == NULL) {
@@ -190,7 +196,7 @@ static bool start_cache(struct flashpached *d)
 {
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps cache = { .now_ms = fp_now_ms, .forget = forget_watch, .ctx = &d->watch };
-    struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
+    struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL, d->noise };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;
 
@@ -266,8 +272,8 @@ static bool start(struct flashpached *d)
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
-    d->resolver =
-        (struct fp_resolver_settings){ c->roots, c->read_ahead, d->view, &d->watch, d->workers_sandbox };
+    d->resolver = (struct fp_resolver_settings){ c->roots,  c->read_ahead,      d->view,
+                                                 &d->watch, d->workers_sandbox, d->noise };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)

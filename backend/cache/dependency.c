@@ -105,6 +105,21 @@ static struct name *find_name(const struct fp_dependencies *w, const struct watc
     return n;
 }
 
+const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
+                                                const struct fp_watch_key *key, void **owner_r,
+                                                bool *itself_r)
+{
+    const struct watch_object *object = find_object(w, key);
+    const struct fp_dependency *s;
+
+    if (object == NULL)
+        return NULL;
+    *itself_r = !LIST_EMPTY(&object->on_itself);
+    s = *itself_r ? LIST_FIRST(&object->on_itself) : LIST_FIRST(&object->on_names);
+    *owner_r = s->owner;
+    return &object->key;
+}
+
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     return find_object(w, key) != NULL;

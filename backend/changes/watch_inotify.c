@@ -42,14 +42,18 @@ static void make_key(struct fp_watch_key *key, int wd)
     key->len = 1 + sizeof(wd);
 }
 
-fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key)
+/* IN_MASK_ADD: another worker may have it watched for more, and tell the daemon so. */
+static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE,
+                                  [FP_WATCH_DIRECTORY] = IN_ATTRIB | OF_NAMES,
+                                  [FP_WATCH_NAMES] = OF_NAMES | IN_MASK_ADD };
+
+fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key)
 {
     char name[FP_FD_NAME];
     int wd;
 
     fp_fd_name(name, fd);
-    wd = inotify_add_watch(inotify, name,
-                           directory ? IN_ATTRIB | OF_NAMES : IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE);
+    wd = inotify_add_watch(inotify, name, masks[what]);
     if (wd == -1)
         return errno == ENOSPC || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
     make_key(key, wd);
