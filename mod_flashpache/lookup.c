@@ -151,7 +151,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len))
         return NULL;
-    lease = fresh ? NULL : fp_lease_find(settings, r->filename, len);
+    lease = fp_lease_find(settings, r->filename, len, fresh);
     if (lease == NULL && fetch(r, r->filename, len, fresh, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
@@ -194,7 +194,7 @@ void fp_lookup_begin(request_rec *r)
         return;
     }
     fresh = fp_fresh_is_wanted(r);
-    lease = fresh ? NULL : fp_lease_find(settings, path, len);
+    lease = fp_lease_find(settings, path, len, fresh);
     if (lease != NULL) {
         fp_request_remember(r, lease);
         fp_request_note(r, FP_COUNT_LEASE);

@@ -7,7 +7,7 @@
 #include "common/packet.h"
 
 /* flags of an ANSWER */
-enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16 };
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
@@ -24,7 +24,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->leasable = a->local = a->content = a->unchanged = false;
+    a->leasable = a->watched = a->local = a->content = a->unchanged = false;
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -132,7 +132,7 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
     put_head(w, a->status, a->source,
              (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
-                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0),
+                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0) | (a->watched ? WATCHED : 0),
              a->n_names, a->n_steps);
     for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++) {
         put_objects(w, s);
@@ -261,7 +261,8 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, struct fp_answer *a)
 {
-    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE);
+    const unsigned flags_allowed =
+        HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE | WATCHED);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
@@ -271,6 +272,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     a->unchanged = (flags & UNCHANGED) != 0;
     a->leasable = (flags & LEASABLE) != 0;
     a->content = (flags & CONTENT) != 0;
+    a->watched = (flags & WATCHED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
     a->fd = -1;
@@ -279,7 +281,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         get_step(r, &a->steps[i], a->n_names);
     if (r->bad || (!x->from_worker && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
-        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1))
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1) || (a->watched && !a->leasable))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;

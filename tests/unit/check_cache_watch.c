@@ -177,6 +177,25 @@ START_TEST(attributes_that_nobody_reports)
 }
 END_TEST
 
+/* A client relies on more than its lease where all changes are reported. */
+START_TEST(leases_end_with_the_reports)
+{
+    struct kit_lease l;
+
+    walked("/a/f", "ddf");
+    l = take_lease("/a/f");
+    ck_assert(answer.watched);
+    kit_now_ms++;
+    walk("/a/f", "ddf");
+    result.step_watches[2].untold = true;
+    insert("/a/f");
+    ck_assert(!holds(&l));
+    l = take_lease("/a/f");
+    ck_assert(!answer.watched);
+    ck_assert(holds(&l));
+}
+END_TEST
+
 static bool known_watched(const char *path)
 {
     return fp_cache_lookup_watched(cache, path, strlen(path), 0, kit_now_ms, &answer);
@@ -710,6 +729,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_watch_that_is_left_out);
     tcase_add_test(t, a_watch_that_reports_names_alone);
     tcase_add_loop_test(t, attributes_that_nobody_reports, 0, 5);
+    tcase_add_test(t, leases_end_with_the_reports);
     tcase_add_test(t, a_link_needs_its_own);
     tcase_add_test(t, a_directory_with_access_files_needs_its_own);
     t = unit_add_case(s, "changes", setup, teardown, 0);
