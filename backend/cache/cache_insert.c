@@ -345,6 +345,15 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
            || e->validity.partial;
 }
 
+/* The walk that saw the entry may have brought a watch that ended before its result came: the report of
+ * that was read when nothing depended on it. */
+static bool has_dead_watch(const struct fp_cache *c, const struct fp_entry *e)
+{
+    const struct fp_watch_key *own = fp_entry_own_key(e);
+
+    return own != NULL && fp_dependencies_ended(c->dependencies, own, e->seen_ms);
+}
+
 /* Brings an entry up to what a walk has just seen. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
@@ -354,7 +363,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
                      && (e->target == NULL || same_content(e->target, &s->target));
     bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
-                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
+                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode)
+                      && !has_dead_watch(c, e);
     bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
 
     c->counts.differing +=

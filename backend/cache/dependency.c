@@ -158,7 +158,12 @@ bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_w
                               const char *name, size_t len, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
-           || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
+           || fp_dependencies_ended(w, key, since_ms);
+}
+
+bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watch_key *key, uint64_t since_ms)
+{
+    return is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
 }
 
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,

@@ -63,7 +63,10 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
  * have not. */
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                               const char *name, size_t len, uint64_t since_ms);
-/* The same of any name in it. */
+/* True if its watch may have ended since then. */
+bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watch_key *key,
+                           uint64_t since_ms);
+/* The same as fp_dependencies_happened() of any name in it. */
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                                   uint64_t since_ms);
 

@@ -81,6 +81,24 @@ START_TEST(a_watch_goes_on)
 }
 END_TEST
 
+/* Its end was reported while the walk that had found it was under way: nothing depended on it then. */
+START_TEST(a_watch_that_ended_meanwhile_does_not_go_on)
+{
+    const uint64_t began_ms = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    lose_watch("/a");
+    insert_as("/a/f", 0, began_ms);
+    ck_assert(!known("/a"));
+    kit_now_ms++;
+    walk("/a/f", "ddf");
+    result.step_watches[1].watch.len = 0;
+    validity[1].left_out = true;
+    insert("/a/f");
+    ck_assert_uint_eq(life("/a/f"), 0);
+}
+END_TEST
+
 /* One thing is missing; everything else is as it should be. */
 START_TEST(what_is_not_watched_enough)
 {
@@ -722,6 +740,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, time_to_live_is_the_mounts);
     tcase_add_test(t, absence_is_watched_from_above);
     tcase_add_test(t, a_watch_goes_on);
+    tcase_add_test(t, a_watch_that_ended_meanwhile_does_not_go_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
