@@ -171,7 +171,8 @@ static bool prepare(struct flashpached *d)
 {
     if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
         return false;
-    if (!fp_priv_run_promptly())
+    d->prompt = fp_priv_run_promptly();
+    if (!d->prompt)
         fp_log(FP_LOG_WARNING, 72,
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
@@ -239,7 +240,8 @@ static void set_reports(struct flashpached *d)
     d->stats = (struct fp_stats){ .collect = collect_stats, .ctx = d };
     d->about = (struct fp_about){ d->conf,        d->args.file,
                                   d->descriptors, fp_derive_connections(d, d->conf),
-                                  fp_now_ms(),    d->own_sandbox != NULL };
+                                  fp_now_ms(),    d->own_sandbox != NULL,
+                                  d->prompt };
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
                                   .coherence = d->coherence,
