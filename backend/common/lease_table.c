@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,12 +307,12 @@ void fp_lease_view_release(struct fp_lease_view **vp)
 
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
 {
-    struct epoll_event event;
+    struct pollfd events = { .fd = v->events, .events = POLLIN };
 
     /* The queue first: one that is empty because the daemon has just read it leaves busy behind.
-     * Acquire: words are read after both. */
-    return epoll_wait(v->events, &event, 1, 0) == 0
-           && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0
+     * Acquire: words are read after both.  No epoll_wait(): with a timeout of 0
+     * it may find nothing while another thread looks at the same set. */
+    return poll(&events, 1, 0) == 0 && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0
            && now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
 }
 

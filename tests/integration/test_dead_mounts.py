@@ -223,7 +223,8 @@ def test_the_other_tree_does_not_notice(world):
     print("local notes while hung:", dict(local_notes))
     assert set(local_notes) <= HITS | {"miss"}
     assert set(notes) == {"stale"}
-    wait_for(lambda: set(fetch_slow(server)) <= HITS, "everything as before")
+    # On a busy machine a round takes longer than TTL_MS: misses, as before.
+    wait_for(lambda: set(fetch_slow(server)) <= HITS | {"miss"}, "everything as before")
     stats = w.stats()
     assert (stats["out_of_service"], stats["trips"]) == (0, 1)
     assert stats["unavailable"] >= 1

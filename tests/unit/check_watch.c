@@ -3,6 +3,8 @@
 #include "config.h"
 #include "changes/watch.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "watch_kit.h"
@@ -273,6 +275,43 @@ START_TEST(numbers_are_not_given_anew)
 }
 END_TEST
 
+struct placer {
+    int fd;
+    atomic_bool stops;
+};
+
+static void *place_all_the_time(void *arg)
+{
+    struct placer *p = arg;
+    struct fp_watch_key key;
+
+    while (!atomic_load(&p->stops) && fp_watch_place(&watch, by, p->fd, true, &key) == FP_OK)
+        ;
+    return NULL;
+}
+
+/* Workers watch what is watched already, whenever they pass it. */
+START_TEST(nothing_is_missed_while_it_is_watched_anew)
+{
+    struct placer placer = { .stops = false };
+    pthread_t thread;
+
+    if (!begin(_i))
+        return;
+    placer.fd = open(in_dir("d"), O_PATH | O_CLOEXEC);
+    ck_assert_int_eq(pthread_create(&thread, NULL, place_all_the_time, &placer), 0);
+    for (int i = 0; i < 4000; i++) {
+        unit_write_file(in_dir("d/new"), "");
+        assert_tells('r', &dir_key, "new");
+        ck_assert_int_eq(unlink(in_dir("d/new")), 0);
+        assert_tells('r', &dir_key, "new");
+    }
+    atomic_store(&placer.stops, true);
+    pthread_join(thread, NULL);
+    close(placer.fd);
+}
+END_TEST
+
 static int kernel_number(const char *name)
 {
     char path[64];
@@ -367,6 +406,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "changes", setup, teardown, 20);
 
     tcase_add_loop_test(t, each_kind_tells, 0, KINDS * sizeof(by_each_kind) / sizeof(by_each_kind[0]));
+    tcase_add_loop_test(t, nothing_is_missed_while_it_is_watched_anew, 0, KINDS);
     tcase_add_test(t, numbers_are_not_given_anew);
     tcase_add_test(t, very_many_are_not_needed);
     return s;
