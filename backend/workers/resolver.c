@@ -106,9 +106,12 @@ void fp_node_identify(struct fp_node *n)
 
     n->mount = 0;
     n->dev = n->ino = 0;
-    if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID | STATX_INO, &st) == -1)
+    if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
         return;
     n->mount = mount_in(&st);
+    /* File systems say it all the same. */
+    if ((st.stx_mask & STATX_INO) == 0)
+        return;
     n->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
     n->ino = st.stx_ino;
 }
