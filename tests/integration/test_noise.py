@@ -84,6 +84,7 @@ def root(base):
         for number in range(FILES):
             tree.put(root / f"home/{tenant}/site/page{number}.html", text_of(tenant, number))
         tree.put(root / f"home/{tenant}/site/.htaccess", "Options None\n")
+        (root / f"to-{tenant}").symlink_to(f"{root}/home/{tenant}/site")
     return root
 
 
@@ -125,6 +126,16 @@ def test_the_other_tenant_has_leases(server, root, storm):
     assert f"{root}/home/a" in server.daemon.log_text() and "FP0047" in server.daemon.log_text()
 
 
+def test_links_through_the_directory_of_all(server, root):
+    """Where its watch reports names alone, each tenant's own directory reports the right to pass it."""
+    connection = begin(server)
+    wait_for(lambda: note(connection.ask("/to-b/page4.html")) == "lease", "a lease by the link")
+    with storm_of(own_directory, root / "home/a"):
+        notice(server, connection)
+        wait_for(lambda: note(connection.ask("/to-b/page4.html")) == "lease", "a lease by the link again")
+        assert "home reports more changes" in server.daemon.log_text()
+
+
 @pytest.mark.parametrize("storm", STORMS)
 def test_nobody_gets_what_was(server, root, storm):
     """In the noisy directory, beside it, and of the directories themselves."""
@@ -154,14 +165,13 @@ def test_rights_of_noisy_directories(server, root, tenant):
     """The directory above both is noisy: the right to pass each of them is asked of itself."""
     connection = begin(server)
     home = root / "home" / tenant
-    path = f"/home/{tenant}/site/page2.html"
+    paths = [f"/home/{tenant}/site/page2.html", f"/to-{tenant}/page2.html"]
     with storm_of(own_directory if tenant == "b" else modes, root / "home/a"):
         notice(server, connection)
         for _ in range(CHANGES):
-            home.chmod(0o700)
-            assert connection.ask(path).status == 403
-            home.chmod(0o755)
-            assert connection.ask(path).status == 200
+            for mode, status in ((0o700, 403), (0o755, 200)):
+                home.chmod(mode)
+                assert [connection.ask(path).status for path in paths] == [status] * 2
 
 
 def test_it_is_watched_again(server, root):
