@@ -135,10 +135,10 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t
     else
         c->others++;
     most = n->all > FP_NOISE_ALL ? FP_NOISE_FEW : FP_NOISE_MANY;
-    if (c->reported || (c->names <= most && c->others <= most))
+    if (c->reported || (c->names <= FP_NOISE_MANY && c->others <= most))
         return FP_LEFT_OUT_NOT;
     c->reported = true;
-    return c->names > most ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
+    return c->names > FP_NOISE_MANY ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
 }
 
 /* The place of that object; else one that is free, or NULL. */

@@ -11,6 +11,10 @@
  * Of a directory two things are told apart.  Everybody can change the attributes of what is his
  * own, be it in a directory that he may not write to, and that directory's watch reports it.
  * Where only such reports are too many, names go on to be watched.
+ *
+ * A storm may spread over many files, with few events of each: then few are too many.  Of names they
+ * are not: a directory whose names are not watched costs everybody below it a look, and one
+ * that is busy without harm, as /tmp, must not be left out because of another one's storm.
  */
 #ifndef FP_NOISE_H
 #define FP_NOISE_H
@@ -22,8 +26,8 @@
 /* Of the events of a watch. */
 #define FP_NOISE_WINDOW_MS 1000u
 #define FP_NOISE_MANY      500u  /* in a window are too many */
-#define FP_NOISE_ALL       2000u /* of all watches in a window: then */
-#define FP_NOISE_FEW       32u   /* of one are too many */
+#define FP_NOISE_ALL       4000u /* of all watches in a window: then */
+#define FP_NOISE_FEW       64u   /* of one are too many, but for names */
 
 /* How long one is left out: at first, and at most. */
 #define FP_NOISE_FIRST_MS 10000u
