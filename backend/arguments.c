@@ -2,9 +2,12 @@
 #include "config.h"
 #include "arguments.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void usage(FILE *out)
 {
@@ -22,6 +25,23 @@ static void usage(FILE *out)
           "Signals: TERM ends, HUP rereads the configuration and reopens the log,\n"
           "USR1 logs counters.\n",
           out);
+}
+
+/* It is opened again at each reload, wherever the process is then. */
+static const char *absolute(const char *file)
+{
+    char *dir, *path = NULL;
+
+    if (file[0] == '/' || file[0] == '\0')
+        return file;
+    dir = getcwd(NULL, 0);
+    if (dir == NULL || asprintf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, file) == -1) {
+        fprintf(stderr, "flashpached: cannot tell the present directory (%s): give -c an absolute path\n",
+                strerror(errno));
+        exit(1);
+    }
+    free(dir);
+    return path;
 }
 
 void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
@@ -57,4 +77,5 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
         fprintf(stderr, "flashpached: unexpected argument: %s\n", argv[optind]);
         exit(1);
     }
+    a->file = absolute(a->file);
 }

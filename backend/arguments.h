@@ -11,7 +11,7 @@
 #define FP_MAX_OVERRIDES 64 /* more settings belong in a file */
 
 struct fp_arguments {
-    const char *file;
+    const char *file; /* an absolute path, or "" */
     char *overrides[FP_MAX_OVERRIDES];
     size_t n_overrides;
     bool check, supervised;

@@ -57,11 +57,17 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, co
 {
     const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
 
-    return (struct fp_worker_pool_settings){ .workers = n,
-                                             .timeout_ms = c->lookup_timeout_ms,
-                                             .max_queue = c->max_queue,
-                                             .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
-                                             .monitor = &d->monitor };
+    return (struct fp_worker_pool_settings){
+        .workers = n,
+        .timeout_ms = c->lookup_timeout_ms,
+        /* A mount that answers in its own time must be found to do so. */
+        .probe_timeout_ms =
+            c->lookup_timeout_ms > c->mount_timeout_ms ? c->lookup_timeout_ms : c->mount_timeout_ms,
+        .max_queue = c->max_queue,
+        .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
+        .monitor = &d->monitor,
+        .whereabouts = d->whereabouts
+    };
 }
 
 struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c)

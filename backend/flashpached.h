@@ -15,6 +15,7 @@
 #include "changes/watch.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
+#include "privsep/closer.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/resolve.h"
@@ -27,13 +28,15 @@ struct flashpached {
     struct ev_loop *loop;
     struct fp_mounts_view *view;
     struct fp_noise_view *noise;
+    struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
     struct fp_worker_job job;
-    struct fp_sandbox *own_sandbox, *workers_sandbox; /* NULL: none */
+    struct fp_sandbox *own_sandbox, *workers_sandbox, *closers_sandbox; /* NULL: none */
     struct fp_monitor monitor;
     ev_io monitor_gone;
+    ev_child closer_gone[FP_CLOSERS];
     struct fp_lease_table *leases;
     struct fp_cache *cache;
     struct fp_coherence *coherence;

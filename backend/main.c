@@ -42,6 +42,7 @@
 #include "lookup/router.h"
 #include "privsep/sandbox.h"
 #include "reload.h"
+#include "workers/whereabouts.h"
 #include "workers/worker.h"
 #include "workers/worker_pool.h"
 
@@ -90,12 +91,14 @@ static void create_sandboxes(struct flashpached *d)
         return;
     d->own_sandbox = fp_sandbox_create(FP_SANDBOX_DAEMON);
     d->workers_sandbox = d->own_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_WORKER) : NULL;
-    if (d->workers_sandbox != NULL)
+    d->closers_sandbox = d->workers_sandbox != NULL ? fp_sandbox_create(FP_SANDBOX_CLOSER) : NULL;
+    if (d->closers_sandbox != NULL)
         return;
     fp_log(FP_LOG_WARNING, 70,
            "no filters of system calls (%m): configure with libseccomp and run "
            "on a kernel with seccomp, or set seccomp = false");
     fp_sandbox_destroy(&d->own_sandbox);
+    fp_sandbox_destroy(&d->workers_sandbox);
 }
 
 /* From here on only the monitor opens files. */
@@ -121,6 +124,34 @@ static void on_monitor_gone(struct ev_loop *loop, ev_io *w, int events)
            "gone");
     d->failed = true;
     ev_break(loop, EVBREAK_ALL);
+}
+
+static void on_closer_gone(struct ev_loop *loop, ev_child *w, int events)
+{
+    struct flashpached *d = w->data;
+
+    (void)events;
+    fp_log(FP_LOG_ERROR, 80, "ending: a process that closes files for this one (fp-closer) is gone");
+    d->failed = true;
+    ev_break(loop, EVBREAK_ALL);
+}
+
+/* Without them the daemon goes on. */
+static void start_closers(struct flashpached *d)
+{
+    pid_t pids[FP_CLOSERS];
+
+    if (fp_closer_start(d->descriptors, d->closers_sandbox, pids) == -1) {
+        fp_log(FP_LOG_WARNING, 80,
+               "cannot start the processes that close files (%m): a file system that does not answer a close "
+               "holds the daemon; raise the limits on processes and memory");
+        return;
+    }
+    for (size_t i = 0; i < FP_CLOSERS; i++) {
+        ev_child_init(&d->closer_gone[i], on_closer_gone, pids[i], 0);
+        d->closer_gone[i].data = d;
+        ev_child_start(d->loop, &d->closer_gone[i]);
+    }
 }
 
 static bool start_monitor(struct flashpached *d)
@@ -154,6 +185,11 @@ static bool prepare_watching(struct flashpached *d)
     d->noise = fp_noise_view_create();
     if (d->noise == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot share memory with workers: %m");
+        return false;
+    }
+    d->whereabouts = fp_whereabouts_create();
+    if (d->whereabouts == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot make the table of the workers' places: %m");
         return false;
     }
     d->view = fp_mounts_view_create();
@@ -228,6 +264,7 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_listener_counts listener = fp_listener_counts(d->listener);
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
     const struct fp_wakeups loop = d->wakeups;
+    const size_t closing = fp_closer_waiting();
     const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
     const uint64_t now[FP_STATS] = { FP_STATS_TABLE(FP_STATS_FIELD) };
 
@@ -274,12 +311,13 @@ static bool start(struct flashpached *d)
                                              .monitor = &d->monitor };
 
     create_sandboxes(d);
-    d->resolver = (struct fp_resolver_settings){ c->roots,  c->read_ahead,      d->view,
-                                                 &d->watch, d->workers_sandbox, d->noise };
+    d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
+                                                 d->workers_sandbox, d->noise,      d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;
+    start_closers(d);
     d->workers = fp_worker_pool_create(d->loop, &workers);
     if (d->workers == NULL || !start_cache(d))
         return false;
@@ -319,6 +357,7 @@ static void stop(struct flashpached *d)
     fp_observer_clear(&d->observer);
     fp_coherence_destroy(&d->coherence);
     fp_cache_destroy(&d->cache);
+    fp_closer_stop();
     fp_lease_table_destroy(&d->leases);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
@@ -326,6 +365,7 @@ static void stop(struct flashpached *d)
     fp_close(&d->statm);
     fp_sandbox_destroy(&d->own_sandbox);
     fp_sandbox_destroy(&d->workers_sandbox);
+    fp_sandbox_destroy(&d->closers_sandbox);
     fp_conf_destroy(&d->conf);
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "reload.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "admin/slow.h"
@@ -128,13 +129,19 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
 void fp_reload(struct flashpached *d)
 {
     const int fd = fp_monitor_ask(&d->monitor, FP_MONITOR_CONFIGURATION);
-    struct fp_conf *c = fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
+    struct fp_conf *c;
     char keys[256];
 
+    if (fd == -1 && errno != EINVAL) {
+        fp_log(FP_LOG_ERROR, 8,
+               "cannot open %s as uid %u: %m; keeping the old settings: that user must be able to read it",
+               d->args.file, (unsigned)d->conf->uid);
+        return;
+    }
+    c = fd == -1 ? NULL : fp_conf_reload(fd, d->conf, d->args.overrides, d->args.n_overrides);
     if (c == NULL) {
         fp_log(FP_LOG_ERROR, 8,
-               "%s has mistakes: keeping the old settings; check it with "
-               "flashpached -t",
+               "%s has mistakes: keeping the old settings; check it with flashpached -t -c %s", d->args.file,
                d->args.file);
         return;
     }

@@ -9,7 +9,8 @@
  * touches the missing part (SIGBUS).  So only what costs more to copy is mapped,
  * and sent from there only after the length was checked; the race that remains is
  * that of stock httpd with EnableMMAP On.  On other than local file systems that
- * check could wait: there everything is read.
+ * check could wait: there everything is read.  So is a file that the daemon may have chosen
+ * (fp_file_may_be_mapped()).
  *
  * A small file may come as its content instead, sealed and mapped once: then no
  * descriptor is held, and sending it asks no file system.
@@ -52,6 +53,13 @@ int fp_file_descriptor(const struct fp_file *file);
 bool fp_file_is_local(const struct fp_file *file);
 /* True if it came as its content. */
 bool fp_file_is_sealed(const struct fp_file *file);
+
+/*
+ * True if a local file may be mapped.  A daemon that is not what it should be could pass a file of its own
+ * and cut it.  So the file is on a file system of this machine, has that device and inode number, and has
+ * the path's name now; that only where others than root may write it.  Looks once.
+ */
+bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t dev, apr_uint64_t ino);
 
 /* Size and times of a local file as they are now; false: not to be had, as of one that
  * came as its content. */

@@ -8,7 +8,6 @@
 #include "file.h"
 
 #define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read */
-#define MAP_LEAST ((apr_size_t)16 * 1024)     /* bytes: below this copying is cheaper */
 
 /* The data of a bucket and its splits and copies. */
 struct shared {
@@ -81,7 +80,7 @@ static bool become_piece(apr_bucket *e)
     apr_size_t n = e->length < FP_FILE_MAP_MOST ? e->length : FP_FILE_MAP_MOST;
     apr_off_t from = e->start & ~(apr_off_t)(sysconf(_SC_PAGESIZE) - 1);
     size_t skip = (size_t)(e->start - from);
-    void *base = s->map && n >= MAP_LEAST ? fp_file_map(s->file, from, skip + n) : NULL;
+    void *base = s->map && n >= (apr_size_t)FP_FILE_MAP_LEAST ? fp_file_map(s->file, from, skip + n) : NULL;
     struct shared *piece;
 
     if (base == NULL)
@@ -169,8 +168,7 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
         return (apr_off_t)fp_file_mapping(file)->size == length
                    ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
                    : NULL;
-    if (!fp_file_is_local(file) || length > FP_FILE_SMALL
-        || (map && length >= (apr_off_t)MAP_LEAST && !sealed))
+    if (!fp_file_is_local(file) || length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST && !sealed))
         return NULL;
     buf = apr_bucket_alloc(n, list);
     fp_file_read(file, buf, &n, 0);

@@ -17,6 +17,9 @@ struct fp_file;
 /* A file of at most this size is read at once. */
 #define FP_FILE_SMALL ((apr_off_t)64 * 1024)
 
+/* Bytes: below this copying is cheaper than mapping. */
+#define FP_FILE_MAP_LEAST ((apr_off_t)16 * 1024)
+
 /*
  * A bucket for length bytes of the file from offset on.  map: a local file that is not
  * small may be mapped instead of read, and stays mapped as long as it is open if it was

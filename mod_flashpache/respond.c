@@ -163,6 +163,15 @@ static bool may_map(const request_rec *r)
     return d->enable_mmap != ENABLE_MMAP_OFF && !is_secondary(r->connection);
 }
 
+/* A file below that size is never mapped. */
+static bool may_map_file(const request_rec *r, const struct fp_request *q)
+{
+    const struct fp_meta *m = fp_step_target(q->lease->last);
+
+    return may_map(r) && r->finfo.size >= FP_FILE_MAP_LEAST && m != NULL
+           && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
+}
+
 /*
  * A file that is written to in place changes under an answer that is a moment
  * old: then it is sent at the length that it has now.  False where looking
@@ -183,10 +192,11 @@ static bool look_again(request_rec *r, const struct fp_file *file)
     return true;
 }
 
-static apr_bucket *body_of(request_rec *r, struct fp_file *file)
+static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 {
+    struct fp_file *file = q->lease->file;
     apr_bucket_alloc_t *list = r->connection->bucket_alloc;
-    bool map = !r->header_only && may_map(r);
+    bool map = !r->header_only && may_map_file(r, q);
     apr_bucket *e = NULL;
 
     if (!r->header_only)
@@ -231,12 +241,12 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
     bool local;
 
     if (file == NULL) {
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q->lease->file));
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
         return;
     }
     local = look_again(r, q->lease->file);
     e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
-    if (!local || !may_map(r))
+    if (!local || !may_map_file(r, q))
         apr_bucket_file_enable_mmap(e, 0);
 }
 

@@ -11,6 +11,7 @@
 #include "cache/dependency.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "privsep/closer.h"
 
 FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
@@ -79,7 +80,7 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
         c->content_bytes -= e->content_bytes;
         e->content_bytes = 0;
     }
-    fp_close(&e->fd);
+    fp_close_file(&e->fd, e->validity.mount);
 }
 
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e)
@@ -330,10 +331,22 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
+/* Descriptors that wait to be closed have a place until they are: else a file system that answers
+ * no close would use up all descriptors. */
+static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
+{
+    const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
+    const size_t most = limit - limit / 4;
+
+    return limit - (closing < most ? closing : most);
+}
+
 void fp_entry_trim(struct fp_cache *c)
 {
     for (int k = 0; k < FP_KINDS; k++) {
-        while (c->sieves[k].count > c->sieves[k].limit && fp_entry_evict_for(c, (enum fp_kind)k))
+        const size_t limit = limit_now(c, (enum fp_kind)k);
+
+        while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }
     while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))

@@ -435,7 +435,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                 break;
         }
     }
-    fp_close(&a->fd);
+    fp_close_file(&a->fd, meta != NULL && a->n_steps > 0 ? meta->validity[a->n_steps - 1].mount : 0);
     c->newest = e;
     fp_entry_trim(c);
     c->newest = NULL;

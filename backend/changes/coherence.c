@@ -262,6 +262,13 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
     return m != NULL ? m->point : NULL;
 }
 
+bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
+{
+    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
+
+    return m == NULL || m->local;
+}
+
 void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx)
 {
     f->is_out = is_out;

@@ -97,6 +97,9 @@ uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, s
 /* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
 const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
 
+/* False where a server, or a process, answers for the mount.  True for an unknown one. */
+bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount);
+
 /* The report of the mounts asks is_out whether one is out of service. */
 void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx);
 

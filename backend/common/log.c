@@ -16,7 +16,7 @@
 #include "common/clock.h"
 
 #define LINE_SIZE 2048
-#define BURST     5     /* messages of one id ... */
+#define BURST     5     /* messages of one id and level ... */
 #define WINDOW_MS 10000 /* ... in this time; errors of start-up are fewer */
 #define MAX_ID    256
 
@@ -27,10 +27,10 @@ static enum fp_log_level threshold = FP_LOG_INFO;
 static int file = STDERR_FILENO;
 static bool to_syslog, echo;
 
-static struct {
+static struct window {
     uint64_t since_ms;
     unsigned seen;
-} windows[MAX_ID];
+} windows[MAX_ID][FP_LOG_DEBUG]; /* what is said often must not hide an error of the same id */
 
 int fp_log_level_parse(const char *name)
 {
@@ -122,19 +122,19 @@ static void emit(enum fp_log_level level, int id, const char *text)
 
 /* Counts the message; false if it is above the limit.  *left_out_r: how many of the window
  * before were. */
-static bool admit(int id, unsigned *left_out_r)
+static bool admit(enum fp_log_level level, int id, unsigned *left_out_r)
 {
     uint64_t now = fp_now_ms(); /* the wall clock may be set back by years */
-    unsigned slot = (unsigned)id % MAX_ID;
+    struct window *w = &windows[(unsigned)id % MAX_ID][level];
 
     *left_out_r = 0;
-    if (now - windows[slot].since_ms >= WINDOW_MS) {
-        if (windows[slot].seen > BURST)
-            *left_out_r = windows[slot].seen - BURST;
-        windows[slot].since_ms = now;
-        windows[slot].seen = 0;
+    if (now - w->since_ms >= WINDOW_MS) {
+        if (w->seen > BURST)
+            *left_out_r = w->seen - BURST;
+        w->since_ms = now;
+        w->seen = 0;
     }
-    return windows[slot].seen++ < BURST;
+    return w->seen++ < BURST;
 }
 
 void fp_log(enum fp_log_level level, int id, const char *format, ...)
@@ -144,7 +144,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     unsigned left_out;
     va_list ap;
 
-    if (level > threshold || (level != FP_LOG_DEBUG && !admit(id, &left_out)))
+    if (level > threshold || (level != FP_LOG_DEBUG && !admit(level, id, &left_out)))
         return;
     if (level != FP_LOG_DEBUG && left_out > 0) {
         snprintf(text, sizeof(text), "%u messages like the next were left out", left_out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's log: one line a message, with a stable id (FP0001) that the
- * documentation explains.  A repeated message is limited to a few in ten
- * seconds; the next one says how many were left out.
+ * documentation explains.  Messages of one id and level are limited to a few in
+ * ten seconds; the next one says how many were left out.
  */
 #ifndef FP_LOG_H
 #define FP_LOG_H

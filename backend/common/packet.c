@@ -23,6 +23,23 @@ void fp_close(int *fd)
     errno = saved;
 }
 
+static void (*file_closer)(int fd, uint32_t mount);
+
+void fp_set_file_closer(void (*closer)(int fd, uint32_t mount))
+{
+    file_closer = closer;
+}
+
+void fp_close_file(int *fd, uint32_t mount)
+{
+    if (file_closer == NULL || *fd == -1) {
+        fp_close(fd);
+        return;
+    }
+    file_closer(*fd, mount);
+    *fd = -1;
+}
+
 void fp_close_all(unsigned first, unsigned last)
 {
     DIR *dir;
@@ -168,7 +185,7 @@ static size_t take_fds(struct msghdr *msg, int *fd_r)
             if (came++ == 0)
                 *fd_r = fd;
             else
-                close(fd);
+                fp_close_file(&fd, 0);
         }
     }
     return came;
@@ -207,7 +224,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
     else if (n == 0)
         st = FP_CLOSED; /* SEQPACKET: an empty packet looks like the end. */
     if (st != FP_OK)
-        fp_close(&fd);
+        fp_close_file(&fd, 0);
     if (fd_r != NULL)
         *fd_r = fd;
     return st;

@@ -64,4 +64,11 @@ void fp_close_all(unsigned first, unsigned last);
 /* Closes *fd unless it is -1, and makes it -1.  Keeps errno. */
 void fp_close(int *fd);
 
+/*
+ * The same for a descriptor of a file or directory on that mount (0: unknown), whose closing may
+ * wait for the file system.  It is left to the closer, if one was set.
+ */
+void fp_close_file(int *fd, uint32_t mount);
+void fp_set_file_closer(void (*closer)(int fd, uint32_t mount)); /* keeps errno; NULL: none */
+
 #endif

@@ -66,12 +66,15 @@
     ROW(invalidated_purge, dispatch.purged, counter, "Entries that an operator purged") \
     ROW(invalidated_ttl, cache.expired, counter, "Questions whose entry had outlived its time to live") \
     ROW(found_changed, cache.differing, counter, "Entries that were found changed when looked at again") \
-    ROW(fleet_connected, fleet.connected, gauge, "Whether Redis is connected") \
+    ROW(fleet_member, fleet.member, gauge, "Whether the configuration has a fleet") \
+    ROW(fleet_connected, fleet.connected, gauge, "Whether the fleet's stream is being read") \
+    ROW(fleet_sending, fleet.sending, gauge, "Whether Redis takes messages to the fleet") \
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
     ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
-    ROW(fleet_dropped, fleet.dropped, counter, "Messages from the fleet that were not authentic") \
+    ROW(fleet_dropped, fleet.dropped, counter, "Entries of the fleet's stream that are no message, or cannot be read") \
     ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
+    ROW(closing, closing, gauge, "Descriptors that wait to be closed") \
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \
     ROW(ready, loop.ready, counter, "Events that were ready when it did") \
     ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its workers") \

@@ -37,6 +37,11 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
     return FP_OK;
 }
 
+bool fp_result_is_closed_later(const struct fp_answer *a)
+{
+    return a->fd != -1 && !a->local && a->n_steps > 0 && !fp_step_is_dir(&a->steps[a->n_steps - 1]);
+}
+
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
                            const struct fp_walk_result *result)
 {

@@ -31,6 +31,12 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 /* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
 
+/*
+ * True for a file of a file system that may wait when it is closed: its worker says CLOSED after it has closed
+ * its own descriptor, and is at work until then.
+ */
+bool fp_result_is_closed_later(const struct fp_answer *a);
+
 /* The worker's answer, a whole frame; a->fd goes with it. */
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
                            const struct fp_walk_result *result);

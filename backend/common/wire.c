@@ -178,6 +178,12 @@ fp_status fp_alive_encode(struct fp_writer *w)
     return encode_empty(w, FP_FRAME_ALIVE);
 }
 
+fp_status fp_closed_encode(struct fp_writer *w, uint64_t id)
+{
+    fp_frame_begin(w, FP_FRAME_CLOSED, id);
+    return fp_frame_end(w);
+}
+
 static void put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);

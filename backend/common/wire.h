@@ -36,7 +36,8 @@ enum fp_frame_type {
     FP_FRAME_REPLY = 8,      /* daemon -> client */
     FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
     FP_FRAME_EVENTS = 10,    /* daemon -> client, after REFERENCED; carries a descriptor */
-    FP_FRAME_ALIVE = 11      /* daemon -> client, after EVENTS; carries a descriptor */
+    FP_FRAME_ALIVE = 11,     /* daemon -> client, after EVENTS; carries a descriptor */
+    FP_FRAME_CLOSED = 12     /* worker -> daemon, after some ANSWERs (fp_result_is_closed_later()) */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -97,6 +98,9 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
 fp_status fp_referenced_encode(struct fp_writer *w);
 fp_status fp_events_encode(struct fp_writer *w);
 fp_status fp_alive_encode(struct fp_writer *w);
+
+/* CLOSED: nothing but the task's number. */
+fp_status fp_closed_encode(struct fp_writer *w, uint64_t id);
 
 /*
  * The names of access files (AccessFileName) that are asked about in every

@@ -4,6 +4,7 @@
 
 #include <confuse.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -12,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/packet.h"
 #include "common/path.h"
 #include "conf/conf_fleet.h"
+#include "conf/conf_text.h"
 #include "conf/mount_rule.h"
 
 /* The public part first, so that one pointer serves for both. */
@@ -185,17 +186,44 @@ static int check_setting(cfg_t *cfg, cfg_opt_t *opt)
     }
 }
 
+/* libconfuse would take 010 for eight and nothing for zero. */
+int fp_conf_parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)
+{
+    const char *digits = value + (value[0] == '-');
+    const size_t len = strspn(digits, "0123456789");
+
+    if (len == 0 || digits[len] != '\0' || (digits[0] == '0' && len > 1)) {
+        cfg_error(cfg, "%s = \"%s\" is no decimal number: use digits, without a zero before them or a unit",
+                  opt->name, value);
+        return -1;
+    }
+    errno = 0;
+    *(long *)result = strtol(value, NULL, 10);
+    if (errno == 0)
+        return 0;
+    cfg_error(cfg, "%s = %s is out of range", opt->name, value);
+    return -1;
+}
+
 int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
 {
-    const char *path = cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
+    const unsigned last = cfg_opt_size(opt) - 1;
+    const char *path = cfg_opt_getnstr(opt, last);
 
-    if (path != NULL && fp_path_is_normal(path, strlen(path)))
-        return 0;
-    cfg_error(cfg,
-              "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
-              "without a slash at its end",
-              opt->name, path != NULL ? path : "");
-    return -1;
+    if (path == NULL || !fp_path_is_normal(path, strlen(path))) {
+        cfg_error(cfg,
+                  "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+                  "without a slash at its end",
+                  opt->name, path != NULL ? path : "");
+        return -1;
+    }
+    for (unsigned i = 0; i < last; i++) {
+        if (strcmp(cfg_opt_getnstr(opt, i), path) == 0) {
+            cfg_error(cfg, "%s has \"%s\" twice: leave one out", opt->name, path);
+            return -1;
+        }
+    }
+    return 0;
 }
 
 /* Its keys have been checked; the title is left. */
@@ -263,7 +291,7 @@ static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
 /* No defaults for libconfuse: an option without a value was not given. */
 static cfg_opt_t make_option(const char *key, enum kind kind)
 {
-    const cfg_opt_t number = CFG_INT(key, 0, CFGF_NODEFAULT);
+    const cfg_opt_t number = CFG_INT_CB(key, 0, CFGF_NODEFAULT, fp_conf_parse_number);
     const cfg_opt_t boolean = CFG_BOOL(key, cfg_false, CFGF_NODEFAULT);
     const cfg_opt_t text = CFG_STR(key, NULL, CFGF_NODEFAULT);
 
@@ -354,17 +382,41 @@ static int set_one(cfg_t *cfg, const char *setting)
     return take_renamed(cfg, true);
 }
 
-/* libconfuse's scanner ends the process if reading fails: a directory, say. */
-static int check_readable(const char *file)
+/* The text of a file, checked; name is for messages. */
+static int parse_text(cfg_t *cfg, char *text, size_t len, const char *name)
 {
-    struct stat st;
+    cfg_t *fleet = cfg_getsec(cfg, "fleet");
+    FILE *f;
+    int rc;
 
-    if (stat(file, &st) == 0 && S_ISDIR(st.st_mode))
-        errno = EISDIR;
-    else if (access(file, R_OK) == 0)
+    if (!fp_conf_text_check(text, len, name))
+        return -1;
+    if (len == 0)
         return 0;
-    fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", file, strerror(errno));
-    return -1;
+    f = fmemopen(text, len, "r");
+    /* Sections of which there may be more get it from libconfuse. */
+    cfg->filename = strdup(name);
+    fleet->filename = strdup(name);
+    rc = f != NULL && cfg->filename != NULL && fleet->filename != NULL && cfg_parse_fp(cfg, f) == CFG_SUCCESS
+             ? 0
+             : -1;
+    if (f != NULL)
+        fclose(f);
+    return rc;
+}
+
+/* Takes the descriptor; -1: errno says why there is none. */
+static int parse_fd(cfg_t *cfg, int fd, const char *name)
+{
+    size_t len;
+    char *text = fd != -1 ? fp_conf_text_read(fd, &len) : NULL;
+    const int rc = text != NULL ? parse_text(cfg, text, len, name) : -1;
+
+    if (text == NULL)
+        fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", name, strerror(errno));
+    free(text);
+    fp_close(&fd);
+    return rc == 0 ? take_renamed(cfg, false) : -1;
 }
 
 static int parse_file(cfg_t *cfg, const char *file)
@@ -374,25 +426,13 @@ static int parse_file(cfg_t *cfg, const char *file)
     for (size_t i = 0; i < RENAMED; i++)
         cfg_set_validate_func(cfg, renamed[i].old, check_renamed);
     cfg_set_validate_func(cfg, "pid_file", check_pid_file);
-    if (file != NULL && (check_readable(file) == -1 || cfg_parse(cfg, file) != CFG_SUCCESS))
-        return -1;
-    return take_renamed(cfg, false);
-}
-
-static int parse_fd(cfg_t *cfg, int fd)
-{
-    FILE *f = fdopen(fd, "r");
-    int rc = f != NULL && cfg_parse_fp(cfg, f) == CFG_SUCCESS ? 0 : -1;
-
-    if (f != NULL)
-        fclose(f);
-    else
-        close(fd);
-    return rc == 0 ? take_renamed(cfg, false) : -1;
+    return file == NULL ? 0 : parse_fd(cfg, open(file, O_RDONLY | O_CLOEXEC), file);
 }
 
 static int override(cfg_t *cfg, char *const *overrides, size_t n)
 {
+    /* The command line's roots are instead of the file's. */
+    cfg_getopt(cfg, "roots")->flags |= CFGF_RESET;
     /* From here on there is no file and line to name. */
     for (size_t i = 0; i < n; i++) {
         free(cfg->filename);
@@ -453,7 +493,6 @@ static int take_identity(struct fp_conf *c)
 static int take_roots(struct loaded *l)
 {
     unsigned n = cfg_size(l->cfg, "roots");
-
     l->roots = calloc(n + 1, sizeof(*l->roots));
     if (l->roots == NULL)
         return -1;
@@ -525,6 +564,16 @@ static struct loaded *create(void)
     return l;
 }
 
+static void warn_of_timeouts(const struct fp_conf *conf)
+{
+    if (conf->lookup_timeout_ms < conf->mount_timeout_ms)
+        fprintf(
+            stderr,
+            "flashpached: lookup_timeout_ms (%u) is below mount_timeout_ms (%u): workers that wait for a slow "
+            "file system are killed before it counts as hung; raise the one or lower the other\n",
+            conf->lookup_timeout_ms, conf->mount_timeout_ms);
+}
+
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 {
     struct loaded *l = create();
@@ -534,6 +583,8 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
         && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1
             || take_identity(conf) == -1))
         fp_conf_destroy(&conf);
+    if (conf != NULL)
+        warn_of_timeouts(conf);
     return conf;
 }
 
@@ -548,7 +599,8 @@ struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *o
     }
     conf->uid = now->uid;
     conf->gid = now->gid;
-    if (parse_fd(l->cfg, fd) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1)
+    if (parse_fd(l->cfg, fd, "the configuration") == -1 || override(l->cfg, overrides, n) == -1
+        || take(l) == -1)
         fp_conf_destroy(&conf);
     return conf;
 }

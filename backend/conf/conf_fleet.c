@@ -163,10 +163,14 @@ static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 cfg_opt_t fp_conf_fleet_section(void)
 {
     static cfg_opt_t opts[] = {
-        CFG_STR("url", "", CFGF_NONE),           CFG_STR("user", "", CFGF_NONE),
-        CFG_STR("password_file", "", CFGF_NONE), CFG_STR("name", "default", CFGF_NONE),
-        CFG_STR_LIST("roots", "{}", CFGF_NONE),  CFG_BOOL("publish_changes", cfg_false, CFGF_NONE),
-        CFG_INT("stream_max", 10000, CFGF_NONE), CFG_END(),
+        CFG_STR("url", "", CFGF_NONE),
+        CFG_STR("user", "", CFGF_NONE),
+        CFG_STR("password_file", "", CFGF_NONE),
+        CFG_STR("name", "default", CFGF_NONE),
+        CFG_STR_LIST("roots", "{}", CFGF_NONE),
+        CFG_BOOL("publish_changes", cfg_false, CFGF_NONE),
+        CFG_INT_CB("stream_max", 10000, CFGF_NONE, fp_conf_parse_number),
+        CFG_END(),
     };
     const cfg_opt_t section = CFG_SEC("fleet", opts, CFGF_NONE);
 

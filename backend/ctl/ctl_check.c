@@ -175,6 +175,24 @@ static void check_mounts(struct check *c)
         say(c, GOOD, "no file system is out of service");
 }
 
+/* Changes of other machines are seen after the TTL, and nothing else says so. */
+static void check_fleet(struct check *c)
+{
+    if (ctl_value(c->reports.stats, "fleet_member") == 0)
+        return;
+    if (ctl_value(c->reports.stats, "fleet_connected") == 0)
+        say(c, BAD,
+            "the fleet's stream is not being read: see FP0061 in the log, then url, user and "
+            "password_file in flashpached.conf");
+    else if (ctl_value(c->reports.stats, "fleet_sending") == 0)
+        say(c, BAD, "Redis takes no message to the fleet: see FP0061 in the log");
+    else
+        say(c, GOOD, "the fleet's stream is being read");
+    if (ctl_value(c->reports.stats, "fleet_dropped") > 0)
+        say(c, NOTE, "%" PRIu64 " entries of the fleet's stream were no messages: see FP0062 in the log",
+            ctl_value(c->reports.stats, "fleet_dropped"));
+}
+
 /* ---- httpd ---- */
 
 static bool has_module(const char *pid)
@@ -274,6 +292,7 @@ enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
         check_limits(&c);
         check_watches(&c);
         check_mounts(&c);
+        check_fleet(&c);
         check_httpd(&c);
         rc = c.bad > 0 ? CTL_FAILED : CTL_DONE;
     }

@@ -22,7 +22,10 @@
 #define TICK_SECONDS  0.01   /* a path is sent once in it ... */
 #define TICK_MESSAGES 10u    /* ... and so many messages are */
 #define REST_SECONDS  0.01   /* between two reads of the stream */
-#define READ_ENTRIES  "129"  /* the last one seen, and those after it */
+#define READ_ENTRIES  "129"  /* FP_MAX_FLEET_ENTRIES: the last one seen, and those after it */
+#define READ_ONE      "2"    /* the last one seen, and the next */
+#define CAREFUL_READS 128u   /* of one entry each, after a connection was lost */
+#define MAX_FAILED    2u     /* connections lost in a row while it read on from the same entry */
 #define BLOCK_MS      "5000" /* then the daemon checks that the last one is still there */
 /* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too.
  * A tree is a scan of all entries of the cache. */
@@ -46,6 +49,9 @@ struct fp_fleet {
     char maxlen[NUMBER_SIZE];          /* of the stream, in entries */
     char last[FP_MAX_STREAM_ID + 1];   /* entry seen; "": join again */
     unsigned skip;                     /* answers that only end a wait */
+    unsigned careful;                  /* reads of one entry to come */
+    unsigned failed;                   /* connections lost before a read was good */
+    bool unread;                       /* connected, and no read was good yet */
     uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
     unsigned paths, trees;             /* obeyed in this second */
     bool logged;                       /* that the connection is lost */
@@ -202,7 +208,8 @@ static void read_stream(struct fp_fleet *f, bool wait)
         word(BLOCK_MS), word("STREAMS"), word(f->key), word(f->last),
     };
     const struct fp_fleet_word read[] = {
-        word("XRANGE"), word(f->key), word(f->last), word("+"), word("COUNT"), word(READ_ENTRIES),
+        word("XRANGE"), word(f->key),  word(f->last),
+        word("+"),      word("COUNT"), word(f->careful > 0 ? READ_ONE : READ_ENTRIES),
     };
 
     f->skip = wait;
@@ -221,6 +228,9 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 /* The read was good: the next one comes after a rest. */
 static void read_again(struct fp_fleet *f)
 {
+    f->careful -= f->careful > 0;
+    f->failed = 0;
+    f->unread = false;
     if (!f->counts.connected) {
         fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
         f->counts.connected = 1;
@@ -266,12 +276,28 @@ static bool on_read(void *ctx, const redisReply *r)
     return true;
 }
 
+/* What comes behind the last entry cannot be read, even one by one. */
+static void give_up_place(struct fp_fleet *f)
+{
+    f->failed = 0;
+    f->counts.dropped++;
+    f->counts.lost++;
+    fp_log(FP_LOG_WARNING, 64,
+           "fleet: what follows entry %s of the stream %s cannot be read: everything in the fleet's roots is "
+           "forgotten, and the daemon reads on from now",
+           f->last, f->key);
+    join(f);
+}
+
 static void on_reads(void *ctx)
 {
     struct fp_fleet *f = ctx;
 
+    f->unread = true;
     if (f->last[0] == '\0')
         join(f);
+    else if (f->failed >= MAX_FAILED)
+        give_up_place(f);
     else
         read_stream(f, false);
 }
@@ -286,10 +312,14 @@ static void report_lost(struct fp_fleet *f, const char *why)
     f->logged = true;
 }
 
-static void on_reads_lost(void *ctx, const char *why)
+static void on_reads_lost(void *ctx, const char *why, bool refused)
 {
     struct fp_fleet *f = ctx;
 
+    /* An error of Redis' (it is loading, say) is no reason to give the place up. */
+    f->failed += f->unread && !refused;
+    f->unread = false;
+    f->careful = CAREFUL_READS;
     ev_timer_stop(f->loop, &f->rest);
     f->counts.connected = 0;
     report_lost(f, why);
@@ -330,10 +360,11 @@ static bool on_stored(void *ctx, const redisReply *r)
     return true;
 }
 
-static void on_writes_lost(void *ctx, const char *why)
+static void on_writes_lost(void *ctx, const char *why, bool refused)
 {
     struct fp_fleet *f = ctx;
 
+    (void)refused;
     ev_timer_stop(f->loop, &f->tick);
     fp_fleet_queue_resend(f->queue);
     report_lost(f, why);
@@ -414,5 +445,12 @@ void fp_fleet_destroy(struct fp_fleet **fp)
 
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f)
 {
-    return f != NULL ? f->counts : (struct fp_fleet_counts){ 0 };
+    struct fp_fleet_counts counts = { 0 };
+
+    if (f == NULL)
+        return counts;
+    counts = f->counts;
+    counts.member = 1;
+    counts.sending = fp_fleet_link_is_ready(f->writes);
+    return counts;
 }

@@ -8,7 +8,9 @@
  * everything in the fleet's roots.
  *
  * The stream is not trusted.  It can only make the daemon forget paths in the roots,
- * at a bounded rate.  Without Redis entries expire by their TTL.
+ * at a bounded rate.  What is too large for a message is stepped over (fleet_trim.h).  After a lost
+ * connection the daemon reads entry by entry; if that fails twice it forgets everything in the
+ * roots and joins anew.  Without Redis entries expire by their TTL.
  * All functions run on the loop, and do not wait.
  */
 #ifndef FP_FLEET_H
@@ -24,11 +26,13 @@ struct fp_fleet_settings; /* conf/conf_fleet.h */
 struct fp_monitor;
 
 struct fp_fleet_counts {
+    uint32_t member;    /* 1: the configuration has a fleet */
     uint32_t connected; /* 1: it reads the stream */
+    uint32_t sending;   /* 1: Redis takes messages */
     uint64_t published; /* messages that Redis has stored */
     uint64_t received;  /* messages of other daemons */
     uint64_t obeyed;    /* of these: entries were forgotten, or soon will be */
-    uint64_t dropped;   /* entries that are no message, or about other paths */
+    uint64_t dropped;   /* entries that are no message, cannot be read, or are about other paths */
     uint64_t lost;      /* how often messages may have been lost */
 };
 

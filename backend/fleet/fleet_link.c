@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/packet.h"
 #include "conf/conf_fleet.h"
+#include "fleet/fleet_message.h"
+#include "fleet/fleet_trim.h"
 #include "privsep/monitor.h"
 
 #define ANSWER_SECONDS 15. /* longer than any command of the daemon blocks */
@@ -24,16 +26,10 @@
 #define MAX_PASSWORD   512
 #define MAX_WORDS      10
 #define MAX_WHY        200
-/* Bytes of one incomplete answer. */
-#define MAX_INCOMPLETE (1u << 20)
-#define READ_SIZE      16384 /* of hiredis, at a time */
-#define MAX_ELEMENTS   1000  /* of one array in an answer */
-
-#if HIREDIS_MAJOR < 1
-typedef int array_size;
-#else
-typedef size_t array_size;
-#endif
+#define READ_SIZE      16384 /* bytes at a time */
+/* Bytes kept of answers that are not taken: entries with the two longest texts and their frames,
+ * and what came in one piece with them. */
+#define MAX_INCOMPLETE (FP_MAX_FLEET_ENTRIES * (2 * FP_MAX_FLEET_MESSAGE + 256) + READ_SIZE)
 
 struct fp_fleet_link {
     struct ev_loop *loop;
@@ -41,17 +37,17 @@ struct fp_fleet_link {
     const struct fp_monitor *monitor;
     const struct fp_fleet_link_ops *ops;
     void *ctx;
-    redisContext *redis;                 /* NULL between attempts */
-    redisReplyObjectFunctions functions; /* hiredis' own, but for arrays */
-    void *(*create_array)(const redisReadTask *task, array_size n);
+    redisContext *redis; /* NULL between attempts */
+    struct fp_fleet_trim trim;
     ev_io readable, writable;
     ev_timer deadline; /* of the oldest command without an answer */
     ev_timer retry;    /* until the next attempt */
     double pause;
     unsigned greetings; /* commands of the greeting without an answer */
     size_t asked;       /* all commands without an answer */
-    size_t incomplete;  /* bytes since the last answer */
+    size_t incomplete;  /* bytes kept since the last answer */
     bool ready;
+    bool refused; /* Redis answered with an error */
 };
 
 /* ---- the end of a connection ---- */
@@ -64,8 +60,9 @@ static void disconnect(struct fp_fleet_link *l)
     if (l->redis != NULL)
         redisFree(l->redis);
     l->redis = NULL;
-    l->ready = false;
+    l->ready = l->refused = false;
     l->greetings = 0;
+    memset(&l->trim, 0, sizeof(l->trim));
     l->asked = l->incomplete = 0;
 }
 
@@ -81,6 +78,7 @@ static double jittered(double pause)
 
 static void lose(struct fp_fleet_link *l, const char *why)
 {
+    const bool refused = l->refused;
     char text[MAX_WHY];
 
     /* why may lie in the connection that is freed now. */
@@ -89,7 +87,7 @@ static void lose(struct fp_fleet_link *l, const char *why)
     ev_timer_set(&l->retry, jittered(l->pause), 0.);
     ev_timer_start(l->loop, &l->retry);
     l->pause = l->pause * 2 < LONGEST_PAUSE ? l->pause * 2 : LONGEST_PAUSE;
-    l->ops->lost(l->ctx, text);
+    l->ops->lost(l->ctx, text, refused);
 }
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
@@ -201,6 +199,7 @@ static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
 static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, char *buf)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
+        l->refused = true;
         snprintf(buf, MAX_WHY, "%.*s", MAX_WHY - 1, reply->str);
         return buf;
     }
@@ -228,19 +227,32 @@ static void take_replies(struct fp_fleet_link *l)
     lose(l, why);
 }
 
+static bool keep(void *ctx, const char *bytes, size_t len)
+{
+    struct fp_fleet_link *l = ctx;
+
+    l->incomplete += len;
+    return l->incomplete <= MAX_INCOMPLETE && redisReaderFeed(l->redis->reader, bytes, len) == REDIS_OK;
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct fp_fleet_link *l = w->data;
-    int n = 0;
+    char bytes[READ_SIZE];
+    const ssize_t n = recv(l->redis->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    const char *why;
 
     (void)loop;
     (void)events;
-    if (ioctl(l->redis->fd, FIONREAD, &n) == 0 && n > 0)
-        l->incomplete += n < READ_SIZE ? (size_t)n : READ_SIZE;
-    if (l->incomplete > MAX_INCOMPLETE)
-        lose(l, "an answer is too long");
-    else if (redisBufferRead(l->redis) != REDIS_OK)
-        lose(l, l->redis->errstr);
+    if (n == -1 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        lose(l, n == 0 ? "Redis closed the connection" : strerror(errno));
+        return;
+    }
+    why = fp_fleet_trim(&l->trim, bytes, (size_t)n, keep, l);
+    if (why != NULL)
+        lose(l, why);
     else
         take_replies(l);
 }
@@ -258,14 +270,6 @@ static void on_writable(struct ev_loop *loop, ev_io *w, int events)
 }
 
 /* ---- a connection ---- */
-
-/* hiredis allocates the whole of an announced array at once. */
-static void *create_array(const redisReadTask *task, array_size n)
-{
-    const struct fp_fleet_link *l = task->privdata;
-
-    return n <= MAX_ELEMENTS ? l->create_array(task, n) : NULL;
-}
 
 int fp_fleet_connect(const struct fp_fleet_settings *s)
 {
@@ -287,7 +291,6 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_fleet_link *l = timer->data;
     int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
-    redisReader *reader;
 
     (void)events;
     l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
@@ -298,12 +301,6 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
     }
     /* hiredis makes a connection from a descriptor a blocking one. */
     l->redis->flags &= ~REDIS_BLOCK;
-    reader = l->redis->reader;
-    l->functions = *reader->fn;
-    l->create_array = l->functions.createArray;
-    l->functions.createArray = create_array;
-    reader->fn = &l->functions;
-    reader->privdata = l;
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
     ev_io_start(loop, &l->readable);

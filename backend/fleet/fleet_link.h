@@ -2,7 +2,7 @@
 /*
  * One connection to Redis, made again after each end, after growing pauses.
  * Nothing here waits: hiredis encodes, decodes and makes the socket's calls when the
- * loop says so.  Answers are bounded, and one without a command ends the
+ * loop says so.  Answers are bounded (fleet_trim.h), and one without a command ends the
  * connection; hiredis' own asynchronous interface would end the process.
  * All functions run on the loop.
  */
@@ -26,7 +26,8 @@ struct fp_fleet_link_ops {
     /* The answer to the oldest command; never an error.  False: it is wrong, and the connection
      * is made again. */
     bool (*answer)(void *ctx, const struct redisReply *reply);
-    void (*lost)(void *ctx, const char *why); /* a connection, or an attempt at one */
+    /* A connection, or an attempt at one; refused: by an error that Redis answered with. */
+    void (*lost)(void *ctx, const char *why, bool refused);
 };
 
 /* One argument of a command. */

@@ -54,7 +54,7 @@ static void drop_pending(struct fp_connection *conn)
 {
     free(conn->pending);
     conn->pending = NULL;
-    fp_close(&conn->pending_fd);
+    fp_close_file(&conn->pending_fd, 0);
 }
 
 void fp_connection_destroy(struct fp_connection **cp)

@@ -15,8 +15,12 @@ struct state {
     unsigned hung;
     uint64_t asked_ms; /* the first question since it last answered; 0: none */
     uint64_t answered_ms;
+    uint64_t lost_ms,
+        last_lost_ms; /* when the first walk of a row of lost ones began, and when the last one was
+                                       given up; 0: none since it last answered */
     bool open, probing;
     uint64_t opened_ms, closed_ms;
+    uint64_t silence_ms;  /* before it was opened */
     uint64_t probe_ms;    /* time of the next probe */
     uint32_t interval_ms; /* until the one after that */
 };
@@ -94,16 +98,18 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
         s->closed_ms = now_ms;
     }
     s->answered_ms = now_ms;
+    s->lost_ms = s->last_lost_ms = 0;
     s->asked_ms = waiting ? now_ms : 0;
     return was_open ? s->opened_ms : 0;
 }
 
-static void trip(struct fp_breaker *b, struct state *s, uint64_t now_ms)
+static void trip(struct fp_breaker *b, struct state *s, uint64_t since_ms, uint64_t now_ms)
 {
     if (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS)
         s->interval_ms = FIRST_PROBE_MS;
     s->open = true;
     s->opened_ms = now_ms;
+    s->silence_ms = now_ms - since_ms;
     s->probe_ms = now_ms + s->interval_ms;
     b->counts.open++;
     b->counts.trips++;
@@ -119,7 +125,7 @@ bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, 
     since = oldest_ms > s->asked_ms ? oldest_ms : s->asked_ms;
     if (now_ms < since + b->timeout_ms)
         return false;
-    trip(b, s, now_ms);
+    trip(b, s, since, now_ms);
     return true;
 }
 
@@ -129,8 +135,21 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
 
     if (s == NULL || mount == 0 || s->open || s->answered_ms >= began_ms)
         return false;
-    trip(b, s, now_ms);
+    /* A pause of the questions says nothing about the mount: the row begins anew. */
+    if (s->lost_ms == 0 || began_ms > s->last_lost_ms + b->timeout_ms)
+        s->lost_ms = began_ms;
+    s->last_lost_ms = now_ms;
+    if (now_ms < s->lost_ms + b->timeout_ms)
+        return false;
+    trip(b, s, s->lost_ms, now_ms);
     return true;
+}
+
+uint64_t fp_breaker_silence(const struct fp_breaker *b, uint32_t mount)
+{
+    const struct state *s = find(b, mount);
+
+    return s != NULL ? s->silence_ms : 0;
 }
 
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount)
@@ -188,7 +207,7 @@ bool fp_breaker_reset(struct fp_breaker *b, uint32_t mount)
     if (was_open)
         close_breaker(b, s);
     if (s != NULL)
-        s->asked_ms = s->closed_ms = 0;
+        s->asked_ms = s->closed_ms = s->lost_ms = s->last_lost_ms = 0;
     return was_open;
 }
 
@@ -209,7 +228,8 @@ bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms)
     for (s = LIST_FIRST(&b->states); s != NULL; s = next) {
         next = LIST_NEXT(s, link);
         if (s->walks > 0 || s->open || s->probing
-            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS))
+            || (s->closed_ms != 0 && now_ms - s->closed_ms < MAX_PROBE_MS)
+            || (s->last_lost_ms != 0 && now_ms - s->last_lost_ms <= b->timeout_ms))
             continue;
         LIST_REMOVE(s, link);
         free(s);

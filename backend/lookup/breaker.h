@@ -39,7 +39,7 @@ void fp_breaker_leave(struct fp_breaker *b, uint32_t mount);
 /* How many there are. */
 size_t fp_breaker_walks(const struct fp_breaker *b, uint32_t mount);
 
-/* A walk that has entered was handed to the workers. */
+/* A walk that has entered was handed to the workers, or one more question waits for it. */
 void fp_breaker_asked(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
 
 /*
@@ -51,8 +51,12 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
 /* Both: true if the mount goes out of service now. */
 /* oldest_ms: when the oldest walk that is under way there began; 0: none is. */
 bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, uint64_t now_ms);
-/* The worker of a walk that began then was killed, for it took too long. */
+/* The worker of a walk that began then was killed, for it took too long.  That alone trips nothing: the
+ * mount's own timeout counts, from the first of such walks between which nothing else was heard. */
 bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms, uint64_t now_ms);
+
+/* How long the mount had been silent when it last went out of service. */
+uint64_t fp_breaker_silence(const struct fp_breaker *b, uint32_t mount);
 
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 

@@ -85,14 +85,20 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
 
     if (w == NULL)
         w = fp_walk_start_after(d->walks, l, names_id, above);
-    return w != NULL ? fp_walk_wait(w, conn, id, l->deadline_ms, joined) : FP_UNAVAILABLE;
+    return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                                const struct fp_lookup *l, unsigned names_id)
 {
-    struct fp_walk *above = know_above(d, l, names_id);
+    struct fp_walk *above;
 
+    /* No walk begins now, and nothing else is an answer. */
+    if (l->fresh) {
+        fp_walks_refuse(d->walks, conn, id, FP_UNAVAILABLE);
+        return;
+    }
+    above = know_above(d, l, names_id);
     if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, fp_now_ms(), &d->answer)) {
         d->counts.stale++;
         fp_connection_answer(conn, id, &d->answer);
@@ -106,6 +112,13 @@ static void on_tripped(void *ctx, uint32_t mount)
     const struct fp_dispatch *d = ctx;
 
     fp_walks_fail_mount(d->walks, mount);
+}
+
+static void on_moved(void *ctx, void *walk, uint32_t mount)
+{
+    const struct fp_dispatch *d = ctx;
+
+    fp_walks_moved(d->walks, walk, mount);
 }
 
 /* ---- questions ---- */
@@ -125,7 +138,7 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                      : fp_walk_start(d->walks, l, names_id, &st);
     }
     if (w != NULL)
-        st = fp_walk_wait(w, conn, id, l->deadline_ms, joined);
+        st = fp_walk_wait(w, conn, id, l, joined);
     if (st != FP_OK)
         fp_walks_refuse(d->walks, conn, id, st);
 }
@@ -181,7 +194,9 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
-    const struct fp_mount_health_deps health = { workers, coherence, settings->roots, on_tripped, d };
+    const struct fp_mount_health_deps health = {
+        workers, coherence, settings->roots, on_tripped, on_moved, d
+    };
 
     if (d == NULL)
         return NULL;

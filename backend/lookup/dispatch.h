@@ -6,7 +6,8 @@
  * A path that is expected on a mount out of service (mount_health.h) is not walked: the answer
  * is the stale one if that is allowed, or that there is none.  Before the first walk of a path
  * its mount is a guess: by the nearest entry of the cache, or by the names of mount points.
- * A path behind a symbolic link that was never seen is expected on the link's mount.
+ * A path behind a symbolic link that was never seen is expected on the link's mount, until its walk
+ * is seen to wait for another one.
  */
 #ifndef FP_DISPATCH_H
 #define FP_DISPATCH_H

@@ -50,10 +50,10 @@ static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
 static void trip(struct fp_mount_health *health, uint32_t mount)
 {
     fp_log(FP_LOG_WARNING, 44,
-           "the file system at %s does not answer: out of service, its "
+           "the file system at %s does not answer, for %" PRIu64 " ms now: out of service, its "
            "requests are answered from stale entries (stale_if_error_ms) or left to httpd until "
            "it does; see to its server, or unmount it (umount -l)",
-           name_of(health, mount));
+           name_of(health, mount), fp_breaker_silence(health->breaker, mount));
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
     health->deps.tripped(health->deps.ctx, mount);
 }
@@ -95,6 +95,22 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
     /* An error that took so long means that a client of the file system gave up waiting. */
     if (!fp_answer_is_failure(a) || now < began_ms + health->timeout_ms)
         answered(health, fp_mount_health_end_of(mount, a, result));
+}
+
+/*
+ * A local file system that a walk passes on its way is not what hangs: the kernel may ask the
+ * server of a mount when its mount point is opened, before a worker knows that it is there.
+ */
+static bool on_strayed(void *ctx, void *walk, uint32_t from, uint32_t to)
+{
+    const struct fp_mount_health *health = ctx;
+    const struct fp_coherence *coherence = health->deps.coherence;
+
+    if (fp_coherence_mount_point(coherence, to) == NULL
+        || (fp_coherence_is_local(coherence, to) && !fp_coherence_is_local(coherence, from)))
+        return false;
+    health->deps.moved(health->deps.ctx, walk, to);
+    return true;
 }
 
 /* ---- probes ---- */
@@ -168,6 +184,8 @@ static void look_after(void *ctx, uint32_t mount)
     }
     if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
         trip(health, mount);
+    if (fp_breaker_is_open(health->breaker, mount))
+        fp_worker_pool_reclaim(health->deps.workers, mount);
     fp_breaker_hung(health->breaker, mount, at.hung);
     if (fp_breaker_probe(health->breaker, mount, now)
         && !send_probe(health, mount, probe_path(health, point)))
@@ -181,6 +199,7 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     fp_worker_pool_hear(health->deps.workers);
+    fp_worker_pool_track(health->deps.workers, on_strayed, health);
     /* Something may have been mounted over it. */
     if (losses != health->losses)
         fp_breaker_hurry(health->breaker);
@@ -258,6 +277,8 @@ void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms)
 {
     health->timeout_ms = timeout_ms;
     fp_breaker_set(health->breaker, timeout_ms);
+    /* Another timeout may be why a mount is out of service. */
+    fp_breaker_hurry(health->breaker);
 }
 
 struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *health)

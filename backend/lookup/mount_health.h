@@ -30,6 +30,8 @@ struct fp_mount_health_deps {
     const char *const *roots; /* as in resolve.h */
     /* The mount has gone out of service: walks there must not be waited for. */
     void (*tripped)(void *ctx, uint32_t mount);
+    /* The walk with that ctx waits for the mount, not for the one that it was expected on. */
+    void (*moved)(void *ctx, void *walk, uint32_t mount);
     void *ctx;
 };
 
@@ -43,7 +45,7 @@ void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms);
 /* A walk is meant for the mount.  Returns how many there are with it. */
 size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount);
-/* It was handed to the workers. */
+/* It was handed to the workers, or one more question waits for it. */
 void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount);
 /* A walk that was handed over for that mount has ended, as fp_worker_done says. */
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,

@@ -21,12 +21,24 @@
 #include "ipc/connection.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
+#include "privsep/closer.h"
 #include "workers/worker_pool.h"
 
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
+#define DETOUR_MS   5000 /* then a walk looks again */
+#define MAX_DETOURS 64   /* paths that are known to lead to a mount that does not answer */
+
 TAILQ_HEAD(siblings, fp_walk);
+
+/* A walk of the path never came back from that mount, which neither names nor entries show: a link
+ * leads there.  It counts for a while, if the mount is out of service: the link may change. */
+struct detour {
+    uint32_t mount; /* 0: free */
+    uint64_t until_ms;
+    char *path;
+};
 
 struct fp_walk {
     UT_hash_handle hh;
@@ -56,6 +68,7 @@ struct waiter {
     struct fp_connection *conn;
     uint64_t id;
     bool joined; /* the walk was under way when the question came */
+    bool fresh;  /* it asks for what is true now */
     ev_timer deadline;
 };
 
@@ -66,6 +79,8 @@ struct fp_walks {
     LIST_HEAD(, fp_walk) detached;
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
+    struct detour detours[MAX_DETOURS];
+    unsigned next_detour;    /* that is replaced */
     struct fp_answer answer; /* from the cache, while questions are answered */
 };
 
@@ -122,10 +137,20 @@ static void mark_stale(struct fp_walk *w, const char *path, size_t len)
         w->outdated = true;
 }
 
+static void forget_detour(struct detour *d)
+{
+    free(d->path);
+    *d = (struct detour){ .mount = 0 };
+}
+
 void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
 {
     struct fp_walk *w, *next;
 
+    for (struct detour *d = ws->detours; d < ws->detours + MAX_DETOURS; d++) {
+        if (d->mount != 0 && fp_path_common_len(d->path, strlen(d->path), path, len) == len)
+            forget_detour(d);
+    }
     LIST_FOREACH(w, &ws->detached, link)
         mark_stale(w, path, len);
     HASH_ITER(hh, ws->by_key, w, next) {
@@ -139,7 +164,7 @@ FP_HASH_DIAGNOSTICS_ON
 static void discard(struct fp_walk *w)
 {
     LIST_REMOVE(w, link);
-    fp_close(&w->base.fd);
+    fp_close_file(&w->base.fd, w->mount);
     free(w);
 }
 
@@ -184,7 +209,9 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    a = or_stale(wt->walk, a);
+    /* Asked afresh: no answer is better than what was true before the question. */
+    if (!wt->fresh)
+        a = or_stale(wt->walk, a);
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);
@@ -207,11 +234,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined)
 {
     struct waiter *wt = calloc(1, sizeof(*wt));
-    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
+    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
         return FP_NOMEM;
@@ -219,7 +246,10 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     w->waited++;
     wt->conn = conn;
     wt->id = id;
+    if (joined)
+        fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
+    wt->fresh = l->fresh;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
@@ -291,6 +321,35 @@ static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
     return NULL;
 }
 
+/* So that the next question about it, or about what lies below, costs no worker. */
+static void note_detour(struct fp_walks *ws, const struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    struct detour *d = &ws->detours[ws->next_detour];
+
+    if (fp_walks_expected_mount(ws, l->path, l->path_len) == w->mount)
+        return;
+    forget_detour(d);
+    d->path = malloc(l->path_len + 1);
+    if (d->path == NULL)
+        return;
+    memcpy(d->path, l->path, l->path_len);
+    d->path[l->path_len] = '\0';
+    d->mount = w->mount;
+    d->until_ms = fp_now_ms() + DETOUR_MS;
+    ws->next_detour = (ws->next_detour + 1) % MAX_DETOURS;
+}
+
+static void note_detours(struct fp_walks *ws, uint32_t mount)
+{
+    const struct fp_walk *w;
+
+    LIST_FOREACH(w, &ws->detached, link) {
+        if (w->mount == mount && !w->follows)
+            note_detour(ws, w);
+    }
+}
+
 /* Walks that only wait for a worker have been ended already; the results of those that hang are
  * kept if they come back. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
@@ -298,6 +357,7 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
     struct fp_walk *w, *child;
 
     detach_mount(ws, mount);
+    note_detours(ws, mount);
     while ((w = hanging_walk(ws, mount)) != NULL) {
         while ((child = TAILQ_FIRST(&w->children)) != NULL) {
             TAILQ_REMOVE(&w->children, child, sibling);
@@ -307,9 +367,34 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
     }
 }
 
+void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
+{
+    struct fp_mount_health *health = ws->deps.health;
+
+    fp_mount_health_enter(health, mount);
+    fp_mount_health_leave(health, w->mount);
+    w->mount = mount;
+    fp_mount_health_asked(health, mount);
+    if (fp_mount_health_is_out(health, mount))
+        fp_walks_fail_mount(ws, mount);
+}
+
 /* ---- begins ---- */
 
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+/* 0: none. */
+static uint32_t mount_by_detours(const struct fp_walks *ws, const char *path, size_t len)
+{
+    for (unsigned i = 0; i < MAX_DETOURS; i++) {
+        const struct detour *d = &ws->detours[i];
+
+        if (d->mount != 0 && fp_path_is_below(path, len, d->path) && fp_now_ms() < d->until_ms
+            && fp_mount_health_is_out(ws->deps.health, d->mount))
+            return d->mount;
+    }
+    return 0;
+}
+
+static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len)
 {
     const struct fp_coherence *coherence = ws->deps.coherence;
     size_t seen, listed;
@@ -317,6 +402,13 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
     uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
 
     return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
+}
+
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+{
+    const uint32_t detour = mount_by_detours(ws, path, len);
+
+    return detour != 0 ? detour : mount_by_names(ws, path, len);
 }
 
 FP_HASH_DIAGNOSTICS_OFF
@@ -389,7 +481,7 @@ static fp_status submit(struct fp_walk *w)
     w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
-    if (fp_mount_health_is_out(deps->health, w->mount))
+    if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
         return FP_UNAVAILABLE;
     /* It will look after all that was forgotten until now, and after the questions that wait. */
     TAILQ_FOREACH(wt, &w->waiters, link)
@@ -405,7 +497,7 @@ static fp_status submit(struct fp_walk *w)
 
 static fp_status submit_from_root(struct fp_walk *w)
 {
-    fp_close(&w->base.fd);
+    fp_close_file(&w->base.fd, w->mount);
     w->task.base_len = w->task.base_links = 0;
     w->task.has_known = false;
     return submit(w);
@@ -575,17 +667,18 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
     bool current = is_current(w, a);
     int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
     if (current)
         keep(w, a, result, began_ms);
     if (!current || !end_from_cache(w)) {
-        fp_close(&a->fd);
+        fp_close_file(&a->fd, mount);
         a->fd = fd;
         if (!current || !repeat_for_others(w, a))
             end(w, FP_OK, a);
         a->fd = -1;
     }
-    fp_close(&fd);
+    fp_close_file(&fd, mount);
 }
 
 static void observe(const struct fp_walk *w, const struct fp_answer *a, const struct fp_walk_result *result,
@@ -643,6 +736,8 @@ void fp_walks_destroy(struct fp_walks **wsp)
         detach(ws->by_key);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)
         discard(w);
+    for (unsigned i = 0; i < MAX_DETOURS; i++)
+        forget_detour(&ws->detours[i]);
     free(ws);
 }
 

@@ -69,9 +69,10 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     struct fp_walk *parent);
 
-/* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
+/* The connection gets the walk's answer, or after nine tenths of its deadline that there is none; a
+ * stale one, where the walk fails, unless it asked afresh.
  * joined: the walk began before the question came.  FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */
@@ -79,8 +80,13 @@ void fp_walks_leave(struct fp_connection *conn);
 /* Answers that there is no answer, and counts that. */
 void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why);
 
-/* The mount where a walk of the path will end, as far as is known. */
+/*
+ * The mount where a walk of the path will end, as far as is known: by the detours, else by the nearest
+ * entry of the cache or by the names of mount points.
+ */
 uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len);
+/* The walk waits for that mount, not for the one where it was expected. */
+void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount);
 /* Detaches the walks of that mount and ends their questions: it does not answer. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount);
 /* The path was forgotten: results of walks that may have seen it before are not kept. */

@@ -30,15 +30,20 @@ struct state {
 static int reread(struct state *s)
 {
     const struct fp_monitor_settings *settings = s->settings;
-    struct fp_conf *c = fp_conf_load(settings->file, settings->overrides, settings->n_overrides);
+    int fd = open(settings->file, O_RDONLY | O_CLOEXEC);
+    struct fp_conf *c;
 
+    if (fd == -1)
+        return -1;
+    c = fp_conf_load(settings->file, settings->overrides, settings->n_overrides);
     if (c == NULL) {
+        fp_close(&fd);
         errno = EINVAL;
         return -1;
     }
     fp_conf_destroy(&s->reread);
     s->conf = s->reread = c;
-    return open(settings->file, O_RDONLY | O_CLOEXEC);
+    return fd;
 }
 
 static int open_log(struct state *s)

@@ -46,10 +46,25 @@ static const int common_calls[] = {
     SCMP_SYS(getegid), SCMP_SYS(getrandom), SCMP_SYS(futex), SCMP_SYS(sched_yield),
     SCMP_SYS(rt_sigreturn), SCMP_SYS(sigreturn), SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall), SCMP_SYS(exit), SCMP_SYS(exit_group),
-    SCMP_SYS(close), SCMP_SYS(fcntl), SCMP_SYS(fcntl64), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
-    SCMP_SYS(pread64), SCMP_SYS(memfd_create), END
+    SCMP_SYS(close), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(pread64), END
 };
+
+/* Other commands of fcntl reach other processes: F_SETOWN and O_ASYNC send them signals, a lease
+ * (F_SETLEASE) or a lock makes them wait. */
+#define FCNTL(call) \
+    { call, 1, { IS(1, F_DUPFD_CLOEXEC) } }, \
+    { call, 1, { IS(1, F_GETFD) } }, \
+    { call, 1, { IS(1, F_SETFD) } }, \
+    { call, 1, { IS(1, F_GETFL) } }, \
+    { call, 2, { IS(1, F_SETFL), BITS(2, O_ASYNC | O_DIRECT | O_NOATIME, 0) } }, \
+    { call, 1, { IS(1, F_ADD_SEALS) } }, \
+    { call, 1, { IS(1, F_GET_SEALS) } }
+
 static const struct narrowed common_narrowed[] = {
+    FCNTL(SCMP_SYS(fcntl)),
+    FCNTL(SCMP_SYS(fcntl64)),
+    { SCMP_SYS(memfd_create), 1,
+      { BITS(1, ~(scmp_datum_t)(MFD_CLOEXEC | MFD_ALLOW_SEALING), 0) } },
     { SCMP_SYS(mmap), 1, { BITS(2, PROT_EXEC, 0) } },
     { SCMP_SYS(mmap2), 1, { BITS(2, PROT_EXEC, 0) } },
     { SCMP_SYS(mprotect), 1, { BITS(2, PROT_EXEC, 0) } },
@@ -66,7 +81,7 @@ static const int daemon_calls[] = {
     SCMP_SYS(stat), SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64),
     SCMP_SYS(dup2), SCMP_SYS(dup3), SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64),
     SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(recv), SCMP_SYS(sendto),
-    SCMP_SYS(send), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    SCMP_SYS(send), SCMP_SYS(shutdown), SCMP_SYS(getsockopt),
     SCMP_SYS(inotify_rm_watch), SCMP_SYS(wait4), SCMP_SYS(waitpid),
 #if !defined(__NR_fstat) && !defined(__NR_fstat64)
     SCMP_SYS(statx),
@@ -80,6 +95,9 @@ static const struct narrowed daemon_narrowed[] = {
                              BITS(1, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM) } },
     { SCMP_SYS(ioctl), 1, { IS(1, FIONREAD) } },
     { SCMP_SYS(ioctl), 1, { IS(1, TCGETS) } },      /* isatty(3) of libconfuse's scanner */
+    /* sd_notify(3) */
+    { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUF) } },
+    { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUFFORCE) } },
     { .call = END }
 };
 
@@ -93,6 +111,8 @@ static const struct narrowed worker_narrowed[] = {
     { SCMP_SYS(openat), 1, { BITS(2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY) } },
     { .call = END }
 };
+static const int closer_calls[] = { SCMP_SYS(getppid), END };
+static const struct narrowed closer_narrowed[] = { { .call = END } };
 /* clang-format on */
 
 static const struct {
@@ -101,6 +121,7 @@ static const struct {
 } lists[] = {
     [FP_SANDBOX_DAEMON] = { daemon_calls, daemon_narrowed },
     [FP_SANDBOX_WORKER] = { worker_calls, worker_narrowed },
+    [FP_SANDBOX_CLOSER] = { closer_calls, closer_narrowed },
 };
 
 /* A number below zero is libseccomp's for a call that this machine lacks: libseccomp translates it

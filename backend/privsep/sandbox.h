@@ -16,7 +16,8 @@ enum fp_sandbox_kind {
     FP_SANDBOX_DAEMON, /* serves descriptors that it has: opens no path, runs and forks
                              nothing; its only new sockets are datagrams to this machine's
                              log and service manager */
-    FP_SANDBOX_WORKER  /* walks, opens for reading and watches; no sockets of its own */
+    FP_SANDBOX_WORKER, /* walks, opens for reading and watches; no sockets of its own */
+    FP_SANDBOX_CLOSER  /* closes */
 };
 
 /* NULL with errno: ENOSYS in a build without seccomp, or what the kernel says. */

@@ -140,6 +140,26 @@ size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount)
     return queue != NULL ? queue->n_waiting : 0;
 }
 
+fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, uint32_t mount)
+{
+    struct fp_mount_queue *to = find_or_make(q, mount), *from = w->queue;
+
+    if (to == NULL)
+        return FP_NOMEM;
+    to->working++;
+    from->working--;
+    w->queue = to;
+    drop_if_empty(q, from);
+    return FP_OK;
+}
+
+bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount)
+{
+    const struct fp_mount_queue *queue = find(q, mount);
+
+    return queue != NULL && queue->working + queue->dying > q->workers;
+}
+
 void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w)
 {
     struct fp_mount_queue *queue = w->queue;

@@ -54,6 +54,11 @@ struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mo
 /* How many wait for that mount. */
 size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 
+/* The worker that was at w's mount is at another one, whatever that one's limit: FP_OK or FP_NOMEM. */
+fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, uint32_t mount);
+/* True if the mount has more workers, dying ones included, than may be there. */
+bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount);
+
 /* The worker that was at w's mount is not there any more. */
 void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w);
 

@@ -55,6 +55,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
         return st;
     node->dev = m->dev;
     node->ino = m->ino;
+    fp_resolver_at(w->r, node->mount);
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;
     directory = S_ISDIR(m->mode);
@@ -101,6 +102,7 @@ static bool step(struct walk *w, const char *name, bool more)
     bool is_directory;
     fp_status last;
 
+    fp_resolver_at(w->r, w->dir.mount);
     next.fd = fp_open_name(w->dir.fd, name, more, &is_directory);
     s->target_status = FP_OK;
     last = s->status = next.fd == -1 ? fp_why_not_opened() : look_at_end(w, &next, &s->self);
@@ -226,6 +228,7 @@ static fp_status finish(struct walk *w)
 
     if (w->dir.fd == -1)
         return FP_OK;
+    fp_resolver_at(w->r, w->dir.mount);
     if (S_ISDIR(m->mode)) {
         a->fd = w->dir.fd;
         w->dir.fd = -1;
@@ -301,6 +304,7 @@ static void look_for_names(const struct walk *w)
 
         memcpy(name, names->list[i].name, names->list[i].len);
         name[names->list[i].len] = '\0';
+        fp_resolver_at(w->r, w->dir.mount);
         /* The kernel would count the links of the name alone. */
         st = w->dir.watch.len > 0 || w->links > 0 ? look_and_watch(w, name, &m) : look_by_name(w, name, &m);
         if (st == FP_OK)
@@ -371,6 +375,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     if (st == FP_OK && base != -1) {
         fp_node_identify(&w.dir);
         w.links = t->base_links;
+        fp_resolver_at(r, w.dir.mount);
         fp_resolver_sync_names(r, base, w.dir.mount);
     }
     if (st == FP_OK)
@@ -378,6 +383,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)
         st = finish(&w);
     fp_close(&w.dir.fd);
+    fp_resolver_at(r, 0);
     if (st != FP_OK) {
         fp_close(&a->fd);
         fp_answer_init(a, st);

@@ -120,6 +120,20 @@ static void note_name(struct symlink_walk *w, const char *name)
         watch->untold = true;
 }
 
+/*
+ * What a name led to.  Its kind needs no server: whoever is on another mount is asked there, by
+ * who looks at the end.  Of a link the owner counts, too.
+ */
+static fp_status look_at_name(const struct symlink_walk *w, int fd, struct fp_meta *m)
+{
+    const int sync = fp_resolver_sync(w->link->resolver, w->at.mount);
+    fp_status st = fp_look_synced(fd, AT_STATX_DONT_SYNC, m, NULL);
+
+    if (st == FP_OK && S_ISLNK(m->mode) && sync != AT_STATX_SYNC_AS_STAT)
+        st = fp_look_synced(fd, sync, m, NULL);
+    return st;
+}
+
 fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m,
                             unsigned *links_r)
 {
@@ -136,12 +150,13 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         bool is_directory;
         int fd;
 
+        fp_resolver_at(link->resolver, w.at.mount);
         note_name(&w, name);
         fd = fp_open_name(w.at.fd, name, more, &is_directory);
         if (fd == -1)
             st = fp_why_not_opened();
         else if (!is_directory)
-            st = fp_look_synced(fd, fp_resolver_sync(link->resolver, w.at.mount), &next, NULL);
+            st = look_at_name(&w, fd, &next);
         if (st == FP_OK && S_ISLNK(next.mode)) {
             st = enter_link(&w, fd, &next, more);
         } else if (st == FP_OK && more && !is_directory) {

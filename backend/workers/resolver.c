@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/packet.h"
 #include "workers/calls.h"
+#include "workers/whereabouts.h"
 
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
 {
@@ -25,8 +26,14 @@ int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *s
     /* Where the kernel does not say, links are protected. */
     r->protected_links = fd == -1 || read(fd, &c, 1) != 1 || c != '0';
     fp_close(&fd);
+    r->place = fp_whereabouts_enter(settings->whereabouts, getpid());
     r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return r->slash == -1 ? -1 : 0;
+}
+
+void fp_resolver_at(const struct fp_resolver *r, uint32_t mount)
+{
+    fp_whereabouts_set(r->place, mount);
 }
 
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len)

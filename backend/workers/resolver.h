@@ -16,8 +16,10 @@
 struct fp_meta;
 struct fp_mounts_view;
 struct fp_noise_view;
+struct fp_place;
 struct fp_sandbox;
 struct fp_watch;
+struct fp_whereabouts;
 struct statx;
 
 /* All of it the caller's, for as long as there are walks. */
@@ -27,14 +29,16 @@ struct fp_resolver_settings {
     size_t read_ahead;           /* bytes of a file that are brought into memory */
     struct fp_mounts_view *view; /* NULL: nothing is watched */
     const struct fp_watch *watch;
-    const struct fp_sandbox *sandbox; /* that workers enter; NULL: none */
-    struct fp_noise_view *noise;      /* what is not watched for now; NULL: nothing */
+    const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */
+    struct fp_noise_view *noise;        /* what is not watched for now; NULL: nothing */
+    struct fp_whereabouts *whereabouts; /* where workers say at which mount they are; NULL: nowhere */
 };
 
 struct fp_resolver {
     const struct fp_resolver_settings *settings;
-    int slash;            /* "/" opened O_PATH */
-    bool protected_links; /* as the kernel does (proc(5), protected_symlinks) */
+    int slash;              /* "/" opened O_PATH */
+    bool protected_links;   /* as the kernel does (proc(5), protected_symlinks) */
+    struct fp_place *place; /* of this worker; NULL: none */
 };
 
 /* A directory or file that a walk has reached. */
@@ -48,6 +52,9 @@ struct fp_node {
 
 /* 0, or -1 with errno: "/" cannot be opened. */
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
+
+/* Before each call that may wait for the mount: the daemon sees what a walk waits for. */
+void fp_resolver_at(const struct fp_resolver *r, uint32_t mount);
 
 /* True if the path lies within the roots. */
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len);

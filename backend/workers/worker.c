@@ -3,6 +3,7 @@
 #include "workers/worker.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ static fp_status answer_one(struct worker *worker, int sock)
     struct fp_frame f;
     struct fp_task t;
     struct fp_writer w;
+    bool closed_later;
     int base;
     fp_status st = fp_recv_packet(sock, worker->buf, sizeof(worker->buf), &len, &base);
 
@@ -48,8 +50,13 @@ static fp_status answer_one(struct worker *worker, int sock)
     st = fp_result_encode(&w, f.id, a, &worker->result);
     if (st == FP_OK)
         st = fp_send_packet(sock, w.data, w.len, a->fd);
+    closed_later = fp_result_is_closed_later(a);
     fp_close(&a->fd);
-    return st;
+    if (st != FP_OK || !closed_later)
+        return st;
+    fp_writer_init(&w, worker->buf, sizeof(worker->buf));
+    st = fp_closed_encode(&w, f.id);
+    return st == FP_OK ? fp_send_packet(sock, w.data, w.len, -1) : st;
 }
 
 void fp_worker_run(int sock, const void *ctx)

@@ -4,6 +4,7 @@
 
 #include <ev.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "common/answer.h"
@@ -16,16 +17,18 @@
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "workers/mount_queues.h"
+#include "workers/whereabouts.h"
 
 #define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
 
 struct job {
     struct fp_waiting waiting; /* first: a job is what waits */
-    fp_worker_done *done;
+    fp_worker_done *done;      /* NULL: it was answered, and the worker closes the file */
     void *ctx;
     uint64_t began_ms;
-    const struct fp_task *task;
+    uint64_t there_ms;          /* when it began at the mount that it waits for */
+    const struct fp_task *task; /* until it is answered */
     int base;
 };
 
@@ -66,7 +69,8 @@ struct fp_worker_pool {
 
 static void fail(struct job *j, fp_status why)
 {
-    j->done(j->ctx, why, NULL, NULL, j->began_ms);
+    if (j->done != NULL)
+        j->done(j->ctx, why, NULL, NULL, j->began_ms);
     free(j);
 }
 
@@ -147,6 +151,7 @@ static void lose(struct worker *p, fp_status why)
     ev_io_stop(pool->loop, &p->readable);
     ev_timer_stop(pool->loop, &p->deadline);
     fp_spawner_kill(&pool->spawner, p->pid);
+    fp_whereabouts_leave(pool->settings.whereabouts, p->pid);
     if (j != NULL)
         watch_dying(p, j);
     fp_close(&p->sock);
@@ -176,10 +181,11 @@ static void start(struct worker *p, struct job *j)
     struct fp_worker_pool *pool = p->pool;
 
     p->job = j;
-    j->began_ms = fp_now_ms();
+    j->began_ms = j->there_ms = fp_now_ms();
     pool->counts.running++;
     pool->counts.walks++;
-    ev_timer_set(&p->deadline, pool->settings.timeout_ms / 1e3, 0.);
+    ev_timer_set(&p->deadline,
+                 (j->waiting.probe ? pool->settings.probe_timeout_ms : pool->settings.timeout_ms) / 1e3, 0.);
     ev_timer_start(pool->loop, &p->deadline);
     if (send_job(p, j) == FP_OK)
         return;
@@ -215,6 +221,26 @@ static void run_queue(struct fp_worker_pool *pool)
         start(p, (struct job *)next);
 }
 
+/* True for a CLOSED; id: of that number, NULL: of any. */
+static bool is_closed(const uint8_t *buf, size_t len, const uint64_t *id)
+{
+    struct fp_frame f;
+
+    return fp_frame_parse(&f, buf, len) == FP_OK && f.type == FP_FRAME_CLOSED && fp_reader_done(&f.body)
+           && (id == NULL || f.id == *id);
+}
+
+static fp_status read_closed(const struct worker *p)
+{
+    uint8_t buf[FP_FRAME_HEADER];
+    size_t len = 0;
+    fp_status st = fp_recv_packet(p->sock, buf, sizeof(buf), &len, NULL);
+
+    if (st != FP_OK)
+        return st;
+    return is_closed(buf, len, &p->id) ? FP_OK : FP_PROTOCOL;
+}
+
 /* Reads the answer to p's job.  FP_OK, or why this worker is of no more use. */
 static fp_status read_answer(const struct worker *p)
 {
@@ -232,13 +258,37 @@ static fp_status read_answer(const struct worker *p)
     }
     if (st != FP_OK)
         return st;
+    /* After an answer whose descriptor was lost. */
+    if (is_closed(buf, len, NULL) && fd == -1)
+        return FP_AGAIN;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_ANSWER || f.id != p->id
         || fp_result_decode(&f.body, p->job->task, fd, a, &p->pool->result) != FP_OK
         || !fp_answer_is_sealed(a)) {
-        fp_close(&fd);
+        fp_close_file(&fd, p->job != NULL ? fp_mount_queue_mount(p->job->waiting.queue) : 0);
         return FP_PROTOCOL;
     }
     return FP_OK;
+}
+
+/* p has no job any more. */
+static void become_idle(struct worker *p)
+{
+    struct fp_worker_pool *pool = p->pool;
+
+    ev_timer_stop(pool->loop, &p->deadline);
+    fp_mount_queues_left(&pool->queues, &p->job->waiting);
+    p->job = NULL;
+    pool->counts.running--;
+    run_queue(pool);
+}
+
+/* The worker that looked at path (NULL: at nothing) is of no more use. */
+static const char *path_of(const struct job *j, int *len_r)
+{
+    const char *path = j == NULL ? "nothing" : j->done == NULL ? "a file that it closed" : NULL;
+
+    *len_r = path != NULL ? (int)strlen(path) : (int)j->task->lookup.path_len;
+    return path != NULL ? path : j->task->lookup.path;
 }
 
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
@@ -246,31 +296,44 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     struct worker *p = w->data;
     struct fp_worker_pool *pool = p->pool;
     struct fp_answer *a = &pool->answer;
-    fp_status st = read_answer(p);
     struct job *j = p->job;
+    const bool closing = j != NULL && j->done == NULL;
+    const uint32_t mount = j != NULL ? fp_mount_queue_mount(j->waiting.queue) : 0;
+    fp_status st = closing ? read_closed(p) : read_answer(p);
+    fp_worker_done *done;
+    struct job answered;
+    const char *path;
+    int path_len;
 
+    (void)loop;
     (void)events;
     if (st == FP_AGAIN)
         return;
     if (st != FP_OK) {
+        path = path_of(j, &path_len);
         pool->counts.deaths++;
         fp_log(FP_LOG_WARNING, 20,
                "worker %d is gone (%s) while it looked at %.*s: "
                "replacing it",
-               (int)p->pid, fp_status_text(st), j != NULL ? (int)j->task->lookup.path_len : 7,
-               j != NULL ? j->task->lookup.path : "nothing");
+               (int)p->pid, fp_status_text(st), path_len, path);
         lose(p, FP_FAILED);
         return;
     }
-    ev_timer_stop(loop, &p->deadline);
-    p->job = NULL;
-    pool->counts.running--;
-    fp_mount_queues_left(&pool->queues, &j->waiting);
-    /* The worker goes on before the answer is passed out. */
-    run_queue(pool);
-    j->done(j->ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, j->began_ms);
-    fp_close(&a->fd);
-    free(j);
+    if (closing) {
+        become_idle(p);
+        free(j);
+        return;
+    }
+    done = j->done;
+    j->done = NULL;
+    answered = *j;
+    if (!fp_result_is_closed_later(a)) {
+        /* The worker goes on before the answer is passed out. */
+        become_idle(p);
+        free(j);
+    }
+    done(answered.ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, answered.began_ms);
+    fp_close_file(&a->fd, mount);
 }
 
 void fp_worker_pool_hear(struct fp_worker_pool *pool)
@@ -285,18 +348,22 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct worker *p = w->data;
     const uint64_t late = p->id;
+    const char *path;
+    int path_len;
 
     (void)events;
-    /* It may have answered in time, and the whole daemon rested. */
+    /* It may have answered in time, and closed the file, and the whole daemon rested. */
     on_readable(loop, &p->readable, 0);
+    if (p->job != NULL && p->job->done == NULL && p->id == late)
+        on_readable(loop, &p->readable, 0);
     if (p->job == NULL || p->id != late)
         return;
+    path = path_of(p->job, &path_len);
     p->pool->counts.timeouts++;
     fp_log(FP_LOG_WARNING, 21,
            "the file system did not answer for %.*s within %u ms: "
            "killing worker %d; is its mount dead?",
-           (int)p->job->task->lookup.path_len, p->job->task->lookup.path, p->pool->settings.timeout_ms,
-           (int)p->pid);
+           path_len, path, (unsigned)(fp_now_ms() - p->job->began_ms), (int)p->pid);
     lose(p, FP_TIMEOUT);
 }
 
@@ -307,6 +374,7 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     if (p == NULL) {
         fp_close(&sock);
         fp_spawner_kill(&pool->spawner, pid);
+        fp_whereabouts_leave(pool->settings.whereabouts, pid);
         return;
     }
     p->pid = pid;
@@ -446,6 +514,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
 void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings)
 {
     pool->settings.timeout_ms = settings->timeout_ms;
+    pool->settings.probe_timeout_ms = settings->probe_timeout_ms;
     fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
     run_queue(pool);
 }
@@ -497,12 +566,57 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t
         const struct job *j = pool->workers[i].job;
 
         if (j != NULL && fp_mount_queue_mount(j->waiting.queue) == mount
-            && (at.oldest_ms == 0 || j->began_ms < at.oldest_ms))
-            at.oldest_ms = j->began_ms;
+            && (at.oldest_ms == 0 || j->there_ms < at.oldest_ms))
+            at.oldest_ms = j->there_ms;
     }
     LIST_FOREACH(g, &pool->dying, link)
         at.hung += g->queue != NULL && fp_mount_queue_mount(g->queue) == mount;
     return at;
+}
+
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
+{
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        const struct worker *p = &pool->workers[i];
+        struct job *j = p->job;
+        uint32_t from, to;
+
+        if (j == NULL || j->waiting.probe)
+            continue;
+        from = fp_mount_queue_mount(j->waiting.queue);
+        to = fp_whereabouts_of(pool->settings.whereabouts, p->pid);
+        /* Of one that was answered nobody waits, and its ctx is gone. */
+        if (to == 0 || to == from || j->done == NULL || !strayed(strayed_ctx, j->ctx, from, to))
+            continue;
+        /* Without memory for that it goes on to take a place of the other mount. */
+        if (fp_mount_queues_move(&pool->queues, &j->waiting, to) == FP_OK)
+            j->there_ms = fp_now_ms();
+    }
+    run_queue(pool);
+}
+
+/* The worker whose walk came last to the mount; NULL: no walk but a probe is there. */
+static struct worker *last_at(struct fp_worker_pool *pool, uint32_t mount)
+{
+    struct worker *last = NULL;
+
+    for (unsigned i = 0; i < pool->settings.workers; i++) {
+        struct worker *p = &pool->workers[i];
+
+        if (p->job != NULL && !p->job->waiting.probe && fp_mount_queue_mount(p->job->waiting.queue) == mount
+            && (last == NULL || p->job->there_ms >= last->job->there_ms))
+            last = p;
+    }
+    return last;
+}
+
+void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+{
+    const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
+    struct worker *p = starved || fp_mount_queues_crowded(&pool->queues, mount) ? last_at(pool, mount) : NULL;
+
+    if (p != NULL)
+        lose(p, FP_UNAVAILABLE);
 }
 
 struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool)

@@ -23,13 +23,16 @@ struct fp_worker_pool;
 struct fp_monitor;
 struct fp_task;
 struct fp_walk_result;
+struct fp_whereabouts;
 
 struct fp_worker_pool_settings {
     unsigned workers;
-    uint32_t timeout_ms;              /* for one walk, then its worker is killed */
-    size_t max_queue;                 /* walks waiting for a worker; half of them at one mount */
-    unsigned mount_workers;           /* at one mount at a time; at least 1 */
-    const struct fp_monitor *monitor; /* starts spawners; must outlive the pool */
+    uint32_t timeout_ms;                /* for one walk, then its worker is killed */
+    size_t max_queue;                   /* walks waiting for a worker; half of them at one mount */
+    uint32_t probe_timeout_ms;          /* the same for a probe */
+    unsigned mount_workers;             /* at one mount at a time; at least 1 */
+    const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
+    struct fp_whereabouts *whereabouts; /* of the workers, the same; NULL: they do not tell */
 };
 
 struct fp_worker_pool_counts {
@@ -79,6 +82,20 @@ struct fp_mount_usage {
     unsigned hung;      /* workers that were killed there and are not dead yet */
 };
 struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount);
+
+/*
+ * Looks at which mounts the workers are.  Of a walk that waits for another mount than it counts
+ * against, strayed is told, with its ctx.  True: it counts there from now on, as one that began now.
+ * Probes stay.
+ */
+typedef bool fp_worker_strayed(void *strayed_ctx, void *ctx, uint32_t from, uint32_t to);
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx);
+
+/*
+ * A mount is out of service.  If its workers are more than its limit, or no worker is left for
+ * walks that wait, the one that came last there is killed and replaced.  Its walk is FP_UNAVAILABLE.
+ */
+void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount);
 
 /* Workers that were killed at the mount and hang in the kernel count against its
  * limit no more: it answers again, or is gone. */

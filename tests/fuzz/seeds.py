@@ -190,6 +190,27 @@ def operations():
     yield "no-room", piece(limits, b"") + known + piece(shed, file) + piece(forget + 132, b"\x00") + known
 
 
+def sequences():
+    """Pieces for the dispatch: an operation in the low half of a byte, who or how in the other one."""
+    def piece(what, other=0, of=b""):
+        return bytes([what + 16 * other]) + len(of).to_bytes(2, "big") + of
+
+    (ask, fresh, finish, give_up, change, event, purge, leave, passing, timers, beat, shed, limits,
+     place) = range(14)
+    file, below = b"\x01\x02", b"\x00\x01\x03"
+    found = [piece(finish, of=b"\x00\x00\x06"), piece(finish, of=b"\x00\x00\x00\x06")]
+    known = [piece(ask, 0, file), *found, piece(ask, 1, below), *found]
+    again = [piece(ask, 2, file), piece(fresh, 3, below), *found]
+    yield "walks", b"".join(known + again)
+    yield "watched", b"".join([piece(place, 4), *known, piece(change), *again, piece(event, 0, b"\x01"), *again])
+    yield "purged", b"".join([piece(ask, 0, file), piece(change), piece(purge, 8, file[:1]), piece(ask, 1, file),
+                              *found, *found, piece(ask, 2, file)])
+    yield "out-of-service", b"".join([*known, piece(place, 2), piece(ask, 0, below), piece(passing, 9),
+                                      piece(give_up), piece(timers), piece(ask, 1, below), *found, piece(timers)])
+    yield "refreshed", b"".join([*known, piece(passing, 6), piece(beat), *found, piece(limits), piece(shed),
+                                 piece(leave), *again])
+
+
 def redis():
     def bulk(text):
         return b"$%d\r\n%s\r\n" % (len(text), text)
@@ -209,7 +230,7 @@ def redis():
 
 
 TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
-           "client": daemons, "table": tables, "cache": operations, "events": events, "fleet": redis,
+           "client": daemons, "table": tables, "cache": operations, "dispatch": sequences, "events": events, "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
 for target, seeds in TARGETS.items():

@@ -59,10 +59,13 @@ class Redis:
 
 
 class BadRedis:
-    """Lets everybody in, and then answers every question with the same bytes, over and over."""
+    """Lets everybody in, and then answers every question with the same bytes, over and over.
 
-    def __init__(self, path, answer):
+    With joins it takes entries, and gives each of them the same id."""
+
+    def __init__(self, path, answer, joins=False):
         self.answer, self.answered = answer, 0
+        self.joins, self.joined = joins, 0
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         Path(path).chmod(0o777)
@@ -80,8 +83,9 @@ class BadRedis:
     def _serve(self, conn):
         try:
             with conn:
-                while b"PING" in conn.recv(65536):
-                    conn.sendall(b"+PONG\r\n")
+                while (asked := conn.recv(65536)) and (b"PING" in asked or (self.joins and b"XADD" in asked)):
+                    self.joined += b"XADD" in asked
+                    conn.sendall(b"+PONG\r\n" if b"PING" in asked else b"$3\r\n1-1\r\n")
                 while True:
                     conn.sendall(self.answer)
                     self.answered += 1

@@ -144,6 +144,42 @@ def test_hangup_with_a_broken_file_keeps_the_old_settings(daemon):
     wait_for(lambda: "reread" in daemon.log_text()[before:], "the log to say that it was reread")
 
 
+def test_relative_configuration_is_made_absolute(daemon, flashpachectl, monkeypatch):
+    monkeypatch.chdir(daemon.dir)
+    daemon.command = lambda *more: [daemon.program, "-c", "../" + daemon.dir.name + "/flashpached.conf", *more]
+    daemon.start()
+    daemon.settings["log_level"] = "debug"
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    whole = f"{daemon.dir}/../{daemon.dir.name}/flashpached.conf"
+    wait_for(lambda: f"configuration {whole} reread" in daemon.log_text(), "the file to be reread")
+    assert "log_level debug" in flashpachectl("-s", daemon.socket, "status").stdout
+
+
+def test_hangup_tells_a_file_that_cannot_be_opened_from_one_with_mistakes(daemon):
+    daemon.start()
+    daemon.config.unlink()
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "keeping" in daemon.log_text(), "the log to say so")
+    assert f"cannot open {daemon.config} as uid" in daemon.log_text()
+    assert "No such file" in daemon.log_text() and "has mistakes" not in daemon.log_text()
+    daemon.write_config("no_such_key = 3\n")
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: f"{daemon.config} has mistakes" in daemon.log_text(), "the log to say so")
+
+
+def test_what_is_reread_often_hides_no_error(daemon):
+    """Messages of one id and level are limited, not those of one id."""
+    daemon.start()
+    for done in range(5):
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda n=done: daemon.log_text().count("reread") > n, "the file to be reread")
+    daemon.settings["log"] = daemon.dir / "missing" / "log"
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: f"cannot open the log {daemon.settings['log']}" in daemon.log.read_text(), "the log to say so")
+
+
 @pytest.mark.parametrize("arguments", ([], ["-f"], ["-o", "pid_file=/nonexistent/pid"]), ids=" ".join)
 def test_it_stays_in_the_foreground(daemon, arguments):
     """What once was for the background and its end is taken, and does nothing."""

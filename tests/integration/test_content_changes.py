@@ -19,13 +19,13 @@ import tree
 from change_cases import CASES, PAGE
 from conftest import SELFCHECK
 from content_kit import SETTLED_S, clock, content_files, forget_all, get_lease, settled  # noqa: F401 (fixtures)
+from dead_mounts_kit import STALE_MS, World
 from fetch import get
 from forms import full
 from freshness import bound_s, settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
 from test_changes import Site, check, warm
-from test_dead_mounts import STALE_MS, World
 
 ROUNDS = 12         # more than the longest case has steps that matter here
 CONTENTS = 20       # at least so many, in the first rounds

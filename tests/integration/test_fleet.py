@@ -336,6 +336,78 @@ def test_garbage_in_the_stream(fleet, redis, stats, until, docroot):
     assert "\x1b" not in one.daemon.log_text()
 
 
+def odd_entries(redis):
+    """What may be in a stream, and is larger than any message: how many entries they are."""
+    value = "x" * 9000
+    fields = "local f = {} for i = 1, 1002 do f[i] = tostring(i) end"
+    many = f"for i = 1, 130 do redis.call('XADD', KEYS[1], '*', 'fp1', '{value}') end"
+    redis.cli("EVAL", "redis.call('XADD', KEYS[1], '*', 'fp1', string.rep('x', 2000000))", 1, STREAM)
+    redis.cli("EVAL", fields + " redis.call('XADD', KEYS[1], '*', unpack(f))", 1, STREAM)
+    redis.cli("EVAL", many, 1, STREAM)
+    redis.cli("EVAL", "redis.call('XADD', KEYS[1], '*', string.rep('x', 2000000), 'fp1')", 1, STREAM)
+    return 1 + 1 + 130 + 1
+
+
+def test_entries_larger_than_a_message_are_stepped_over(fleet, redis, stats, until, ctl, docroot, flashpachectl):
+    first, others = fleet[0], fleet[1:]
+    for machine in fleet:
+        machine.warm("/shared/one.txt")
+    before = [stats(machine) for machine in fleet]
+    n = odd_entries(redis)
+    replace(docroot / "shared/one.txt", "behind odd entries\n")
+    ctl(first, "purge", docroot / "shared/one.txt")
+    for machine, was in zip(others, before[1:]):
+        until(machine, "obeyed", was["obeyed"] + 1)
+    assert_looks_again(fleet, "/shared/one.txt", b"behind odd entries\n")
+    for machine, was in zip(fleet, before):
+        until(machine, "dropped", was["dropped"] + n)
+        now = stats(machine)
+        assert (now["dropped"], now["lost"], now["connected"]) == (was["dropped"] + n, was["lost"], 1)
+    # The last one of them all, to which a new read refers, is as odd.
+    odd_entries(redis)
+    for machine, was in zip(fleet, before):
+        until(machine, "dropped", was["dropped"] + 2 * n)
+        cut_off(redis, machine, lambda m=machine: stats(m)["connected"] == 0)
+        machine.open_door()
+        until(machine, "connected", 1)
+        assert stats(machine)["lost"] == was["lost"]
+        said = lambda m=machine: flashpachectl("-s", m.daemon.socket, "check").stdout
+        wait_for(lambda: "ok    the fleet's stream is being read" in said(), "messages to be taken again")
+        assert "entries of the fleet's stream were no messages" in said()
+
+
+def test_stream_that_cannot_be_read_is_joined_anew(lab, base, docroot, flashpachectl):
+    path = base / "stuck.sock"
+    stuck = BadRedis(path, b"!\r\n", joins=True)
+    daemon = lab.daemon("stuck-daemon", watch="ttl")
+    daemon.write_config(section(f"unix:{path}", [docroot / "shared"]))
+    with daemon:
+        wait_for(lambda: "FP0064" in daemon.log_text(), "the place to be given up", 60)
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["lost"] >= 1, "everything to be forgotten", 60)
+        wait_for(lambda n=stuck.joined: stuck.joined > n, "the daemon to join anew", 60)
+        assert fleet_stats(flashpachectl, daemon)["dropped"] >= 1
+    stuck.close()
+
+
+def test_fleet_that_hears_nothing_is_unhealthy(lab, base, redis, docroot, flashpachectl):
+    """Nor one that nobody hears: whoever may add entries may use up the numbers of the stream."""
+    daemon = lab.daemon("deaf-daemon", watch="ttl")
+    said = lambda: flashpachectl("-s", daemon.socket, "check").stdout
+    with daemon:
+        assert "fleet's" not in said()
+    daemon.write_config(section(f"unix:{base}/nobody.sock", [docroot / "shared"]))
+    with daemon:
+        done = flashpachectl("-s", daemon.socket, "check")
+        assert done.returncode == 1 and "BAD   the fleet's stream is not being read" in done.stdout, done
+    daemon.write_config(section(f"unix:{redis.socket}", [docroot / "shared"], name="full"))
+    with daemon:
+        wait_for(lambda: "ok    the fleet's stream" in said(), "the fleet to be heard", 60)
+        redis.cli("XADD", "flashpache:full", "18446744073709551615-18446744073709551615", "fp1", "x")
+        assert flashpachectl("-s", daemon.socket, "purge", docroot / "shared/one.txt").returncode == 0
+        wait_for(lambda: "BAD   Redis takes no message" in said(), "check to say so", 60)
+    redis.cli("DEL", "flashpache:full")
+
+
 def test_flood(fleet, redis, stats, until, docroot):
     """Too much at once is one "everything" a second, and requests go on."""
     one = fleet[0]

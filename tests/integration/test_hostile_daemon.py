@@ -47,7 +47,10 @@ def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
 
 
 def meta(path):
-    st = os.lstat(path)
+    return packed(os.lstat(path))
+
+
+def packed(st):
     times = b"".join(struct.pack(">qI", ns // 10**9, ns % 10**9)
                      for ns in (st.st_atime_ns, st.st_mtime_ns, st.st_ctime_ns))
     return struct.pack(">IIIQQQQQ", st.st_mode, st.st_uid, st.st_gid, st.st_dev, st.st_ino, st.st_nlink,

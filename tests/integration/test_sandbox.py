@@ -49,7 +49,8 @@ def test_no_process_has_rights(lab):
     with lab.daemon("rights", workers=WORKERS) as daemon:
         count = confinement.assert_confined(ready(daemon).pid)
         assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, confinement.SPAWNER: 1,
-                         confinement.HELPER: WORKERS}
+                         confinement.HELPER: WORKERS,
+                         confinement.CLOSER: confinement.CLOSERS}
 
 
 def test_filters_can_be_left_out(lab, flashpachectl):

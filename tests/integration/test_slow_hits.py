@@ -15,9 +15,9 @@ import pytest
 import slowfs
 import tree
 from conftest import built
+from dead_mounts_kit import Breakable
 from fetch import Client, get
 from httpd import HITS
-from test_dead_mounts import Breakable
 
 DELAY_US = 2000
 FILES = 1000

@@ -35,10 +35,10 @@ def lookup(path, number=1, deadline_ms=1000, claimed=None):
     return frame(LOOKUP, struct.pack(">IBH", deadline_ms, 0, size) + data, number)
 
 
-def whole_lookup(path, number=1, deadline_ms=20000):
+def whole_lookup(path, number=1, deadline_ms=20000, fresh=False):
     """A LOOKUP as it has to be; no access files are asked about."""
     data = os.fsencode(path)
-    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, 0, len(data)) + data + b"\0", number)
+    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh), len(data)) + data + b"\0", number)
 
 
 def purge(scope, path="", number=1, claimed=None):

@@ -41,6 +41,7 @@ START_TEST(silence_trips)
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + TIMEOUT_MS - 1));
     ck_assert(!fp_breaker_is_open(b, MOUNT));
     ck_assert(fp_breaker_check(b, MOUNT, T0, T0 + TIMEOUT_MS));
+    ck_assert_uint_eq(fp_breaker_silence(b, MOUNT), TIMEOUT_MS);
     ck_assert(fp_breaker_is_open(b, MOUNT));
     /* Once. */
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + 2 * TIMEOUT_MS));
@@ -83,9 +84,38 @@ END_TEST
 START_TEST(killed_workers_count)
 {
     walk(T0);
-    ck_assert(fp_breaker_given_up(b, MOUNT, T0, T0 + 50));
-    ck_assert(!fp_breaker_given_up(b, MOUNT, T0, T0 + 51));
+    ck_assert(fp_breaker_given_up(b, MOUNT, T0, T0 + TIMEOUT_MS));
+    ck_assert(!fp_breaker_given_up(b, MOUNT, T0, T0 + TIMEOUT_MS + 1));
     ck_assert(fp_breaker_is_open(b, MOUNT));
+}
+END_TEST
+
+/* A worker may be killed long before: the mount has its own time. */
+START_TEST(killed_workers_in_a_row_count)
+{
+    for (unsigned ms = 0; ms + 500 < TIMEOUT_MS; ms += 500) {
+        walk(T0 + ms);
+        ck_assert(!fp_breaker_given_up(b, MOUNT, T0 + ms, T0 + ms + 500));
+    }
+    ck_assert(fp_breaker_given_up(b, MOUNT, T0 + 1500, T0 + TIMEOUT_MS));
+    ck_assert_uint_eq(fp_breaker_silence(b, MOUNT), TIMEOUT_MS);
+}
+END_TEST
+
+START_TEST(killed_workers_far_apart_do_not)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        const uint64_t t = T0 + i * 2u * TIMEOUT_MS;
+
+        walk(t);
+        ck_assert(!fp_breaker_given_up(b, MOUNT, t, t + 10));
+        ck_assert(!fp_breaker_given_up(b, MOUNT, t, t + 20));
+    }
+    /* One that answers ends the row. */
+    walk(T0 + 100 * TIMEOUT_MS);
+    ck_assert(!fp_breaker_given_up(b, MOUNT, T0 + 100 * TIMEOUT_MS, T0 + 100 * TIMEOUT_MS + 10));
+    fp_breaker_answered(b, MOUNT, false, T0 + 100 * TIMEOUT_MS + 500);
+    ck_assert(!fp_breaker_given_up(b, MOUNT, T0 + 101 * TIMEOUT_MS - 20, T0 + 101 * TIMEOUT_MS));
 }
 END_TEST
 
@@ -242,6 +272,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, answers_to_others_count);
     tcase_add_test(t, what_waits_is_asked_after_an_answer);
     tcase_add_test(t, killed_workers_count);
+    tcase_add_test(t, killed_workers_in_a_row_count);
+    tcase_add_test(t, killed_workers_far_apart_do_not);
     tcase_add_test(t, killed_workers_of_a_mount_that_answers_do_not);
     tcase_add_test(t, an_answer_ends_it);
     tcase_add_test(t, probes_are_ever_rarer);

@@ -4,84 +4,10 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <sys/mman.h>
 
 #include "changes/mounts.h"
 #include "common/log.h"
-#include "unit.h"
-
-static char dir[PATH_MAX], file[PATH_MAX];
-static char user_setting[64]; /* root must name somebody else */
-static struct fp_conf *conf;
-static char said[1 << 16]; /* what came on stderr */
-
-static void setup(void)
-{
-    unit_fresh_dir(dir);
-    strcpy(file, unit_join(dir, "conf"));
-    snprintf(user_setting, sizeof(user_setting), "user=%s",
-             geteuid() == 0 ? "nobody" : getpwuid(geteuid())->pw_name);
-}
-
-static void teardown(void)
-{
-    fp_conf_destroy(&conf);
-    ck_assert_ptr_null(conf);
-}
-
-/* Loads with stderr taken aside, and without naming a user. */
-static bool load_as_is(const char *name, char *const *overrides, size_t n)
-{
-    const int saved = dup(STDERR_FILENO);
-    int room = memfd_create("stderr", MFD_CLOEXEC);
-    ssize_t len;
-
-    fp_conf_destroy(&conf);
-    fflush(stderr);
-    ck_assert_int_ne(dup2(room, STDERR_FILENO), -1);
-    conf = fp_conf_load(name, overrides, n);
-    fflush(stderr);
-    ck_assert_int_ne(dup2(saved, STDERR_FILENO), -1);
-    len = pread(room, said, sizeof(said) - 1, 0);
-    said[len > 0 ? len : 0] = '\0';
-    close(saved);
-    close(room);
-    return conf != NULL;
-}
-
-static bool load(const char *text, const char *override)
-{
-    char *overrides[2] = { user_setting, (char *)(uintptr_t) override };
-
-    if (text != NULL)
-        unit_write_file(file, text);
-    return load_as_is(text != NULL ? file : NULL, overrides, override != NULL ? 2 : 1);
-}
-
-static void assert_loaded(const char *text, const char *override)
-{
-    ck_assert_msg(load(text, override), "%s", said);
-    ck_assert_str_eq(said, "");
-}
-
-static size_t lines_said(void)
-{
-    size_t n = 0;
-
-    for (const char *p = said; *p != '\0'; p++)
-        n += *p == '\n';
-    return n;
-}
-
-/* Refused with one line that says all of these words (NULL: none). */
-static void assert_refused(const char *text, const char *override, const char *word, const char *other)
-{
-    ck_assert_msg(!load(text, override), "taken: %s %s", text != NULL ? text : "",
-                  override != NULL ? override : "");
-    ck_assert_msg(lines_said() == 1, "not one line: %s", said);
-    ck_assert_msg(word == NULL || strstr(said, word) != NULL, "no \"%s\" in: %s", word, said);
-    ck_assert_msg(other == NULL || strstr(said, other) != NULL, "no \"%s\" in: %s", other, said);
-}
+#include "conf_kit.h"
 
 /* ---- what is taken ---- */
 
@@ -96,7 +22,7 @@ static const struct {
     { \
 #key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
     }
-    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 500, false),
+    ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 900, false),
     ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
     ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
     ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
@@ -629,11 +555,23 @@ START_TEST(changed_files_are_harmless)
 }
 END_TEST
 
+/* A warning, and the settings hold. */
+START_TEST(timeouts_that_do_not_go_together)
+{
+    ck_assert(load("lookup_timeout_ms = 1999\n", NULL));
+    ck_assert_ptr_nonnull(strstr(said, "lookup_timeout_ms (1999) is below mount_timeout_ms (2000)"));
+    ck_assert_uint_eq(conf->lookup_timeout_ms, 1999);
+    ck_assert(load("lookup_timeout_ms = 2000\n", NULL));
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("conf");
     TCase *t = unit_add_case(s, "taken", setup, teardown, 0);
 
+    tcase_add_test(t, timeouts_that_do_not_go_together);
     tcase_add_test(t, nothing_set);
     tcase_add_test(t, without_filters);
     tcase_add_test(t, reread_from_a_descriptor);

@@ -112,6 +112,27 @@ START_TEST(stale_where_it_is_allowed)
 }
 END_TEST
 
+/* Its client has changed something and asks for what is true now: httpd looks itself. */
+START_TEST(asked_afresh_nothing_is_stale)
+{
+    know_root();
+    ttl_ms = SHORT_MS;
+    stale_ms = TTL_MS;
+    know_mf();
+    until_old();
+    ask_fresh(&late, "/m/f");
+    ask(&early, "/m/f"); /* joins it */
+    give_up("/m/f");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ask_fresh(&late, "/m/f");
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ask(&early, "/m/f");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 /* What is above the mount is looked at again first, for it is on another one. */
 START_TEST(stale_below_what_lives)
 {
@@ -203,6 +224,119 @@ START_TEST(half_is_left_for_others)
 }
 END_TEST
 
+static void until(bool (*reached)(void))
+{
+    while (!reached()) {
+        let_pass(100);
+        ev_run(loop, EVRUN_ONCE);
+    }
+}
+
+static bool has_tripped(void)
+{
+    return fp_dispatch_counts(dispatch).trips == 1;
+}
+
+static bool has_strayed(void)
+{
+    return strayed_to == 0;
+}
+
+/* A link leads to the other mount: that one is out of service, not the one where the link lies. */
+START_TEST(behind_a_link_that_was_never_seen)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/link/f");
+    strayed_to = OTHER_MOUNT;
+    until(has_tripped);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+    /* Whoever asks next costs no worker; what is beside the link is looked at. */
+    ck_assert_uint_eq(n_jobs, 1);
+    ask(&late, "/link/g");
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 1);
+    ask(&other, "/linked");
+    ck_assert_uint_eq(n_jobs, 2);
+    finish("/linked", "df");
+    ck_assert_int_eq((int)other.status, FP_OK);
+    finish("/link", "dd");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+}
+END_TEST
+
+/* The link may have been changed: for that a purge, or a while later, it is looked at again. */
+START_TEST(a_detour_is_not_for_ever)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/link");
+    strayed_to = OTHER_MOUNT;
+    until(has_tripped);
+    ask(&late, "/link");
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(n_jobs, 1);
+    fp_dispatch_forget(dispatch, "/link", 5, false);
+    late.answered = false;
+    ask(&late, "/link");
+    ck_assert(!late.answered);
+    ck_assert_uint_eq(n_jobs, 2);
+    /* It hangs, too. */
+    strayed_to = OTHER_MOUNT;
+    until(has_strayed);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ask(&other, "/link/x");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    let_pass(10000);
+    other.answered = false;
+    ask(&other, "/link/x");
+    ck_assert(!other.answered);
+}
+END_TEST
+
+/* The kernel asks the server of a mount when its point is opened, from the local mount above. */
+START_TEST(what_is_passed_is_not_blamed)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m");
+    strayed_to = ROOT_MOUNT;
+    until(has_tripped);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+    ask(&late, "/a");
+    ck_assert(!late.answered);
+    ask(&other, "/m");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+}
+END_TEST
+
+/* Nothing else is asked of the mount but what waits for a walk that began before it answered. */
+START_TEST(questions_that_join_count)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m");
+    ask(&late, "/m/f");
+    finish("/m", "dd");
+    ask(&other, "/m/g");
+    finish("/m/g", "ddf");
+    early.answered = false;
+    ask(&early, "/m/f");
+    until(has_tripped);
+    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("dispatch_mounts");
@@ -212,11 +346,16 @@ static Suite *make_suite(void)
     tcase_add_test(t, walks_of_a_mount_that_trips);
     tcase_add_test(t, one_file_that_hangs);
     tcase_add_test(t, stale_where_it_is_allowed);
+    tcase_add_test(t, asked_afresh_nothing_is_stale);
     tcase_add_test(t, stale_below_what_lives);
     tcase_add_test(t, stale_is_not_allowed);
     tcase_add_test(t, hits_of_a_mount_out_of_service);
     tcase_add_test(t, probe);
     tcase_add_test(t, half_is_left_for_others);
+    tcase_add_test(t, behind_a_link_that_was_never_seen);
+    tcase_add_test(t, a_detour_is_not_for_ever);
+    tcase_add_test(t, questions_that_join_count);
+    tcase_add_test(t, what_is_passed_is_not_blamed);
     return s;
 }
 

@@ -214,6 +214,25 @@ START_TEST(few_messages_are_not_limited)
 }
 END_TEST
 
+/* What goes well five times must not hide what fails. */
+START_TEST(other_levels_of_an_id_are_not_limited)
+{
+    repeat(1000, FP_LOG_INFO, 8);
+    repeat(1000, FP_LOG_WARNING, 8);
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log");
+    read_file(path);
+    ck_assert_uint_eq(count(text, " info: again"), 5);
+    ck_assert_uint_eq(count(text, " warning: again"), 5);
+    ck_assert_ptr_nonnull(strstr(text, " error: cannot open the log\n"));
+    /* Each level says how many of its own were left out. */
+    passed += 10;
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log");
+    ck_assert(!has("left out"));
+    fp_log(FP_LOG_INFO, 8, "once more");
+    ck_assert(has(" info: 995 messages like the next were left out\n"));
+}
+END_TEST
+
 START_TEST(other_messages_are_not_limited)
 {
     repeat(1000, FP_LOG_ERROR, 3);
@@ -390,6 +409,7 @@ int main(void)
     tcase_add_test(t, repeated_message_is_limited);
     tcase_add_test(t, what_was_left_out_is_said_afterwards);
     tcase_add_test(t, few_messages_are_not_limited);
+    tcase_add_test(t, other_levels_of_an_id_are_not_limited);
     tcase_add_test(t, other_messages_are_not_limited);
     tcase_add_test(t, debugging_is_not_limited);
     tcase_add_test(t, what_is_below_the_threshold_does_not_count);

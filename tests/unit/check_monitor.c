@@ -181,6 +181,16 @@ START_TEST(mistakes_are_told_here)
 }
 END_TEST
 
+/* No mistake in it. */
+START_TEST(a_configuration_that_is_not_there)
+{
+    ck_assert_int_eq(unlink(file), 0);
+    assert_fails(FP_MONITOR_CONFIGURATION, ENOENT);
+    unit_write_file(file, "log=/nowhere/log");
+    assert_reads(ask(FP_MONITOR_CONFIGURATION), "log=/nowhere/log");
+}
+END_TEST
+
 START_TEST(without_a_fleet)
 {
     close(ask(FP_MONITOR_CONFIGURATION));
@@ -270,6 +280,7 @@ int main(void)
     tcase_add_test(t, files_that_the_configuration_names);
     tcase_add_test(t, the_log_is_the_present_configurations);
     tcase_add_test(t, mistakes_are_told_here);
+    tcase_add_test(t, a_configuration_that_is_not_there);
     tcase_add_test(t, without_a_fleet);
     tcase_add_test(t, errors_are_told);
     tcase_add_test(t, a_spawner);

@@ -89,6 +89,29 @@ START_TEST(no_more_workers_than_allowed)
 }
 END_TEST
 
+/* A worker is where its walk has come to: it frees a place here, and takes one there. */
+START_TEST(a_walk_goes_to_another_mount)
+{
+    for (unsigned i = 0; i < 3; i++)
+        put(1, i);
+    put(2, 3);
+    put(2, 4);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert_int_ne(take(), -1);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[0], 2), FP_OK);
+    ck_assert(fp_mount_queues_crowded(&queues, 2));
+    ck_assert(!fp_mount_queues_crowded(&queues, 1));
+    ck_assert_int_eq(take(), 2);
+    left(0);
+    ck_assert(!fp_mount_queues_crowded(&queues, 2));
+    /* To a mount of which nothing is known. */
+    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[1], 7), FP_OK);
+    for (unsigned i = 1; i < 5; i++)
+        left(i);
+}
+END_TEST
+
 START_TEST(half_of_the_places)
 {
     unsigned n = 0;
@@ -178,6 +201,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, mounts_in_turn);
     tcase_add_test(t, no_more_workers_than_allowed);
     tcase_add_test(t, half_of_the_places);
+    tcase_add_test(t, a_walk_goes_to_another_mount);
     tcase_add_test(t, put_back);
     tcase_add_test(t, dying);
     tcase_add_test(t, new_limits);

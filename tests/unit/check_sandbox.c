@@ -3,6 +3,8 @@
 #include "config.h"
 #include "privsep/sandbox.h"
 
+#include <asm/sockios.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
@@ -144,6 +146,47 @@ static bool no_writing(void)
     return true;
 }
 
+/* Each could send other processes signals, or make them wait. */
+static bool no_owner(void)
+{
+    static const int commands[] = { F_SETOWN, F_SETOWN_EX, F_SETSIG,     F_NOTIFY,     F_SETLEASE, F_SETLK,
+                                    F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_SETPIPE_SZ, F_DUPFD,    1u << 20 };
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (!is_refused(SYS_fcntl, STDIN_FILENO, commands[i], 0)) {
+            fprintf(stderr, "fcntl %d is not refused\n", commands[i]);
+            return false;
+        }
+    }
+    /* The kernel looks at the lower half of a command. */
+    return is_refused(SYS_fcntl, STDIN_FILENO, (long)(1ull << 32 | F_SETOWN), getppid())
+           && is_refused(SYS_ioctl, STDIN_FILENO, FIOASYNC, 0)
+           && is_refused(SYS_ioctl, STDIN_FILENO, FIOSETOWN, 0)
+           && is_refused(SYS_ioctl, STDIN_FILENO, SIOCSPGRP, 0);
+}
+
+static bool no_asynchronous_io(void)
+{
+    const int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+    return flags != -1 && is_refused(SYS_fcntl, STDIN_FILENO, F_SETFL, flags | O_ASYNC)
+           && is_refused(SYS_fcntl, STDIN_FILENO, F_SETFL, O_ASYNC | O_NONBLOCK)
+           && (fcntl(STDIN_FILENO, F_GETFL) & O_ASYNC) == 0
+           && is_refused(SYS_setsockopt, STDIN_FILENO, SOL_SOCKET, SO_RCVBUFFORCE)
+           && is_refused(SYS_setsockopt, STDIN_FILENO, IPPROTO_TCP, SO_SNDBUF)
+           && is_refused(SYS_memfd_create, (long)"huge", MFD_HUGETLB, 0);
+}
+
+/* The commands of fcntl that the daemon and the libraries use. */
+static bool descriptors_work(void)
+{
+    const int flags = fcntl(STDIN_FILENO, F_GETFL), copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+    return flags != -1 && copy != -1 && fcntl(copy, F_GETFD) == FD_CLOEXEC && fcntl(copy, F_SETFD, 0) == 0
+           && fcntl(copy, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(copy, F_SETFL, flags) == 0
+           && close(copy) == 0 && fcntl(copy, F_GETFL) == -1 && errno == EBADF;
+}
+
 /* ---- what each may, and the other may not ---- */
 
 static bool daemon_opens_nothing(void)
@@ -265,15 +308,19 @@ static bool library_works(void)
            && getrandom(&t, sizeof(t), 0) == sizeof(t);
 }
 
-START_TEST(both)
+START_TEST(all)
 {
-    const enum fp_sandbox_kind kind = _i == 0 ? FP_SANDBOX_DAEMON : FP_SANDBOX_WORKER;
+    static const enum fp_sandbox_kind kinds[] = { FP_SANDBOX_DAEMON, FP_SANDBOX_WORKER, FP_SANDBOX_CLOSER };
+    const enum fp_sandbox_kind kind = kinds[_i];
 
     ck_assert(holds(kind, nothing_dangerous));
     ck_assert(holds(kind, no_process));
     ck_assert(holds(kind, no_code));
     ck_assert(holds(kind, no_network));
     ck_assert(holds(kind, no_writing));
+    ck_assert(holds(kind, no_owner));
+    ck_assert(holds(kind, no_asynchronous_io));
+    ck_assert(holds(kind, descriptors_work));
     ck_assert(holds(kind, library_works));
     ck_assert_int_eq(access(unit_join(dir, "new"), F_OK), -1);
 }
@@ -286,12 +333,14 @@ START_TEST(each)
     ck_assert(holds(FP_SANDBOX_WORKER, worker_has_no_sockets));
     ck_assert(!holds(FP_SANDBOX_DAEMON, worker_has_no_sockets));
     ck_assert(holds(FP_SANDBOX_DAEMON, daemon_shares_memory));
+    ck_assert(holds(FP_SANDBOX_CLOSER, daemon_opens_nothing));
+    ck_assert(holds(FP_SANDBOX_CLOSER, worker_has_no_sockets));
 }
 END_TEST
 
 static void add_tests(TCase *t)
 {
-    tcase_add_loop_test(t, both, 0, 2);
+    tcase_add_loop_test(t, all, 0, 3);
     tcase_add_test(t, each);
     tcase_add_test(t, a_daemon_serves);
     tcase_add_test(t, a_daemon_logs);

@@ -129,6 +129,21 @@ static fp_status send_task(int sock, uint64_t id, const char *path, size_t base_
     return fp_send_packet(sock, buf, w.len, base);
 }
 
+/* Behind an answer with a file that may wait when it is closed. */
+static void read_closed(int sock, uint64_t id)
+{
+    uint8_t buf[64];
+    struct fp_frame f;
+    size_t len = 0;
+
+    ck_assert(unit_wait_readable(sock, PATIENCE_MS));
+    ck_assert_int_eq((int)fp_recv_packet(sock, buf, sizeof(buf), &len, NULL), FP_OK);
+    ck_assert_int_eq((int)fp_frame_parse(&f, buf, len), FP_OK);
+    ck_assert_uint_eq(f.type, FP_FRAME_CLOSED);
+    ck_assert_uint_eq(f.id, id);
+    ck_assert(fp_reader_done(&f.body));
+}
+
 static void read_answer(int sock, uint64_t id, const char *path, size_t base_len)
 {
     static uint8_t buf[FP_MAX_FRAME];
@@ -145,6 +160,8 @@ static void read_answer(int sock, uint64_t id, const char *path, size_t base_len
     ck_assert_uint_eq(f.type, FP_FRAME_ANSWER);
     ck_assert_uint_eq(f.id, id);
     ck_assert_int_eq((int)fp_result_decode(&f.body, &t, fd, &answer, &result), FP_OK);
+    if (fp_result_is_closed_later(&answer))
+        read_closed(sock, id);
 }
 
 static void ask(int sock, uint64_t id, const char *path)

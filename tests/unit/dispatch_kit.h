@@ -28,6 +28,7 @@
 
 #define TTL_MS   60000
 #define MAX_JOBS 16
+#define MOUNT_MS 1 /* a mount may be silent for so long */
 
 static struct fp_dispatch *dispatch;
 static struct fp_router router;
@@ -65,6 +66,9 @@ struct fp_connection {
     uint64_t last_ino; /* of the answer's last step; 0: it was not there */
 };
 
+/* Sees each answer; NULL: nothing more than what the connection keeps. */
+static void (*on_answer)(struct fp_connection *conn, const struct fp_answer *a);
+
 void **fp_connection_slot(struct fp_connection *conn)
 {
     return &conn->slot;
@@ -82,6 +86,8 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->leasable = a->leasable;
     conn->n_steps = a->n_steps;
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
+    if (on_answer != NULL)
+        on_answer(conn, a);
 }
 
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
@@ -134,7 +140,8 @@ enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 
 /* What is told of "/", and of what lies below. */
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
-static bool from_root; /* the walk that ends */
+static bool from_root;   /* the walk that ends */
+static bool all_watched; /* and all that it finds */
 
 void fp_coherence_catch_up(struct fp_coherence *f)
 {
@@ -150,6 +157,8 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         trust[i] = from_root && i == 0
                        ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
                        : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
+    for (size_t i = 0; i < n && all_watched; i++)
+        trust[i].watchable = true;
 }
 
 static inline bool is_below_m(const char *path, size_t len)
@@ -175,6 +184,12 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
     (void)f;
     (void)is_out;
     (void)ctx;
+}
+
+bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
+{
+    (void)f;
+    return mount != OTHER_MOUNT;
 }
 
 /* What is looked at again at each beat. */
@@ -274,6 +289,28 @@ void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
     (void)mount;
 }
 
+/* Where the walk of a job is said to be, before the timer looks; 0: where it was submitted for. */
+static uint32_t strayed_to;
+
+void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
+{
+    (void)pool;
+    for (unsigned i = 0; strayed_to != 0 && i < n_jobs; i++) {
+        if (jobs[i].mount != strayed_to && strayed(strayed_ctx, jobs[i].ctx, jobs[i].mount, strayed_to))
+            jobs[i].mount = strayed_to;
+    }
+    strayed_to = 0;
+}
+
+static unsigned reclaimed;
+
+void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+{
+    (void)pool;
+    (void)mount;
+    reclaimed++;
+}
+
 /* A walk ends when the test says so. */
 void fp_worker_pool_hear(struct fp_worker_pool *pool)
 {
@@ -307,6 +344,7 @@ static inline void give_up(const char *path)
 {
     const struct job job = take_walk(path);
 
+    let_pass(MOUNT_MS);
     end_without(&job, FP_TIMEOUT);
 }
 
@@ -338,13 +376,15 @@ static inline void finish(const char *path, const char *what)
 static struct ev_loop *loop;
 static struct fp_cache *cache;
 static struct fp_lease_table *leases;
-static struct fp_connection early, other, late;
+static struct fp_connection early __attribute__((unused)), other __attribute__((unused)),
+    late __attribute__((unused));
 static int fds_at_rest;
 
 static inline void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS };
-    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS, .mount_timeout_ms = TTL_MS };
+    const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
+                                                   .mount_timeout_ms = MOUNT_MS };
 
     unit_init_hash();
     n_running = MAX_JOBS;

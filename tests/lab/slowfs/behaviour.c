@@ -42,6 +42,7 @@ const char *slowfs_mode_name(enum slowfs_mode mode)
     switch (mode) {
     case SLOWFS_NORMAL: return "normal";
     case SLOWFS_HANG: return "hang";
+    case SLOWFS_HANG_FLUSH: return "hang-flush";
     case SLOWFS_ERROR: return "error";
     }
     return "unknown";
@@ -67,6 +68,8 @@ static int set_delay(struct slowfs_behaviour *b, const char *key, const char *va
     if (slowfs_parse_us(value, &us) != 0)
         return -1;
     for (int i = 0; i < SLOWFS_DELAYED_COUNT; i++) {
+        if (delay_keys[i] == NULL) /* a flush has no delay */
+            continue;
         if (strcmp(key, delay_keys[i]) == 0 || strcmp(key, "delay-us") == 0) {
             b->delay_us[i] = us;
             known = 1;
@@ -84,6 +87,8 @@ static int apply_word(struct slowfs_behaviour *b, char *word)
             b->mode = SLOWFS_NORMAL;
         else if (strcmp(word, "hang") == 0)
             b->mode = SLOWFS_HANG;
+        else if (strcmp(word, "hang-flush") == 0)
+            b->mode = SLOWFS_HANG_FLUSH;
         else
             return -1;
         return 0;
@@ -106,7 +111,7 @@ static int apply_line(struct slowfs_behaviour *b, char *line, char *why, size_t 
         if (apply_word(b, word) != 0) {
             (void)snprintf(why, why_size,
                            "\"%s\" is not understood; use lookup-us=N, getattr-us=N, open-us=N, "
-                           "delay-us=N, normal, hang or error=EIO",
+                           "delay-us=N, normal, hang, hang-flush or error=EIO",
                            word);
             return -1;
         }

@@ -21,6 +21,8 @@ struct slowfs_context {
 void slowfs_ops_fill(struct fuse_lowlevel_ops *ops);
 void slowfs_name_ops_fill(struct fuse_lowlevel_ops *ops);
 void slowfs_file_ops_fill(struct fuse_lowlevel_ops *ops);
+/* Not in the table by itself: without it the kernel asks at the first close only. */
+void slowfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 /* For the operation files alone. */
 

@@ -144,6 +144,17 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int data_only, struct fuse_
     (void)fuse_reply_err(req, (data_only ? fdatasync(fd) : fsync(fd)) == 0 ? 0 : errno);
 }
 
+static void run_flush(struct slowfs_call *base)
+{
+    (void)fuse_reply_err(base->req, 0);
+}
+
+void slowfs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    slowfs_count(SLOWFS_OP_flush);
+    slowfs_delay(req, SLOWFS_FLUSH, run_flush, ino, "", fi);
+}
+
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct slowfs_handle *handle = slowfs_handle_of(fi);

@@ -21,6 +21,7 @@ enum {
     OPT_ENTRY,
     OPT_STATS,
     OPT_CONTROL,
+    OPT_FLUSH,
 };
 
 static const struct option long_options[] = {
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
     { "stats", required_argument, NULL, OPT_STATS },
     { "control", required_argument, NULL, OPT_CONTROL },
     { "keep-cache", no_argument, NULL, 'k' },
+    { "flush", no_argument, NULL, OPT_FLUSH },
     { "foreground", no_argument, NULL, 'f' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -54,9 +56,11 @@ static void usage(FILE *out)
                 "  --stats FILE        on SIGUSR1 append a line of counters to FILE\n"
                 "  --control FILE      read at the start, if there, and again on SIGHUP; words in it:\n"
                 "                      lookup-us=N getattr-us=N open-us=N delay-us=N\n"
-                "                      normal hang error=EIO\n"
+                "                      normal hang hang-flush error=EIO\n"
                 "                      (hang: lookup, getattr and open wait until that changes or the\n"
-                "                      caller is killed; reads of open files go on)\n"
+                "                      caller is killed; reads of open files go on; hang-flush:\n"
+                "                      only closes of files wait, with --flush)\n"
+                "  --flush             be asked at each close of a file\n"
                 "  -f, --foreground    stay in the foreground\n"
                 "  -h, --help          this text\n"
                 "\n"
@@ -131,6 +135,7 @@ static int parse_option(int opt, const char *name, struct slowfs_options *o)
     case OPT_STATS: return absolute_file(optarg, &o->stats);
     case OPT_CONTROL: return absolute_file(optarg, &o->control);
     case 'k': o->keep_cache = true; return -1;
+    case OPT_FLUSH: o->flush = true; return -1;
     case 'f': o->foreground = true; return -1;
     case 'h': usage(stdout); return 0;
     default: (void)fputs("slowfs: see slowfs --help\n", stderr); return 1;

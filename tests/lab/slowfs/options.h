@@ -18,6 +18,7 @@ struct slowfs_options {
     double attr_timeout;
     double entry_timeout;
     bool keep_cache;
+    bool flush;
     bool foreground;
 };
 

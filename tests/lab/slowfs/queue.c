@@ -140,6 +140,13 @@ static struct slowfs_call *take_killed(struct slowfs_queue *q, uint64_t now)
     return NULL;
 }
 
+/* Whether it waits until the behaviour changes. */
+static bool is_held(const struct slowfs_queue *q, const struct slowfs_call *call)
+{
+    return q->behaviour.mode == SLOWFS_HANG
+           || (q->behaviour.mode == SLOWFS_HANG_FLUSH && call->kind == SLOWFS_FLUSH);
+}
+
 /* The call to finish now and how: *error_r is 0 to run it, else what to answer. */
 static struct slowfs_call *take_call(struct slowfs_queue *q, int *error_r)
 {
@@ -156,7 +163,7 @@ static struct slowfs_call *take_call(struct slowfs_queue *q, int *error_r)
     if (call != NULL)
         return call;
     *error_r = q->behaviour.mode == SLOWFS_ERROR ? q->behaviour.error : 0;
-    if (q->behaviour.mode == SLOWFS_HANG || q->heap[0]->due > now)
+    if (is_held(q, q->heap[0]) || q->heap[0]->due > now)
         return NULL;
     return heap_remove(q, 0);
 }
@@ -170,7 +177,7 @@ static void wait_as_leader(struct slowfs_queue *q)
         (void)pthread_cond_wait(&q->first_changed, &q->lock);
         return;
     }
-    if (q->behaviour.mode != SLOWFS_HANG && q->heap[0]->due < until)
+    if (!is_held(q, q->heap[0]) && q->heap[0]->due < until)
         until = q->heap[0]->due;
     t.tv_sec = (time_t)(until / NS_PER_SECOND);
     t.tv_nsec = (long)(until % NS_PER_SECOND);
@@ -269,7 +276,9 @@ static bool without_delay(struct slowfs_queue *q, struct slowfs_call *call)
 {
     uint64_t delay = q->behaviour.delay_us[call->kind];
 
-    if (delay == 0 && q->behaviour.mode == SLOWFS_NORMAL)
+    if (delay == 0
+        && (q->behaviour.mode == SLOWFS_NORMAL
+            || (q->behaviour.mode == SLOWFS_HANG_FLUSH && call->kind != SLOWFS_FLUSH)))
         return true;
     call->arrived = now_ns();
     call->due = call->arrived + delay * 1000;

@@ -196,7 +196,7 @@ static void prepare_signals(sigset_t *signals_r)
     (void)pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 }
 
-static struct fuse_session *new_session(struct slowfs_context *context)
+static struct fuse_session *new_session(const struct slowfs_options *options, struct slowfs_context *context)
 {
     char program[] = "slowfs";
     char flag[] = "-o";
@@ -208,6 +208,8 @@ static struct fuse_session *new_session(struct slowfs_context *context)
 
     slowfs_ops_fill(&ops);
     ops.init = init;
+    if (options->flush)
+        ops.flush = slowfs_op_flush;
     session = fuse_session_new(&args, &ops, sizeof(ops), context);
     fuse_opt_free_args(&args);
     return session;
@@ -253,7 +255,7 @@ static int run(const struct slowfs_options *options)
         (void)fprintf(stderr, "slowfs: source %s: %s\n", options->source, strerror(error));
         return 1;
     }
-    session = new_session(&context);
+    session = new_session(options, &context);
     if (session == NULL)
         return 1;
     prepare_signals(&signals);

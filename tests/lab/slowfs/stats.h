@@ -9,9 +9,10 @@
 
 #define SLOWFS_OPS(X) \
     X(lookup) \
-    X(getattr) X(open) X(opendir) X(readdir) X(readlink) X(readattr) X(read) X(write) X(create) X(mkdir) \
-        X(mknod) X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr) X(statfs) X(fsync) X(release) \
-            X(forget)
+    X(getattr) \
+    X(open) X(opendir) X(readdir) X(readlink) X(readattr) X(read) X(write) X(create) X(mkdir) X(mknod) \
+        X(symlink) X(link) X(unlink) X(rmdir) X(rename) X(setattr) X(statfs) X(fsync) X(release) X(forget) \
+            X(flush)
 
 enum slowfs_op {
 #define SLOWFS_OP_ENUM(name) SLOWFS_OP_##name,

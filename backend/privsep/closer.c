@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "privsep/closer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/packet.h"
+#include "privsep/sandbox.h"
+
+#define STUCK_LEAST  64   /* descriptors of a mount that wait before it counts as stuck, */
+#define STUCK_MS     1000 /* with none closed for so long */
+#define GROWN_MOST   65536u
+#define BITS         (sizeof(unsigned long) * CHAR_BIT)
+#define PARENT_ENDED SIGUSR2
+#define NAP_S        10 /* a closer looks for its parent's end as often, should the signal come too early */
+
+/* What one closer has to do; shared with it.  A descriptor has a bit while it waits. */
+struct lane {
+    _Atomic uint32_t waiting; /* the one that is being closed included; a futex */
+    _Atomic uint32_t closed;  /* in all */
+    atomic_ulong *bits;       /* of all descriptors below the limit */
+};
+
+/* What the daemon knows of it. */
+struct side {
+    uint32_t mount;    /* whose descriptors wait there */
+    uint32_t closed;   /* when it was looked at last */
+    uint64_t since_ms; /* nothing was closed */
+};
+
+static struct lane *lanes; /* FP_CLOSERS of them; NULL: not started */
+static struct side sides[FP_CLOSERS];
+static size_t limit; /* a multiple of BITS */
+
+/* ---- a closer ---- */
+
+static void wait_for_work(struct lane *lane)
+{
+    const struct timespec nap = { .tv_sec = NAP_S };
+
+    syscall(SYS_futex, &lane->waiting, FUTEX_WAIT, 0, &nap, NULL, 0);
+}
+
+static void close_waiting(struct lane *lane)
+{
+    for (size_t i = 0; i < limit / BITS && atomic_load(&lane->waiting) > 0; i++) {
+        unsigned long todo = atomic_load(&lane->bits[i]);
+
+        for (; todo != 0; todo &= todo - 1) {
+            const unsigned bit = (unsigned)__builtin_ctzl(todo);
+
+            /* Before it is closed: its number may be given to another file while closing it waits. */
+            atomic_fetch_and(&lane->bits[i], ~(1ul << bit));
+            close((int)(i * BITS + bit));
+            atomic_fetch_add(&lane->closed, 1);
+            atomic_fetch_sub(&lane->waiting, 1);
+        }
+    }
+}
+
+/*
+ * The daemon is dead, but another closer may hang and keep the table of descriptors: whoever has the other end
+ * of a socket or pipe has to see the end, and the next daemon needs the lock.  Files are open for
+ * reading, and closing those may hang.
+ */
+static void hang_up_all(void)
+{
+    for (int fd = 0; fd < (int)limit; fd++) {
+        const int flags = fcntl(fd, F_GETFL);
+
+        if (flags != -1 && (flags & O_ACCMODE) != O_RDONLY)
+            close(fd);
+    }
+}
+
+static void on_parent_ended(int signum)
+{
+    (void)signum; /* Ends the nap. */
+}
+
+static void prepare(void)
+{
+    static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
+    const struct sigaction end = { .sa_handler = on_parent_ended };
+    sigset_t none;
+
+    prctl(PR_SET_NAME, "fp-closer");
+    /* As of other children, see child.c. */
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        signal(ours[i], SIG_IGN);
+    sigaction(PARENT_ENDED, &end, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, PARENT_ENDED);
+}
+
+static void __attribute__((noreturn))
+be_closer(struct lane *lane, pid_t parent, const struct fp_sandbox *sandbox)
+{
+    prepare();
+    if (sandbox != NULL && fp_sandbox_enter(sandbox) == -1)
+        _exit(1);
+    while (getppid() == parent) {
+        close_waiting(lane);
+        wait_for_work(lane);
+    }
+    hang_up_all();
+    _exit(0);
+}
+
+/* ---- the daemon ---- */
+
+/* The lane of that mount if any of its descriptors wait, else an idle one, else the one with the
+ * fewest. */
+static unsigned choose(uint32_t mount)
+{
+    unsigned best = 0;
+    uint32_t fewest = UINT32_MAX;
+
+    for (unsigned i = 0; i < FP_CLOSERS; i++) {
+        const uint32_t waiting = atomic_load(&lanes[i].waiting);
+
+        if (waiting > 0 && sides[i].mount == mount)
+            return i;
+        if (waiting < fewest) {
+            fewest = waiting;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void leave(int fd, uint32_t mount)
+{
+    const int saved = errno;
+    const unsigned i = choose(mount);
+    struct lane *lane = &lanes[i];
+
+    if ((size_t)fd >= limit) {
+        fp_close(&fd);
+        return;
+    }
+    /* Counted first, so that the count never says that nothing waits while there is something. */
+    if (atomic_fetch_add(&lane->waiting, 1) == 0)
+        sides[i] = (struct side){ mount, atomic_load(&lane->closed), fp_now_ms() };
+    atomic_fetch_or(&lane->bits[(size_t)fd / BITS], 1ul << ((size_t)fd % BITS));
+    syscall(SYS_futex, &lane->waiting, FUTEX_WAKE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
+/*
+ * The kernel enlarges a table that processes share only after it has waited for all processors: it
+ * has room before it is shared.
+ */
+static void grow_table(size_t n)
+{
+    int fd = n > STDERR_FILENO + 1 ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1) : -1;
+
+    fp_close(&fd);
+}
+
+static struct lane *create_lanes(void)
+{
+    const size_t bytes = limit / CHAR_BIT;
+    char *memory = mmap(NULL, FP_CLOSERS * (sizeof(struct lane) + bytes), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct lane *created = (struct lane *)memory;
+
+    if (memory == MAP_FAILED)
+        return NULL;
+    memory += FP_CLOSERS * sizeof(struct lane);
+    for (unsigned i = 0; i < FP_CLOSERS; i++)
+        created[i].bits = (atomic_ulong *)(memory + i * bytes);
+    return created;
+}
+
+/* fork(2) with the table of descriptors shared, which no function of the C library is. */
+static pid_t fork_sharing(void)
+{
+#ifdef __s390__
+    return (pid_t)syscall(SYS_clone, 0L, (long)(CLONE_FILES | SIGCHLD), 0L, 0L, 0L);
+#else
+    return (pid_t)syscall(SYS_clone, (long)(CLONE_FILES | SIGCHLD), 0L, 0L, 0L, 0L);
+#endif
+}
+
+static pid_t start_one(struct lane *lane, const struct fp_sandbox *sandbox)
+{
+    const pid_t parent = getpid(), pid = fork_sharing();
+
+    if (pid == 0)
+        be_closer(lane, parent, sandbox);
+    return pid;
+}
+
+int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS])
+{
+    limit = (n + BITS - 1) / BITS * BITS;
+    grow_table(n < GROWN_MOST ? n : GROWN_MOST);
+    lanes = create_lanes();
+    for (unsigned i = 0; lanes != NULL && i < FP_CLOSERS; i++) {
+        pids_r[i] = start_one(&lanes[i], sandbox);
+        if (pids_r[i] == -1) {
+            const int why = errno;
+
+            while (i-- > 0)
+                kill(pids_r[i], SIGKILL);
+            lanes = NULL;
+            errno = why;
+        }
+    }
+    if (lanes == NULL)
+        return -1;
+    memset(sides, 0, sizeof(sides));
+    fp_set_file_closer(leave);
+    return 0;
+}
+
+size_t fp_closer_waiting(void)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; lanes != NULL && i < FP_CLOSERS; i++)
+        n += atomic_load(&lanes[i].waiting);
+    return n;
+}
+
+bool fp_closer_is_stuck(uint32_t mount, uint64_t now_ms)
+{
+    for (unsigned i = 0; lanes != NULL && i < FP_CLOSERS; i++) {
+        const uint32_t closed = atomic_load(&lanes[i].closed);
+        const uint32_t waiting = atomic_load(&lanes[i].waiting);
+
+        if (waiting < STUCK_LEAST || closed != sides[i].closed) {
+            sides[i].closed = closed;
+            sides[i].since_ms = now_ms;
+        } else if (sides[i].mount == mount && now_ms - sides[i].since_ms >= STUCK_MS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void fp_closer_stop(void)
+{
+    fp_set_file_closer(NULL);
+    lanes = NULL;
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closing a file may wait: for a FUSE file system that does not answer, or for the blocks of a large
+removed one. The daemon's loop does not."""
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+import confinement
+import procs
+import slowfs
+import tree
+import wire
+from conftest import built
+from test_dead_mounts import Breakable
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+FILES = 100                 # more than may wait before their mount is left alone
+WAIT_MS = 300
+LOOK_MS = 60_000            # a killed worker would let the close go on
+WORKERS = 4
+OK, UNAVAILABLE = 0, 23     # statuses
+
+
+class Closable(Breakable):
+    """slowfs that is asked at each close of a file, and may leave that without an answer."""
+
+    def command(self):
+        command = super().command()
+        return [*command[:1], "--flush", *command[1:]]
+
+    def behave(self, word):
+        before = self.process and self.control.read_text()
+        self.control.write_text(word + "\n")
+        self.process.send_signal(signal.SIGHUP)
+        if word == "hang-flush" and before:
+            wait_for(self.hangs, "closes to hang")
+
+    def hangs(self):
+        """Does a close wait? cat closes the file at its end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(["cat", str(self.target / "probe.txt")], capture_output=True, timeout=0.5)
+            return False
+        return True
+
+
+class World:
+    def __init__(self, lab, base, name, **settings):
+        slowfs.needed()
+        self.root = base / f"{name}-root"
+        for i in range(FILES):
+            for where in (self.root / "local", base / f"{name}-source"):
+                tree.put(where / f"file{i}.txt", tree.content(f"file{i}", 3000))
+        tree.put(base / f"{name}-source" / "probe.txt", "probe\n")
+        self.mount = Closable(built("tests/lab/slowfs/slowfs"), base / f"{name}-source", self.root / "slow")
+        self.mount.mount()
+        self.daemon = lab.daemon(f"{name}-daemon", **{"workers": WORKERS, "content_file_max": 0,
+                                 "lookup_timeout_ms": LOOK_MS, "mount_timeout_ms": WAIT_MS, **settings}).start()
+
+    def ask(self, tail):
+        """The status of what is answered about a path. The descriptor is not received: closing it would hang."""
+        with wire.greet(self.daemon.socket) as conn:
+            conn.sendall(wire.whole_lookup(self.root / tail))
+            return wire.parse_answer(conn.recv(65536))[0]
+
+    def stats(self):
+        with wire.greet(self.daemon.socket) as conn:
+            text = wire.parse_done(wire.ask(conn, wire.report(wire.STATS)))[3]
+        return {k: int(v) for k, v in (line.split() for line in text.splitlines())}
+
+    def learn(self, directory, number=FILES):
+        return [self.ask(f"{directory}/file{i}.txt") for i in range(number)]
+
+    def purge(self, directory):
+        with wire.greet(self.daemon.socket) as conn:
+            return wire.parse_done(wire.ask(conn, wire.purge(wire.TREE, self.root / directory)))[1]
+
+    def end(self):
+        self.mount.behave("normal")
+        self.daemon.stop()
+        self.mount.unmount()
+
+
+@pytest.fixture
+def world(lab, base, request):
+    world = World(lab, base, request.node.name.replace("test_", "")[:20])
+    yield world
+    world.end()
+
+
+def closers(daemon):
+    return [pid for pid, name in procs.descendants(daemon.pid).items() if name == confinement.CLOSER]
+
+
+def test_a_file_system_that_answers_no_close(world):
+    assert world.learn("slow") == [OK] * FILES
+    world.mount.behave("hang-flush")
+    held = world.daemon.fd_count()
+    assert world.purge("slow") >= FILES
+    # The loop answers, misses and hits, while all these wait.
+    assert world.learn("local") == [OK] * FILES
+    assert world.learn("local") == [OK] * FILES
+    waiting = world.stats()["closing"]
+    assert FILES <= waiting <= held
+    # What would have to be closed as well is not opened: the number does not grow.
+    some = itertools.cycle(range(FILES // 2))
+    wait_for(lambda: world.ask(f"slow/file{next(some)}.txt") == UNAVAILABLE, "its files to be left alone")
+    assert {world.ask(f"slow/file{i}.txt") for i in range(FILES // 2, FILES)} == {UNAVAILABLE}
+    assert world.purge("local") >= FILES
+    wait_for(lambda: world.stats()["closing"] <= waiting + WORKERS, "the others to be closed")
+    world.mount.behave("normal")
+    wait_for(lambda: world.stats()["closing"] == 0, "all to be closed")
+    wait_for(lambda: world.ask(f"slow/file{FILES - 1}.txt") == OK, "its files to be opened again")
+
+
+def test_workers_that_hang_at_a_close_are_counted(world):
+    """A worker closes what it has opened. It counts as at work at that mount until it has."""
+    assert world.ask("local/file0.txt") == OK
+    world.mount.behave("hang-flush")
+    assert world.ask("slow/file0.txt") == OK        # and the worker hangs
+    assert world.stats()["running"] >= 1
+    for i in range(1, WORKERS):
+        world.ask(f"slow/file{i}.txt")
+    assert world.learn("local", 50) == [OK] * 50
+    assert world.stats()["timeouts"] == 0
+    wait_for(lambda: world.ask(f"slow/file{FILES - 1}.txt") == UNAVAILABLE, "the mount to be out of service")
+    world.mount.behave("normal")
+    wait_for(lambda: world.stats()["running"] == 0, "the workers to come back")
+    wait_for(lambda: world.ask("slow/file1.txt") == OK, "the mount to be in service")
+
+
+def test_it_ends_while_closes_hang(world):
+    assert world.learn("slow", 10) == [OK] * 10
+    world.mount.behave("hang-flush")
+    world.purge("slow")
+    assert world.stats()["closing"] >= 10
+    assert world.daemon.stop() == 0
+    world.daemon.start()
+    assert world.ask("local/file0.txt") == OK
+
+
+def test_a_killed_one_lets_go_while_closes_hang(world):
+    """The closer that hangs keeps the descriptors; another one closes what the next daemon needs."""
+    assert world.learn("slow", 10) == [OK] * 10
+    world.mount.behave("hang-flush")
+    world.purge("slow")
+    with wire.greet(world.daemon.socket) as conn:
+        world.daemon.kill()
+        assert wire.is_closed_by_peer(conn)
+    world.daemon.start()
+    assert world.ask("local/file0.txt") == OK
+
+
+def test_the_end_of_a_closer_ends_the_daemon(world):
+    os.kill(closers(world.daemon)[0], signal.SIGKILL)
+    assert world.daemon.process.wait(20) == 1
+    assert "FP0080" in world.daemon.log_text()
+    world.daemon.start()
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the calls")
+def test_the_loop_closes_no_file(lab, base, tmp_path):
+    """strace tells which process closes files of the tree."""
+    root = base / "closing-strace"
+    for i in range(20):
+        tree.put(root / f"file{i}.txt", tree.content(f"file{i}", 3000))
+    daemon = lab.daemon("closing-traced", workers=2, content_file_max=0)
+    with daemon:
+        trace = tmp_path / "trace"
+        tracer = subprocess.Popen(["strace", "-qq", "-y", "-e", "trace=close,dup2,dup3,close_range", "-o",
+                                   str(trace), "-p", str(daemon.pid)])
+        wait_for(lambda: confinement.status(daemon.pid)["TracerPid"] != "0", "strace to be attached")
+        with wire.greet(daemon.socket) as conn:
+            for i in range(20):
+                wire.ask(conn, wire.whole_lookup(root / f"file{i}.txt"))
+            for i in range(20):
+                os.unlink(root / f"file{i}.txt")
+                wire.ask(conn, wire.whole_lookup(root / f"file{i}.txt"))
+        wait_for(lambda: daemon.counters()["closing"] == 0, "all to be closed")
+        wait_for(lambda: daemon.counters()["files"] == 0, "all to be forgotten")
+        tracer.terminate()
+        tracer.wait(20)
+        closed = [line for line in trace.read_text().splitlines() if line.startswith("close(")]
+        assert closed, "strace saw the connections"
+        assert not [line for line in closed if str(root) in line]
