@@ -144,7 +144,7 @@ static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct
         return NULL;
     if (t->step_watches[step].watch.len > 0)
         return &t->step_watches[step].watch;
-    return same_inode ? fp_entry_own_key(e) : NULL;
+    return same_inode && !e->dead_watch ? fp_entry_own_key(e) : NULL;
 }
 
 static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
@@ -158,6 +158,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     struct fp_dependency *old = e->dependencies;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
+    const bool was_dead = same_inode && e->dead_watch;
 
     /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
@@ -165,6 +166,10 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
+    /* A watch may end while the walk that brings it is under way: that was reported when nothing depended
+     * on it.  The entry is invalid; what cannot be watched at the next walk is not valid either. */
+    e->dead_watch = own != NULL ? fp_dependencies_ended(c->dependencies, own, seen->now_ms) : was_dead;
+    e->validity.left_out = e->validity.left_out || e->dead_watch;
     /* The old ones go after the new ones are there: an object of both stays watched. */
     e->dependencies = e->own = NULL;
     if (own != NULL)
@@ -345,15 +350,6 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
            || e->validity.partial;
 }
 
-/* The walk that saw the entry may have brought a watch that ended before its result came: the report of
- * that was read when nothing depended on it. */
-static bool has_dead_watch(const struct fp_cache *c, const struct fp_entry *e)
-{
-    const struct fp_watch_key *own = fp_entry_own_key(e);
-
-    return own != NULL && fp_dependencies_ended(c->dependencies, own, e->seen_ms);
-}
-
 /* Brings an entry up to what a walk has just seen. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
@@ -363,8 +359,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
                      && (e->target == NULL || same_content(e->target, &s->target));
     bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
-                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode)
-                      && !has_dead_watch(c, e);
+                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
     bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
 
     c->counts.differing +=
