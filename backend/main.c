@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,8 +27,10 @@
 #include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/priv.h"
+#include "common/turn.h"
 #include "conf/conf.h"
 #include "derive.h"
 #include "fleet/fleet.h"
@@ -50,6 +53,7 @@
 
 static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
 {
+    fp_turn_work(FP_WORK_RELOAD);
     (void)events;
     fp_service_say_reloading();
     fp_reload(w->data);
@@ -173,6 +177,15 @@ static bool start_monitor(struct flashpached *d)
 
 /* ---- start and end ---- */
 
+/* libev ends the process where it gets none: the log says why. */
+static void *take_for_loop(void *p, long size)
+{
+    if (size != 0)
+        return fp_memory_resize(p, (size_t)size);
+    free(p);
+    return NULL;
+}
+
 /* The marks need a capability that the process is about to drop. */
 static bool prepare_watching(struct flashpached *d)
 {
@@ -264,6 +277,8 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_listener_counts listener = fp_listener_counts(d->listener);
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
     const struct fp_wakeups loop = d->wakeups;
+    const struct fp_turn_counts turn = fp_turn_counts();
+    const uint64_t out_of_memory = fp_memory_failures();
     const size_t closing = fp_closer_waiting();
     const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);
     const uint64_t now[FP_STATS] = { FP_STATS_TABLE(FP_STATS_FIELD) };
@@ -310,6 +325,7 @@ static bool start(struct flashpached *d)
                                              .out_of_descriptors = fp_router_out_of_descriptors,
                                              .monitor = &d->monitor };
 
+    ev_set_allocator(take_for_loop);
     create_sandboxes(d);
     d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };

@@ -193,6 +193,11 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
         return;
     }
+    /* The daemon would say the same. */
+    if (fp_path_depth(path, len) > FP_MAX_STEPS) {
+        fp_request_note(r, FP_COUNT_DEEP);
+        return;
+    }
     fresh = fp_fresh_is_wanted(r);
     lease = fp_lease_find(settings, path, len, fresh);
     if (lease != NULL) {

@@ -10,6 +10,7 @@
 #include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
+#include "common/answer.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/text.h"
@@ -80,8 +81,9 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
     const unsigned names = fp_names_registry_find(deps->names, &question->names);
 
     reply->text = text;
-    for (size_t at = 1; sizeof(text) - reply->text_len >= FP_REPORT_LINE;
-         at = fp_path_child_len(question->path, question->path_len, at)) {
+    /* Nothing is known of what is deeper. */
+    for (size_t at = 1, n = 0; n < FP_MAX_STEPS && sizeof(text) - reply->text_len >= FP_REPORT_LINE;
+         at = fp_path_child_len(question->path, question->path_len, at), n++) {
         reply->text_len +=
             explain_line(deps, question, at, names, text + reply->text_len, sizeof(text) - reply->text_len);
         if (at == question->path_len)

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 #include "common/text.h"
 #include "common/wire.h"
 
@@ -27,7 +28,7 @@ struct fp_hot {
 
 struct fp_hot *fp_hot_create(void)
 {
-    struct fp_hot *h = calloc(1, sizeof(*h));
+    struct fp_hot *h = fp_memory_take_zeroed(1, sizeof(*h));
 
     if (h != NULL)
         h->seed = 1;
@@ -78,7 +79,7 @@ static struct counted *find_or_rarest(struct fp_hot *h, const char *path, size_t
 
 static bool take(struct counted *s, const char *path, size_t len, unsigned hash)
 {
-    char *copy = malloc(len);
+    char *copy = fp_memory_take(len);
 
     if (copy == NULL)
         return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/memory.h"
 #include "common/stats_table.h"
 #include "common/text.h"
 #include "common/wire.h"
@@ -50,6 +51,8 @@ static struct row *row_of(struct fp_latency *l, const char *point)
     if (l->n > FP_LATENCY_MOUNTS)
         return &l->rows[FP_LATENCY_MOUNTS];
     l->rows[l->n].point = strdup(l->n < FP_LATENCY_MOUNTS ? point : OTHERS);
+    if (l->rows[l->n].point == NULL)
+        fp_memory_is_out();
     return l->rows[l->n].point != NULL ? &l->rows[l->n++] : NULL;
 }
 

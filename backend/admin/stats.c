@@ -10,10 +10,11 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/turn.h"
 #include "common/wire.h"
 #include "conf/conf.h"
 
-#define LINE_SIZE 2048
+#define LINE_SIZE 4096
 
 /* ---- counters ---- */
 
@@ -63,8 +64,17 @@ static void on_wakeup(struct ev_loop *loop, ev_check *check, int events)
     struct fp_wakeups *w = check->data;
 
     (void)events;
+    fp_turn_begin();
     w->wakeups++;
     w->ready += ev_pending_count(loop);
+}
+
+static void on_rest(struct ev_loop *loop, ev_prepare *prepare, int events)
+{
+    (void)loop;
+    (void)prepare;
+    (void)events;
+    fp_turn_end();
 }
 
 void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop)
@@ -74,6 +84,9 @@ void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop)
     ev_set_priority(&w->check, EV_MAXPRI);
     w->check.data = w;
     ev_check_start(loop, &w->check);
+    ev_prepare_init(&w->prepare, on_rest);
+    ev_set_priority(&w->prepare, EV_MINPRI);
+    ev_prepare_start(loop, &w->prepare);
 }
 
 /* ---- the daemon itself ---- */

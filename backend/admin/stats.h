@@ -38,10 +38,11 @@ uint64_t fp_stats_resident_bytes(int statm);
 
 /*
  * How many events are ready each time that the loop wakes up: near one where work
- * comes evenly, many where it comes in bursts.
+ * comes evenly, many where it comes in bursts.  And the loop's turns (turn.h).
  */
 struct fp_wakeups {
     ev_check check;
+    ev_prepare prepare;
     uint64_t wakeups, ready;
 };
 

@@ -49,6 +49,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const str
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
     TAILQ_INIT(&c->open_dirs);
+    TAILQ_INIT(&c->purging);
     fp_cache_set_limits(c, limits);
     return c;
 }
@@ -70,17 +71,15 @@ void fp_cache_destroy(struct fp_cache **c)
     *c = NULL;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
 {
-    struct fp_entry *e, *next;
+    struct fp_entry *e;
 
     c->lease_table = t;
-    HASH_ITER(hh, c->table, e, next)
-        fp_entry_renew_slots(c, e);
+    FP_ENTRIES_FOREACH(e, c)
+    fp_entry_renew_slots(c, e);
     fp_cache_verify(c);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names)
 {
@@ -103,21 +102,28 @@ static bool is_valid(const struct fp_entry *e, const struct moment *at)
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
-/* How many steps from "/" to here; 0 unless every one is valid and every directory among
- * them knows the access files in question. */
-static unsigned count_steps(const struct fp_entry *e, unsigned names, const struct moment *at)
+/* True if it is valid below the parent that it has, and knows the access files in question. */
+static bool is_valid_step(const struct fp_entry *e, unsigned names, const struct moment *at)
+{
+    return is_valid(e, at) && (names == 0 || e->names == names || !fp_entry_is_dir(e))
+           && (e->parent == NULL || e->parent_generation == e->parent->generation);
+}
+
+/* The deepest entry, e or one above it, to which every step from "/" on is valid, and in *n_r how
+ * many these are; NULL if there is none. */
+static struct fp_entry *find_valid(struct fp_entry *e, unsigned names, const struct moment *at, unsigned *n_r)
 {
     unsigned n = 0;
 
-    for (; e != NULL; e = e->parent) {
-        if (!is_valid(e, at) || ++n > FP_MAX_STEPS)
-            return 0;
-        if (names != 0 && e->names != names && fp_entry_is_dir(e))
-            return 0;
-        if (e->parent != NULL && e->parent_generation != e->parent->generation)
-            return 0;
+    for (struct fp_entry *step = e; step != NULL; step = step->parent) {
+        n++;
+        if (is_valid_step(step, names, at))
+            continue;
+        e = step->parent;
+        n = 0;
     }
-    return n;
+    *n_r = n;
+    return n <= FP_MAX_STEPS ? e : NULL;
 }
 
 /*
@@ -127,15 +133,9 @@ static unsigned count_steps(const struct fp_entry *e, unsigned names, const stru
 static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len, unsigned names,
                                  const struct moment *at, unsigned *n_r)
 {
-    for (size_t n = len;; n = fp_path_parent_len(path, n)) {
-        struct fp_entry *e = fp_entry_find(c, path, n);
+    struct fp_entry *e = find_valid(fp_entry_find_nearest(c, path, len), names, at, n_r);
 
-        *n_r = count_steps(e, names, at);
-        if (*n_r > 0)
-            return n == len || !fp_entry_is_dir(e) ? e : NULL;
-        if (n == 1)
-            return NULL;
-    }
+    return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
 /* The answer that ends in that entry, n steps below "/". */
@@ -241,9 +241,10 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
     return true;
 }
 
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r)
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
+                           struct fp_cache_refresh *refresh_r)
 {
-    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms), *dir;
+    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms, looks), *dir;
 
     fp_cache_verify(c);
     if (e == NULL)
@@ -255,16 +256,12 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_
 
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
 {
-    for (*known_r = len;; *known_r = fp_path_parent_len(path, *known_r)) {
-        const struct fp_entry *e = fp_entry_find(c, path, *known_r);
+    const struct fp_entry *e = fp_entry_find_nearest(c, path, len);
 
-        if (e != NULL && e->validity.mount != 0)
-            return e->validity.mount;
-        if (*known_r == 1)
-            break;
-    }
-    *known_r = 0;
-    return 0;
+    while (e != NULL && e->validity.mount == 0)
+        e = e->parent;
+    *known_r = e != NULL ? e->len : 0;
+    return e != NULL ? e->validity.mount : 0;
 }
 
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
@@ -272,8 +269,9 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
 {
     struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
+    unsigned n;
 
-    if (count_steps(e, names, &at) == 0 || !e->is_open_dir)
+    if (e == NULL || !e->is_open_dir || find_valid(e, names, &at, &n) != e)
         return false;
     fp_entry_use_open_dir(c, e);
     base->fd = e->fd;
@@ -288,7 +286,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL)
+    if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata: the end of a mapping. */
     if (e->content_bytes > 0 && (e->expires_ms == 0 || c->content.file_max == 0))
@@ -312,6 +310,17 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     size_t done = 0;
 
     while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
+        done++;
+    fp_cache_verify(c);
+    return done;
+}
+
+size_t fp_cache_shed(struct fp_cache *c, size_t n)
+{
+    size_t done;
+
+    fp_entry_reclaim(c, n, &done);
+    while (done < n && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
         done++;
     fp_cache_verify(c);
     return done;
@@ -344,7 +353,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     const struct fp_entry *e = fp_entry_find(c, path, len);
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
 
-    if (e == NULL || e->generation == 0)
+    if (e == NULL || e->generation == 0 || fp_entry_is_purged(c, e))
         return v;
     v.state = state_of(e, now_ms);
     v.watched = e->watched;
@@ -368,6 +377,7 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
     counts.negatives = c->sieves[FP_KIND_NEGATIVE].count;
     counts.open_dirs = c->n_open_dirs;
     counts.bytes = c->bytes;
+    counts.purging = c->n_purging;
     counts.content_files = c->n_contents;
     counts.content_bytes = c->content_bytes;
     counts.watches = fp_dependencies_count(c->dependencies);

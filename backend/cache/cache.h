@@ -110,10 +110,11 @@ struct fp_cache_refresh {
  * The next of those at now_ms: an entry of which half the TTL is over, so that an entry
  * in use, if only by leases, never becomes a miss; and an entry above others that would
  * expire before it is seen whether they are in use.  It is returned again after an eighth
- * of its TTL unless a walk came first.  False: there is none, or so many timers
- * (FP_CACHE_LOOKS) have run out that the rest may wait a moment.
+ * of its TTL unless a walk came first.  *looks: how many timers that have run out may still be
+ * looked at, FP_CACHE_LOOKS at first.  False: there is none, or the rest has to wait a moment.
  */
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, struct fp_cache_refresh *refresh_r);
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
+                           struct fp_cache_refresh *refresh_r);
 
 /* Another table of leases, in place of the one that was given up. */
 void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t);
@@ -177,14 +178,20 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
 /* Gives up to n descriptors back to the process; returns how many it was. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
+/* Evicts up to n entries of any kind; returns how many it was. */
+size_t fp_cache_shed(struct fp_cache *c, size_t n);
+
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next
  * question about it needs a walk.  The access files known of the directory go too, and
  * every name above the path at which a walk would end.  Returns how many entries of the
- * path, and below it, there were; their descriptors are closed.  Looks at every entry if
- * tree is set.
+ * path, and below it, there were.  What lies below is not told to anybody any more; it goes, with
+ * its descriptors, by fp_cache_reclaim(): the call takes no time for it.
  */
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
+
+/* Evicts forgotten entries, by so many visits at most; false: there are none left. */
+bool fp_cache_reclaim(struct fp_cache *c, size_t visits);
 
 /* Forgets everything. */
 void fp_cache_clear(struct fp_cache *c);

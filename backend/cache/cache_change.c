@@ -140,14 +140,14 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
     return (size_t)(c->counts.changes - before);
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
-    struct fp_entry *e, *next;
+    struct fp_entry *e;
     size_t n = 0;
 
     fp_dependencies_lost(c->dependencies);
-    HASH_ITER(hh, c->table, e, next) {
+    FP_ENTRIES_FOREACH(e, c)
+    {
         if (!e->watched || e->expires_ms == 0
             || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
             continue;
@@ -157,7 +157,6 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_cache_verify(c);
     return n;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 static size_t on_lost(void *ctx)
 {
@@ -206,26 +205,6 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 
 /* ---- forgetting ---- */
 
-/* Evicts what lies below the path and has no children.  Parents that lose their
- * last child come to the head of a queue, maybe of one that was done. */
-static size_t evict_leaves(struct fp_cache *c, const char *path, size_t len)
-{
-    size_t n = 0;
-
-    for (int k = 0; k < FP_KINDS; k++) {
-        struct fp_entry *e = TAILQ_LAST(&c->sieves[k].queue, fp_entry_queue), *before;
-
-        for (; e != NULL; e = before) {
-            before = TAILQ_PREV(e, fp_entry_queue, link);
-            if (fp_path_common_len(e->path, e->len, path, len) != len)
-                continue;
-            fp_entry_evict(c, e);
-            n++;
-        }
-    }
-    return n;
-}
-
 /* The next walk looks for its access files again. */
 static void drop_access(struct fp_cache *c, struct fp_entry *e)
 {
@@ -236,20 +215,24 @@ static void drop_access(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-/* An entry with children stays, with nothing known of it; they are detached until it is
- * known again. */
-static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
 {
-    size_t known = e->generation != 0;
-
-    if (e->children == 0) {
-        fp_entry_evict(c, e);
-        return known;
-    }
     e->generation = 0;
     fp_entry_drop_fd(c, e);
     drop_access(c, e);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
+}
+
+/* An entry with children stays, with nothing known of it; they are detached until it is
+ * known again. */
+static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
+{
+    size_t known = e->generation != 0 && !fp_entry_is_purged(c, e);
+
+    if (LIST_EMPTY(&e->children))
+        fp_entry_evict(c, e);
+    else
+        fp_entry_wipe(c, e);
     return known;
 }
 
@@ -258,13 +241,13 @@ static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
 static void forget_above(struct fp_cache *c, const char *path, size_t len)
 {
     const size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;
+    struct fp_entry *e = parent_len > 0 ? fp_entry_find_nearest(c, path, parent_len) : NULL, *above;
 
-    for (size_t n = parent_len; n > 0; n = n > 1 ? fp_path_parent_len(path, n) : 0) {
-        struct fp_entry *e = fp_entry_find(c, path, n);
-
-        if (e != NULL && !fp_entry_is_dir(e))
+    for (; e != NULL; e = above) {
+        above = e->parent;
+        if (!fp_entry_is_dir(e))
             forget_entry(c, e);
-        else if (e != NULL && n == parent_len)
+        else if (e->len == parent_len)
             drop_access(c, e);
     }
 }
@@ -272,13 +255,22 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree)
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
-    size_t n = 0, gone;
+    size_t n = 0;
 
-    while (tree && (gone = evict_leaves(c, path, len)) > 0)
-        n += gone;
-    if (!tree && e != NULL)
-        n = forget_entry(c, e);
+    if (tree && e != NULL)
+        n = fp_entry_purge_below(c, e);
+    if (e != NULL)
+        n += forget_entry(c, e);
     forget_above(c, path, len);
     fp_cache_verify(c);
     return n;
+}
+
+bool fp_cache_reclaim(struct fp_cache *c, size_t visits)
+{
+    size_t evicted;
+    const bool more = fp_entry_reclaim(c, visits, &evicted);
+
+    fp_cache_verify(c);
+    return more;
 }

@@ -15,8 +15,7 @@
 struct tally {
     size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
     size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
-    const struct fp_entry **parents; /* of each entry but "/" */
-    size_t n_parents;
+    size_t children, purging;
     uint32_t *slots; /* all that are taken */
     size_t n_slots;
 };
@@ -57,30 +56,49 @@ static const char *check_content(const struct fp_cache *c, const struct fp_entry
     return fp_dependency_list_check(c->dependencies, e->dependencies, e, e->own);
 }
 
+/* Counts its children. */
+static const char *check_children(const struct fp_cache *c, const struct fp_entry *e, size_t *n_r)
+{
+    const bool purged = fp_entry_is_purged(c, e);
+    const struct fp_entry *child;
+    size_t below = 0;
+
+    LIST_FOREACH(child, &e->children, sibling) {
+        if (child->parent != e)
+            return "an entry stands among another one's children";
+        ++*n_r;
+        if (fp_entry_is_purged(c, child))
+            continue;
+        if (purged)
+            return "an entry below a purged one is not purged";
+        below += 1 + child->below;
+    }
+    return purged || below == e->below ? NULL : "the entries below an entry are not as many as it says";
+}
+
 static void tally_entry(struct tally *t, const struct fp_entry *e)
 {
     t->kinds[e->kind]++;
-    t->queued[e->kind] += e->children == 0;
+    t->queued[e->kind] += LIST_EMPTY(&e->children);
     t->open_dirs += e->is_open_dir;
     t->contents += e->content_bytes > 0;
     t->content_bytes += e->content_bytes;
     t->bytes += fp_entry_bytes(e);
     t->timers += e->refresh.tick != 0;
     t->dependencies += fp_dependency_list_live(e->dependencies);
-    if (e->parent != NULL)
-        t->parents[t->n_parents++] = e->parent;
+    t->purging += e->is_purging;
     if (e->slot != FP_NO_SLOT)
         t->slots[t->n_slots++] = e->slot;
     if (e->end_slot != FP_NO_SLOT)
         t->slots[t->n_slots++] = e->end_slot;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 static const char *check_entries(const struct fp_cache *c, struct tally *t)
 {
-    const struct fp_entry *e, *next;
+    struct fp_entry *e;
 
-    HASH_ITER(hh, c->table, e, next) {
+    FP_ENTRIES_FOREACH(e, c)
+    {
         const char *wrong = check_place(c, e);
 
         if (wrong == NULL)
@@ -89,15 +107,14 @@ static const char *check_entries(const struct fp_cache *c, struct tally *t)
             return wrong;
         tally_entry(t, e);
     }
+    FP_ENTRIES_FOREACH(e, c)
+    {
+        const char *wrong = check_children(c, e, &t->children);
+
+        if (wrong != NULL)
+            return wrong;
+    }
     return NULL;
-}
-FP_HASH_DIAGNOSTICS_ON
-
-static int compare_pointers(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
-
-    return (x > y) - (x < y);
 }
 
 static int compare_slots(const void *a, const void *b)
@@ -105,22 +122,6 @@ static int compare_slots(const void *a, const void *b)
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
     return (x > y) - (x < y);
-}
-
-static const char *check_children(struct tally *t)
-{
-    size_t with = 0, i, end, childless = 0;
-
-    qsort(t->parents, t->n_parents, sizeof(t->parents[0]), compare_pointers);
-    for (i = 0; i < t->n_parents; i = end, with++) {
-        for (end = i + 1; end < t->n_parents && t->parents[end] == t->parents[i]; end++)
-            ;
-        if (t->parents[i]->children != end - i)
-            return "an entry's children are not as many as it says";
-    }
-    for (int k = 0; k < FP_KINDS; k++)
-        childless += t->queued[k];
-    return with + childless == t->entries ? NULL : "an entry without children says that it has some";
 }
 
 static const char *check_slots(struct tally *t)
@@ -142,7 +143,7 @@ static const char *check_sieve(const struct fp_sieve *s, enum fp_kind kind, cons
     if (s->count != t->kinds[kind])
         return "a kind's entries are not as many as its sieve says";
     TAILQ_FOREACH(e, &s->queue, link) {
-        if (e->kind != kind || e->children > 0)
+        if (e->kind != kind || !LIST_EMPTY(&e->children))
             return "an entry stands in another kind's queue, or has children";
         hand = hand || s->hand == e;
         n++;
@@ -167,6 +168,20 @@ static const char *check_open_dirs(const struct fp_cache *c, const struct tally 
                : "the open directories are not as many as the cache says, or too many";
 }
 
+static const char *check_purges(const struct fp_cache *c, const struct tally *t)
+{
+    const struct fp_entry *e, *p = c->purge_next;
+    size_t n = 0;
+
+    TAILQ_FOREACH(e, &c->purging, purging)
+        n += e->is_purging;
+    while (p != NULL && p != TAILQ_FIRST(&c->purging))
+        p = p->parent;
+    if (c->purge_next != NULL && p == NULL)
+        return "a purge goes on outside of its tree";
+    return n == t->purging && n == c->n_purging ? NULL : "the purges are not as many as the entries say";
+}
+
 static const char *check_sums(const struct fp_cache *c, const struct tally *t)
 {
     if (t->bytes != c->bytes)
@@ -182,8 +197,10 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
 
     for (int k = 0; wrong == NULL && k < FP_KINDS; k++)
         wrong = check_sieve(&c->sieves[k], (enum fp_kind)k, t);
+    if (wrong == NULL && t->entries > 0 && t->children != t->entries - 1)
+        wrong = "an entry stands not among its parent's children";
     if (wrong == NULL)
-        wrong = check_children(t);
+        wrong = check_purges(c, t);
     if (wrong == NULL)
         wrong = check_slots(t);
     if (wrong == NULL)
@@ -199,13 +216,11 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
 
 const char *fp_cache_check(const struct fp_cache *c)
 {
-    struct tally t = { .entries = HASH_COUNT(c->table) };
+    struct tally t = { .entries = c->entries.n };
     const char *wrong;
 
-    t.parents = calloc(t.entries + 1, sizeof(t.parents[0]));
     t.slots = calloc(2 * t.entries + 1, sizeof(t.slots[0]));
-    wrong = t.parents != NULL && t.slots != NULL ? check_all(c, &t) : "no memory to check";
-    free(t.parents);
+    wrong = t.slots != NULL ? check_all(c, &t) : "no memory to check";
     free(t.slots);
     return wrong;
 }

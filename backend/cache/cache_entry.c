@@ -10,19 +10,34 @@
 
 #include "cache/dependency.h"
 #include "common/lease_table.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "privsep/closer.h"
 
-FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
 {
-    struct fp_entry *e;
+    const unsigned hash = fp_keyed_hash(path, len);
 
-    HASH_FIND(hh, c->table, path, len, e);
-    return e;
+    for (struct fp_indexed *i = fp_index_chain(&c->entries, hash); i != NULL; i = i->next) {
+        struct fp_entry *e = (struct fp_entry *)i;
+
+        if (i->hash == hash && e->len == len && memcmp(e->path, path, len) == 0)
+            return e;
+    }
+    return NULL;
 }
 
-FP_HASH_DIAGNOSTICS_ON
+struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len), *next;
+
+    if (e != NULL)
+        return e;
+    for (size_t n = 1; n < len && (next = fp_entry_find(c, path, n)) != NULL;
+         n = fp_path_child_len(path, len, n))
+        e = next;
+    return e;
+}
 
 static void enqueue(struct fp_cache *c, struct fp_entry *e)
 {
@@ -42,12 +57,12 @@ void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind
 {
     if (e->kind == kind)
         return;
-    if (e->children == 0)
+    if (LIST_EMPTY(&e->children))
         dequeue(c, e);
     c->sieves[e->kind].count--;
     e->kind = kind;
     c->sieves[kind].count++;
-    if (e->children == 0)
+    if (LIST_EMPTY(&e->children))
         enqueue(c, e);
 }
 
@@ -241,9 +256,9 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
-struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
 {
-    for (unsigned looked = 0; looked < FP_CACHE_LOOKS; looked++) {
+    for (; *looks > 0; --*looks) {
         struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
         struct fp_entry *e;
 
@@ -251,8 +266,11 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
         set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
-        if (e->generation != 0 && e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms)))
+        if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
+            && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
+            --*looks;
             return e;
+        }
     }
     return NULL;
 }
@@ -275,14 +293,17 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);
     c->sieves[e->kind].count--;
-    HASH_DEL(c->table, e);
-    if (e->parent != NULL && --e->parent->children == 0)
-        enqueue(c, e->parent);
+    fp_index_remove(&c->entries, &e->indexed);
+    fp_entry_leave_purge(c, e);
+    if (e->parent != NULL) {
+        LIST_REMOVE(e, sibling);
+        if (LIST_EMPTY(&e->parent->children))
+            enqueue(c, e->parent);
+    }
     fp_entry_drop_fd(c, e);
     c->bytes -= fp_entry_bytes(e);
     fp_dependencies_drop(c->dependencies, &e->dependencies);
@@ -295,21 +316,19 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e->access);
     free(e);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
     struct fp_entry *e = s->hand;
-    /* The hand goes around twice at most: clients can set referenced bits as fast as it
-     * clears them. */
-    size_t visits = 2 * s->count;
+    size_t visits = FP_SIEVE_VISITS;
 
     for (;;) {
         if (e == NULL)
             e = TAILQ_LAST(&s->queue, fp_entry_queue);
         if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
             return false;
+        c->counts.visits++;
         if (e != c->newest && (visits == 0 || !take_visited(c, e)))
             break;
         visits -= visits > 0;
@@ -341,8 +360,22 @@ static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
     return limit - (closing < most ? closing : most);
 }
 
+static bool is_over_limits(const struct fp_cache *c)
+{
+    for (int k = 0; k < FP_KINDS; k++) {
+        if (c->sieves[k].count > limit_now(c, (enum fp_kind)k))
+            return true;
+    }
+    return c->bytes > c->max_bytes;
+}
+
 void fp_entry_trim(struct fp_cache *c)
 {
+    size_t evicted;
+
+    /* What was purged is of no use to anybody: some of it makes room first. */
+    if (is_over_limits(c))
+        fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
     for (int k = 0; k < FP_KINDS; k++) {
         const size_t limit = limit_now(c, (enum fp_kind)k);
 
@@ -353,10 +386,9 @@ void fp_entry_trim(struct fp_cache *c)
         ;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
-    struct fp_entry *e = calloc(1, sizeof(*e) + len + 1);
+    struct fp_entry *e = fp_memory_take_zeroed(1, sizeof(*e) + len + 1);
 
     if (e == NULL)
         return NULL;
@@ -366,8 +398,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
     e->parent = parent;
-    HASH_ADD_KEYPTR(hh, c->table, e->path, e->len, e);
-    if (e->hh.tbl == NULL) {
+    if (!fp_index_add(&c->entries, &e->indexed, fp_keyed_hash(e->path, e->len))) {
         free(e);
         return NULL;
     }
@@ -375,11 +406,15 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
     enqueue(c, e);
-    if (parent != NULL && parent->children++ == 0)
+    e->purge = c->n_purges;
+    if (parent == NULL)
+        return e;
+    if (LIST_EMPTY(&parent->children))
         dequeue(c, parent);
+    LIST_INSERT_HEAD(&parent->children, e, sibling);
+    fp_entry_count(e, 1);
     return e;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 {

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "cache/cache_types.h"
+#include "cache/index.h"
 #include "cache/timer_wheel.h"
 #include "changes/coherence.h"
 #include "common/answer.h"
@@ -22,11 +23,17 @@ struct fp_dependencies;
 enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
 struct fp_entry {
-    UT_hash_handle hh;
-    TAILQ_ENTRY(fp_entry) link;         /* in its kind's queue while it has no children */
-    TAILQ_ENTRY(fp_entry) open_dir;     /* while it is a directory with a descriptor */
-    struct fp_entry *parent;            /* NULL for "/" */
-    size_t children;                    /* entries whose parent this is, detached ones too */
+    struct fp_indexed indexed;      /* by the path */
+    TAILQ_ENTRY(fp_entry) link;     /* in its kind's queue while it has no children */
+    TAILQ_ENTRY(fp_entry) open_dir; /* while it is a directory with a descriptor */
+    struct fp_entry *parent;        /* NULL for "/" */
+    LIST_HEAD(, fp_entry) children; /* entries whose parent this is, detached ones too */
+    LIST_ENTRY(fp_entry) sibling;   /* with "/": none */
+    size_t below;                   /* how many entries below it are not purged */
+    uint64_t purge;                 /* the last tree purge before it was made */
+    uint64_t purged_below;          /* the last tree purge of it: what lies below and is older is purged */
+    TAILQ_ENTRY(fp_entry) purging;  /* while something below it may be purged and still there */
+    bool is_purging;
     uint64_t generation;                /* changes when this becomes another object;
                                      0: nothing is known */
     uint64_t parent_generation;         /* the parent's, when this was seen */
@@ -72,6 +79,9 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
  * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
+#define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
+#define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
+
 struct fp_sieve {
     struct fp_entry_queue queue;
     struct fp_entry *hand;
@@ -93,9 +103,12 @@ struct fp_sieve {
  * - expires_ms is 0, or seen_ms and ttl_ms together.
  * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
  * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
+ * - An entry is purged if it is older than the last tree purge of an entry above it: nothing of it
+ *   is told, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
+ *   one that is_purging.  An entry knows how many below it are not.
  */
 struct fp_cache {
-    struct fp_entry *table;
+    struct fp_index entries;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
@@ -104,6 +117,10 @@ struct fp_cache {
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest; /* while it is being inserted: not to be evicted */
+    struct fp_entry_queue purging; /* the first is the one that is gone through, */
+    struct fp_entry *purge_next;   /* and what comes next below it; NULL: it has not begun */
+    size_t n_purging;
+    uint64_t n_purges;
     struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;
     struct fp_dependencies *dependencies;
@@ -121,6 +138,14 @@ void fp_cache_verify(const struct fp_cache *c);
 
 /* NULL: there is none. */
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len);
+/* All of them, in no order; none may come or go meanwhile. */
+#define FP_ENTRIES_FOREACH(e, c) \
+    for ((e) = (struct fp_entry *)fp_index_first(&(c)->entries); (e) != NULL; \
+         (e) = (struct fp_entry *)fp_index_next(&(c)->entries, &(e)->indexed))
+/* The path's entry, or the deepest above it; NULL: there is none.  Every entry but "/" has a
+ * parent, so the search goes from "/" down and stops at the first path that has no entry:
+ * strangers' paths cost what is known of them, FP_MAX_STEPS hashes at most. */
+struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len);
 
 /* Its own metadata, or that of what the link leads to. */
 const struct fp_meta *fp_entry_target(const struct fp_entry *e);
@@ -134,6 +159,21 @@ const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
 bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size);
 /* About what it takes of memory. */
 size_t fp_entry_bytes(const struct fp_entry *e);
+
+/* ---- purging ---- */
+
+/* True if it was purged and is still there. */
+bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e);
+/* All below the entry is purged, and leases on that have ended; takes no time for what lies there.
+ * Returns how many entries that were. */
+size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
+/* Visits at most so many entries below those that were purged, and evicts those that are; false:
+ * there is nothing left to do.  *evicted_r: how many it were. */
+bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
+/* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
+void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
+/* Nothing is known of the entry; it stays. */
+void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- changing ---- */
 
@@ -161,11 +201,16 @@ void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also the answer for paths that pass it. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
-struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms);
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
 /* A change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- going ---- */
+
+/* Takes an entry that goes out of the purges that are under way, and out of the counts above it. */
+void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e);
+/* So many more entries, this one, are below those above it. */
+void fp_entry_count(struct fp_entry *e, long more);
 
 /* Only for one without children. */
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);

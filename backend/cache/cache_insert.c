@@ -9,6 +9,7 @@
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
 #include "common/answer.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
 
@@ -66,7 +67,7 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
         return true;
     }
     if (e->target == NULL)
-        e->target = malloc(sizeof(*e->target));
+        e->target = fp_memory_take(sizeof(*e->target));
     if (e->target != NULL)
         *e->target = s->target;
     return e->target != NULL;
@@ -79,7 +80,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     fp_entry_forget_access(e);
     if (n == 0 || !fp_step_is_dir(s))
         return;
-    e->access = malloc(n * sizeof(e->access[0]));
+    e->access = fp_memory_take(n * sizeof(e->access[0]));
     if (e->access == NULL)
         return;
     memcpy(e->access, s->access, n * sizeof(e->access[0]));
@@ -152,6 +153,14 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
+/* Its watch reports changes, but not for this entry: too many others depend on it, or there is no
+ * memory. */
+static void no_answer_outlives_its_question(struct fp_entry *e)
+{
+    e->validity.watchable = false;
+    e->validity.ttl_ms = 0;
+}
+
 static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                              bool same_inode)
 {
@@ -174,13 +183,15 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     e->dependencies = e->own = NULL;
     if (own != NULL)
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
+    if (own != NULL && e->own == NULL)
+        no_answer_outlives_its_question(e);
     for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
             && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
                    == NULL)
-            e->validity.watchable = false;
+            no_answer_outlives_its_question(e);
     }
     fp_dependencies_drop(c->dependencies, &old);
 }
@@ -400,6 +411,8 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
         e = fp_entry_create(c, path, s->end, parent);
     if (e == NULL)
         return NULL;
+    if (fp_entry_is_purged(c, e))
+        fp_entry_revive(c, e);
     /* Walks overlap: what an earlier one saw does not replace the later.
      * Below the same directory it is still good. */
     if (e->seen_ms > seen->now_ms)
@@ -422,7 +435,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
-        && (base == NULL || (e != NULL && e->generation == base->generation))) {
+        && (base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e)))) {
         c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define FP_MAX_LISTS   16    /* of names of access files */
-#define FP_CACHE_LOOKS 4096u /* timers that one search for a refresh may look at */
+#define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
 
 /* Files whose content is kept in the place of their descriptors. */
 struct fp_cache_content {
@@ -18,11 +18,13 @@ struct fp_cache_content {
 
 struct fp_cache_counts {
     uint64_t hits, misses, inserts, evictions;
+    uint64_t visits;                      /* of entries, by evictions and purges */
     uint64_t changes;                     /* entries invalidated by a reported change */
     uint64_t expired;                     /* questions whose entry had expired, */
     uint64_t differing;                   /* and entries that a later walk found to differ */
     size_t files, directories, negatives; /* entries now */
     size_t open_dirs, bytes, watches;
+    size_t purging;                      /* trees that were purged, and are not all gone */
     size_t content_files, content_bytes; /* of the files */
 };
 

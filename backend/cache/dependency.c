@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "cache/index.h"
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 
 /* For each of so many hashes of key and name, when it last changed: 64 KB.  Names that share
  * a hash are taken for each other. */
@@ -20,16 +22,18 @@ LIST_HEAD(dependencies, fp_dependency);
 
 /* A watched directory or file. */
 struct watch_object {
-    UT_hash_handle hh;
+    struct fp_indexed indexed;               /* by the key */
     struct dependencies on_itself, on_names; /* those on names in it */
-    bool gone;                               /* its watch has ended; in no table */
+    unsigned n_on_itself;
+    bool gone; /* its watch has ended; in no table */
     struct fp_watch_key key;
 };
 
 /* A name in an object, with a dependency on it. */
 struct name {
-    UT_hash_handle hh;
+    struct fp_indexed indexed; /* by its key */
     struct dependencies dependencies;
+    unsigned n;
     size_t key_len;
     char key[]; /* the object's address, then the name */
 };
@@ -43,8 +47,7 @@ struct fp_dependency {
 };
 
 struct fp_dependencies {
-    struct watch_object *objects;
-    struct name *names;
+    struct fp_index objects, names;
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
@@ -55,7 +58,7 @@ struct fp_dependencies {
 struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void))
 {
-    struct fp_dependencies *w = calloc(1, sizeof(*w));
+    struct fp_dependencies *w = fp_memory_take_zeroed(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
@@ -80,29 +83,42 @@ static size_t name_key(char *to, const struct watch_object *object, const char *
     return sizeof(object) + len;
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *find_object(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    struct watch_object *object;
+    const unsigned hash = fp_keyed_hash(key->bytes, key->len);
 
-    HASH_FIND(hh, w->objects, key->bytes, key->len, object);
-    return object;
+    for (struct fp_indexed *i = fp_index_chain(&w->objects, hash); i != NULL; i = i->next) {
+        struct watch_object *object = (struct watch_object *)i;
+
+        if (i->hash == hash && object->key.len == key->len
+            && memcmp(object->key.bytes, key->bytes, key->len) == 0)
+            return object;
+    }
+    return NULL;
 }
 
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
-    HASH_DEL(w->objects, object);
+    fp_index_remove(&w->objects, &object->indexed);
 }
 
 static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
                               const char *name, size_t len)
 {
     char key[sizeof(object) + FP_MAX_NAME];
-    struct name *n = NULL;
+    unsigned hash;
 
-    if (len <= FP_MAX_NAME)
-        HASH_FIND(hh, w->names, key, name_key(key, object, name, len), n);
-    return n;
+    if (len > FP_MAX_NAME)
+        return NULL;
+    len = name_key(key, object, name, len);
+    hash = fp_keyed_hash(key, len);
+    for (struct fp_indexed *i = fp_index_chain(&w->names, hash); i != NULL; i = i->next) {
+        struct name *n = (struct name *)i;
+
+        if (i->hash == hash && n->key_len == len && memcmp(n->key, key, len) == 0)
+            return n;
+    }
+    return NULL;
 }
 
 const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
@@ -127,9 +143,8 @@ bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
 {
-    return HASH_COUNT(w->objects);
+    return w->objects.n;
 }
-FP_HASH_DIAGNOSTICS_ON
 
 /* ---- recent changes ---- */
 
@@ -184,19 +199,17 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
 
 /* ---- dependencies ---- */
 
-FP_HASH_DIAGNOSTICS_OFF
 static struct watch_object *get_object(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     struct watch_object *object = find_object(w, key);
 
     if (object != NULL)
         return object;
-    object = calloc(1, sizeof(*object));
+    object = fp_memory_take_zeroed(1, sizeof(*object));
     if (object == NULL)
         return NULL;
     object->key = *key;
-    HASH_ADD_KEYPTR(hh, w->objects, object->key.bytes, object->key.len, object);
-    if (object->hh.tbl == NULL) {
+    if (!fp_index_add(&w->objects, &object->indexed, fp_keyed_hash(object->key.bytes, object->key.len))) {
         free(object);
         return NULL;
     }
@@ -224,39 +237,46 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
 
     if (n != NULL || len > FP_MAX_NAME)
         return n;
-    n = calloc(1, sizeof(*n) + sizeof(object) + len);
+    n = fp_memory_take_zeroed(1, sizeof(*n) + sizeof(object) + len);
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
-    HASH_ADD_KEYPTR(hh, w->names, n->key, n->key_len, n);
-    if (n->hh.tbl == NULL) {
+    if (!fp_index_add(&w->names, &n->indexed, fp_keyed_hash(n->key, n->key_len))) {
         free(n);
         return NULL;
     }
     return n;
 }
 
+/* How many there are that an event on the object, or on the name in it, concerns; NULL: no memory. */
+static unsigned *counter_of(struct fp_dependencies *w, struct fp_dependency *s, const char *name, size_t len)
+{
+    if (name == NULL)
+        return &s->object->n_on_itself;
+    s->name = get_name(w, s->object, name, len);
+    return s->name != NULL ? &s->name->n : NULL;
+}
+
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len)
 {
-    struct fp_dependency *s = calloc(1, sizeof(*s));
+    struct fp_dependency *s = fp_memory_take_zeroed(1, sizeof(*s));
+    unsigned *n = NULL;
 
     if (s != NULL)
         s->object = get_object(w, key);
-    if (s == NULL || s->object == NULL) {
+    if (s != NULL && s->object != NULL)
+        n = counter_of(w, s, name, len);
+    if (n == NULL || *n == FP_MAX_DEPENDENTS) {
+        if (s != NULL && s->object != NULL)
+            drop_object_if_unused(w, s->object);
         free(s);
         return NULL;
     }
-    if (name != NULL) {
-        s->name = get_name(w, s->object, name, len);
-        if (s->name == NULL) {
-            drop_object_if_unused(w, s->object);
-            free(s);
-            return NULL;
-        }
+    ++*n;
+    if (name != NULL)
         LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
-    }
     LIST_INSERT_HEAD(name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
     s->owner = owner;
     s->next = *dependencies;
@@ -267,17 +287,19 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
 static void drop(struct fp_dependencies *w, struct fp_dependency *s)
 {
     LIST_REMOVE(s, of_object);
+    if (s->name == NULL)
+        s->object->n_on_itself--;
     if (s->name != NULL) {
+        s->name->n--;
         LIST_REMOVE(s, of_name);
         if (LIST_EMPTY(&s->name->dependencies)) {
-            HASH_DEL(w->names, s->name);
+            fp_index_remove(&w->names, &s->name->indexed);
             free(s->name);
         }
     }
     drop_object_if_unused(w, s->object);
     free(s);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {
@@ -381,15 +403,15 @@ const char *fp_dependency_list_check(const struct fp_dependencies *w,
     return found ? NULL : "an entry's watch is none of its dependencies";
 }
 
-FP_HASH_DIAGNOSTICS_OFF
 const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
 {
-    const struct watch_object *object, *next_object;
-    const struct name *name, *next_name;
     const struct fp_dependency *s;
     size_t found = 0;
 
-    HASH_ITER(hh, w->objects, object, next_object) {
+    for (const struct fp_indexed *i = fp_index_first(&w->objects); i != NULL;
+         i = fp_index_next(&w->objects, i)) {
+        const struct watch_object *object = (const struct watch_object *)i;
+
         if (object->gone || (LIST_EMPTY(&object->on_itself) && LIST_EMPTY(&object->on_names)))
             return "nothing depends on an object that is watched";
         LIST_FOREACH(s, &object->on_itself, of_object)
@@ -399,7 +421,9 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
     }
     if (found != n)
         return "the objects' dependencies are not those of the entries";
-    HASH_ITER(hh, w->names, name, next_name) {
+    for (const struct fp_indexed *i = fp_index_first(&w->names); i != NULL; i = fp_index_next(&w->names, i)) {
+        const struct name *name = (const struct name *)i;
+
         if (LIST_EMPTY(&name->dependencies))
             return "nothing depends on a name that is known";
         LIST_FOREACH(s, &name->dependencies, of_name) {
@@ -409,4 +433,3 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
     }
     return NULL;
 }
-FP_HASH_DIAGNOSTICS_ON

@@ -24,9 +24,13 @@ struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const s
 /* When no dependency is left. */
 void fp_dependencies_destroy(struct fp_dependencies **w);
 
+/* On one object, and on one name in it: so many owners an event may concern. */
+#define FP_MAX_DEPENDENTS 4096u
+
 /*
  * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
- * on the object itself.  NULL when out of memory.
+ * on the object itself.  NULL when out of memory, or when there are FP_MAX_DEPENDENTS: changes
+ * there are not reported to the owner then.
  */
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,

@@ -14,6 +14,7 @@
 #include "common/lease_table.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
@@ -166,14 +167,17 @@ static void catch_up(struct fp_coherence *f)
 {
     const uint64_t now = fp_now_ms();
     const bool mounts = fp_mounts_changed(f->deps.mounts);
+    enum fp_work before;
 
     /* A client that finds the table busy asks: it is so only for what concerns somebody. */
     if (mounts || fp_watch_is_pending(f->deps.watch)) {
+        before = fp_turn_work(FP_WORK_EVENTS);
         fp_lease_table_set_busy(f->deps.lease_table);
         if (mounts)
             on_mounts_changed(f);
         fp_watch_drain(f->deps.watch, &ops, f);
         fp_lease_table_clear_busy(f->deps.lease_table);
+        fp_turn_work(before);
     }
     fp_lease_table_heartbeat(f->deps.lease_table, now);
     f->caught_up_ms = now;
@@ -183,6 +187,7 @@ static void catch_up(struct fp_coherence *f)
 
 static void on_event(struct ev_loop *loop, ev_io *w, int events)
 {
+    fp_turn_work(FP_WORK_EVENTS);
     (void)loop;
     (void)events;
     catch_up(w->data);
@@ -192,6 +197,7 @@ static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct fp_coherence *f = w->data;
 
+    fp_turn_work(FP_WORK_TIMER);
     (void)events;
     catch_up(f);
     if ((f->on_beat != NULL && f->on_beat(f->on_beat_ctx)) || fp_lease_table_take_use(f->deps.lease_table))

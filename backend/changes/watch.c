@@ -106,7 +106,7 @@ int fp_watch_queued(int fd)
 
 bool fp_watch_is_pending(const struct fp_watch *w)
 {
-    return (w->inotify != -1 && fp_watch_queued(w->inotify) > 0)
+    return (w->inotify != -1 && (fp_inotify_has_more() || fp_watch_queued(w->inotify) > 0))
            || (w->fanotify != -1 && fp_watch_queued(w->fanotify) > 0);
 }
 

@@ -84,7 +84,7 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
  * daemon is gone.  The caller's; -1 with errno. */
 int fp_watch_event_set(const struct fp_watch *w);
 
-/* True if an event waits to be read. */
+/* True if an event waits to be read, or a watch to be ended. */
 bool fp_watch_is_pending(const struct fp_watch *w);
 
 /* Passes on every event that was queued before the call, and not for ever those that follow: what it
@@ -102,6 +102,8 @@ fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct 
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
 /* The events of those that were ended have been read: more of them may end. */
 void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx);
+/* True if some wait for that. */
+bool fp_inotify_has_more(void);
 void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
 int fp_fanotify_open(void);

@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "common/memory.h"
 #include "common/packet.h"
 
 /*
@@ -23,7 +24,8 @@
  * queue holds would have it drop the reports of changes.  So few are ended between two looks at
  * the queue, and the rest waits here.
  */
-#define ENDS_AT_ONCE 256
+#define ENDS_AT_ONCE  256
+#define TRIES_AT_ONCE 1024 /* watches whose file is gone end without a report, and others are needed again */
 static struct {
     int *wds; /* the last one is the next to go */
     size_t n, room, ended;
@@ -75,7 +77,7 @@ static bool wait_for_end(int wd)
 {
     if (waiting.n == waiting.room) {
         const size_t room = waiting.room != 0 ? 2 * waiting.room : ENDS_AT_ONCE;
-        int *wds = realloc(waiting.wds, room * sizeof(*wds));
+        int *wds = fp_memory_resize(waiting.wds, room * sizeof(*wds));
 
         if (wds == NULL)
             return false;
@@ -98,7 +100,8 @@ void fp_inotify_forget(int inotify, const struct fp_watch_key *key)
 void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx)
 {
     waiting.ended = 0;
-    while (waiting.n > 0 && waiting.ended < ENDS_AT_ONCE) {
+    for (unsigned tries = 0; waiting.n > 0 && waiting.ended < ENDS_AT_ONCE && tries < TRIES_AT_ONCE;
+         tries++) {
         const int wd = waiting.wds[--waiting.n];
         struct fp_watch_key key;
 
@@ -112,6 +115,11 @@ void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *c
     free(waiting.wds);
     waiting.wds = NULL;
     waiting.room = 0;
+}
+
+bool fp_inotify_has_more(void)
+{
+    return waiting.n > 0;
 }
 
 static void report(const struct inotify_event *e, const struct fp_watch_ops *ops, void *ctx)

@@ -10,11 +10,14 @@
 
 #include <stddef.h>
 
+#include "common/memory.h"
+
 /* Makes the key; once, before any table is used.  0, or -1: no randomness. */
 int fp_keyed_hash_init(void);
 unsigned fp_keyed_hash(const void *key, size_t len);
 
 #define HASH_NONFATAL_OOM              1
+#define uthash_malloc(size)            fp_memory_take(size)
 #define HASH_FUNCTION(key, len, hashv) ((hashv) = fp_keyed_hash((key), (len)))
 #include <uthash.h>
 

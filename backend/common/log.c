@@ -15,7 +15,7 @@
 
 #include "common/clock.h"
 
-#define LINE_SIZE 2048
+#define LINE_SIZE 4096  /* more than FP0006 has */
 #define BURST     5     /* messages of one id and level ... */
 #define WINDOW_MS 10000 /* ... in this time; errors of start-up are fewer */
 #define MAX_ID    256

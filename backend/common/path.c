@@ -36,6 +36,15 @@ bool fp_path_is_normal(const char *path, size_t len)
     return true;
 }
 
+size_t fp_path_depth(const char *path, size_t len)
+{
+    size_t n = len > 1;
+
+    for (size_t i = 0; i < len; i++)
+        n += path[i] == '/';
+    return n;
+}
+
 size_t fp_path_len(const char *path)
 {
     size_t len = strlen(path);

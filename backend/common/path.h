@@ -24,6 +24,9 @@ bool fp_path_is_normal(const char *path, size_t len);
  */
 bool fp_path_normalise(const char *dir, const char *path, char *buf);
 
+/* How many steps a path in normal form has, "/" included: 1 for "/", 2 for "/a". */
+size_t fp_path_depth(const char *path, size_t len);
+
 /* The length of a path without slashes at its end ("/" stays). */
 size_t fp_path_len(const char *path);
 

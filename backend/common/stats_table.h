@@ -78,6 +78,27 @@
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \
     ROW(ready, loop.ready, counter, "Events that were ready when it did") \
     ROW(resident_bytes, resident_bytes, gauge, "Memory of the daemon, without its workers") \
+    ROW(out_of_memory, out_of_memory, counter, "How often the daemon had no memory for something") \
+    ROW(purging, cache.purging, gauge, "Purges of which entries are still to be evicted") \
+    ROW(visits, cache.visits, counter, "Entries that evictions and purges looked at") \
+    ROW(long_turns, turn.turns, counter, "Turns of the loop that took over 5 ms of processor time") \
+    ROW(late_turns, turn.late, counter, "Turns that took over 5 ms and were waiting for most of it") \
+    ROW(longest_us, turn.longest_us, gauge, \
+        "The longest piece of work, in microseconds of processor time, if over 5 ms") \
+    ROW(long_pieces, turn.pieces, counter, \
+        "Single pieces of work that took over 5 ms of processor time; of these") \
+    ROW(long_connections, turn.by[FP_WORK_CONNECTION], counter, \
+        "of these: connections opened, read, closed") \
+    ROW(long_questions, turn.by[FP_WORK_QUESTION], counter, "of these: questions") \
+    ROW(long_results, turn.by[FP_WORK_RESULT], counter, "of these: results of walks") \
+    ROW(long_events, turn.by[FP_WORK_EVENTS], counter, "of these: reported changes") \
+    ROW(long_controls, turn.by[FP_WORK_CONTROL], counter, \
+        "of these: an operator's requests, purges included") \
+    ROW(long_reclaims, turn.by[FP_WORK_RECLAIM], counter, "of these: evictions of what was purged") \
+    ROW(long_timers, turn.by[FP_WORK_TIMER], counter, "of these: heartbeats, refreshes, deadlines") \
+    ROW(long_fleet, turn.by[FP_WORK_FLEET], counter, "of these: messages of the fleet") \
+    ROW(long_workers, turn.by[FP_WORK_WORKER], counter, "of these: workers replaced") \
+    ROW(long_reloads, turn.by[FP_WORK_RELOAD], counter, "of these: rereading the configuration") \
     FP_STATS_DEPRECATED(ROW)
 
 #endif

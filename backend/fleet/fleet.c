@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
+#include "common/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"
@@ -27,13 +30,22 @@
 #define CAREFUL_READS 128u   /* of one entry each, after a connection was lost */
 #define MAX_FAILED    2u     /* connections lost in a row while it read on from the same entry */
 #define BLOCK_MS      "5000" /* then the daemon checks that the last one is still there */
-/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too.
- * A tree is a scan of all entries of the cache. */
+#define ORDERS        8      /* messages obeyed in one turn of the loop ... */
+#define ORDER_SECONDS 0.001  /* ... and the next ones come so much later */
+/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too. */
 #define SECOND_MS   1000u
 #define MAX_PATHS   1000u
 #define MAX_TREES   20u
 #define KEY_SIZE    96
 #define NUMBER_SIZE 24
+
+/* A message that is to be obeyed. */
+struct order {
+    STAILQ_ENTRY(order) link;
+    bool tree;
+    size_t len;
+    char path[];
+};
 
 struct fp_fleet {
     struct ev_loop *loop;
@@ -43,7 +55,9 @@ struct fp_fleet {
     void *ctx;
     struct fp_fleet_link *reads, *writes; /* reads blocks until others send */
     struct fp_fleet_queue *queue;
-    ev_timer tick, rest, everything;
+    ev_timer tick, rest, everything, obey;
+    STAILQ_HEAD(, order) orders; /* of the last read */
+    bool read_again;             /* once they are obeyed */
     char sender[FP_FLEET_SENDER + 1];
     char key[KEY_SIZE];                /* of the stream */
     char maxlen[NUMBER_SIZE];          /* of the stream, in entries */
@@ -80,8 +94,19 @@ static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_flee
 
 /* ---- obeying ---- */
 
+static void drop_orders(struct fp_fleet *f)
+{
+    struct order *o;
+
+    while ((o = STAILQ_FIRST(&f->orders)) != NULL) {
+        STAILQ_REMOVE_HEAD(&f->orders, link);
+        free(o);
+    }
+}
+
 static void forget_everything(struct fp_fleet *f)
 {
+    drop_orders(f);
     ev_timer_stop(f->loop, &f->everything);
     f->everything_ms = fp_now_ms();
     for (const char *const *root = f->settings->roots; *root != NULL; root++)
@@ -90,6 +115,7 @@ static void forget_everything(struct fp_fleet *f)
 
 static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     forget_everything(timer->data);
@@ -121,6 +147,34 @@ static bool may_forget(struct fp_fleet *f, bool tree)
     return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
 }
 
+static void put_order(struct fp_fleet *f, const char *path, size_t len, bool tree)
+{
+    struct order *o = fp_memory_take(sizeof(*o) + len);
+
+    if (o == NULL) {
+        forget_everything_soon(f);
+        return;
+    }
+    o->tree = tree;
+    o->len = len;
+    memcpy(o->path, path, len);
+    STAILQ_INSERT_TAIL(&f->orders, o, link);
+    if (!ev_is_active(&f->obey))
+        ev_timer_again(f->loop, &f->obey);
+}
+
+static bool obey_next(struct fp_fleet *f)
+{
+    struct order *o = STAILQ_FIRST(&f->orders);
+
+    if (o == NULL)
+        return false;
+    STAILQ_REMOVE_HEAD(&f->orders, link);
+    f->forget(f->ctx, o->path, o->len, o->tree);
+    free(o);
+    return true;
+}
+
 static void drop(struct fp_fleet *f, const char *id, const char *why)
 {
     f->counts.dropped++;
@@ -148,7 +202,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
         forget_everything_soon(f);
     else
-        f->forget(f->ctx, m.path, m.path_len, m.op == FP_FLEET_TREE);
+        put_order(f, m.path, m.path_len, m.op == FP_FLEET_TREE);
 }
 
 /* ---- reading ---- */
@@ -220,6 +274,7 @@ static void read_stream(struct fp_fleet *f, bool wait)
 
 static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     read_stream(timer->data, true);
@@ -238,6 +293,23 @@ static void read_again(struct fp_fleet *f)
     }
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
+}
+
+static void on_obey(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_fleet *f = timer->data;
+    unsigned n = 0;
+
+    fp_turn_work(FP_WORK_FLEET);
+    (void)events;
+    while (n < ORDERS && obey_next(f))
+        n++;
+    if (!STAILQ_EMPTY(&f->orders))
+        return;
+    ev_timer_stop(loop, timer);
+    if (f->read_again)
+        read_again(f);
+    f->read_again = false;
 }
 
 static bool on_read(void *ctx, const redisReply *r)
@@ -272,7 +344,9 @@ static bool on_read(void *ctx, const redisReply *r)
         if (!take_entry(f, r->element[i]))
             return false;
     }
-    read_again(f);
+    f->read_again = !STAILQ_EMPTY(&f->orders);
+    if (!f->read_again)
+        read_again(f);
     return true;
 }
 
@@ -321,6 +395,7 @@ static void on_reads_lost(void *ctx, const char *why, bool refused)
     f->unread = false;
     f->careful = CAREFUL_READS;
     ev_timer_stop(f->loop, &f->rest);
+    f->read_again = false;
     f->counts.connected = 0;
     report_lost(f, why);
 }
@@ -332,6 +407,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
     struct fp_fleet *f = timer->data;
     struct fp_fleet_message m;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)events;
     for (unsigned i = 0;
          i < TICK_MESSAGES && fp_fleet_queue_sent(f->queue) < MAX_SENT && fp_fleet_queue_send(f->queue, &m);
@@ -421,7 +497,10 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
     ev_timer_init(&f->tick, on_tick, 0., TICK_SECONDS);
     ev_init(&f->rest, on_rested);
     ev_init(&f->everything, on_everything);
-    f->tick.data = f->rest.data = f->everything.data = f;
+    ev_init(&f->obey, on_obey);
+    f->obey.repeat = ORDER_SECONDS;
+    f->tick.data = f->rest.data = f->everything.data = f->obey.data = f;
+    STAILQ_INIT(&f->orders);
     if (!create_parts(f))
         fp_fleet_destroy(&f);
     return f;
@@ -437,6 +516,8 @@ void fp_fleet_destroy(struct fp_fleet **fp)
     ev_timer_stop(f->loop, &f->tick);
     ev_timer_stop(f->loop, &f->rest);
     ev_timer_stop(f->loop, &f->everything);
+    ev_timer_stop(f->loop, &f->obey);
+    drop_orders(f);
     fp_fleet_link_destroy(&f->reads);
     fp_fleet_link_destroy(&f->writes);
     fp_fleet_queue_destroy(&f->queue);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "common/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_message.h"
 #include "fleet/fleet_trim.h"
@@ -92,6 +93,7 @@ static void lose(struct fp_fleet_link *l, const char *why)
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     lose(timer->data, "it does not answer");
@@ -242,6 +244,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     const ssize_t n = recv(l->redis->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     const char *why;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
     if (n == -1 && (errno == EAGAIN || errno == EINTR))
@@ -262,6 +265,7 @@ static void on_writable(struct ev_loop *loop, ev_io *w, int events)
     struct fp_fleet_link *l = w->data;
     int done = 0;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)events;
     if (redisBufferWrite(l->redis, &done) != REDIS_OK)
         lose(l, l->redis->errstr);
@@ -290,9 +294,11 @@ int fp_fleet_connect(const struct fp_fleet_settings *s)
 static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_fleet_link *l = timer->data;
-    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
+    int fd;
 
+    fp_turn_work(FP_WORK_FLEET);
     (void)events;
+    fd = fp_monitor_ask(l->monitor, FP_MONITOR_REDIS);
     l->redis = fd != -1 ? redisConnectFd(fd) : NULL;
     if (l->redis == NULL) {
         lose(l, strerror(errno));

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 
 struct item {
     UT_hash_handle hh; /* while it waits */
@@ -66,7 +67,7 @@ static void drop_waiting(struct fp_fleet_queue *q)
 
 struct fp_fleet_queue *fp_fleet_queue_create(size_t max)
 {
-    struct fp_fleet_queue *q = calloc(1, sizeof(*q));
+    struct fp_fleet_queue *q = fp_memory_take_zeroed(1, sizeof(*q));
 
     if (q == NULL)
         return NULL;
@@ -90,7 +91,7 @@ void fp_fleet_queue_destroy(struct fp_fleet_queue **qp)
 
 static struct item *create(enum fp_fleet_op op, const char *path, size_t len)
 {
-    struct item *it = calloc(1, sizeof(*it) + 1 + len);
+    struct item *it = fp_memory_take_zeroed(1, sizeof(*it) + 1 + len);
 
     if (it == NULL)
         return NULL;

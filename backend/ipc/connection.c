@@ -11,7 +11,9 @@
 #include "common/answer.h"
 #include "common/lease_table.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
+#include "common/turn.h"
 #include "common/wire.h"
 
 #define HELLO_SECONDS 5.0 /* for the first frame to come */
@@ -103,7 +105,7 @@ static void hang_up(struct fp_connection *conn, fp_status why)
 /* Keeps the packet until the peer reads; the descriptor needs a copy. */
 static fp_status hold(struct fp_connection *conn, const struct fp_writer *w, int fd)
 {
-    conn->pending = malloc(w->len);
+    conn->pending = fp_memory_take(w->len);
     if (conn->pending == NULL)
         return FP_NOMEM;
     memcpy(conn->pending, w->data, w->len);
@@ -230,6 +232,7 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int events)
     size_t len = 0;
     fp_status st = fp_recv_packet(conn->sock, buf, sizeof(buf), &len, NULL);
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)loop;
     (void)events;
     if (st == FP_AGAIN)
@@ -249,6 +252,7 @@ static void on_writable(struct ev_loop *loop, ev_io *watcher, int events)
     struct fp_connection *conn = watcher->data;
     fp_status st = fp_send_packet(conn->sock, conn->pending, conn->pending_len, conn->pending_fd);
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (st == FP_AGAIN)
         return;
@@ -266,6 +270,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
 {
     struct fp_connection *conn = watcher->data;
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)loop;
     (void)events;
     fp_log(FP_LOG_WARNING, 31, "closing a connection: its peer %s",
@@ -283,7 +288,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
                                            const struct fp_lease_table *leases, const struct fp_watch *watch)
 {
-    struct fp_connection *conn = calloc(1, sizeof(*conn));
+    struct fp_connection *conn = fp_memory_take_zeroed(1, sizeof(*conn));
 
     if (conn == NULL) {
         fp_close(&sock);

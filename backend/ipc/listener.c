@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
+#include "common/turn.h"
 #include "ipc/connection.h"
 #include "ipc/service.h"
 #include "ipc/socket_path.h"
@@ -71,7 +73,7 @@ static const struct fp_connection_ops member_ops = { on_question, on_closed };
 
 static void admit(struct fp_listener *l, int sock)
 {
-    struct member *m = calloc(1, sizeof(*m));
+    struct member *m = fp_memory_take_zeroed(1, sizeof(*m));
 
     if (m == NULL) {
         fp_close(&sock);
@@ -190,6 +192,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
     struct fp_listener *l = w->data;
     int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (sock == -1) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -294,6 +297,7 @@ static bool listen_again(struct fp_listener *l)
 
 static void on_again(struct ev_loop *loop, ev_timer *w, int events)
 {
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (listen_again(w->data))
         ev_timer_stop(loop, w);
@@ -303,6 +307,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 {
     struct fp_listener *l = w->data;
 
+    fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
     if (w->attr.st_nlink == 0 && !ev_is_active(&l->again) && !listen_again(l))
         ev_timer_again(loop, &l->again);
@@ -310,7 +315,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings)
 {
-    struct fp_listener *l = calloc(1, sizeof(*l));
+    struct fp_listener *l = fp_memory_take_zeroed(1, sizeof(*l));
 
     if (l == NULL)
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "lookup/breaker.h"
+#include "common/memory.h"
 
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -47,7 +48,7 @@ void fp_breaker_enter(struct fp_breaker *b, uint32_t mount)
     struct state *s = find(b, mount);
 
     if (s == NULL) {
-        s = calloc(1, sizeof(*s));
+        s = fp_memory_take_zeroed(1, sizeof(*s));
         if (s == NULL)
             return;
         s->mount = mount;
@@ -239,7 +240,7 @@ bool fp_breaker_sweep(struct fp_breaker *b, uint64_t now_ms)
 
 struct fp_breaker *fp_breaker_create(uint32_t timeout_ms)
 {
-    struct fp_breaker *b = calloc(1, sizeof(*b));
+    struct fp_breaker *b = fp_memory_take_zeroed(1, sizeof(*b));
 
     if (b != NULL)
         b->timeout_ms = timeout_ms;

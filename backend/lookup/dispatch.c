@@ -2,6 +2,7 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
+#include <ev.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -10,6 +11,8 @@
 #include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
+#include "common/memory.h"
+#include "common/turn.h"
 #include "ipc/connection.h"
 #include "lookup/breaker.h"
 #include "lookup/mount_health.h"
@@ -20,7 +23,17 @@
 /* Refreshes may be this part of the walks under way: nobody waits for them. */
 #define REFRESH_SHARE 4
 
+/* What was purged is evicted so much at a time, and the loop does other work in between. */
+#define AT_ONCE         64  /* entries of a small tree */
+#define RECLAIM_VISITS  512 /* of a turn at most, and so many that it ... */
+#define RECLAIM_STEP    32
+#define RECLAIM_US      2000u /* ... takes so long, about: contents have pages that go with them */
+#define RECLAIM_SECONDS 0.001
+#define GIVE_BACK_BYTES (4u << 20) /* of entries evicted, then their memory goes back to the system */
+#define RELIEF          64         /* entries evicted when there was no memory */
+
 struct fp_dispatch {
+    struct ev_loop *loop;
     struct fp_cache *cache;
     struct fp_worker_pool *workers;
     struct fp_coherence *coherence;
@@ -31,6 +44,10 @@ struct fp_dispatch {
     struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the walks and of the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
+    ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
+    size_t reclaimed;                 /* bytes of entries, since memory was given back, */
+    size_t give_back_bytes;           /* and how many it may be */
+    uint64_t memory_failures;         /* that were answered by evictions */
 };
 
 /* Looks again at what is in use and about to expire, so that it never is a miss.  True if
@@ -39,11 +56,12 @@ static bool refresh(void *ctx)
 {
     struct fp_dispatch *d = ctx;
     struct fp_cache_refresh next;
+    unsigned looks = FP_CACHE_LOOKS;
     fp_status st;
 
     while (fp_worker_pool_spare(d->workers)
            && fp_walks_counts(d->walks).inflight < d->settings.max_inflight / REFRESH_SHARE
-           && fp_cache_take_refresh(d->cache, fp_now_ms(), &next)) {
+           && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len };
 
         fp_observe_hit(d->observer, next.path, next.len);
@@ -54,11 +72,64 @@ static bool refresh(void *ctx)
     return fp_walks_counts(d->walks).inflight > 0;
 }
 
+/* ---- memory ---- */
+
+/* The less often the longer it takes, which the allocator's free pieces decide. */
+static void give_back(struct fp_dispatch *d)
+{
+    const uint64_t began_us = fp_now_us();
+
+    fp_memory_give_back();
+    d->reclaimed = 0;
+    if (fp_now_us() - began_us > RECLAIM_US)
+        d->give_back_bytes *= 4;
+}
+
+static void reclaim(struct fp_dispatch *d)
+{
+    const uint64_t began_us = fp_now_us();
+    const size_t before = fp_cache_counts(d->cache).bytes;
+
+    for (unsigned n = 0; n < RECLAIM_VISITS && fp_now_us() - began_us < RECLAIM_US; n += RECLAIM_STEP) {
+        if (!fp_cache_reclaim(d->cache, RECLAIM_STEP))
+            break;
+    }
+    d->reclaimed += before - fp_cache_counts(d->cache).bytes;
+}
+
+/* Evicts, or gives memory back: each of them is a turn's work. */
+static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_dispatch *d = timer->data;
+    const bool more = fp_cache_counts(d->cache).purging > 0;
+
+    fp_turn_work(FP_WORK_RECLAIM);
+    (void)events;
+    if (more && d->reclaimed < d->give_back_bytes) {
+        reclaim(d);
+    } else if (d->reclaimed >= GIVE_BACK_BYTES / 4) {
+        give_back(d);
+    } else {
+        d->give_back_bytes = GIVE_BACK_BYTES;
+        ev_timer_stop(loop, timer);
+    }
+}
+
+/* Where something else has no memory the cache has it. */
+static void relieve(struct fp_dispatch *d)
+{
+    if (d->memory_failures == fp_memory_failures())
+        return;
+    fp_cache_shed(d->cache, RELIEF);
+    d->memory_failures = fp_memory_failures();
+}
+
 /* ---- mounts out of service ---- */
 
-static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
+/* *from_r: paths from that part of the path on are expected on the same mount. */
+static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, size_t *from_r)
 {
-    return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len));
+    return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len, from_r));
 }
 
 /*
@@ -68,9 +139,10 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len)
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_lookup above = *l;
+    size_t from;
 
-    while (above.path_len > 1 && is_out(d, l->path, above.path_len))
-        above.path_len = fp_path_parent_len(l->path, above.path_len);
+    while (above.path_len > 1 && is_out(d, l->path, above.path_len, &from))
+        above.path_len = from > 1 ? fp_path_parent_len(l->path, from) : 1;
     if (fp_cache_lookup(d->cache, above.path, above.path_len, names_id, fp_now_ms(), &d->answer))
         return NULL;
     return fp_walk_find_or_start(d->walks, &above, names_id);
@@ -85,20 +157,14 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
 
     if (w == NULL)
         w = fp_walk_start_after(d->walks, l, names_id, above);
-    return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
+    return w != NULL ? fp_walk_wait(w, conn, id, l->deadline_ms, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                                const struct fp_lookup *l, unsigned names_id)
 {
-    struct fp_walk *above;
+    struct fp_walk *above = know_above(d, l, names_id);
 
-    /* No walk begins now, and nothing else is an answer. */
-    if (l->fresh) {
-        fp_walks_refuse(d->walks, conn, id, FP_UNAVAILABLE);
-        return;
-    }
-    above = know_above(d, l, names_id);
     if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, fp_now_ms(), &d->answer)) {
         d->counts.stale++;
         fp_connection_answer(conn, id, &d->answer);
@@ -138,7 +204,7 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                      : fp_walk_start(d->walks, l, names_id, &st);
     }
     if (w != NULL)
-        st = fp_walk_wait(w, conn, id, l, joined);
+        st = fp_walk_wait(w, conn, id, l->deadline_ms, joined);
     if (st != FP_OK)
         fp_walks_refuse(d->walks, conn, id, st);
 }
@@ -152,15 +218,23 @@ static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l, unsigned 
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l)
 {
-    const unsigned names_id = fp_names_registry_add(&d->names, &l->names);
+    unsigned names_id;
+    size_t from;
 
+    /* No answer has room for it, and what its question costs must not depend on its length. */
+    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
+        fp_walks_refuse(d->walks, conn, id, FP_TOODEEP);
+        return;
+    }
+    relieve(d);
+    names_id = fp_names_registry_add(&d->names, &l->names);
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
     if (is_known(d, l, names_id)) {
         d->counts.hits++;
         d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
         fp_connection_answer(conn, id, &d->answer);
-    } else if (is_out(d, l->path, l->path_len)) {
+    } else if (is_out(d, l->path, l->path_len, &from)) {
         answer_unavailable(d, conn, id, l, names_id);
     } else {
         walk(d, conn, id, l, names_id);
@@ -174,6 +248,8 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
     fp_walks_mark_stale(d->walks, path, len);
     n = fp_cache_forget(d->cache, path, len, tree);
     d->counts.purged += n;
+    if (tree && fp_cache_reclaim(d->cache, AT_ONCE) && !ev_is_active(&d->reclaim))
+        ev_timer_again(d->loop, &d->reclaim);
     return n;
 }
 
@@ -200,6 +276,11 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 
     if (d == NULL)
         return NULL;
+    d->loop = loop;
+    ev_init(&d->reclaim, on_reclaim);
+    d->reclaim.data = d;
+    d->reclaim.repeat = RECLAIM_SECONDS;
+    d->give_back_bytes = GIVE_BACK_BYTES;
     d->names.cache = d->cache = cache;
     d->workers = workers;
     d->coherence = coherence;
@@ -238,6 +319,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     *dp = NULL;
     if (d == NULL)
         return;
+    ev_timer_stop(d->loop, &d->reclaim);
     fp_walks_destroy(&d->walks);
     fp_mount_health_destroy(&d->health);
     free(d);

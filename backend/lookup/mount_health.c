@@ -12,7 +12,9 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "common/wire.h"
 #include "lookup/breaker.h"
@@ -149,7 +151,7 @@ static const char *probe_path(const struct fp_mount_health *health, const char *
 static bool send_probe(struct fp_mount_health *health, uint32_t mount, const char *path)
 {
     size_t len = strlen(path);
-    struct probe *p = len <= FP_MAX_PATH ? calloc(1, sizeof(*p) + len) : NULL;
+    struct probe *p = len <= FP_MAX_PATH ? fp_memory_take_zeroed(1, sizeof(*p) + len) : NULL;
 
     if (p == NULL)
         return false;
@@ -197,6 +199,7 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
     struct fp_mount_health *health = w->data;
     uint64_t losses = fp_coherence_counts(health->deps.coherence).losses;
 
+    fp_turn_work(FP_WORK_TIMER);
     (void)events;
     fp_worker_pool_hear(health->deps.workers);
     fp_worker_pool_track(health->deps.workers, on_strayed, health);
@@ -241,7 +244,7 @@ bool fp_mount_health_is_out(void *ctx, uint32_t mount)
 struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *deps,
                                                uint32_t timeout_ms)
 {
-    struct fp_mount_health *health = calloc(1, sizeof(*health));
+    struct fp_mount_health *health = fp_memory_take_zeroed(1, sizeof(*health));
 
     if (health == NULL)
         return NULL;

@@ -3,6 +3,7 @@
 #include "lookup/router.h"
 
 #include "admin/control.h"
+#include "common/turn.h"
 #include "common/wire.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
@@ -35,6 +36,7 @@ static fp_status route_control(const struct fp_router *r, struct fp_connection *
 
 static fp_status on_question(void *ctx, struct fp_connection *conn, const struct fp_frame *f)
 {
+    fp_turn_work(f->type == FP_FRAME_LOOKUP ? FP_WORK_QUESTION : FP_WORK_CONTROL);
     switch (f->type) {
     case FP_FRAME_LOOKUP: return route_lookup(ctx, conn, f);
     case FP_FRAME_CONTROL: return route_control(ctx, conn, f);

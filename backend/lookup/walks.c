@@ -15,8 +15,10 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "ipc/connection.h"
 #include "lookup/mount_health.h"
@@ -27,8 +29,9 @@
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
-#define DETOUR_MS   5000 /* then a walk looks again */
-#define MAX_DETOURS 64   /* paths that are known to lead to a mount that does not answer */
+#define DETOUR_MS         5000              /* then a walk looks again */
+#define MAX_DETOURS       64                /* paths that are known to lead to a mount that does not answer */
+#define LOOKS_FOR_DETOURS (4 * MAX_DETOURS) /* of the walks that hang when a mount trips */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -68,7 +71,6 @@ struct waiter {
     struct fp_connection *conn;
     uint64_t id;
     bool joined; /* the walk was under way when the question came */
-    bool fresh;  /* it asks for what is true now */
     ev_timer deadline;
 };
 
@@ -209,9 +211,7 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    /* Asked afresh: no answer is better than what was true before the question. */
-    if (!wt->fresh)
-        a = or_stale(wt->walk, a);
+    a = or_stale(wt->walk, a);
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);
@@ -223,22 +223,25 @@ static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer 
 {
     struct waiter *wt;
 
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL)
+    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL) {
         answer_waiter(wt, why, a);
+        fp_turn_work(FP_WORK_RESULT);
+    }
 }
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined)
 {
-    struct waiter *wt = calloc(1, sizeof(*wt));
-    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
+    struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
+    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
         return FP_NOMEM;
@@ -249,7 +252,6 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     if (joined)
         fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
-    wt->fresh = l->fresh;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
@@ -309,16 +311,10 @@ static bool end_from_cache(struct fp_walk *w)
     return true;
 }
 
-/* A walk of the mount that is with a worker and that something waits for. */
-static struct fp_walk *hanging_walk(const struct fp_walks *ws, uint32_t mount)
+/* True for a walk of the mount that is with a worker and that something waits for. */
+static bool hangs(const struct fp_walk *w, uint32_t mount)
 {
-    struct fp_walk *w;
-
-    LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children)))
-            return w;
-    }
-    return NULL;
+    return w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children));
 }
 
 /* So that the next question about it, or about what lies below, costs no worker. */
@@ -326,11 +322,12 @@ static void note_detour(struct fp_walks *ws, const struct fp_walk *w)
 {
     const struct fp_lookup *l = &w->task.lookup;
     struct detour *d = &ws->detours[ws->next_detour];
+    size_t from;
 
-    if (fp_walks_expected_mount(ws, l->path, l->path_len) == w->mount)
+    if (fp_walks_expected_mount(ws, l->path, l->path_len, &from) == w->mount)
         return;
     forget_detour(d);
-    d->path = malloc(l->path_len + 1);
+    d->path = fp_memory_take(l->path_len + 1);
     if (d->path == NULL)
         return;
     memcpy(d->path, l->path, l->path_len);
@@ -343,9 +340,10 @@ static void note_detour(struct fp_walks *ws, const struct fp_walk *w)
 static void note_detours(struct fp_walks *ws, uint32_t mount)
 {
     const struct fp_walk *w;
+    unsigned looks = 0;
 
     LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows)
+        if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS)
             note_detour(ws, w);
     }
 }
@@ -354,11 +352,22 @@ static void note_detours(struct fp_walks *ws, uint32_t mount)
  * kept if they come back. */
 void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
 {
-    struct fp_walk *w, *child;
+    LIST_HEAD(, fp_walk) hanging = LIST_HEAD_INITIALIZER(hanging);
+    struct fp_walk *w, *next, *child;
 
     detach_mount(ws, mount);
     note_detours(ws, mount);
-    while ((w = hanging_walk(ws, mount)) != NULL) {
+    for (w = LIST_FIRST(&ws->detached); w != NULL; w = next) {
+        next = LIST_NEXT(w, link);
+        if (!hangs(w, mount))
+            continue;
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&hanging, w, link);
+    }
+    /* Each is looked at once; what ends meanwhile leaves the list that it is in. */
+    while ((w = LIST_FIRST(&hanging)) != NULL) {
+        LIST_REMOVE(w, link);
+        LIST_INSERT_HEAD(&ws->detached, w, link);
         while ((child = TAILQ_FIRST(&w->children)) != NULL) {
             TAILQ_REMOVE(&w->children, child, sibling);
             end(child, FP_UNAVAILABLE, NULL);
@@ -382,33 +391,40 @@ void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
 /* ---- begins ---- */
 
 /* 0: none. */
-static uint32_t mount_by_detours(const struct fp_walks *ws, const char *path, size_t len)
+static uint32_t mount_by_detours(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
     for (unsigned i = 0; i < MAX_DETOURS; i++) {
         const struct detour *d = &ws->detours[i];
 
         if (d->mount != 0 && fp_path_is_below(path, len, d->path) && fp_now_ms() < d->until_ms
-            && fp_mount_health_is_out(ws->deps.health, d->mount))
+            && fp_mount_health_is_out(ws->deps.health, d->mount)) {
+            *from_r = strlen(d->path);
             return d->mount;
+        }
     }
     return 0;
 }
 
-static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len)
+static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
     const struct fp_coherence *coherence = ws->deps.coherence;
     size_t seen, listed;
     uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
     uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
 
-    return seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL ? by_cache : by_name;
+    if (seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL) {
+        *from_r = seen;
+        return by_cache;
+    }
+    *from_r = seen > listed ? seen : listed;
+    return by_name;
 }
 
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len)
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
-    const uint32_t detour = mount_by_detours(ws, path, len);
+    const uint32_t detour = mount_by_detours(ws, path, len, from_r);
 
-    return detour != 0 ? detour : mount_by_names(ws, path, len);
+    return detour != 0 ? detour : mount_by_names(ws, path, len, from_r);
 }
 
 FP_HASH_DIAGNOSTICS_OFF
@@ -417,9 +433,10 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
+    size_t from;
 
     if (ws->counts.inflight < ws->max)
-        w = calloc(1, sizeof(*w) + 1 + l->path_len);
+        w = fp_memory_take_zeroed(1, sizeof(*w) + 1 + l->path_len);
     if (w == NULL)
         return NULL;
     w->walks = ws;
@@ -435,7 +452,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
-    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len, &from);
     if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
         HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
     if (w->hh.tbl == NULL) {
@@ -475,10 +492,11 @@ static fp_status submit(struct fp_walk *w)
     const struct fp_lookup *l = &w->task.lookup;
     const uint32_t before = w->mount;
     struct waiter *wt;
+    size_t from;
     fp_status st;
 
     /* The cache may know more than when the walk was created. */
-    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len);
+    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len, &from);
     fp_mount_health_enter(deps->health, w->mount);
     fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
@@ -715,7 +733,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 
 struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max)
 {
-    struct fp_walks *ws = calloc(1, sizeof(*ws));
+    struct fp_walks *ws = fp_memory_take_zeroed(1, sizeof(*ws));
 
     if (ws != NULL) {
         ws->deps = *deps;

@@ -69,10 +69,9 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     struct fp_walk *parent);
 
-/* The connection gets the walk's answer, or after nine tenths of its deadline that there is none; a
- * stale one, where the walk fails, unless it asked afresh.
+/* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
  * joined: the walk began before the question came.  FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
                        bool joined);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */
@@ -82,9 +81,10 @@ void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t i
 
 /*
  * The mount where a walk of the path will end, as far as is known: by the detours, else by the nearest
- * entry of the cache or by the names of mount points.
+ * entry of the cache or by the names of mount points.  And where in the path that was learnt (0:
+ * nowhere): what lies between is expected there too.
  */
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len);
+uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r);
 /* The walk waits for that mount, not for the one where it was expected. */
 void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount);
 /* Detaches the walks of that mount and ends their questions: it does not answer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/mount_queues.h"
+#include "common/memory.h"
 
 #include <stdlib.h>
 
@@ -42,7 +43,7 @@ static struct fp_mount_queue *find_or_make(struct fp_mount_queues *q, uint32_t m
 
     if (queue != NULL)
         return queue;
-    queue = calloc(1, sizeof(*queue));
+    queue = fp_memory_take_zeroed(1, sizeof(*queue));
     if (queue == NULL)
         return NULL;
     queue->mount = mount;

@@ -10,8 +10,10 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
+#include "common/turn.h"
 #include "common/walk_result.h"
 #include "common/wire.h"
 #include "privsep/monitor.h"
@@ -106,6 +108,7 @@ static void on_dead(struct ev_loop *loop, ev_io *w, int events)
     struct dying *g = w->data;
     struct fp_worker_pool *pool = g->pool;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
     bury(g);
@@ -116,7 +119,7 @@ static void on_dead(struct ev_loop *loop, ev_io *w, int events)
 static void watch_dying(struct worker *p, struct job *j)
 {
     struct fp_worker_pool *pool = p->pool;
-    struct dying *g = calloc(1, sizeof(*g));
+    struct dying *g = fp_memory_take_zeroed(1, sizeof(*g));
 
     if (g == NULL) {
         fp_mount_queues_left(&pool->queues, &j->waiting);
@@ -305,6 +308,7 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
     const char *path;
     int path_len;
 
+    fp_turn_work(FP_WORK_RESULT);
     (void)loop;
     (void)events;
     if (st == FP_AGAIN)
@@ -351,6 +355,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     const char *path;
     int path_len;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     /* It may have answered in time, and closed the file, and the whole daemon rested. */
     on_readable(loop, &p->readable, 0);
@@ -416,6 +421,7 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
     int sock;
     fp_status st;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     st = fp_spawner_read(&pool->spawner, &pid, &sock);
     if (st == FP_OK) {
@@ -437,6 +443,7 @@ static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
     struct fp_worker_pool *pool = w->data;
     unsigned n = pool->missing;
 
+    fp_turn_work(FP_WORK_WORKER);
     (void)events;
     ev_timer_stop(loop, w);
     pool->missing = 0;
@@ -453,7 +460,7 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
                                              const struct fp_worker_pool_settings *settings)
 {
     size_t n = settings->workers;
-    struct fp_worker_pool *pool = calloc(1, sizeof(*pool) + n * sizeof(pool->workers[0]));
+    struct fp_worker_pool *pool = fp_memory_take_zeroed(1, sizeof(*pool) + n * sizeof(pool->workers[0]));
 
     if (pool == NULL)
         return NULL;
@@ -521,7 +528,7 @@ void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool
 
 static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct job *job, bool probe)
 {
-    struct job *j = malloc(sizeof(*j));
+    struct job *j = fp_memory_take(sizeof(*j));
     fp_status st;
 
     if (j == NULL)

@@ -121,6 +121,7 @@ def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
             ctl("warm", "-", input=absent)
             fault.goes_on()
             assert not knows_all(ctl)
+        assert "FP0091" in daemon.log_text()
         fault.goes_on()
         if daemon.process.poll() is not None:
             daemon.start()

@@ -218,6 +218,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     table("Flashpache with random faults", result)
     made = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in sorted(faults.made.items()))
     print(f"  faults   {made}\n  notes    {notes(server)}")
+    print(f"  pieces of work over 5 ms (FP0090): {server.daemon.log_text().count('FP0090')}")
     check(result, LEAST_WITH_FAULTS, daemon=server.daemon)
     check_growth(result)
     wait_for(lambda: has_its_helpers(server.daemon), "all helpers to be there again")

@@ -74,7 +74,10 @@ START_TEST(of_counts_and_bytes)
     ASSERT_NAMED(cache->bytes, cache->bytes + 1, "other memory");
     ASSERT_NAMED(cache->n_contents, 1, "contents are not what");
     ASSERT_NAMED(cache->sieves[FP_KIND_FILE].count, 2, "not as many as its sieve says");
-    ASSERT_NAMED(entry("/d")->children, 1, "children are not as many");
+    ASSERT_NAMED(entry("/d")->below, 1, "below an entry are not as many");
+    ASSERT_NAMED(entry("/d/none")->sibling.le_next, NULL, "not as many");
+    ASSERT_NAMED(entry("/d/f")->is_purging, true, "purges are not as many");
+    ASSERT_NAMED(cache->purge_next, entry("/d/f"), "outside of its tree");
     ASSERT_NAMED(entry("/d/f")->n_access, 1, "access files are not as many");
 }
 END_TEST
@@ -82,7 +85,7 @@ END_TEST
 START_TEST(of_queues)
 {
     make_tree();
-    ASSERT_NAMED(entry("/d/f")->children, 1, "has children");
+    ASSERT_NAMED(entry("/d/f")->children.lh_first, entry("/d/none"), "another one's children");
     ASSERT_NAMED(cache->sieves[FP_KIND_FILE].hand, entry("/d/none"), "hand points at nothing");
     ASSERT_NAMED(cache->newest, entry("/d/f"), "being inserted");
 }

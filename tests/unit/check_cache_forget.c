@@ -6,13 +6,19 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "cache/cache_entry.h"
 #include "cache_known_kit.h"
 
 #define NAMES 1 /* the number of the list that questions name */
 
+#define AT_ONCE 64 /* visits after each forgetting */
+
 static size_t forget(const char *path, bool tree)
 {
-    return fp_cache_forget(cache, path, strlen(path), tree);
+    const size_t n = fp_cache_forget(cache, path, strlen(path), tree);
+
+    fp_cache_reclaim(cache, AT_ONCE);
+    return n;
 }
 
 static size_t entries(void)
@@ -187,11 +193,172 @@ START_TEST(random_trees)
             if (i % 3 != 0)
                 ck_assert_uint_eq(forget(path, true), 0);
             ck_assert(!known(path));
+            if (i % 2 == 0)
+                fp_cache_reclaim(cache, 3);
         }
     }
     forget("/", true);
+    while (fp_cache_reclaim(cache, 7))
+        ;
     ck_assert_uint_eq(entries(), 0);
     ck_assert_int_eq(cached_fds(), 0);
+}
+END_TEST
+
+/* ---- large trees, which go a few entries at a time ---- */
+
+#define MANY 1000
+
+static uint64_t visits(void)
+{
+    return fp_cache_counts(cache).visits;
+}
+
+/* MANY files of version 1 below /t, and as many beside it. */
+static void make_large_trees(void)
+{
+    char path[64];
+
+    start(3 * MANY, 3 * MANY, 3 * MANY);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/t/%d/f%d", i % 10, i);
+        walked(path, now, "dddf1");
+        snprintf(path, sizeof(path), "/u/%d/f%d", i % 10, i);
+        walked(path, now, "dddf1");
+    }
+}
+
+/* Nothing of the tree is told from the purge on, and the purge itself visits few of its entries. */
+START_TEST(large_tree_is_purged_at_once)
+{
+    uint64_t before;
+    char path[64];
+
+    make_large_trees();
+    before = visits();
+    ck_assert_uint_eq(forget("/t", true), 1 + 10 + MANY);
+    ck_assert_uint_le(visits() - before, AT_ONCE);
+    ck_assert_uint_gt(entries(), 1 + 11 + MANY);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/t/%d/f%d", i % 10, i);
+        ck_assert(!known(path));
+        path[1] = 'u';
+        ck_assert(known(path));
+    }
+    ck_assert_uint_eq(forget("/t", true), 0);
+}
+END_TEST
+
+/* It costs visits of what is purged, and none of what is not, however deep the tree is. */
+START_TEST(purge_visits_what_is_purged)
+{
+    uint64_t before;
+
+    make_large_trees();
+    before = visits();
+    forget("/t", true);
+    while (fp_cache_reclaim(cache, 10)) {
+        ck_assert_uint_le(visits() - before, 10 + AT_ONCE + MANY + 11);
+    }
+    ck_assert_uint_le(visits() - before, MANY + 11);
+    ck_assert_uint_eq(entries(), 1 + 11 + MANY);
+    ck_assert_int_eq(cached_fds(), MANY);
+    before = visits();
+    ck_assert_uint_eq(forget("/u/3/f13", true), 1);
+    ck_assert_uint_le(visits() - before, 1);
+}
+END_TEST
+
+/* A walk that comes to a purged entry before that has gone finds nothing of it: no descriptor, no
+ * content, no metadata, although the file looks as before. */
+START_TEST(purged_entry_is_new_when_a_walk_comes)
+{
+    struct fp_meta m;
+
+    make_large_trees();
+    walked("/t/9/last", now, "dddf2");
+    ck_assert(fp_cache_find_known(cache, "/t/0/f0", 7, &m));
+    forget("/t", true);
+    for (int i = 0; i < 2; i++) {
+        const char *path = i == 0 ? "/t/0/f0" : "/t/1/f1";
+
+        ck_assert(!fp_cache_find_known(cache, path, 7, &m));
+        ck_assert(fp_cache_view(cache, path, 7, 0, now).state == FP_VIEW_UNKNOWN);
+        kit_answer(&answer, path, "dddf1");
+        close(answer.fd);
+        answer.fd = -1;
+        answer.unchanged = true;
+        kit_insert(cache, path, now, &answer);
+        ck_assert(!known(path));
+        walked(path, now, "dddf1");
+        ck_assert(known(path));
+        ck_assert(!known("/t/9/last"));
+    }
+    while (fp_cache_reclaim(cache, 10))
+        ck_assert(known("/t/0/f0"));
+    assert_each(known, "/t/0/f0 /t/1/f1 !/t/0/f10 !/t/9/last");
+    ck_assert_uint_eq(entries(), 1 + 11 + MANY + 5);
+}
+END_TEST
+
+/* Again, above and below, while the first is under way. */
+START_TEST(purges_of_one_another)
+{
+    make_large_trees();
+    ck_assert_uint_eq(forget("/t", true), 1 + 10 + MANY);
+    fp_cache_reclaim(cache, 300);
+    for (int i = 0; i < 10; i++) {
+        walked("/t/1/f1", now, "dddf1");
+        walked("/t/2/f2", now, "dddf1");
+        ck_assert_uint_eq(forget(i % 2 == 0 ? "/t" : "/t/1", true), i % 2 == 0 ? 5 : 2);
+        assert_each(known, i % 2 == 0 ? "!/t/1/f1 !/t/2/f2" : "!/t/1/f1 /t/2/f2");
+        if (i % 2 == 1)
+            ck_assert_uint_le(forget("/t", true), 4);
+        fp_cache_reclaim(cache, 20);
+    }
+    ck_assert_uint_le(forget("/", true), 1 + 11 + MANY + 2);
+    while (fp_cache_reclaim(cache, 50))
+        ;
+    ck_assert_uint_eq(entries(), 0);
+    ck_assert_int_eq(cached_fds(), 0);
+}
+END_TEST
+
+/* What was purged makes room first. */
+START_TEST(purged_entries_make_room)
+{
+    char path[64];
+
+    make_large_trees();
+    forget("/t", true);
+    for (int i = 0; i < 3 * MANY / 2; i++) {
+        snprintf(path, sizeof(path), "/v/f%d", i);
+        walked(path, now, "ddf1");
+    }
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/u/%d/f%d", i % 10, i);
+        ck_assert(known(path));
+    }
+}
+END_TEST
+
+/* Not all at once where room is needed for something of another kind. */
+START_TEST(purged_entries_make_room_a_few_at_a_time)
+{
+    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL };
+    uint64_t before;
+    char path[64];
+
+    make_large_trees();
+    fp_cache_set_limits(cache, &limits);
+    forget("/t", true);
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof(path), "/v/none%d", i);
+        before = visits();
+        walked(path, now, "dda");
+        ck_assert_uint_le(visits() - before, FP_MAKE_ROOM + FP_SIEVE_VISITS);
+    }
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 10);
 }
 END_TEST
 
@@ -267,6 +434,13 @@ static Suite *make_suite(void)
     tcase_add_test(t, everything);
     tcase_add_test(t, deep_tree);
     tcase_add_test(t, random_trees);
+    t = unit_add_case(s, "large", setup, teardown, 60);
+    tcase_add_test(t, large_tree_is_purged_at_once);
+    tcase_add_test(t, purge_visits_what_is_purged);
+    tcase_add_test(t, purged_entry_is_new_when_a_walk_comes);
+    tcase_add_test(t, purges_of_one_another);
+    tcase_add_test(t, purged_entries_make_room);
+    tcase_add_test(t, purged_entries_make_room_a_few_at_a_time);
     t = unit_add_case(s, "above", setup, teardown, 0);
     tcase_add_test(t, absent_name_above);
     tcase_add_test(t, file_above);

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "cache/cache_entry.h"
 #include "cache_watch_kit.h"
 
 /* ---- leases ---- */
@@ -281,6 +282,29 @@ START_TEST(use_of_a_lease_keeps_an_entry)
 }
 END_TEST
 
+/* Children that mark everything as used all the time: an eviction still visits few entries. */
+START_TEST(marks_do_not_make_evictions_long)
+{
+    const struct fp_cache_limits limits = { 10, 10, 10, 1000, SIZE_MAX, TTL, WATCHED_TTL };
+    struct fp_cache_counts before, after;
+    char path[32];
+
+    start(&limits, 2000);
+    for (int i = 0; i < 1200; i++) {
+        for (uint32_t slot = 1; slot <= fp_lease_table_count(lease_table); slot++)
+            fp_lease_view_reference(view, slot);
+        snprintf(path, sizeof(path), "/none%d", i);
+        before = fp_cache_counts(cache);
+        walked(path, "da");
+        after = fp_cache_counts(cache);
+        ck_assert_uint_le(after.visits - before.visits,
+                          (FP_SIEVE_VISITS + 2) * (after.evictions - before.evictions));
+    }
+    ck_assert_uint_eq(after.negatives, 1000);
+    ck_assert_uint_gt(after.evictions, 0);
+}
+END_TEST
+
 START_TEST(use_of_a_directorys_lease_keeps_it)
 {
     const struct fp_cache_limits limits = { 10, 10, 4, 100, SIZE_MAX, TTL, WATCHED_TTL };
@@ -385,6 +409,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, no_leases_at_all);
     t = unit_add_case(s, "bounds", setup, teardown, 0);
     tcase_add_test(t, use_of_a_lease_keeps_an_entry);
+    tcase_add_test(t, marks_do_not_make_evictions_long);
     tcase_add_test(t, use_of_a_directorys_lease_keeps_it);
     tcase_add_test(t, memory_is_bounded);
     tcase_add_test(t, memory_is_counted_right);

@@ -152,7 +152,7 @@ static unsigned look_where_told(const char *path, const char *what)
 {
     unsigned n = 0;
 
-    for (; fp_cache_take_refresh(cache, kit_now_ms, &due); n++) {
+    for (; fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due); n++) {
         char there[64];
 
         snprintf(there, sizeof(there), "%.*s", (int)due.len, due.path);
@@ -176,7 +176,7 @@ static const char *told_for(uint64_t ms, unsigned ticks)
 
     kit_now_ms = ms;
     for (unsigned i = 0; i <= ticks; i++) {
-        for (; fp_cache_take_refresh(cache, ms + i * TICK, &due); n++) {
+        for (; fp_cache_take_refresh(cache, ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due); n++) {
             ck_assert_uint_lt(n, 32);
             snprintf(room[n], sizeof(room[n]), "%.*s", (int)due.len, due.path);
             paths[n] = room[n];
@@ -349,7 +349,7 @@ START_TEST(with_the_list_of_names)
     fp_cache_insert(cache, "/a/f", 4, NAMES, NULL, kit_now_ms, NULL, &answer);
     ck_assert(fp_cache_lookup(cache, "/a/f", 4, NAMES, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
-        for (; fp_cache_take_refresh(cache, eighths(4) + i * TICK, &due); n++)
+        for (; fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due); n++)
             ck_assert_uint_eq(due.names, NAMES);
     }
     ck_assert_uint_eq(n, 3);
@@ -368,7 +368,7 @@ START_TEST(very_many_that_are_not_used)
         walked(path, "da");
     }
     ck_assert(known("/no0"));
-    while (!fp_cache_take_refresh(cache, eighths(4), &due))
+    while (!fp_cache_take_refresh(cache, eighths(4), &(unsigned){ FP_CACHE_LOOKS }, &due))
         ck_assert_uint_lt(++calls, 4);
     ck_assert_uint_ge(calls, 1);
 }
@@ -386,7 +386,7 @@ START_TEST(a_directory_that_lives_shorter)
     for (uint64_t ms = seen_ms; ms < seen_ms + 8 * TTL; ms += TICK) {
         kit_now_ms = ms;
         use(&l);
-        while (fp_cache_take_refresh(cache, ms, &due)) {
+        while (fp_cache_take_refresh(cache, ms, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
             char path[16];
 
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
@@ -668,7 +668,7 @@ START_TEST(what_is_used_never_becomes_a_miss)
             if ((uint64_t)round % HOT == (uint64_t)i)
                 use(&hot[i]);
         }
-        while (fp_cache_take_refresh(cache, kit_now_ms, &due)) {
+        while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
             walked(path, strchr(path, 'f') != NULL ? "ddf" : due.len > 1 ? "dd" : "d");
             looks++;

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "cache/dependency.h"
 #include "cache_watch_kit.h"
 
 /* ---- how long ---- */
@@ -213,6 +214,26 @@ START_TEST(leases_end_with_the_reports)
     l = take_lease("/a/f");
     ck_assert(!answer.watched);
     ck_assert(holds(&l));
+}
+END_TEST
+
+/* An event concerns no more entries than that: no answer about another one is given twice. */
+START_TEST(too_many_names_of_one_file)
+{
+    const struct fp_cache_limits limits = {
+        2 * FP_MAX_DEPENDENTS, 10, 100, 2 * FP_MAX_DEPENDENTS, SIZE_MAX, TTL, WATCHED_TTL
+    };
+    char path[16];
+
+    start(&limits, SLOTS);
+    for (unsigned i = 0; i <= FP_MAX_DEPENDENTS; i++) {
+        snprintf(path, sizeof(path), "/%u", i);
+        walk(path, "df");
+        result.step_watches[1].watch = key_of("/0", 2);
+        insert(path);
+    }
+    ck_assert_uint_eq(life("/0"), WATCHED_TTL);
+    ck_assert_uint_eq(life(path), 0);
 }
 END_TEST
 
@@ -744,6 +765,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_watch_goes_on);
     tcase_add_test(t, a_watch_that_ended_meanwhile_does_not_go_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
+    tcase_add_test(t, too_many_names_of_one_file);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, known_by_what_is_watched_alone);

@@ -565,6 +565,30 @@ START_TEST(at_random)
 }
 END_TEST
 
+/* An event concerns a bounded number of owners. */
+START_TEST(too_many_of_one)
+{
+    static struct owner owners[FP_MAX_DEPENDENTS];
+    const char *name = _i == 0 ? NULL : "name";
+    const struct fp_watch_key k = key(1);
+    struct owner other = { NULL };
+
+    for (unsigned i = 0; i < FP_MAX_DEPENDENTS; i++)
+        add(&owners[i], 1, name);
+    ck_assert_ptr_null(
+        fp_dependencies_add(watched, &other.dependencies, &other, &k, name, name != NULL ? 4 : 0));
+    ck_assert_ptr_null(other.dependencies);
+    add(&other, 1, "another");
+    add(&other, 2, name);
+    drop(&owners[0]);
+    add(&other, 1, name);
+    ck_assert_pstr_eq(fp_dependencies_check(watched, FP_MAX_DEPENDENTS + 2), NULL);
+    drop(&other);
+    for (unsigned i = 1; i < FP_MAX_DEPENDENTS; i++)
+        drop(&owners[i]);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("watched");
@@ -576,6 +600,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, keys_and_names_are_exact);
     tcase_add_test(t, names_that_are_too_long);
     tcase_add_test(t, stake_that_fails);
+    tcase_add_loop_test(t, too_many_of_one, 0, 2);
     t = unit_add_case(s, "giving_up", setup, teardown, 0);
     tcase_add_test(t, forgotten_once_when_the_last_goes);
     tcase_add_test(t, nothing_to_drop);

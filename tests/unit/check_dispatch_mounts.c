@@ -112,27 +112,6 @@ START_TEST(stale_where_it_is_allowed)
 }
 END_TEST
 
-/* Its client has changed something and asks for what is true now: httpd looks itself. */
-START_TEST(asked_afresh_nothing_is_stale)
-{
-    know_root();
-    ttl_ms = SHORT_MS;
-    stale_ms = TTL_MS;
-    know_mf();
-    until_old();
-    ask_fresh(&late, "/m/f");
-    ask(&early, "/m/f"); /* joins it */
-    give_up("/m/f");
-    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
-    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
-    ask_fresh(&late, "/m/f");
-    ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
-    ask(&early, "/m/f");
-    ck_assert_int_eq((int)early.source, FP_SOURCE_STALE);
-    ck_assert_uint_eq(n_jobs, 0);
-}
-END_TEST
-
 /* What is above the mount is looked at again first, for it is on another one. */
 START_TEST(stale_below_what_lives)
 {
@@ -346,7 +325,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, walks_of_a_mount_that_trips);
     tcase_add_test(t, one_file_that_hangs);
     tcase_add_test(t, stale_where_it_is_allowed);
-    tcase_add_test(t, asked_afresh_nothing_is_stale);
     tcase_add_test(t, stale_below_what_lives);
     tcase_add_test(t, stale_is_not_allowed);
     tcase_add_test(t, hits_of_a_mount_out_of_service);

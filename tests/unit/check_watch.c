@@ -381,6 +381,39 @@ START_TEST(very_many_are_not_needed)
 }
 END_TEST
 
+/* Those end without a report, and the rest still waits for its turn. */
+START_TEST(very_many_are_gone)
+{
+    const int n = 4000;
+    struct fp_watch_key *keys = calloc((size_t)n, sizeof(*keys));
+    unsigned drains = 0;
+    char name[32];
+
+    ck_assert_ptr_nonnull(keys);
+    if (!begin(0))
+        return;
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "out/%d", i);
+        unit_write_file(in_dir(name), "");
+        keys[i] = place(in_dir(name));
+    }
+    drain();
+    for (int i = 0; i < n; i++)
+        fp_watch_forget(&watch, &keys[i]);
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "out/%d", i);
+        ck_assert_int_eq(unlink(in_dir(name)), 0);
+    }
+    while (fp_watch_is_pending(&watch)) {
+        drain();
+        drains++;
+    }
+    ck_assert_uint_ge(drains, 3);
+    ck_assert(!fp_inotify_has_more());
+    free(keys);
+}
+END_TEST
+
 /* clang-format would give each of them a line. */
 /* clang-format off */
 static void (*const by_each_kind[])(void) = {
@@ -409,6 +442,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, nothing_is_missed_while_it_is_watched_anew, 0, KINDS);
     tcase_add_test(t, numbers_are_not_given_anew);
     tcase_add_test(t, very_many_are_not_needed);
+    tcase_add_test(t, very_many_are_gone);
     return s;
 }
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Purges of trees: what lies below an entry is purged at once, by a number that the entries below
+ * do not have, and evicted later, a few entries at a time.
+ */
+#include "config.h"
+#include "cache/cache_entry.h"
+
+#include <stddef.h>
+
+bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e)
+{
+    if (TAILQ_EMPTY(&c->purging))
+        return false;
+    for (const struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
+        if (p->purged_below > e->purge)
+            return true;
+    }
+    return false;
+}
+
+void fp_entry_count(struct fp_entry *e, long more)
+{
+    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent)
+        p->below += (size_t)more;
+}
+
+void fp_entry_revive(struct fp_cache *c, struct fp_entry *e)
+{
+    fp_entry_wipe(c, e);
+    e->seen_ms = 0;
+    e->purge = c->n_purges;
+    e->below = 0;
+    fp_entry_count(e, 1);
+}
+
+/* The first that goes: what lies deepest, with the first child of each. */
+static struct fp_entry *first_below(struct fp_entry *e)
+{
+    while (!LIST_EMPTY(&e->children))
+        e = LIST_FIRST(&e->children);
+    return e;
+}
+
+/* After it, in an order in which an entry comes after all that lies below it. */
+static struct fp_entry *next_of(struct fp_entry *e)
+{
+    struct fp_entry *sibling = LIST_NEXT(e, sibling);
+
+    return sibling != NULL ? first_below(sibling) : e->parent;
+}
+
+static void end_purge(struct fp_cache *c, struct fp_entry *root)
+{
+    if (root == TAILQ_FIRST(&c->purging))
+        c->purge_next = NULL;
+    TAILQ_REMOVE(&c->purging, root, purging);
+    root->is_purging = false;
+    c->n_purging--;
+}
+
+void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e)
+{
+    if (e->parent != NULL && !fp_entry_is_purged(c, e))
+        fp_entry_count(e, -1);
+    if (e->is_purging)
+        end_purge(c, e);
+    if (c->purge_next == e)
+        c->purge_next = next_of(e);
+}
+
+size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)
+{
+    const size_t n = fp_entry_is_purged(c, e) ? 0 : e->below;
+
+    if (LIST_EMPTY(&e->children))
+        return 0;
+    fp_entry_count(e, -(long)n);
+    e->below = 0;
+    e->purged_below = ++c->n_purges;
+    fp_entry_end_leases(c, e);
+    /* What the purge under way has passed may be purged again. */
+    if (e->is_purging)
+        end_purge(c, e);
+    e->is_purging = true;
+    TAILQ_INSERT_TAIL(&c->purging, e, purging);
+    c->n_purging++;
+    return n;
+}
+
+bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r)
+{
+    struct fp_entry *root;
+
+    *evicted_r = 0;
+    for (; visits > 0 && (root = TAILQ_FIRST(&c->purging)) != NULL; visits--) {
+        struct fp_entry *e = c->purge_next != NULL ? c->purge_next : first_below(root);
+
+        c->counts.visits++;
+        if (e == root) {
+            end_purge(c, root);
+            if (root->generation == 0 && root != c->newest && LIST_EMPTY(&root->children))
+                fp_entry_evict(c, root);
+            continue;
+        }
+        c->purge_next = next_of(e);
+        if (e == c->newest || !LIST_EMPTY(&e->children) || !fp_entry_is_purged(c, e))
+            continue;
+        fp_entry_evict(c, e);
+        ++*evicted_r;
+    }
+    return !TAILQ_EMPTY(&c->purging);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a question costs, counted in hashes of paths: strangers choose its depth, and it depends on
+ * what is known of the path.
+ */
+#include "config.h"
+#include "lookup/dispatch.h"
+
+#include "cache/cache_entry.h"
+#include "dispatch_kit.h"
+
+#define OF_A_SEARCH 2  /* beside one for each step that is known: the path itself, the first unknown */
+#define SEARCHES    12 /* of one question and its walks */
+
+static unsigned hashes;
+
+unsigned __real_fp_keyed_hash(const void *key, size_t len);
+unsigned __wrap_fp_keyed_hash(const void *key, size_t len);
+
+unsigned __wrap_fp_keyed_hash(const void *key, size_t len)
+{
+    hashes++;
+    return __real_fp_keyed_hash(key, len);
+}
+
+/* A path of so many steps, "/" included. */
+static const char *deep(char first, unsigned steps)
+{
+    static char path[FP_MAX_PATH + 1];
+    unsigned len = 0;
+
+    for (; len + 2 < 2 * steps; len += 2) {
+        path[len] = '/';
+        path[len + 1] = len == 0 ? first : 'd';
+    }
+    path[len] = '\0';
+    return path;
+}
+
+static void know(const char *path, char last)
+{
+    char what[FP_MAX_STEPS + 1] = "";
+    struct fp_answer a;
+
+    memset(what, 'd', fp_path_depth(path, strlen(path)));
+    what[fp_path_depth(path, strlen(path)) - 1] = last;
+    kit_answer(&a, path, what);
+    kit_insert(cache, path, fp_now_ms(), &a);
+}
+
+static unsigned hashes_of(const char *path)
+{
+    /* That looks for every entry. */
+    cache->checked = false;
+    hashes = 0;
+    ask(&early, path);
+    return hashes;
+}
+
+START_TEST(too_deep_is_refused_before_any_hash)
+{
+    know("/d/d", 'a');
+    ck_assert_uint_eq(hashes_of(deep('d', FP_MAX_PATH / 2)), 0);
+    ck_assert(early.answered);
+    ck_assert_int_eq((int)early.status, FP_TOODEEP);
+    ck_assert_uint_eq(hashes_of(deep('d', FP_MAX_STEPS + 1)), 0);
+    ck_assert_int_eq((int)early.status, FP_TOODEEP);
+    ck_assert_uint_eq(n_jobs, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).unanswered, 2);
+    ask(&early, deep('d', FP_MAX_STEPS));
+    ck_assert_int_eq((int)early.status, FP_OK);
+    ck_assert_uint_eq(early.n_steps, 3);
+}
+END_TEST
+
+/* Of a deep path of which nothing is known. */
+START_TEST(unknown_path_costs_what_is_known)
+{
+    know("/a", 'd');
+    ck_assert_uint_le(hashes_of(deep('u', FP_MAX_STEPS)), SEARCHES * (OF_A_SEARCH + 1));
+    ck_assert(!early.answered);
+    finish(deep('u', FP_MAX_STEPS - 1), "da");
+    ck_assert(early.answered);
+    ck_assert_uint_eq(early.n_steps, 2);
+}
+END_TEST
+
+/* Directories on the way are all known: as many hashes as there are steps, a few times. */
+START_TEST(known_path_costs_its_depth)
+{
+    char path[FP_MAX_PATH + 1];
+
+    snprintf(path, sizeof(path), "%s", deep('d', FP_MAX_STEPS));
+    know(deep('d', FP_MAX_STEPS - 1), 'd');
+    ck_assert_uint_le(hashes_of(path), SEARCHES * (OF_A_SEARCH + FP_MAX_STEPS));
+    ck_assert(!early.answered);
+    know(path, 'a');
+    ck_assert_uint_le(hashes_of(path), OF_A_SEARCH);
+    ck_assert(early.answered);
+    hashes = 0;
+    forget(path, true);
+    ck_assert_uint_le(hashes, 2 * (OF_A_SEARCH + FP_MAX_STEPS));
+}
+END_TEST
+
+/* The mount does not answer: what lies above it is looked for. */
+START_TEST(mount_out_of_service)
+{
+    know("/", 'd');
+    know(deep('m', FP_MAX_STEPS / 2), 'd');
+    let_pass(2);
+    ask(&other, "/d");
+    ck_assert(other.answered == (n_jobs == 0));
+    ask_fresh(&late, "/m/hung");
+    give_up("/m/hung");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+    ck_assert_uint_le(hashes_of(deep('m', FP_MAX_STEPS)), SEARCHES * (OF_A_SEARCH + FP_MAX_STEPS / 2));
+    ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("dispatch_depth");
+    TCase *t = unit_add_case(s, "depth", setup, teardown, 0);
+
+    tcase_add_test(t, too_deep_is_refused_before_any_hash);
+    tcase_add_test(t, unknown_path_costs_what_is_known);
+    tcase_add_test(t, known_path_costs_its_depth);
+    tcase_add_test(t, mount_out_of_service);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
