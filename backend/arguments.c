@@ -19,6 +19,8 @@ static void usage(FILE *out)
           "  -f, --foreground      accepted, has no effect; goes with the next release\n"
           "      --supervised      as httpd starts it: standard input is a socket of the\n"
           "                        process that it ends with\n"
+          "      --passed          as httpd starts it as root: descriptor 3 is the listening\n"
+          "                        socket, 4 the lock beside it\n"
           "  -V, --version         print the version and exit\n"
           "  -h, --help            print this and exit\n\n"
           "It stays in the foreground, and logs to standard error unless log is set.\n"
@@ -47,10 +49,15 @@ static const char *absolute(const char *file)
 void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "config", required_argument, NULL, 'c' }, { "set", required_argument, NULL, 'o' },
-        { "check", no_argument, NULL, 't' },        { "foreground", no_argument, NULL, 'f' },
-        { "supervised", no_argument, NULL, 'S' },   { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },         { NULL, 0, NULL, 0 },
+        { "config", required_argument, NULL, 'c' },
+        { "set", required_argument, NULL, 'o' },
+        { "check", no_argument, NULL, 't' },
+        { "foreground", no_argument, NULL, 'f' },
+        { "supervised", no_argument, NULL, 'S' },
+        { "passed", no_argument, NULL, 'P' },
+        { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
     int c;
 
@@ -68,6 +75,7 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
         case 't': a->check = true; break;
         case 'f': break;
         case 'S': a->supervised = true; break;
+        case 'P': a->passed = true; break;
         case 'V': puts("flashpached " PACKAGE_VERSION); exit(0);
         case 'h': usage(stdout); exit(0);
         default: usage(stderr); exit(1);

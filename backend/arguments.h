@@ -14,7 +14,7 @@ struct fp_arguments {
     const char *file; /* an absolute path, or "" */
     char *overrides[FP_MAX_OVERRIDES];
     size_t n_overrides;
-    bool check, supervised;
+    bool check, supervised, passed;
 };
 
 /* Ends the process after --help, --version and mistakes. */

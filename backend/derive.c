@@ -2,6 +2,7 @@
 #include "config.h"
 #include "derive.h"
 
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/log.h"
 #include "conf/conf.h"
@@ -78,14 +79,21 @@ struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, cons
 }
 
 /* A slot for each entry, and another one for each directory that ends a path. */
-uint32_t fp_derive_leases(const struct fp_cache_limits *l)
+static uint32_t derive_leases(const struct fp_cache_limits *l)
 {
     size_t n = l->files + l->negatives + 2 * l->directories;
 
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 
+struct fp_tables_sizes fp_derive_tables(const struct fp_conf *c, const struct fp_cache_limits *l)
+{
+    return (struct fp_tables_sizes){ derive_leases(l), c->max_answer_bytes, c->max_content_bytes };
+}
+
 struct fp_cache_content fp_derive_content(const struct fp_conf *c)
 {
-    return (struct fp_cache_content){ c->content_file_max, c->max_content_bytes };
+    const size_t most = fp_contents_most(c->max_content_bytes);
+
+    return (struct fp_cache_content){ c->content_file_max < most ? c->content_file_max : (uint32_t)most };
 }

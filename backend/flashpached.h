@@ -13,6 +13,8 @@
 #include "admin/stats.h"
 #include "arguments.h"
 #include "changes/watch.h"
+#include "common/sight.h"
+#include "common/tables.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
 #include "privsep/closer.h"
@@ -30,6 +32,7 @@ struct flashpached {
     struct fp_noise_view *noise;
     struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
+    struct fp_sight sees; /* of the file system, for clients to compare */
     struct fp_watch watch;
     struct fp_resolver_settings resolver;
     struct fp_worker_job job;
@@ -37,7 +40,7 @@ struct flashpached {
     struct fp_monitor monitor;
     ev_io monitor_gone;
     ev_child closer_gone[FP_CLOSERS];
-    struct fp_lease_table *leases;
+    struct fp_tables tables;
     struct fp_cache *cache;
     struct fp_coherence *coherence;
     struct fp_worker_pool *workers;
@@ -52,8 +55,9 @@ struct flashpached {
     struct fp_about about;
     struct fp_control_deps control;
     struct fp_router router;
-    int passed_socket; /* from a service manager; -1 */
-    bool failed;       /* the loop ended for a reason that a restart removes */
+    int sock, lock;  /* the listening socket, and the lock beside it; -1: none (yet) */
+    bool own_socket; /* made as the user that the daemon stays */
+    bool failed;     /* the loop ended for a reason that a restart removes */
     ev_signal sigterm, sigint, sighup, sigusr1;
 };
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "admin/control.h"
 #include "admin/hot.h"
@@ -25,11 +26,14 @@
 #include "changes/noise.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/packet.h"
 #include "common/priv.h"
+#include "common/socket_path.h"
 #include "common/turn.h"
 #include "conf/conf.h"
 #include "derive.h"
@@ -38,7 +42,6 @@
 #include "flashpached.h"
 #include "ipc/listener.h"
 #include "ipc/service.h"
-#include "ipc/socket_path.h"
 #include "ipc/supervisor.h"
 #include "lookup/dispatch.h"
 #include "lookup/observe.h"
@@ -211,8 +214,42 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot read the table of mounts /proc/self/mountinfo: %m");
         return false;
     }
+    fp_sight_take(&d->sees);
+    fp_mounts_follow(d->mounts, &d->sees.mounts);
     fp_watch_mark(&d->watch, d->mounts, d->conf->roots);
     return true;
+}
+
+/*
+ * A service manager, or httpd, made the socket for us; else we do, with the rights that we were
+ * started with.  Clients of an httpd that root started believe one alone that root made: no process
+ * of Apache's user can have put that there.
+ */
+static bool take_socket(struct flashpached *d)
+{
+    const struct fp_conf *c = d->conf;
+
+    if (d->sock == -1)
+        return fp_socket_path_check(c->socket, c->uid, c->gid)
+               && fp_socket_path_take(c->socket, c->gid, &d->sock, &d->lock);
+    if (!fp_socket_path_is(d->sock, c->socket)) {
+        fp_log(FP_LOG_ERROR, 5,
+               "the service manager's socket is no listening SOCK_SEQPACKET at "
+               "%s: let ListenSequentialPacket= and socket be the same",
+               c->socket);
+        return false;
+    }
+    return fp_socket_path_adopt(d->sock);
+}
+
+/* Whoever may trace this process takes the socket from it, and answers in its place. */
+static void check_exposure(const struct flashpached *d)
+{
+    if (geteuid() != 0 && fp_priv_is_exposed() && fp_socket_path_maker(d->sock) == 0)
+        fp_log(FP_LOG_WARNING, 73,
+               "another process of uid %u could have taken this one over while it started: make the program "
+               "unreadable for that user (chmod 0711, as make install does), and start this daemon again",
+               (unsigned)geteuid());
 }
 
 /* Uses the rights of root and drops them, before anything is shared. */
@@ -226,6 +263,10 @@ static bool prepare(struct flashpached *d)
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
     d->descriptors = fp_priv_raise_descriptors();
+    if (!take_socket(d))
+        return false;
+    check_exposure(d);
+    d->own_socket = fp_socket_path_maker(d->sock) == d->conf->uid && d->lock != -1;
     if (fp_priv_drop(d->conf->user, d->conf->uid, d->conf->gid) == -1) {
         fp_log(FP_LOG_ERROR, 8, "cannot become user %s: %m", d->conf->user);
         return false;
@@ -249,16 +290,17 @@ static bool start_cache(struct flashpached *d)
     struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL, d->noise };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;
+    struct fp_tables_sizes sizes;
 
     fp_derive_limits(d, c, &limits);
-    d->leases = fp_lease_table_create(fp_derive_leases(&limits));
-    if (d->leases == NULL) {
+    sizes = fp_derive_tables(c, &limits);
+    if (!fp_tables_create(&d->tables, &sizes)) {
         fp_log(FP_LOG_ERROR, 8,
-               "cannot make the lease table: %m; lower max_entries "
-               "and max_negative");
+               "cannot make the tables that clients map: %m; lower max_entries, max_negative, "
+               "max_answer_bytes and max_content_bytes");
         return false;
     }
-    coherence.lease_table = cache.lease_table = d->leases;
+    coherence.lease_table = cache.lease_table = d->tables.leases;
     coherence.ctx = d->cache = fp_cache_create(&limits, &cache);
     if (d->cache == NULL)
         return false;
@@ -276,6 +318,8 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
     const struct fp_listener_counts listener = fp_listener_counts(d->listener);
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
+    const struct fp_answer_table_counts answers = fp_answer_table_counts(d->tables.answers);
+    const struct fp_contents_counts contents = fp_contents_counts(d->tables.contents);
     const struct fp_wakeups loop = d->wakeups;
     const struct fp_turn_counts turn = fp_turn_counts();
     const uint64_t out_of_memory = fp_memory_failures();
@@ -316,7 +360,9 @@ static bool start(struct flashpached *d)
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
     const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
     struct fp_listener_settings listener = { .path = c->socket,
-                                             .passed = d->passed_socket,
+                                             .sock = d->sock,
+                                             .lock = d->lock,
+                                             .own = d->own_socket,
                                              .uid = c->uid,
                                              .gid = c->gid,
                                              .max_connections = fp_derive_connections(d, c),
@@ -337,11 +383,13 @@ static bool start(struct flashpached *d)
     d->workers = fp_worker_pool_create(d->loop, &workers);
     if (d->workers == NULL || !start_cache(d))
         return false;
-    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &dispatch);
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &d->tables, &dispatch);
     d->router = (struct fp_router){ d->dispatch, &d->control };
-    listener.leases = d->leases;
+    listener.tables = &d->tables;
     listener.watch = &d->watch;
+    listener.sees = &d->sees;
     d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
+    d->sock = d->lock = -1;
     if (d->listener == NULL || fp_observer_init(&d->observer, d->coherence, c->slow_log_ms) == -1)
         return false;
     set_reports(d);
@@ -363,8 +411,8 @@ static void stop(struct flashpached *d)
 {
     fp_service_say_stopping();
     /* From now on nobody reads the events. */
-    if (d->leases != NULL)
-        fp_lease_table_retire(d->leases);
+    if (d->tables.leases != NULL)
+        fp_lease_table_retire(d->tables.leases);
     fp_listener_destroy(&d->listener);
     if (d->fleet != NULL)
         fp_leave_fleet(d);
@@ -374,11 +422,13 @@ static void stop(struct flashpached *d)
     fp_coherence_destroy(&d->coherence);
     fp_cache_destroy(&d->cache);
     fp_closer_stop();
-    fp_lease_table_destroy(&d->leases);
+    fp_tables_destroy(&d->tables);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
     fp_monitor_stop(&d->monitor);
     fp_close(&d->statm);
+    fp_close(&d->sock);
+    fp_close(&d->lock);
     fp_sandbox_destroy(&d->own_sandbox);
     fp_sandbox_destroy(&d->workers_sandbox);
     fp_sandbox_destroy(&d->closers_sandbox);
@@ -388,13 +438,13 @@ static void stop(struct flashpached *d)
 int main(int argc, char **argv)
 {
     static struct flashpached d = {
-        .passed_socket = -1, .watch = FP_WATCH_NONE, .monitor = { -1 }, .statm = -1
+        .sock = -1, .lock = -1, .watch = FP_WATCH_NONE, .monitor = { -1 }, .statm = -1
     };
     bool ok;
 
     fp_arguments_parse(&d.args, argc, argv);
     /* Closes inherited descriptors, so that no worker has them. */
-    if (!fp_service_take_socket(&d.passed_socket))
+    if (!(d.args.passed ? fp_supervisor_take_socket(&d.sock, &d.lock) : fp_service_take_socket(&d.sock)))
         return 1;
     d.conf = fp_conf_load(d.args.file, d.args.overrides, d.args.n_overrides);
     if (d.conf == NULL)

@@ -46,24 +46,25 @@ static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
         fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
 }
 
-/* Clients notice that the former table is retired, and connect again. */
-static void resize_leases(struct flashpached *d, uint32_t n)
+/* Clients notice that the former lease table is retired, and connect again. */
+static void resize_tables(struct flashpached *d, const struct fp_tables_sizes *sizes)
 {
-    struct fp_lease_table *table;
+    struct fp_tables before = d->tables, after;
 
-    if (n == fp_lease_table_count(d->leases))
+    if (fp_tables_are(&before, sizes))
         return;
-    table = fp_lease_table_create(n);
-    if (table == NULL) {
-        fp_log(FP_LOG_ERROR, 8, "the lease table keeps its size: %m");
+    if (!fp_tables_create(&after, sizes)) {
+        fp_log(FP_LOG_ERROR, 8, "the tables that clients map keep their sizes: %m");
         return;
     }
-    fp_lease_table_retire(d->leases);
-    fp_cache_set_lease_table(d->cache, table);
-    fp_coherence_set_lease_table(d->coherence, table);
-    fp_listener_set_leases(d->listener, table);
-    fp_lease_table_destroy(&d->leases);
-    d->leases = table;
+    fp_lease_table_retire(before.leases);
+    d->tables = after;
+    fp_cache_set_lease_table(d->cache, after.leases);
+    fp_cache_forget_contents(d->cache);
+    fp_coherence_set_lease_table(d->coherence, after.leases);
+    fp_dispatch_renew_tables(d->dispatch);
+    fp_listener_renew_tables(d->listener);
+    fp_tables_destroy(&before);
 }
 
 size_t fp_forget(void *ctx, const char *path, size_t len, bool tree)
@@ -110,11 +111,13 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
     const struct fp_cache_content content = fp_derive_content(c);
+    struct fp_tables_sizes sizes;
     struct fp_cache_limits limits;
 
     fp_derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
-    resize_leases(d, fp_derive_leases(&limits));
+    sizes = fp_derive_tables(c, &limits);
+    resize_tables(d, &sizes);
     fp_cache_set_content(d->cache, &content);
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);

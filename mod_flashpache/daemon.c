@@ -22,14 +22,17 @@
 #include <unistd.h>
 #include <unixd.h>
 
+#include "common/client.h"
 #include "common/packet.h"
 #include "common/priv.h"
+#include "common/socket_path.h"
 
 APLOG_USE_MODULE(flashpache);
 
-#define USERDATA    "flashpache: the daemon"
-#define STEADY      apr_time_from_sec(30) /* a daemon that lives as long starts without a pause */
-#define FIRST_PAUSE 1u                    /* seconds; doubled at each early death */
+#define USERDATA    "flashpache: the daemon, 2"
+#define FORMER      "flashpache: the daemon" /* of release 0.1.0: the same members, without the last two */
+#define STEADY      apr_time_from_sec(30)    /* a daemon that lives as long starts without a pause */
+#define FIRST_PAUSE 1u                       /* seconds; doubled at each early death */
 #define MOST_PAUSE  64u
 #define MOST_GROUPS 256
 
@@ -56,9 +59,14 @@ struct daemon {
     server_rec *server;
     const char *const *command;
     const char *wanted; /* origin of one that is started now */
+    const char *socket;
+
+    char place[FP_MAX_SOCKET_PATH + 1]; /* the socket of the one that runs */
 };
 
 static void maintain(int reason, void *data, apr_wait_t status);
+
+static int as_root; /* root started this httpd */
 
 /* ---- where its socket lies ---- */
 
@@ -67,41 +75,84 @@ const char *fp_daemon_socket(apr_pool_t *p)
     return ap_runtime_dir_relative(p, DIRECTORY "/" SOCKET_NAME);
 }
 
-/* Removes what another User's daemon left.  False: one still serves there. */
-static int clear(int dir)
+/* Removes what another user's daemon left there. */
+static void clear(int dir)
+{
+    unlinkat(dir, LOCK_NAME, 0);
+    unlinkat(dir, SOCKET_NAME, 0);
+}
+
+/* True if no daemon serves there. */
+static int is_idle(int dir)
 {
     int lock = openat(dir, LOCK_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int idle = lock == -1 ? errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
 
-    if (idle) {
-        unlinkat(dir, LOCK_NAME, 0);
-        unlinkat(dir, SOCKET_NAME, 0);
-    }
     fp_close(&lock);
     return idle;
 }
 
-/* Root gives the directory to the user. */
-static const char *hand_over(apr_pool_t *p, const char *path, int dir, uid_t uid, gid_t gid)
+/* Who may write to the directory above puts another one in the place of ours. */
+static const char *check_above(apr_pool_t *p, const char *path, int dir)
+{
+    struct stat st;
+
+    if (fstatat(dir, "..", &st, 0) == 0 && st.st_uid == 0
+        && (!(st.st_mode & (S_IWGRP | S_IWOTH)) || (st.st_mode & S_ISVTX)))
+        return NULL;
+    return apr_psprintf(p,
+                        "the directory above %s must belong to root, and nobody else may write to it; choose "
+                        "another DefaultRuntimeDir, or chown it to root",
+                        path);
+}
+
+/* Root keeps the directory: only who may write there decides who answers.  The group passes. */
+static const char *keep_directory(apr_pool_t *p, const char *path, int dir, gid_t gid)
+{
+    const char *wrong = check_above(p, path, dir);
+    struct stat st;
+
+    if (wrong != NULL)
+        return wrong;
+    if (fstat(dir, &st) == -1)
+        return apr_psprintf(p, "cannot look at the directory %s: %pm", path, &errno);
+    if (st.st_uid != 0 && !is_idle(dir))
+        return apr_psprintf(p,
+                            "the directory %s belongs to uid %u, whose flashpached may be "
+                            "running; give each httpd a DefaultRuntimeDir of its own",
+                            path, (unsigned)st.st_uid);
+    if (st.st_gid != gid && !is_idle(dir))
+        return apr_psprintf(
+            p,
+            "the directory %s belongs to gid %u, and a flashpached of that group serves there; give "
+            "each httpd a DefaultRuntimeDir of its own",
+            path, (unsigned)st.st_gid);
+    if (fchown(dir, 0, gid) == -1 || fchmod(dir, 0710) == -1)
+        return apr_psprintf(p, "cannot give the directory %s to root and gid %u: %pm", path, (unsigned)gid,
+                            &errno);
+    /* What is there by now nobody else can have made later. */
+    if (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
+        clear(dir);
+    return NULL;
+}
+
+/* Of an httpd that root did not start. */
+static const char *check_directory(apr_pool_t *p, const char *path, int dir)
 {
     struct stat st;
 
     if (fstat(dir, &st) == -1)
         return apr_psprintf(p, "cannot look at the directory %s: %pm", path, &errno);
-    if (st.st_uid != uid && (geteuid() != 0 || (st.st_uid != 0 && !clear(dir))))
-        return apr_psprintf(p,
-                            "the directory %s belongs to uid %u, whose flashpached may be "
-                            "running; give each httpd a DefaultRuntimeDir of its own",
-                            path, (unsigned)st.st_uid);
-    if ((st.st_uid != uid || st.st_gid != gid) && fchown(dir, uid, gid) == -1)
-        return apr_psprintf(p, "cannot give the directory %s to uid %u gid %u: %pm", path, (unsigned)uid,
-                            (unsigned)gid, &errno);
+    if (st.st_uid != geteuid())
+        return apr_psprintf(
+            p, "the directory %s belongs to uid %u; give each httpd a DefaultRuntimeDir of its own", path,
+            (unsigned)st.st_uid);
     if ((st.st_mode & 07777) != 0700 && fchmod(dir, 0700) == -1)
         return apr_psprintf(p, "cannot close the directory %s to others: %pm", path, &errno);
     return NULL;
 }
 
-static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
+static const char *make_directory(apr_pool_t *p, gid_t gid)
 {
     const char *path = ap_runtime_dir_relative(p, DIRECTORY);
     const char *socket = fp_daemon_socket(p), *wrong;
@@ -118,7 +169,7 @@ static const char *make_directory(apr_pool_t *p, uid_t uid, gid_t gid)
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir == -1)
         return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path, &errno);
-    wrong = hand_over(p, path, dir, uid, gid);
+    wrong = as_root ? keep_directory(p, path, dir, gid) : check_directory(p, path, dir);
     fp_close(&dir);
     return wrong;
 }
@@ -148,10 +199,15 @@ static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *p
 {
     /* Where ErrorLog is no file, standard error leads nowhere. */
     const char *const log = s->error_log != NULL ? "log=stderr" : "log=syslog";
-    const char *const command[] = { program, "--supervised",
-                                    "-c",    configuration != NULL ? configuration : "/dev/null",
-                                    "-o",    apr_pstrcat(p, "socket=", socket, NULL),
-                                    "-o",    log,
+    const char *const command[] = { program,
+                                    "--supervised",
+                                    "-c",
+                                    configuration != NULL ? configuration : "/dev/null",
+                                    "-o",
+                                    apr_pstrcat(p, "socket=", socket, NULL),
+                                    "-o",
+                                    log,
+                                    as_root ? "--passed" : NULL,
                                     NULL };
 
     return apr_pmemdup(p, command, sizeof(command));
@@ -208,6 +264,31 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+enum { CHANNEL = STDIN_FILENO, SOCK = STDERR_FILENO + 1, LOCK, FREE }; /* descriptors of the daemon */
+
+/* The kernel forgets the signal when the process's user changes. */
+static void end_with_parent(const struct daemon *d)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != d->parent)
+        _exit(1);
+}
+
+/* Before the process gives up root's rights: children believe a listener of root alone.  At no time
+ * does one wait there that no daemon will serve. */
+static void take_socket(const struct daemon *d)
+{
+    int sock, lock;
+
+    if (!fp_socket_path_take(d->socket, group(), &sock, &lock))
+        _exit(1);
+    sock = fcntl(sock, F_DUPFD, FREE);
+    lock = fcntl(lock, F_DUPFD, FREE);
+    if (dup2(sock, SOCK) == -1 || dup2(lock, LOCK) == -1)
+        _exit(1);
+    close_range(FREE, ~0u, 0);
+}
+
 /* In the new process.  It keeps httpd's error log and nothing else of httpd. */
 static void become_daemon(const struct daemon *d, int channel)
 {
@@ -218,16 +299,21 @@ static void become_daemon(const struct daemon *d, int channel)
     unsetenv("NOTIFY_SOCKET");
     /* Without the right flashpached says so. */
     fp_priv_run_promptly();
+    dup2(channel, CHANNEL);
+    fp_lead_to_null(STDOUT_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    end_with_parent(d);
+    if (chdir("/") == -1)
+        _exit(1);
+    sleep(d->pause);
+    if (as_root)
+        take_socket(d);
     fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
-    dup2(channel, STDIN_FILENO);
-    fp_lead_to_null(STDOUT_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != d->parent || chdir("/") == -1)
-        _exit(1);
-    sleep(d->pause);
+    /* CoreDumpDirectory opens it. */
+    fp_priv_close_memory();
+    end_with_parent(d);
     execv(d->command[0], (char *const *)d->command);
     dprintf(STDERR_FILENO,
             "FP0112: cannot run %s as uid %u: %m; see to its permissions and "
@@ -242,6 +328,7 @@ static void start(struct daemon *d)
     pid_t pid = -1;
 
     d->parent = getpid();
+    apr_cpystrn(d->place, d->socket, sizeof(d->place));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0)
         pid = fork();
     if (pid == 0)
@@ -265,6 +352,23 @@ static void start(struct daemon *d)
 
 /* ---- life and end ---- */
 
+/* The daemon cannot, where the directory is root's.  Who has the lock still serves there. */
+static void remove_socket(const struct daemon *d)
+{
+    int lock = as_root && d->place[0] != '\0' ? fp_socket_path_open_lock(d->place) : -1;
+
+    if (lock != -1)
+        unlink(d->place);
+    fp_close(&lock);
+}
+
+/* At httpd's end, when the daemon has ended; at a restart it has the lock. */
+static apr_status_t leave_no_socket(void *data)
+{
+    remove_socket(data);
+    return APR_SUCCESS;
+}
+
 /* Waits until it has ended, killing it if that takes too long. */
 static void end(struct daemon *d)
 {
@@ -273,6 +377,40 @@ static void end(struct daemon *d)
     apr_pool_destroy(d->life);
     d->life = NULL;
     fp_close(&d->channel);
+    remove_socket(d);
+}
+
+/* The one that a former release of this module started, over a graceful restart. */
+static void end_former(server_rec *s)
+{
+    void *found = NULL;
+    struct daemon *d;
+
+    apr_pool_userdata_get(&found, FORMER, s->process->pool);
+    d = found;
+    if (d == NULL || d->life == NULL)
+        return;
+    apr_pool_destroy(d->life);
+    d->life = NULL;
+    fp_close(&d->channel);
+}
+
+/* False where its socket was removed or replaced.  A queue that is full is its own, as good as ever. */
+static int has_socket(const struct daemon *d)
+{
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ucred peer = { .pid = 0 };
+    socklen_t len = sizeof(peer);
+    struct sockaddr_un addr;
+    int found = !as_root;
+
+    if (!found && sock != -1 && fp_unix_address(&addr, d->place))
+        found = connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == -1
+                    ? errno == EAGAIN
+                    : getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
+                          && peer.pid == d->proc.pid;
+    fp_close(&sock);
+    return found;
 }
 
 /* The MPM calls it in the parent, also for other reasons than a death.  status is an exit status
@@ -307,7 +445,7 @@ static const char *obstacle(apr_pool_t *p, const char *program)
                             "cannot run %s: %pm; install it, or name it with "
                             "FlashpacheDaemonProgram",
                             program, &errno);
-    return make_directory(p, user(), group());
+    return make_directory(p, group());
 }
 
 void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const char *configuration,
@@ -323,15 +461,18 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
     }
     d->pconf = pconf;
     d->server = s;
+    d->socket = socket;
     d->command = command_of(pconf, s, program, configuration, socket);
     d->wanted = origin_of(pconf, configuration, d->command);
+    apr_pool_cleanup_register(pconf, d, leave_no_socket, apr_pool_cleanup_null);
     /* It goes on, with the error log, which may have been rotated. */
-    if (d->life != NULL && strcmp(d->origin, d->wanted) == 0
+    if (d->life != NULL && strcmp(d->origin, d->wanted) == 0 && has_socket(d)
         && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;
     }
     end(d);
+    end_former(s);
     d->pause = 0;
     wrong = obstacle(pconf, d->command[0]);
     if (wrong == NULL)
@@ -349,6 +490,22 @@ void fp_daemon_end(server_rec *s)
 
     if (d != NULL)
         end(d);
+}
+
+void fp_daemon_begin(void)
+{
+    as_root = geteuid() == 0;
+}
+
+struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsigned max_idle)
+{
+    struct fp_client *client = fp_client_create(socket, timeout_ms, max_idle);
+
+    if (client != NULL && as_root)
+        fp_client_believe_root_only(client);
+    if (client != NULL)
+        fp_client_compare_sights(client);
+    return client;
 }
 
 void fp_daemon_leave(server_rec *s)

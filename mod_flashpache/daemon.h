@@ -9,6 +9,9 @@
 #define FP_DAEMON_H
 
 #include <httpd.h>
+#include <stdint.h>
+
+struct fp_client;
 
 /* The path of its socket: in a directory of its own below DefaultRuntimeDir. */
 const char *fp_daemon_socket(apr_pool_t *p);
@@ -22,6 +25,13 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
 
 /* post_config, in the parent: ends the daemon if one runs. */
 void fp_daemon_end(server_rec *s);
+
+/* post_config, in the parent, first of all: notes whether root started this httpd. */
+void fp_daemon_begin(void);
+
+/* fp_client_create(), for a daemon that may be believed: where root started this httpd its socket
+ * must be root's, as no process of Apache's user can have made that. */
+struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsigned max_idle);
 
 /* In a child: closes the parent's end of the daemon's channel. */
 void fp_daemon_leave(server_rec *s);

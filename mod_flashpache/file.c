@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/contents.h"
 #include "common/packet.h"
 
 #define KEEP_LEAST    ((apr_size_t)256 * 1024) /* stays mapped from its first response */
@@ -22,7 +23,7 @@ struct fp_file {
     atomic_uint references;
     int fd; /* -1: it is mapped, and never read */
     bool local;
-    bool sealed;                          /* fd is, or was, of a content, not of a file */
+    bool sealed;                          /* it is a content: the mapping is a copy, and there is no fd */
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* in a response before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
@@ -99,6 +100,13 @@ static struct fp_mapping *map_all(int fd, size_t size, int flags)
     return m;
 }
 
+static void drop_copy(struct fp_mapping *m)
+{
+    atomic_fetch_sub_explicit(&mapped, m->size, memory_order_relaxed);
+    free(m->base);
+    free(m);
+}
+
 static void unmap(struct fp_mapping *m)
 {
     if (m == NULL)
@@ -115,18 +123,25 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file)
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
 }
 
-struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep)
+struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
+                                       apr_size_t size)
 {
-    struct fp_file *file = fp_file_create(fd, true);
+    struct fp_file *file = calloc(1, sizeof(*file));
+    struct fp_mapping *m = malloc(sizeof(*m));
+    void *bytes = malloc(size);
 
-    if (file == NULL)
+    if (file == NULL || m == NULL || bytes == NULL || !fp_contents_view_read(contents, at, bytes, size)) {
+        free(file);
+        free(m);
+        free(bytes);
         return NULL;
-    file->sealed = true;
-    /* Private: Linux before 6.7 maps what is sealed in no other way. */
-    if (keep)
-        atomic_init(&file->mapping, map_all(fd, size, MAP_PRIVATE | MAP_POPULATE));
-    if (fp_file_mapping(file) != NULL)
-        close_descriptor(file);
+    }
+    *m = (struct fp_mapping){ bytes, size };
+    atomic_fetch_add_explicit(&mapped, size, memory_order_relaxed);
+    atomic_init(&file->references, 1);
+    atomic_init(&file->mapping, m);
+    file->fd = -1;
+    file->local = file->sealed = true;
     return file;
 }
 
@@ -144,7 +159,10 @@ void fp_file_release(struct fp_file **fp)
     /* Every other thread's use must be over before the last one closes. */
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    unmap(fp_file_mapping(file));
+    if (file->sealed)
+        drop_copy(fp_file_mapping(file));
+    else
+        unmap(fp_file_mapping(file));
     close_descriptor(file);
     free(file);
 }

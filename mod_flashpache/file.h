@@ -12,7 +12,7 @@
  * check could wait: there everything is read.  So is a file that the daemon may have chosen
  * (fp_file_may_be_mapped()).
  *
- * A small file may come as its content instead, sealed and mapped once: then no
+ * A small file may come as its content instead, copied out of the daemon's memory: then no
  * descriptor is held, and sending it asks no file system.
  */
 #ifndef FP_FILE_H
@@ -22,9 +22,10 @@
 #include <apr_time.h>
 #include <stdbool.h>
 
+struct fp_contents_view;
 struct fp_file;
 
-/* All of a file or content, mapped once for all its responses. */
+/* All of a file, mapped once for all its responses, or a copy of a content. */
 struct fp_mapping {
     void *base;
     size_t size;
@@ -37,12 +38,10 @@ struct fp_mapping {
  * wait.  NULL: no memory, fd is closed then.
  */
 struct fp_file *fp_file_create(int fd, bool local);
-/*
- * The same of a content of size bytes, a sealed memfd of that size (packet.h).  With keep
- * it is mapped and the descriptor closed; else, and where it cannot be mapped, it is read as
- * a local file is.
- */
-struct fp_file *fp_file_create_content(int fd, apr_size_t size, bool keep);
+/* The same of a content of size bytes at that place (contents.h), copied.  NULL: no memory, or it is
+ * there no more. */
+struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
+                                       apr_size_t size);
 
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
@@ -81,7 +80,7 @@ void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t lengt
 
 /* The number of descriptors that all files hold now. */
 unsigned fp_file_descriptors(void);
-/* Bytes that stay mapped for their next response. */
+/* Bytes that stay mapped, or copied, for their next response. */
 apr_uint64_t fp_file_mapped(void);
 
 #endif

@@ -279,17 +279,18 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
         free(etag);
 }
 
-/* NULL: there is none, or no memory.  Takes the descriptor. */
-static struct fp_file *file_of(struct fp_answer *a, bool keep)
+/* NULL: there is none, or no memory, or the content is gone.  Takes the descriptor. */
+static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     int fd = a->fd;
 
     a->fd = -1;
-    if (fd == -1)
-        return NULL;
-    return a->content ? fp_file_create_content(fd, (apr_size_t)fp_step_target(last)->size, keep)
-                      : fp_file_create(fd, a->local);
+    if (a->content)
+        return view != NULL ? fp_file_create_content(fp_lease_view_contents(view), a->content_at,
+                                                     (apr_size_t)fp_step_target(last)->size)
+                            : NULL;
+    return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
 /* Makes a lease without the file and the chain. */
@@ -343,7 +344,11 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         fp_lease_view_release(&view);
         return NULL;
     }
-    lease->file = file_of(a, again);
+    lease->file = file_of(a, view);
+    if (lease->file == NULL && a->content) {
+        fp_item_release(&lease->item);
+        return NULL;
+    }
     if (lease->file != NULL) {
         const struct fp_meta *m = fp_step_target(lease->last);
 

@@ -63,7 +63,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
 /*
  * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may
  * be used again.  Takes the answer's descriptor and the reference to the view (may be NULL).
- * NULL when out of memory.
+ * NULL when out of memory, or where the content is gone already.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view);

@@ -71,7 +71,8 @@ static enum fp_count failure(fp_status st)
     case FP_AGAIN: return FP_COUNT_PAUSED;
     case FP_CLOSED: return FP_COUNT_NOBODY;
     case FP_VERSION: return FP_COUNT_VERSION;
-    case FP_DENIED: return FP_COUNT_FOREIGN;
+    case FP_FOREIGN: return FP_COUNT_FOREIGN;
+    case FP_ELSEWHERE: return FP_COUNT_ELSEWHERE;
     case FP_LOSTFD: return FP_COUNT_DESCRIPTORS;
     case FP_FAILED: return FP_COUNT_FAILED;
     case FP_UNAVAILABLE: return FP_COUNT_UNAVAILABLE;
@@ -89,9 +90,10 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* *lease_r, retained for the caller, only with FP_OK. */
-static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                       struct fp_lease **lease_r, enum fp_source *source_r)
+/* *lease_r, retained for the caller, only with FP_OK.  FP_FAILED also where the content was
+ * overwritten. */
+static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                            struct fp_lease **lease_r, enum fp_source *source_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
@@ -105,10 +107,43 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
         *source_r = a->source;
         *lease_r = fp_lease_create(settings, path, len, a, view);
         view = NULL;
-        st = *lease_r != NULL ? FP_OK : FP_NOMEM;
+        st = *lease_r != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
     fp_lease_view_release(&view);
     return st;
+}
+
+/* A content may be overwritten before it is read: the daemon then has it read again. */
+static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                       struct fp_lease **lease_r, enum fp_source *source_r)
+{
+    fp_status st = fetch_once(r, path, len, fresh, lease_r, source_r);
+
+    return st == FP_FAILED ? fetch_once(r, path, len, fresh, lease_r, source_r) : st;
+}
+
+/* What is wrong with a daemon that is not believed, and the way out. */
+static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
+{
+    if (st == FP_FOREIGN)
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any "
+            "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
+            "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
+            settings->socket, (unsigned)fp_client_maker(fp_child_client));
+    else if (st == FP_ELSEWHERE)
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
+            "without Flashpache; start both in the same root directory and namespaces, as "
+            "FlashpacheDaemon auto does",
+            settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+    else
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                      "FP0101: no answer from flashpached at %s for %s (%s: "
+                      "%s): serving it as without Flashpache",
+                      settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
 static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
@@ -118,7 +153,6 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     struct fp_lease *lease;
     enum fp_source source;
     fp_status st = fetch(r, path, len, fresh, &lease, &source);
-    int level;
 
     apr_table_setn(r->notes, "flashpache-us",
                    apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
@@ -130,12 +164,12 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
         return;
     }
     fp_request_note(r, failure(st));
-    /* The macro evaluates its level twice. */
-    level = st == FP_REFUSED || st == FP_TOODEEP || !may_warn() ? APLOG_DEBUG : APLOG_WARNING;
-    ap_log_rerror(APLOG_MARK, level, 0, r,
-                  "FP0101: no answer from flashpached at %s for %s (%s: "
-                  "%s): serving it as without Flashpache",
-                  settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+    if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
+        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
+                      "FP0101: no answer from flashpached at %s for %s (%s: %s)", settings->socket, path,
+                      fp_outcomes[failure(st)].reason, fp_status_text(st));
+    else
+        warn(r, settings, path, st);
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)

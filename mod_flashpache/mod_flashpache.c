@@ -96,9 +96,10 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     (void)ptemp;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
+    fp_daemon_begin();
     start_or_end_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
-        fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, counted_as);
+        fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, fp_daemon_client, counted_as);
     return OK;
 }
 
@@ -136,13 +137,15 @@ static void start_child(apr_pool_t *p, server_rec *s)
         return;
     }
     fp_child_client =
-        fp_client_create(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
+        fp_daemon_client(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
     if (fp_child_client == NULL)
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
                      "FP0104: out of memory, or the path of "
                      "flashpached's socket is too long: this child serves without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    if (fp_child_client != NULL && threads > 1)
+        fp_client_map_contents(fp_child_client);
     fp_lease_init(p, settings->leases, threads <= 1);
     fp_htaccess_init(p, settings->parsed);
     fp_counters_begin_child();

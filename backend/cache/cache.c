@@ -166,6 +166,12 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
     a->watched = a->watched && a->leasable;
 }
 
+/* True if its descriptor is kept, or its content. */
+static bool has_file(const struct fp_entry *e)
+{
+    return e->kind == FP_KIND_FILE || e->content_at != 0;
+}
+
 static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, const struct moment *at,
                    struct fp_answer *a)
 {
@@ -181,10 +187,11 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     if (at->use)
         end->visited = end->used = true;
     a->source = FP_SOURCE_CACHE;
-    if (end->len == len && end->kind == FP_KIND_FILE) {
+    if (end->len == len && has_file(end)) {
         a->fd = end->fd;
         a->local = end->local;
-        a->content = end->content_bytes > 0;
+        a->content = end->content_at != 0;
+        a->content_at = end->content_at;
     }
     fill_answer(c, end, n, names, a);
     fp_cache_verify(c);
@@ -286,10 +293,10 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || e->kind != FP_KIND_FILE || e->target != NULL || fp_entry_is_purged(c, e))
+    if (e == NULL || !has_file(e) || e->target != NULL || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata: the end of a mapping. */
-    if (e->content_bytes > 0 && (e->expires_ms == 0 || c->content.file_max == 0))
+    if (e->content_at != 0 && (e->expires_ms == 0 || c->content.file_max == 0))
         return false;
     *m = e->self;
     return true;
@@ -298,11 +305,65 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
-    size_t own = e != NULL ? e->content_bytes : 0;
 
-    if ((known && own > 0) || !fp_entry_content_fits(c, own, c->content.file_max))
-        return 0;
-    return c->content.file_max;
+    return known && e != NULL && e->content_at != 0 ? 0 : c->content.file_max;
+}
+
+/* ---- contents ---- */
+
+/* NULL: the content there is of no entry any more. */
+static struct fp_entry *find_content(const struct fp_cache *c, const char *path, size_t len, uint64_t at)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len);
+
+    return e != NULL && at != 0 && e->content_at == at ? e : NULL;
+}
+
+bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms)
+{
+    const struct fp_entry *e = find_content(c, path, len, at);
+
+    return e != NULL && e->generation != 0 && !fp_entry_is_purged(c, e) && now_ms < e->expires_ms
+           && c->lease_table != NULL
+           && fp_lease_table_take_recent(c->lease_table, e->slot, FP_ASKER_CONTENTS);
+}
+
+bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,
+                           unsigned *names_r)
+{
+    struct fp_entry *e = find_content(c, path, len, from);
+
+    if (e == NULL)
+        return false;
+    e->content_at = to;
+    *names_r = e->parent != NULL ? e->parent->names : 0;
+    return true;
+}
+
+static void drop_content(struct fp_cache *c, struct fp_entry *e)
+{
+    fp_entry_drop_fd(c, e);
+    e->tried = false;
+}
+
+void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at)
+{
+    struct fp_entry *e = find_content(c, path, len, at);
+
+    if (e != NULL)
+        drop_content(c, e);
+}
+
+void fp_cache_forget_contents(struct fp_cache *c)
+{
+    struct fp_entry *e;
+
+    FP_ENTRIES_FOREACH(e, c)
+    {
+        if (e->content_at != 0)
+            drop_content(c, e);
+    }
+    fp_cache_verify(c);
 }
 
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
@@ -361,7 +422,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     v.by = reported_by(e);
     v.expires_ms = e->expires_ms;
     v.mount = e->validity.mount;
-    v.content = e->content_bytes > 0;
+    v.content = e->content_at != 0;
     v.open = e->fd != -1 && !v.content;
     v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
     v.names = names != 0 && e->names == names;
@@ -372,8 +433,9 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
 {
     struct fp_cache_counts counts = c->counts;
 
-    counts.files = c->sieves[FP_KIND_FILE].count;
-    counts.directories = c->sieves[FP_KIND_DIRECTORY].count;
+    /* What has no descriptor is not limited by their number. */
+    counts.files = c->sieves[FP_KIND_FILE].count + c->n_contents;
+    counts.directories = c->sieves[FP_KIND_DIRECTORY].count - c->n_contents;
     counts.negatives = c->sieves[FP_KIND_NEGATIVE].count;
     counts.open_dirs = c->n_open_dirs;
     counts.bytes = c->bytes;

@@ -72,6 +72,17 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
 /* None before it is called.  A content that is kept stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
 
+/* True if the content at that place is the file's, and was used since the last call. */
+bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms);
+/* The file's content has another place.  False: it is not the file's any more; else *names_r numbers
+ * the list of names that is known of its directory. */
+bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,
+                           unsigned *names_r);
+/* It has none: the next question about the file needs a walk; leases go on. */
+void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at);
+/* None has. */
+void fp_cache_forget_contents(struct fp_cache *c);
+
 /* The list of names with that number, from 1 to FP_MAX_LISTS; once.  It stays the caller's. */
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
@@ -148,7 +159,7 @@ struct fp_walk_meta {
 
 /*
  * Takes what a walk of path found, and its descriptor: a->fd is -1
- * afterwards.  Only complete answers (status FP_OK) are kept.  names numbers
+ * afterwards; or with a->content the place of its content.  Only complete answers (status FP_OK) are kept.  names numbers
  * the list of names that the walk looked for; now_ms is when it began.  An
  * entry knows one list's access files: those of the last walk.  base: where
  * the walk began, NULL for "/"; if that directory has become another one

@@ -43,8 +43,10 @@ static const char *check_content(const struct fp_cache *c, const struct fp_entry
         return "an entry's kind is not that of its status and descriptor";
     if (e->is_open_dir && (e->fd == -1 || !fp_entry_is_dir(e)))
         return "an open directory has no descriptor, or is none";
-    if (e->content_bytes > 0 && (e->fd == -1 || e->is_open_dir))
-        return "a content has no descriptor";
+    if (e->content_at == 0 && e->content_bytes > 0)
+        return "a content has no place";
+    if (e->content_at != 0 && (e->fd != -1 || !fp_entry_is_file(e)))
+        return "what has a content has a descriptor, or is no file";
     if (e->target != NULL && (e->status != FP_OK || !S_ISLNK(e->self.mode)))
         return "an entry that is no link has a target";
     if ((e->access != NULL) != (e->n_access > 0))
@@ -81,7 +83,7 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
     t->kinds[e->kind]++;
     t->queued[e->kind] += LIST_EMPTY(&e->children);
     t->open_dirs += e->is_open_dir;
-    t->contents += e->content_bytes > 0;
+    t->contents += e->content_at != 0;
     t->content_bytes += e->content_bytes;
     t->bytes += fp_entry_bytes(e);
     t->timers += e->refresh.tick != 0;

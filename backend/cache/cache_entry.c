@@ -90,10 +90,11 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
         c->n_open_dirs--;
         e->is_open_dir = false;
     }
-    if (e->content_bytes > 0) {
+    if (e->content_at != 0) {
         c->n_contents--;
         c->content_bytes -= e->content_bytes;
         e->content_bytes = 0;
+        e->content_at = 0;
     }
     fp_close_file(&e->fd, e->validity.mount);
 }
@@ -122,22 +123,11 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
     fp_entry_trim_open_dirs(c);
 }
 
-static size_t whole_pages(uint64_t size)
+void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-    return ((size_t)size + page - 1) / page * page;
-}
-
-bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size)
-{
-    return size <= c->content.file_max && c->content_bytes - less + whole_pages(size) <= c->content.bytes;
-}
-
-void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd)
-{
-    fp_entry_set_fd(c, e, fd);
-    e->content_bytes = whole_pages(fp_entry_target(e)->size);
+    fp_entry_drop_fd(c, e);
+    e->content_at = at;
+    e->content_bytes = (size_t)fp_entry_target(e)->size;
     c->n_contents++;
     c->content_bytes += e->content_bytes;
 }

@@ -60,7 +60,8 @@ struct fp_entry {
     bool local;       /* of the file that fd is */
     bool tried;       /* a file without fd is one that cannot be read */
     int fd;
-    size_t content_bytes; /* where fd is a file's content: its size in whole pages */
+    uint64_t content_at;  /* where the file's content is kept, not its descriptor; else 0 */
+    size_t content_bytes; /* of that */
     fp_status status, target_status;
     struct fp_meta self;
     struct fp_meta *target;   /* only a link has one */
@@ -96,8 +97,8 @@ struct fp_sieve {
  *   and knows how many children it has.
  * - Its kind is that of its status and its descriptor.  It stands in its kind's queue just
  *   while it has no children, and counts for its kind either way.  A hand is in its queue.
- * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  A
- *   content has a descriptor.
+ * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  What has a
+ *   content has no descriptor.
  * - bytes, n_contents and content_bytes are the sums over the entries.
  * - A slot of the lease table belongs to one entry.
  * - expires_ms is 0, or seen_ms and ttl_ms together.
@@ -155,8 +156,6 @@ bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
 /* The watch on what it leads to; NULL: none, or no longer. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
-/* True if a content of that size fits when so many bytes of others go. */
-bool fp_entry_content_fits(const struct fp_cache *c, size_t less, uint64_t size);
 /* About what it takes of memory. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 
@@ -183,8 +182,9 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
-/* Takes the descriptor of a file's content. */
-void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, int fd);
+/* The file is kept by its content, which lies there. */
+void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
+/* Drops its descriptor, or the place of its content. */
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* The open directory was used. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);

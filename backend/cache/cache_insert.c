@@ -88,20 +88,13 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     e->n_access = n;
 }
 
-/* More walks may have been allowed to bring contents than fit: such a file then counts as
- * only seen, and is opened. */
-static bool content_fits(const struct fp_cache *c, const struct fp_entry *e, const struct fp_answer *a)
-{
-    return !a->content || fp_entry_content_fits(c, e->content_bytes, fp_entry_target(e)->size);
-}
-
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
 {
     /* So that clients with the file take its content, or the other way round. */
-    if (a->content != (e->content_bytes > 0))
+    if (a->content ? e->fd != -1 : e->content_at != 0)
         fp_entry_end_leases(c, e);
     if (a->content)
-        fp_entry_set_content(c, e, a->fd);
+        fp_entry_set_content(c, e, a->content_at);
     else
         fp_entry_set_fd(c, e, a->fd);
     a->fd = -1;
@@ -119,7 +112,7 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
 {
     struct fp_answer *a = seen->answer;
 
-    if (s == seen->last && seen->opened && !a->unchanged && content_fits(c, e, a)) {
+    if (s == seen->last && seen->opened && !a->unchanged) {
         take_descriptor(c, e, a);
     } else if (fp_entry_is_dir(e) ? !same : !unchanged) {
         fp_entry_drop_fd(c, e);
@@ -310,12 +303,11 @@ static bool is_unheard_dir(const struct fp_entry *e)
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
-    const bool was_watched = e->watched;
 
-    e->watched = is_watched(e, step, seen);
-    /* Clients rely on more where all changes are reported. */
-    if (was_watched && !e->watched)
+    /* Answers that say so are with clients (fp_answer.watched). */
+    if (e->watched && !is_watched(e, step, seen))
         fp_entry_end_leases(c, e);
+    e->watched = is_watched(e, step, seen);
     e->ttl_ms = bound_ms(c, e, &e->validity);
     /* A walk finds that it may be watched again. */
     if (e->validity.left_out && e->ttl_ms > LEFT_OUT_TTL_MS)

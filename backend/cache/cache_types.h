@@ -10,10 +10,9 @@
 #define FP_MAX_LISTS   16    /* of names of access files */
 #define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
 
-/* Files whose content is kept in the place of their descriptors. */
+/* Files that are kept by their content, which lies elsewhere, and not by a descriptor. */
 struct fp_cache_content {
     uint32_t file_max; /* bytes of one; 0: of none */
-    size_t bytes;      /* of all, in whole pages; what is over it is kept open */
 };
 
 struct fp_cache_counts {

@@ -11,6 +11,7 @@
 
 #include "changes/mounts_view.h"
 #include "common/packet.h"
+#include "common/sight.h"
 
 #define MOUNTINFO "/proc/self/mountinfo"
 
@@ -23,6 +24,7 @@ struct fp_mounts {
     struct fp_mount_table table, before; /* as read last, and the time before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
     struct fp_mounts_view *view;
+    uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
 };
 
 /* ---- policy ---- */
@@ -206,6 +208,12 @@ struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts
     return m;
 }
 
+void fp_mounts_follow(struct fp_mounts *m, uint64_t *number)
+{
+    m->number = number;
+    *number = fp_sight_mounts(&m->table);
+}
+
 void fp_mounts_destroy(struct fp_mounts **m)
 {
     if (*m == NULL)
@@ -259,6 +267,8 @@ static bool reread(struct fp_mounts *m)
     m->before = m->table;
     m->table = now;
     apply(m);
+    if (m->number != NULL)
+        *m->number = fp_sight_mounts(&m->table);
     return !m->failed;
 }
 

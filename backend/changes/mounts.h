@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "changes/mount_table.h"
+#include "common/mount_table.h"
 #include "conf/mount_rule.h"
 
 struct fp_mounts_settings {
@@ -73,6 +73,9 @@ bool fp_mounts_changed(struct fp_mounts *m);
  * nobody.  Returns how often; 0: that is not known.
  */
 size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx);
+
+/* Writes fp_sight_mounts() there, now and after every change. */
+void fp_mounts_follow(struct fp_mounts *m, uint64_t *number);
 
 /* New settings, which hold at once.  0, or -1 with errno: the old ones stay. */
 int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);

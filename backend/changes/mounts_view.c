@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "changes/mount_table.h"
+#include "common/mount_table.h"
 
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 

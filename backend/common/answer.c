@@ -24,7 +24,8 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->leasable = a->watched = a->local = a->content = a->unchanged = false;
+    a->leasable = a->local = a->content = a->readable = a->watched = a->unchanged = false;
+    a->content_at = 0;
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -118,6 +119,15 @@ static void put_objects(struct fp_writer *w, const struct fp_step *s)
         fp_put_meta(w, &s->target);
 }
 
+void fp_put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
+{
+    put_objects(w, s);
+    for (unsigned i = 0; i < n_names && fp_step_is_dir(s); i++)
+        put_access(w, &s->access[i]);
+    fp_put_u32(w, s->slot);
+    fp_put_u32(w, s->generation);
+}
+
 static void put_head(struct fp_writer *w, fp_status status, enum fp_source source, int flags,
                      unsigned n_names, unsigned n_steps)
 {
@@ -134,13 +144,11 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
              (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
                  | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0) | (a->watched ? WATCHED : 0),
              a->n_names, a->n_steps);
-    for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++) {
-        put_objects(w, s);
-        for (unsigned i = 0; i < a->n_names && fp_step_is_dir(s); i++)
-            put_access(w, &s->access[i]);
-        fp_put_u32(w, s->slot);
-        fp_put_u32(w, s->generation);
-    }
+    for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++)
+        fp_put_step(w, s, a->n_names);
+    /* A worker sends the content itself. */
+    if (a->content && a->fd == -1)
+        fp_put_u64(w, a->content_at);
 }
 
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a)
@@ -220,7 +228,7 @@ static void get_objects(struct fp_reader *r, struct fp_step *s)
         fp_get_meta(r, &s->target);
 }
 
-static void get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
+void fp_get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names)
 {
     get_objects(r, s);
     for (unsigned i = 0; i < n_names && !r->bad && fp_step_is_dir(s); i++)
@@ -259,6 +267,14 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
            && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));
 }
 
+bool fp_answer_fits(const struct fp_answer *a, size_t path_len)
+{
+    const struct frame_of x = { path_len, 0, false };
+
+    return a->n_steps > 0 && a->n_steps <= FP_MAX_STEPS && steps_fit(a, &x)
+           && ((!a->content && !a->readable) || fd_fits(a, &x));
+}
+
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, struct fp_answer *a)
 {
     const unsigned flags_allowed =
@@ -275,19 +291,25 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     a->watched = (flags & WATCHED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
+    a->readable = false;
+    a->content_at = 0;
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
         return FP_PROTOCOL;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
-        get_step(r, &a->steps[i], a->n_names);
+        fp_get_step(r, &a->steps[i], a->n_names);
+    if (a->content && !x->from_worker)
+        a->content_at = fp_get_u64(r);
     if (r->bad || (!x->from_worker && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
-        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && fd == -1) || (a->watched && !a->leasable))
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && (fd != -1) != x->from_worker)
+        || (a->watched && !a->leasable))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;
     if (a->status != FP_OK)
-        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 ? FP_OK : FP_PROTOCOL;
-    if (a->n_steps == 0 || !steps_fit(a, x) || (fd != -1 && !fd_fits(a, x)))
+        return fp_status_is_reason(a->status) && a->n_steps == 0 && fd == -1 && !a->content ? FP_OK
+                                                                                            : FP_PROTOCOL;
+    if (a->n_steps == 0 || !steps_fit(a, x) || ((fd != -1 || a->content) && !fd_fits(a, x)))
         return FP_PROTOCOL;
     a->fd = fd;
     return FP_OK;

@@ -64,8 +64,10 @@ enum fp_source {
  * or may not be read or is not the whole path; the struct's holder owns
  * it.  n_names: how many access files each directory has here: those that
  * were asked about, or none.  local: that file lies on a file system of this machine.
- * content: fd is not the file, but a sealed memfd with its content (packet.h); then it
- * is local, too.
+ * content: the file comes as its content; then it is local, too.  From a worker fd is a sealed
+ * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
+ * readable: the table of answers says that there is a file to be had, whose descriptor only a
+ * question would bring (answer_table.h).
  */
 struct fp_answer {
     fp_status status;
@@ -77,7 +79,8 @@ struct fp_answer {
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
-    bool local, content;
+    bool local, content, readable;
+    uint64_t content_at;
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
 };
@@ -90,6 +93,10 @@ size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 
 /* The end of the step: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
+
+/* One step, as it stands in an answer with n_names access files a directory. */
+void fp_put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names);
+void fp_get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names);
 
 /* Metadata alone, as it stands in steps. */
 void fp_put_meta(struct fp_writer *w, const struct fp_meta *m);
@@ -124,6 +131,10 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct 
 /* True unless the content of a file is here and can change, or is not as long as the answer
  * says. */
 bool fp_answer_is_sealed(const struct fp_answer *a);
+
+/* True if the steps, at least one, can be the answer about a path of path_len bytes, and a
+ * content, or a file to be had, can be its last step's. */
+bool fp_answer_fits(const struct fp_answer *a, size_t path_len);
 
 /* The body alone. */
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);

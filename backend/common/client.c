@@ -12,13 +12,17 @@
 #include <unistd.h>
 
 #include "common/answer.h"
+#include "common/answer_table.h"
 #include "common/clock.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/socket_path.h"
 #include "common/wire.h"
 
 /* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
- * An absent daemon costs a connect(); one that hangs costs every client its timeout. */
+ * An absent daemon costs a connect(); one that hangs costs every client its timeout, one that sees
+ * other files a look at the table of mounts. */
 #define ABSENT_FIRST_MS   25u
 #define ABSENT_LONGEST_MS 400u
 #define HUNG_FIRST_MS     1000u
@@ -39,12 +43,17 @@ struct link {
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
-    uint32_t patience_ms;  /* of one wait without a heartbeat */
+    uint32_t patience_ms; /* of one wait without a heartbeat */
+    bool maps_contents;
     uid_t trusted;         /* beside this process's user and root */
+    bool root_only;        /* root alone is trusted */
+    bool compares;         /* views */
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
-    uint32_t pause_ms;          /* the last one; 0 after a success */
+    uint32_t pause_ms; /* the last one; 0 after a success */
+    uid_t maker;       /* of the socket, as seen last */
+    enum fp_sight_difference difference;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
     struct link idle[];
@@ -67,6 +76,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
     c->timeout_ms = timeout_ms;
     c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
     c->max_idle = max_idle;
+    c->maker = (uid_t)-1;
     pthread_mutex_init(&c->mutex, NULL);
     return c;
 }
@@ -74,6 +84,41 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
 void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
 {
     c->trusted = uid;
+}
+
+void fp_client_map_contents(struct fp_client *c)
+{
+    c->maps_contents = true;
+}
+
+void fp_client_believe_root_only(struct fp_client *c)
+{
+    c->root_only = true;
+}
+
+void fp_client_compare_sights(struct fp_client *c)
+{
+    c->compares = true;
+}
+
+uid_t fp_client_maker(struct fp_client *c)
+{
+    uid_t maker;
+
+    pthread_mutex_lock(&c->mutex);
+    maker = c->maker;
+    pthread_mutex_unlock(&c->mutex);
+    return maker;
+}
+
+enum fp_sight_difference fp_client_difference(struct fp_client *c)
+{
+    enum fp_sight_difference d;
+
+    pthread_mutex_lock(&c->mutex);
+    d = c->difference;
+    pthread_mutex_unlock(&c->mutex);
+    return d;
 }
 
 void fp_client_destroy(struct fp_client **cp)
@@ -126,16 +171,37 @@ static void drop_idle(struct fp_client *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* All connections to one daemon share a mapping of its table. */
-static struct fp_lease_view *view_of(struct fp_client *c, int generations, int referenced, int events,
-                                     int alive)
+/* What a daemon passes at the hello. */
+struct passed {
+    int generations, referenced, events, alive, answers, contents;
+};
+
+/* NULL: one of them is not what it should be, or there is no memory. */
+static struct fp_lease_view *create_view(const struct fp_client *c, const struct passed *p)
+{
+    struct fp_lease_view *v = fp_lease_view_create(p->generations, p->referenced, p->events, p->alive);
+    struct fp_answer_view *answers;
+    struct fp_contents_view *contents;
+
+    if (v == NULL)
+        return NULL;
+    answers = fp_answer_view_create(p->answers);
+    contents = fp_contents_view_create(p->contents, c->maps_contents);
+    fp_lease_view_attach(v, answers, contents);
+    if (answers == NULL || contents == NULL)
+        fp_lease_view_release(&v);
+    return v;
+}
+
+/* All connections to one daemon share a mapping of its tables. */
+static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p)
 {
     struct fp_lease_view *v;
 
     pthread_mutex_lock(&c->mutex);
-    if (c->view == NULL || !fp_lease_view_is_of(c->view, generations)) {
+    if (c->view == NULL || !fp_lease_view_is_of(c->view, p->generations)) {
         fp_lease_view_release(&c->view);
-        c->view = fp_lease_view_create(generations, referenced, events, alive);
+        c->view = create_view(c, p);
     }
     v = c->view;
     if (v != NULL)
@@ -146,8 +212,9 @@ static struct fp_lease_view *view_of(struct fp_client *c, int generations, int r
 
 static void pause_asking(struct fp_client *c, fp_status why)
 {
-    uint32_t first = why == FP_TIMEOUT ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
-    uint32_t longest = why == FP_TIMEOUT ? HUNG_LONGEST_MS : ABSENT_LONGEST_MS;
+    const bool dear = why == FP_TIMEOUT || why == FP_ELSEWHERE;
+    uint32_t first = dear ? HUNG_FIRST_MS : ABSENT_FIRST_MS;
+    uint32_t longest = dear ? HUNG_LONGEST_MS : ABSENT_LONGEST_MS;
     uint64_t now = fp_now_ms();
 
     pthread_mutex_lock(&c->mutex);
@@ -175,14 +242,27 @@ static bool limit(int sock, uint64_t deadline_ms)
            && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
 
-/* The daemon's answers decide what the client serves. */
-static bool is_trusted(const struct fp_client *c, int sock)
+/* The daemon's answers decide what the client serves.  The kernel says who called listen(2). */
+static bool is_trusted(struct fp_client *c, int sock)
 {
-    struct ucred peer;
-    socklen_t len = sizeof(peer);
+    const uid_t maker = fp_socket_path_maker(sock);
 
-    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0
-           && (peer.uid == geteuid() || peer.uid == 0 || peer.uid == c->trusted);
+    pthread_mutex_lock(&c->mutex);
+    c->maker = maker;
+    pthread_mutex_unlock(&c->mutex);
+    return maker == 0 || (!c->root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->trusted));
+}
+
+/* A daemon that sees other files than this process answers with what this one could not open, or
+ * not by that name. */
+static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
+{
+    const enum fp_sight_difference d = c->compares ? fp_sight_compare(daemons) : FP_SIGHT_SAME;
+
+    pthread_mutex_lock(&c->mutex);
+    c->difference = d;
+    pthread_mutex_unlock(&c->mutex);
+    return d == FP_SIGHT_SAME;
 }
 
 /* One frame within the socket's timeout. */
@@ -226,9 +306,10 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
 }
 
 /* The daemon's WELCOME, and with it the first area of its lease table. */
-static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
+static fp_status hear_welcome(struct fp_client *c, int sock, uint8_t *buf, int *generations_r)
 {
     struct fp_frame f;
+    struct fp_sight view;
     uint16_t version;
     fp_status st = receive(sock, buf, &f, generations_r), said;
 
@@ -237,9 +318,11 @@ static fp_status hear_welcome(int sock, uint8_t *buf, int *generations_r)
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
         return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
     if (f.type != FP_FRAME_WELCOME || f.id != 0 || *generations_r == -1
-        || fp_welcome_decode(&f.body, &version) != FP_OK)
+        || fp_welcome_decode(&f.body, &version, &view) != FP_OK)
         return FP_PROTOCOL;
-    return version == FP_WIRE_VERSION ? FP_OK : FP_VERSION;
+    if (version != FP_WIRE_VERSION)
+        return FP_VERSION;
+    return sees_the_same(c, &view) ? FP_OK : FP_ELSEWHERE;
 }
 
 /* A frame of that type, which is nothing but a descriptor. */
@@ -259,25 +342,29 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
-    int generations = -1, referenced = -1, events = -1, alive = -1;
+    struct passed p = { -1, -1, -1, -1, -1, -1 };
+    const struct {
+        enum fp_frame_type type;
+        int *fd_r;
+    } rest[] = { { FP_FRAME_REFERENCED, &p.referenced },
+                 { FP_FRAME_EVENTS, &p.events },
+                 { FP_FRAME_ALIVE, &p.alive },
+                 { FP_FRAME_ANSWERS, &p.answers },
+                 { FP_FRAME_CONTENTS, &p.contents } };
+    const size_t n_rest = sizeof(rest) / sizeof(rest[0]);
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
     st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_welcome(l->sock, buf, &generations) : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &p.generations) : FP_TIMEOUT;
+    for (size_t i = 0; i < n_rest && st == FP_OK; i++)
+        st = hear_descriptor(l->sock, deadline_ms, buf, rest[i].type, rest[i].fd_r);
     if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_REFERENCED, &referenced);
-    if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_EVENTS, &events);
-    if (st == FP_OK)
-        st = hear_descriptor(l->sock, deadline_ms, buf, FP_FRAME_ALIVE, &alive);
-    if (st == FP_OK)
-        l->view = view_of(c, generations, referenced, events, alive);
-    fp_close(&generations);
-    fp_close(&referenced);
-    fp_close(&events);
-    fp_close(&alive);
+        l->view = view_of(c, &p);
+    fp_close(&p.generations);
+    for (size_t i = 0; i < n_rest; i++)
+        fp_close(rest[i].fd_r);
     return st;
 }
 
@@ -296,7 +383,7 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
     else if (connect(l->sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
         st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
     else
-        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_DENIED;
+        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_FOREIGN;
     if (st != FP_OK)
         hang_up(l);
     return st;
@@ -336,8 +423,7 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     }
     /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
      * would fail, or wait, in the middle of a response. */
-    if ((a->n_names != 0 && a->n_names != l->names.n)
-        || (a->fd != -1 && (!fp_is_readable_file(a->fd) || !fp_answer_is_sealed(a)))) {
+    if ((a->n_names != 0 && a->n_names != l->names.n) || (a->fd != -1 && !fp_is_readable_file(a->fd))) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }

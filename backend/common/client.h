@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "common/errors.h"
+#include "common/sight.h"
 
 struct fp_answer;
 struct fp_client;
@@ -35,6 +36,24 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
  * first question. */
 void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
+/* Believes a daemon only if root made its socket, which no process of another user can do.  Before the
+ * first question. */
+void fp_client_believe_root_only(struct fp_client *client);
+
+/* Believes a daemon only if it sees the file system as this process does.  Before the first
+ * question. */
+void fp_client_compare_sights(struct fp_client *client);
+
+/* The user who made the socket at which the last connection arrived; (uid_t)-1: unknown.  After
+ * FP_FOREIGN that one is not believed. */
+uid_t fp_client_maker(struct fp_client *client);
+
+/* After FP_ELSEWHERE: in what the two differ. */
+enum fp_sight_difference fp_client_difference(struct fp_client *client);
+
+/* Contents are mapped: for a process of many threads (contents.h).  Before the first question. */
+void fp_client_map_contents(struct fp_client *client);
+
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);
 
@@ -43,10 +62,11 @@ void fp_client_destroy(struct fp_client **client);
  * each of its directories (NULL: none).  FP_OK: *a is the daemon's answer, whose
  * status may be a reason why there is none; a->fd is the caller's.
  * Otherwise: FP_AGAIN (a pause after a failure), FP_TIMEOUT, FP_CLOSED,
- * FP_VERSION, FP_PROTOCOL, FP_DENIED (the listener's user is not trusted),
+ * FP_VERSION, FP_PROTOCOL, FP_FOREIGN, FP_ELSEWHERE,
  * FP_LOSTFD, FP_SYSTEM.  May be called by several threads.
  * *view_r (may be NULL): the lease table of the answer's slots, with a
- * reference for the caller; NULL where there is none.
+ * reference for the caller; NULL where there is none.  With a->content the file's content is at a->content_at
+ * of the view's contents, for as long as it is not overwritten.
  */
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);

@@ -32,6 +32,8 @@ static const struct row rows[] = {
     { FP_NOMEM, 0, "out of memory" },
     { FP_SYSTEM, 0, "system call failed" },
     { FP_LOSTFD, 0, "no descriptor free to receive one" },
+    { FP_FOREIGN, 0, "the socket is another user's" },
+    { FP_ELSEWHERE, 0, "the daemon sees other files" },
 };
 
 const char *fp_status_text(fp_status st)

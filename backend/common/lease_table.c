@@ -13,9 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/answer_table.h"
+#include "common/area.h"
+#include "common/contents.h"
 #include "common/packet.h"
 
 #define MAGIC 0x46505334u /* "FPS4": another layout, another number */
+
+#define ASKER_CACHE 1
+#define ALL_ASKERS  (ASKER_CACHE | FP_ASKER_ANSWERS | FP_ASKER_CONTENTS)
 
 #define EXHAUSTED UINT32_MAX /* a generation that is valid for nobody */
 
@@ -30,6 +36,7 @@ struct generations {
 struct fp_lease_table {
     struct generations *area;
     _Atomic uint8_t *referenced;
+    uint8_t *owed; /* for each slot, which of those who ask have still to hear of a use */
     int area_fd, referenced_fd;
     uint32_t n;      /* slots, slot 0 included */
     uint32_t unused; /* the first slot that was never taken */
@@ -42,24 +49,6 @@ static size_t area_size(uint32_t n)
     return sizeof(struct generations) + n * sizeof(_Atomic uint64_t);
 }
 
-/* A sealed memfd of that size, mapped to be written. */
-static void *make_area(const char *name, size_t size, unsigned seals, int *fd_r)
-{
-    void *p = MAP_FAILED;
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd != -1 && ftruncate(fd, (off_t)size) == 0)
-        p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1) {
-        munmap(p, size);
-        p = MAP_FAILED;
-    }
-    if (p == MAP_FAILED)
-        fp_close(&fd);
-    *fd_r = fd;
-    return p == MAP_FAILED ? NULL : p;
-}
-
 struct fp_lease_table *fp_lease_table_create(uint32_t n)
 {
     struct fp_lease_table *t = malloc(sizeof(*t) + n * sizeof(t->free[0]));
@@ -67,11 +56,12 @@ struct fp_lease_table *fp_lease_table_create(uint32_t n)
     if (t == NULL)
         return NULL;
     t->n = n + 1;
+    t->owed = calloc(t->n, sizeof(t->owed[0]));
     t->area_fd = t->referenced_fd = -1;
     t->referenced = NULL;
-    t->area = make_area("flashpache-generations", area_size(t->n), F_SEAL_FUTURE_WRITE, &t->area_fd);
-    if (t->area != NULL)
-        t->referenced = make_area("flashpache-referenced", t->n, 0, &t->referenced_fd);
+    t->area = fp_area_create("flashpache-generations", area_size(t->n), F_SEAL_FUTURE_WRITE, &t->area_fd);
+    if (t->area != NULL && t->owed != NULL)
+        t->referenced = fp_area_create("flashpache-referenced", t->n, 0, &t->referenced_fd);
     if (t->referenced == NULL) {
         fp_lease_table_destroy(&t);
         return NULL;
@@ -96,6 +86,7 @@ void fp_lease_table_destroy(struct fp_lease_table **tp)
         munmap((void *)t->referenced, t->n);
     fp_close(&t->area_fd);
     fp_close(&t->referenced_fd);
+    free(t->owed);
     free(t);
 }
 
@@ -190,9 +181,36 @@ static bool take_byte(struct fp_lease_table *t, uint32_t slot)
     return true;
 }
 
+/* A client's byte is read once, for all that ask. */
+static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
+{
+    bool used;
+
+    if (slot == FP_NO_SLOT)
+        return false;
+    if (take_byte(t, slot))
+        t->owed[slot] = ALL_ASKERS;
+    used = (t->owed[slot] & to) != 0;
+    t->owed[slot] &= (uint8_t)~to;
+    return used;
+}
+
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
 {
-    return slot != FP_NO_SLOT && take_byte(t, slot);
+    return take_owed(t, slot, ASKER_CACHE);
+}
+
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker)
+{
+    return take_owed(t, slot, (uint8_t)asker);
+}
+
+bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation)
+{
+    struct fp_lease_table *t = table;
+
+    return slot < t->n && fp_lease_table_generation(t, slot) == generation
+           && fp_lease_table_take_recent(t, slot, FP_ASKER_ANSWERS);
 }
 
 bool fp_lease_table_take_use(struct fp_lease_table *t)
@@ -224,27 +242,18 @@ struct fp_lease_view {
     atomic_uint references;
     const struct generations *area;
     _Atomic uint8_t *referenced;
-    int alive;  /* keeps the pipe in the set */
-    int events; /* an epoll set of the daemon's queues of events */
+    int alive;                         /* keeps the pipe in the set */
+    int events;                        /* an epoll set of the daemon's queues of events */
+    struct fp_answer_view *answers;    /* may be NULL, */
+    struct fp_contents_view *contents; /* as this */
     uint32_t n;
     dev_t dev; /* of the generations' memfd */
     ino_t ino;
 };
 
-/* The size of a memfd that cannot become smaller; 0 where it could. */
-static size_t sealed_size(int fd)
-{
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-
-    if (seals == -1 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &st) == -1 || st.st_size < 0)
-        return 0;
-    return (size_t)st.st_size;
-}
-
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive)
 {
-    size_t size = sealed_size(generations), n = sealed_size(referenced);
+    size_t size = fp_area_sealed_size(generations), n = fp_area_sealed_size(referenced);
     struct epoll_event event;
     struct fp_lease_view *v;
     struct stat st;
@@ -253,7 +262,7 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
         errno = EPROTO;
         return NULL;
     }
-    v = malloc(sizeof(*v));
+    v = calloc(1, sizeof(*v));
     if (v == NULL)
         return NULL;
     atomic_init(&v->references, 1);
@@ -278,6 +287,23 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
     return NULL;
 }
 
+void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answers,
+                          struct fp_contents_view *contents)
+{
+    v->answers = answers;
+    v->contents = contents;
+}
+
+const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v)
+{
+    return v->answers;
+}
+
+const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v)
+{
+    return v->contents;
+}
+
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)
 {
     struct stat st;
@@ -300,6 +326,8 @@ void fp_lease_view_release(struct fp_lease_view **vp)
         return;
     munmap((void *)v->area, area_size(v->n));
     munmap((void *)v->referenced, v->n);
+    fp_answer_view_destroy(&v->answers);
+    fp_contents_view_destroy(&v->contents);
     fp_close(&v->events);
     fp_close(&v->alive);
     free(v);

@@ -80,6 +80,11 @@ void fp_lease_table_set_expiry(struct fp_lease_table *t, uint32_t slot, uint64_t
 
 /* True if a client has used it since the last call. */
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
+/* The same for another one who asks, since its own last call. */
+enum fp_lease_asker { FP_ASKER_ANSWERS = 2, FP_ASKER_CONTENTS = 4 };
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker);
+/* The same as FP_ASKER_ANSWERS, if it is the slot's present generation; table: the lease table. */
+bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);
 
@@ -93,6 +98,8 @@ void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 /* ---- a client's side ---- */
 
 struct fp_lease_view;
+struct fp_answer_view;
+struct fp_contents_view;
 
 /*
  * Maps both areas; events is the epoll set that came with them, alive the end of the pipe that it
@@ -100,6 +107,12 @@ struct fp_lease_view;
  * One reference is the caller's.  NULL with errno; EPROTO: that is no such table, or not sealed.
  */
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive);
+/* What came with it; it owns both then, and NULL is allowed for either.  Once, before it is shared. */
+void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answers,
+                          struct fp_contents_view *contents);
+/* The answers whose slots it has, and their contents; they live as long as the view. */
+const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v);
+const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
 /* True if it maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);
 void fp_lease_view_retain(struct fp_lease_view *v);

@@ -163,11 +163,8 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
     return (size_t)n == len ? FP_OK : FP_PROTOCOL;
 }
 
-/*
- * Takes the descriptors out of a received message.  CMSG_SPACE of one int
- * has room for two on 64-bit machines: all but the first are closed.
- * Returns how many there were.
- */
+/* Takes the descriptors out of a received message; all but the first are closed.  Returns how many
+ * there were. */
 static size_t take_fds(struct msghdr *msg, int *fd_r)
 {
     size_t came = 0;
@@ -198,16 +195,20 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
         char buf[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = { .iov_base = data, .iov_len = cap };
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf, .msg_controllen = sizeof(control.buf)
-    };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
     fp_status st = FP_OK;
     int fd = -1;
     size_t came;
     ssize_t n;
 
-    if (fd_r != NULL)
+    /* The kernel gives this process no descriptor for which there is no room, so none that nobody
+     * expects is ever closed here: a close may wait for a file system.  CMSG_SPACE of one int would
+     * have room for two on 64-bit machines. */
+    if (fd_r != NULL) {
         *fd_r = -1;
+        msg.msg_control = control.buf;
+        msg.msg_controllen = CMSG_LEN(sizeof(int));
+    }
     do {
         n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
     } while (n == -1 && errno == EINTR);

@@ -58,7 +58,22 @@ int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
     /* A service manager may have given some to a user who is not root. */
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
         return -1;
-    return (int)syscall(SYS_capset, &head, none);
+    if (syscall(SYS_capset, &head, none) == -1)
+        return -1;
+    fp_priv_close_memory();
+    return 0;
+}
+
+bool fp_priv_is_exposed(void)
+{
+    return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
+void fp_priv_close_memory(void)
+{
+    /* 2 (dumps for root alone) is as closed, and nobody could set it again. */
+    if (fp_priv_is_exposed())
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 size_t fp_priv_raise_descriptors(void)

@@ -22,6 +22,14 @@ void fp_priv_empty_bounding_set(void);
  * it has no right to that nice value, and only the slice. */
 bool fp_priv_run_promptly(void);
 
+/* Closes the memory of this process, and of those that it forks, to others of its user: they cannot
+ * trace it, nor read or take what it has open (ptrace(2), PTRACE_MODE_ATTACH).  An exec or a change of
+ * credentials may open it again.  Where fs.suid_dumpable says so root alone gets core dumps of it. */
+void fp_priv_close_memory(void);
+
+/* True where another process of its user may trace this one. */
+bool fp_priv_is_exposed(void);
+
 /* Raises the soft limit on descriptors to the hard one; returns the limit. */
 size_t fp_priv_raise_descriptors(void);
 

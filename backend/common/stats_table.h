@@ -37,7 +37,14 @@
     ROW(negative, cache.negatives, gauge, "Negative entries: names known to be absent") \
     ROW(bytes, cache.bytes, gauge, "Memory for entries, about") \
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
-    ROW(content_bytes, cache.content_bytes, gauge, "Memory for the content of files") \
+    ROW(content_bytes, cache.content_bytes, gauge, "Bytes of these contents") \
+    ROW(content_memory, contents.bytes, gauge, "Memory for contents, gaps and those of no entry included") \
+    ROW(contents_kept, contents.kept, counter, "Contents in use that got another place") \
+    ROW(contents_overwritten, contents.overwritten, counter, "Contents that gave their place to others") \
+    ROW(answer_memory, answers.bytes, gauge, "Memory for the answers that all clients read") \
+    ROW(answers_published, answers.published, counter, "Records put into the table of answers") \
+    ROW(answers_kept, answers.kept, counter, "Records in use that got another place") \
+    ROW(answers_overwritten, answers.overwritten, counter, "Records that gave their place to others") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
     ROW(events, coherence.events, counter, "Changes that were reported") \
     ROW(changes, cache.changes, counter, "Entries invalidated after a change") \
@@ -72,7 +79,8 @@
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
     ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
-    ROW(fleet_dropped, fleet.dropped, counter, "Entries of the fleet's stream that are no message, or cannot be read") \
+    ROW(fleet_dropped, fleet.dropped, counter, \
+        "Entries of the fleet's stream that are no message, or cannot be read") \
     ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
     ROW(closing, closing, gauge, "Descriptors that wait to be closed") \
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "common/wire.h"
 
+#include <endian.h>
 #include <string.h>
 
 void fp_writer_init(struct fp_writer *w, void *memory, size_t cap)
@@ -58,22 +59,43 @@ const uint8_t *fp_get_bytes(struct fp_reader *r, size_t n)
     return p;
 }
 
-static uint64_t get_be(struct fp_reader *r, size_t n)
+/* Each is one load: answers have hundreds of fields. */
+uint8_t fp_get_u8(struct fp_reader *r)
 {
-    const uint8_t *p = fp_get_bytes(r, n);
-    uint64_t v = 0;
+    const uint8_t *p = fp_get_bytes(r, 1);
 
-    for (size_t i = 0; p != NULL && i < n; i++)
-        v = v << 8 | p[i];
-    return v;
+    return p != NULL ? *p : 0;
 }
 
-/* clang-format off */
-uint8_t fp_get_u8(struct fp_reader *r) { return (uint8_t)get_be(r, 1); }
-uint16_t fp_get_u16(struct fp_reader *r) { return (uint16_t)get_be(r, 2); }
-uint32_t fp_get_u32(struct fp_reader *r) { return (uint32_t)get_be(r, 4); }
-uint64_t fp_get_u64(struct fp_reader *r) { return get_be(r, 8); }
-/* clang-format on */
+uint16_t fp_get_u16(struct fp_reader *r)
+{
+    const uint8_t *p = fp_get_bytes(r, 2);
+    uint16_t v = 0;
+
+    if (p != NULL)
+        memcpy(&v, p, sizeof(v));
+    return be16toh(v);
+}
+
+uint32_t fp_get_u32(struct fp_reader *r)
+{
+    const uint8_t *p = fp_get_bytes(r, 4);
+    uint32_t v = 0;
+
+    if (p != NULL)
+        memcpy(&v, p, sizeof(v));
+    return be32toh(v);
+}
+
+uint64_t fp_get_u64(struct fp_reader *r)
+{
+    const uint8_t *p = fp_get_bytes(r, 8);
+    uint64_t v = 0;
+
+    if (p != NULL)
+        memcpy(&v, p, sizeof(v));
+    return be64toh(v);
+}
 
 bool fp_reader_done(const struct fp_reader *r)
 {
@@ -140,19 +162,29 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
     return FP_OK;
 }
 
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version)
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view)
 {
+    const uint64_t fields[] = { view->root_dev, view->root_ino, view->root_mount, view->mounts_ns,
+                                view->users_ns, view->time_ns,  view->mounts };
+
     fp_frame_begin(w, FP_FRAME_WELCOME, 0);
     fp_put_u32(w, FP_WIRE_MAGIC);
     fp_put_u16(w, version);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        fp_put_u64(w, fields[i]);
     return fp_frame_end(w);
 }
 
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r)
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r)
 {
+    uint64_t *const fields[] = { &view_r->root_dev,  &view_r->root_ino, &view_r->root_mount,
+                                 &view_r->mounts_ns, &view_r->users_ns, &view_r->time_ns,
+                                 &view_r->mounts };
     uint32_t magic = fp_get_u32(r);
 
     *version_r = fp_get_u16(r);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        *fields[i] = fp_get_u64(r);
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
@@ -178,13 +210,23 @@ fp_status fp_alive_encode(struct fp_writer *w)
     return encode_empty(w, FP_FRAME_ALIVE);
 }
 
+fp_status fp_answers_encode(struct fp_writer *w)
+{
+    return encode_empty(w, FP_FRAME_ANSWERS);
+}
+
+fp_status fp_contents_encode(struct fp_writer *w)
+{
+    return encode_empty(w, FP_FRAME_CONTENTS);
+}
+
 fp_status fp_closed_encode(struct fp_writer *w, uint64_t id)
 {
     fp_frame_begin(w, FP_FRAME_CLOSED, id);
     return fp_frame_end(w);
 }
 
-static void put_names(struct fp_writer *w, const struct fp_names *n)
+void fp_put_names(struct fp_writer *w, const struct fp_names *n)
 {
     fp_put_u8(w, (uint8_t)n->n);
     for (unsigned i = 0; i < n->n; i++) {
@@ -208,7 +250,7 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
     fp_put_u32(w, l->deadline_ms);
     fp_put_u8(w, l->fresh ? LOOKUP_FRESH : 0);
     put_path(w, l->path, l->path_len);
-    put_names(w, &l->names);
+    fp_put_names(w, &l->names);
 }
 
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l)
@@ -259,7 +301,7 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_co
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
         put_path(w, c->path, c->path_len);
-        put_names(w, &c->names);
+        fp_put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
         fp_put_u32(w, c->from);

@@ -16,9 +16,10 @@
 
 #include "common/errors.h"
 #include "common/path.h"
+#include "common/sight.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 3
+#define FP_WIRE_VERSION 4
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
@@ -37,7 +38,9 @@ enum fp_frame_type {
     FP_FRAME_REFERENCED = 9, /* daemon -> client, after WELCOME; carries a descriptor */
     FP_FRAME_EVENTS = 10,    /* daemon -> client, after REFERENCED; carries a descriptor */
     FP_FRAME_ALIVE = 11,     /* daemon -> client, after EVENTS; carries a descriptor */
-    FP_FRAME_CLOSED = 12     /* worker -> daemon, after some ANSWERs (fp_result_is_closed_later()) */
+    FP_FRAME_CLOSED = 12,    /* worker -> daemon, after some ANSWERs (fp_result_is_closed_later()) */
+    FP_FRAME_ANSWERS = 13,   /* daemon -> client, after ALIVE; carries a descriptor */
+    FP_FRAME_CONTENTS = 14   /* daemon -> client, after ANSWERS; carries a descriptor */
 };
 
 /* A buffer being filled.  The memory is the caller's. */
@@ -90,14 +93,16 @@ struct fp_hello {
 fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
 fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 
-/* WELCOME: the version that the daemon chose. */
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version);
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r);
+/* WELCOME: the version that the daemon chose, and what it sees of the file system. */
+fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view);
+fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r);
 
-/* REFERENCED, EVENTS, ALIVE: nothing but the descriptor. */
+/* REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
 fp_status fp_events_encode(struct fp_writer *w);
 fp_status fp_alive_encode(struct fp_writer *w);
+fp_status fp_answers_encode(struct fp_writer *w);
+fp_status fp_contents_encode(struct fp_writer *w);
 
 /* CLOSED: nothing but the task's number. */
 fp_status fp_closed_encode(struct fp_writer *w, uint64_t id);
@@ -113,6 +118,8 @@ struct fp_names {
         size_t len;
     } list[FP_MAX_NAMES];
 };
+/* As they stand in a LOOKUP: how many, then each with its length. */
+void fp_put_names(struct fp_writer *w, const struct fp_names *n);
 
 /*
  * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not

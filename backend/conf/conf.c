@@ -114,6 +114,7 @@ static const struct setting settings[] = {
     NUMBER_OF(fp_conf, read_ahead, RESTART, 65536, 0, 16777216),
     NUMBER_OF(fp_conf, content_file_max, RELOAD, 16384, 0, 1048576),
     NUMBER_OF(fp_conf, max_content_bytes, RELOAD, 67108864, 0, 1099511627776),
+    NUMBER_OF(fp_conf, max_answer_bytes, RELOAD, 67108864, 262144, 1099511627776),
     NUMBER_OF(fp_conf, max_entries, RELOAD, 200000, 16, 100000000),
     NUMBER_OF(fp_conf, max_negative, RELOAD, 200000, 16, 100000000),
     NUMBER_OF(fp_conf, max_bytes, RELOAD, 268435456, 1048576, 1099511627776),

@@ -36,6 +36,7 @@ struct fp_conf {
     size_t read_ahead;         /* bytes of a file that a worker reads ahead; 0: none */
     uint32_t content_file_max; /* bytes of a file that is kept by its content; 0: none */
     size_t max_content_bytes;  /* of memory for all contents */
+    size_t max_answer_bytes;   /* of memory for answers that all clients read */
     size_t max_entries;        /* of directories and links */
     size_t max_negative;       /* negative entries: names known to be absent */
     size_t max_bytes;          /* of memory for all entries */

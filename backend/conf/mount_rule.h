@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* How the daemon detects a change on a file system. */
-enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
+#include "common/watch_by.h"
+
 #define FP_BY_AUTO (-1) /* in settings: by the file system's type */
 
 /* "ttl", "inotify", "fanotify". */

@@ -33,7 +33,7 @@ enum ctl_exit ctl_misused(const char *what)
 
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 {
-    if (why == FP_DENIED)
+    if (why == FP_FOREIGN)
         ctl_complain("what listens at %s is run by another user and not trusted: run this "
                      "as the daemon's user or as root",
                      ctl->socket);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/client.h"
 #include "ctl/ctl_report.h"
 
 #define MODULE      "/mod_flashpache.so"
@@ -210,45 +211,55 @@ static bool has_module(const char *pid)
     return found;
 }
 
-/* httpd's parent is root's. */
-static bool is_child(const char *pid, uint64_t uid, bool *ours_r)
-{
-    char path[64];
-    struct stat st;
+/* Processes that have the module loaded, by their user. */
+struct loaded {
+    unsigned ours, roots, foreign; /* roots: httpd's parents */
+};
 
-    snprintf(path, sizeof(path), "/proc/%.20s", pid);
-    if (stat(path, &st) == -1)
-        return false;
-    *ours_r = st.st_uid == uid;
-    return *ours_r || st.st_uid != 0;
-}
-
-static void count_children(uint64_t uid, unsigned *ours_r, unsigned *foreign_r)
+static void count_loaded(uint64_t uid, struct loaded *n)
 {
     DIR *proc = opendir("/proc");
     struct dirent *e;
-    bool ours;
+    char path[64];
+    struct stat st;
 
-    *ours_r = *foreign_r = 0;
     while (proc != NULL && (e = readdir(proc)) != NULL) {
-        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !has_module(e->d_name)
-            || !is_child(e->d_name, uid, &ours))
+        snprintf(path, sizeof(path), "/proc/%.20s", e->d_name);
+        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !has_module(e->d_name) || stat(path, &st) == -1)
             continue;
-        *ours_r += ours;
-        *foreign_r += !ours;
+        n->ours += st.st_uid == uid;
+        n->roots += st.st_uid == 0 && uid != 0;
+        n->foreign += st.st_uid != uid && st.st_uid != 0;
     }
     if (proc != NULL)
         closedir(proc);
 }
 
+static void check_maker(struct check *c, bool root_started_httpd)
+{
+    const uid_t maker = fp_client_maker(c->ctl->client);
+
+    if (maker == 0)
+        say(c, GOOD, "root made the socket: no process of another user can have put it there");
+    else if (root_started_httpd)
+        say(c, BAD,
+            "uid %u made the socket, and httpd's children believe root alone: start flashpached by "
+            "flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
+            (unsigned)maker);
+    else
+        say(c, NOTE, "uid %u made the socket: children of an httpd that root starts would not believe it",
+            (unsigned)maker);
+}
+
 static void check_httpd(struct check *c)
 {
     const uint64_t uid = ctl_value(c->reports.about, "uid");
-    unsigned ours, foreign;
+    struct loaded n = { 0 };
 
-    count_children(uid, &ours, &foreign);
-    if (ours > 0)
-        say(c, GOOD, "%u processes of that user have mod_flashpache loaded", ours);
+    count_loaded(uid, &n);
+    check_maker(c, n.roots > 0);
+    if (n.ours > 0)
+        say(c, GOOD, "%u processes of that user have mod_flashpache loaded", n.ours);
     else if (geteuid() != 0 && geteuid() != uid)
         say(c, NOTE, "cannot see whether httpd has loaded mod_flashpache: run this as root");
     else
@@ -256,11 +267,11 @@ static void check_httpd(struct check *c)
             "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
             "flashpache_module, and does httpd run as that user?",
             uid);
-    if (foreign > 0)
+    if (n.foreign > 0)
         say(c, BAD,
             "%u processes of other users have it loaded, and are refused: user and group of "
             "flashpached.conf must be httpd's User and Group",
-            foreign);
+            n.foreign);
     if (ctl_value(c->reports.stats, "connections") > 1)
         say(c, GOOD, "%" PRIu64 " connections", ctl_value(c->reports.stats, "connections") - 1);
     else

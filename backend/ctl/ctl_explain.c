@@ -153,9 +153,9 @@ static void print_end(enum ctl_end end, const struct fp_answer *a)
 {
     switch (end) {
     case CTL_END_FILE:
-        puts(a->fd == -1  ? "403: it may not be read; core tries, and says so"
-             : a->content ? "served by mod_flashpache from its content in memory"
-                          : "served by mod_flashpache from the open file");
+        puts(a->content    ? "served by mod_flashpache from its content in memory"
+             : a->fd == -1 ? "403: it may not be read; core tries, and says so"
+                           : "served by mod_flashpache from the open file");
         break;
     case CTL_END_INFO:
         puts("a file with more behind its name: a handler that takes path-info, "

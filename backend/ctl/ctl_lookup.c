@@ -71,10 +71,10 @@ static const char *source_text(enum fp_source source)
 
 static const char *file_text(const struct fp_answer *a)
 {
+    if (a->content)
+        return "its content is in memory for all";
     if (a->fd == -1)
         return "no file comes with it";
-    if (a->content)
-        return "its content comes with it";
     return a->local ? "the open file comes with it"
                     : "the open file, of another machine, "
                       "comes with it";

@@ -56,9 +56,15 @@ static void print_cache(const char *stats)
            " open), %" PRIu64 " negative; %" PRIu64 " evicted\n",
            ctl_value(stats, "files"), ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
            ctl_value(stats, "open_dirs"), ctl_value(stats, "negative"), ctl_value(stats, "evictions"));
-    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64 " KiB in all\n",
-           ctl_value(stats, "bytes") / 1024, ctl_value(stats, "content_bytes") / 1024,
-           ctl_value(stats, "resident_bytes") / 1024);
+    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64
+           " KiB of answers for all, %" PRIu64 " KiB in all\n",
+           ctl_value(stats, "bytes") / 1024, ctl_value(stats, "content_memory") / 1024,
+           ctl_value(stats, "answer_memory") / 1024, ctl_value(stats, "resident_bytes") / 1024);
+    printf("published    %" PRIu64 " records, %" PRIu64 " kept in use, %" PRIu64
+           " overwritten; contents %" PRIu64 " kept, %" PRIu64 " overwritten\n",
+           ctl_value(stats, "answers_published"), ctl_value(stats, "answers_kept"),
+           ctl_value(stats, "answers_overwritten"), ctl_value(stats, "contents_kept"),
+           ctl_value(stats, "contents_overwritten"));
 }
 
 static void print_changes(const char *stats)

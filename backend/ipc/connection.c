@@ -9,10 +9,13 @@
 
 #include "changes/watch.h"
 #include "common/answer.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/tables.h"
 #include "common/turn.h"
 #include "common/wire.h"
 
@@ -30,9 +33,10 @@ struct fp_connection {
     struct ev_loop *loop;
     const struct fp_connection_ops *ops;
     void *ctx, *slot;
-    const struct fp_lease_table *leases;
+    const struct fp_tables *tables;
     const struct fp_watch *watch;
-    bool outdated; /* the peer got another table than that */
+    const struct fp_sight *sees;
+    bool outdated; /* the peer got other tables than those */
     int sock;
     enum state state;
     ev_io readable, writable;
@@ -143,6 +147,11 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
+    /* Its place is one in another area than the peer's. */
+    if (conn->outdated && a->content) {
+        fp_connection_refuse(conn, id, FP_FAILED);
+        return;
+    }
     fp_writer_init(&w, buf, sizeof(buf));
     send_frame(conn, fp_answer_encode(&w, id, a), &w, a->fd);
 }
@@ -175,23 +184,26 @@ static fp_status give(const struct fp_connection *conn, fp_status encoded, const
 static fp_status welcome(struct fp_connection *conn)
 {
     int events = fp_watch_event_set(conn->watch);
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
+    const struct {
+        fp_status (*encode)(struct fp_writer *);
+        int fd;
+    } rest[] = { { fp_referenced_encode, fp_lease_table_referenced_fd(conn->tables->leases) },
+                 { fp_events_encode, events },
+                 { fp_alive_encode, conn->watch->alive[0] },
+                 { fp_answers_encode, fp_answer_table_fd(conn->tables->answers) },
+                 { fp_contents_encode, fp_contents_fd(conn->tables->contents) } };
     fp_status st = FP_SYSTEM;
 
     fp_writer_init(&w, buf, sizeof(buf));
     if (events != -1)
-        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION), &w,
-                  fp_lease_table_generations_fd(conn->leases));
-    fp_writer_init(&w, buf, sizeof(buf));
-    if (st == FP_OK)
-        st = give(conn, fp_referenced_encode(&w), &w, fp_lease_table_referenced_fd(conn->leases));
-    fp_writer_init(&w, buf, sizeof(buf));
-    if (st == FP_OK)
-        st = give(conn, fp_events_encode(&w), &w, events);
-    fp_writer_init(&w, buf, sizeof(buf));
-    if (st == FP_OK)
-        st = give(conn, fp_alive_encode(&w), &w, conn->watch->alive[0]);
+        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION, conn->sees), &w,
+                  fp_lease_table_generations_fd(conn->tables->leases));
+    for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]) && st == FP_OK; i++) {
+        fp_writer_init(&w, buf, sizeof(buf));
+        st = give(conn, rest[i].encode(&w), &w, rest[i].fd);
+    }
     fp_close(&events);
     conn->state = READY;
     return st;
@@ -278,15 +290,15 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_connection_destroy(&conn);
 }
 
-void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_table *leases)
+void fp_connection_renew_tables(struct fp_connection *conn)
 {
-    conn->leases = leases;
     conn->outdated = conn->state != EXPECT_HELLO;
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_lease_table *leases, const struct fp_watch *watch)
+                                           const struct fp_tables *tables, const struct fp_watch *watch,
+                                           const struct fp_sight *sees)
 {
     struct fp_connection *conn = fp_memory_take_zeroed(1, sizeof(*conn));
 
@@ -297,8 +309,9 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
     conn->loop = loop;
     conn->ops = ops;
     conn->ctx = ctx;
-    conn->leases = leases;
+    conn->tables = tables;
     conn->watch = watch;
+    conn->sees = sees;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

@@ -17,7 +17,8 @@ struct fp_answer;
 struct fp_connection;
 struct fp_reply;
 struct fp_frame;
-struct fp_lease_table;
+struct fp_sight;
+struct fp_tables;
 struct fp_watch;
 
 /* Calls to a connection's owner; ctx is the owner's. */
@@ -33,16 +34,17 @@ struct fp_connection_ops {
 };
 
 /*
- * Takes the socket.  leases, watch: the lease table and the events that the peer gets to see; they
+ * Takes the socket.  tables, watch: what the peer gets to see; sees: what it is told that we see.  They
  * stay the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_lease_table *leases, const struct fp_watch *watch);
+                                           const struct fp_tables *tables, const struct fp_watch *watch,
+                                           const struct fp_sight *sees);
 
-/* Another lease table: a peer that has the one before is disconnected at its next
- * question, and gets the new one when it connects again. */
-void fp_connection_set_leases(struct fp_connection *conn, const struct fp_lease_table *leases);
+/* Other tables have taken the place of those: a peer that has the ones before is disconnected at its next
+ * question, and gets the new ones when it connects again. */
+void fp_connection_renew_tables(struct fp_connection *conn);
 
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);

@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/socket_path.h"
 #include "common/turn.h"
 #include "ipc/connection.h"
-#include "ipc/service.h"
-#include "ipc/socket_path.h"
 #include "privsep/monitor.h"
 
 #define MOST_GROUPS   1024 /* of a process; with more no client is accepted */
@@ -37,7 +37,8 @@ struct fp_listener {
     int sock, lock;
     ev_io acceptable;
     ev_timer pause;
-    ev_stat path;                        /* of the socket, unless it was passed */
+    ev_stat path;                        /* of the socket */
+    struct stat made;                    /* what was there when it was ours */
     ev_timer again;                      /* while there is nothing */
     TAILQ_HEAD(members, member) members; /* the one that asked last is first */
     struct fp_listener_counts counts;
@@ -80,7 +81,8 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.leases, l->settings.watch);
+    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.tables, l->settings.watch,
+                                   l->settings.sees);
     if (m->conn == NULL) {
         free(m);
         return;
@@ -90,13 +92,12 @@ static void admit(struct fp_listener *l, int sock)
     l->counts.accepted++;
 }
 
-void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases)
+void fp_listener_renew_tables(struct fp_listener *l)
 {
     struct member *m;
 
-    l->settings.leases = leases;
     TAILQ_FOREACH(m, &l->members, link)
-        fp_connection_set_leases(m->conn, leases);
+        fp_connection_renew_tables(m->conn);
 }
 
 /* True if the peer has all the groups by which we open files. */
@@ -240,33 +241,13 @@ static bool use_lock(struct fp_listener *l, int lock)
     return true;
 }
 
-static bool open_socket(struct fp_listener *l)
+/* Where it is.  Another one than that is not ours. */
+static bool remember_place(struct fp_listener *l)
 {
-    const char *path = l->settings.path;
-
-    if (!fp_socket_path_check(path, l->settings.uid, l->settings.gid)
-        || !use_lock(l, fp_socket_path_open_lock(path)))
-        return false;
-    if (l->sock != -1) {
-        if (!fp_service_is_socket_at(l->sock, path)) {
-            fp_log(FP_LOG_ERROR, 5,
-                   "the service manager's socket is no listening SOCK_SEQPACKET at "
-                   "%s: let ListenSequentialPacket= and socket be the same",
-                   path);
-            return false;
-        }
-        /* Accepting must not block the loop if the client went away. */
-        return fcntl(l->sock, F_SETFL, O_NONBLOCK) == 0;
-    }
-    if (!fp_socket_path_clear(path))
-        return false;
-    l->sock = fp_socket_path_listen(path);
-    if (l->sock == -1)
-        fp_log(FP_LOG_ERROR, 5, "cannot listen on %s: %m", path);
-    return l->sock != -1;
+    return lstat(l->settings.path, &l->made) == 0;
 }
 
-/* ---- a socket that was removed ---- */
+/* ---- a socket that was removed, or replaced ---- */
 
 /* Connections stay as they are. */
 static bool listen_again(struct fp_listener *l)
@@ -291,8 +272,20 @@ static bool listen_again(struct fp_listener *l)
     ev_io_start(l->loop, &l->acceptable);
     /* Else one that is removed at once would look as it did. */
     ev_stat_stat(l->loop, &l->path);
+    remember_place(l);
     fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
     return true;
+}
+
+/* Only root can have removed one that root made, and only root makes one that clients believe. */
+static void report_loss(const struct fp_listener *l, bool replaced)
+{
+    fp_log(
+        FP_LOG_ERROR, 5,
+        "the socket %s %s: this daemon keeps the connections that it has and gets no more; have it made again: "
+        "systemctl restart flashpached.socket, or apachectl graceful (FlashpacheDaemon auto), or start this "
+        "daemon again",
+        l->settings.path, replaced ? "was replaced, what is there now is another process's" : "was removed");
 }
 
 static void on_again(struct ev_loop *loop, ev_timer *w, int events)
@@ -309,7 +302,11 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 
     fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
-    if (w->attr.st_nlink == 0 && !ev_is_active(&l->again) && !listen_again(l))
+    if (fp_socket_path_same(&w->attr, &l->made))
+        return;
+    if (w->attr.st_nlink != 0 || !l->settings.own)
+        report_loss(l, w->attr.st_nlink != 0);
+    else if (!ev_is_active(&l->again) && !listen_again(l))
         ev_timer_again(loop, &l->again);
 }
 
@@ -321,8 +318,8 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_lis
         return NULL;
     l->loop = loop;
     l->settings = *settings;
-    l->sock = settings->passed;
-    l->lock = -1;
+    l->sock = settings->sock;
+    l->lock = settings->lock;
     TAILQ_INIT(&l->members);
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
@@ -330,14 +327,15 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_lis
     l->again.repeat = AGAIN_SECONDS;
     ev_stat_init(&l->path, on_moved, settings->path, AGAIN_SECONDS);
     l->acceptable.data = l->pause.data = l->again.data = l->path.data = l;
-    if (!learn_groups(l) || !open_socket(l)) {
+    if (!learn_groups(l)) {
         fp_listener_destroy(&l);
         return NULL;
     }
     ev_io_set(&l->acceptable, l->sock, EV_READ);
     ev_io_start(loop, &l->acceptable);
-    if (settings->passed == -1)
-        ev_stat_start(loop, &l->path);
+    if (!remember_place(l))
+        report_loss(l, false);
+    ev_stat_start(loop, &l->path);
     return l;
 }
 
@@ -355,7 +353,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
     /* It is another daemon's by now where the directory was emptied. */
-    if (l->sock != -1 && l->settings.passed == -1 && fp_socket_path_has_lock(l->settings.path, l->lock))
+    if (l->settings.own && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);
     /* The lock's file stays: removing it would let two daemons lock two files. */

@@ -6,6 +6,7 @@
 #ifndef FP_LISTENER_H
 #define FP_LISTENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -14,22 +15,24 @@ struct ev_loop;
 struct fp_listener;
 struct fp_connection_ops;
 struct fp_monitor;
-struct fp_lease_table;
+struct fp_sight;
+struct fp_tables;
 struct fp_watch;
 
 struct fp_listener_settings {
     const char *path; /* of the socket; must outlive the listener */
-    int passed;       /* -1, or that socket from a service manager: ours then,
-                                   * and its place is not cleared */
+    int sock, lock;   /* listening there, non-blocking; and the lock beside it, or -1: ours then */
+    bool own;         /* this user made it: makes it again where it was removed, and removes it */
     uid_t uid;        /* of clients, beside root */
     gid_t gid;
     size_t max_connections; /* a new one replaces the longest-idle, or is refused */
     const struct fp_connection_ops *ops;
-    void *ctx;                           /* for the ops, and for this: */
-    void (*out_of_descriptors)(void *);  /* none is left for a new connection: give some back */
-    const struct fp_lease_table *leases; /* for new connections, */
-    const struct fp_watch *watch;        /* and the events with it */
-    const struct fp_monitor *monitor;    /* makes the socket again if it was
+    void *ctx;                          /* for the ops, and for this: */
+    void (*out_of_descriptors)(void *); /* none is left for a new connection: give some back */
+    const struct fp_tables *tables;     /* for new connections, */
+    const struct fp_watch *watch;       /* and the events with them, */
+    const struct fp_sight *sees;        /* and what we see */
+    const struct fp_monitor *monitor;   /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };
 
@@ -38,16 +41,13 @@ struct fp_listener_counts {
     size_t open;
 };
 
-/*
- * Checks the directory, takes the lock beside the socket, removes a socket
- * left behind, listens.  NULL after logging what is wrong and the way out.
- */
+/* NULL after logging what is wrong and the way out; socket and lock are closed then. */
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings);
 
-/* As fp_connection_set_leases(), for all connections and for new ones. */
-void fp_listener_set_leases(struct fp_listener *l, const struct fp_lease_table *leases);
+/* As fp_connection_renew_tables(), for all connections. */
+void fp_listener_renew_tables(struct fp_listener *l);
 
-/* Closes all connections; removes the socket unless it was passed. */
+/* Closes all connections; removes the socket if it is our own. */
 void fp_listener_destroy(struct fp_listener **l);
 
 struct fp_listener_counts fp_listener_counts(const struct fp_listener *l);

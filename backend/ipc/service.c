@@ -30,11 +30,6 @@ bool fp_service_take_socket(int *sock_r)
     return n <= 1;
 }
 
-bool fp_service_is_socket_at(int sock, const char *path)
-{
-    return sd_is_socket_unix(sock, SOCK_SEQPACKET, 1, path, 0) > 0;
-}
-
 void fp_service_say_ready(void)
 {
     sd_notify(0, "READY=1\nSTATUS=Serving");
@@ -62,13 +57,6 @@ bool fp_service_take_socket(int *sock_r)
     *sock_r = -1;
     fp_close_all(STDERR_FILENO + 1, ~0u);
     return true;
-}
-
-bool fp_service_is_socket_at(int sock, const char *path)
-{
-    (void)sock;
-    (void)path;
-    return false;
 }
 
 void fp_service_say_ready(void)

@@ -15,9 +15,6 @@
  */
 bool fp_service_take_socket(int *sock_r);
 
-/* True for a listening socket of our kind at that path. */
-bool fp_service_is_socket_at(int sock, const char *path);
-
 void fp_service_say_ready(void);
 void fp_service_say_reloading(void);
 void fp_service_say_stopping(void);

@@ -36,6 +36,19 @@ bool fp_supervisor_take(void)
     return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == peer.pid;
 }
 
+bool fp_supervisor_take_socket(int *sock_r, int *lock_r)
+{
+    enum { SOCK = STDERR_FILENO + 1, LOCK };
+
+    *sock_r = SOCK;
+    *lock_r = LOCK;
+    fp_close_all(LOCK + 1, ~0u);
+    if (fcntl(SOCK, F_SETFD, FD_CLOEXEC) == 0 && fcntl(LOCK, F_SETFD, FD_CLOEXEC) == 0)
+        return true;
+    fp_log(FP_LOG_ERROR, 5, "--passed is for httpd, whose socket and lock are descriptors 3 and 4: %m");
+    return false;
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 {
     char note[MAX_NOTE];

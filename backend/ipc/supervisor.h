@@ -17,6 +17,10 @@ struct ev_loop;
  */
 bool fp_supervisor_take(void);
 
+/* Takes the listening socket and its lock, which it made as root, and closes all other
+ * descriptors.  false: they are not there, which is logged. */
+bool fp_supervisor_take_socket(int *sock_r, int *lock_r);
+
 /*
  * From now on a descriptor that comes through the socket becomes standard
  * error (httpd's error log was reopened), and its end ends the loop.

@@ -17,6 +17,7 @@
 #include "lookup/breaker.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
+#include "lookup/publish.h"
 #include "lookup/walks.h"
 #include "workers/worker_pool.h"
 
@@ -40,6 +41,7 @@ struct fp_dispatch {
     struct fp_mount_health *health;
     struct fp_walks *walks;
     struct fp_names_registry names;
+    struct fp_publisher publisher;
     struct fp_dispatch_settings settings;
     struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the walks and of the health */
@@ -233,6 +235,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     if (is_known(d, l, names_id)) {
         d->counts.hits++;
         d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
+        fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
         fp_connection_answer(conn, id, &d->answer);
     } else if (is_out(d, l->path, l->path_len, &from)) {
         answer_unavailable(d, conn, id, l, names_id);
@@ -267,6 +270,7 @@ const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)
 
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
+                                       const struct fp_tables *tables,
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
@@ -285,11 +289,12 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->workers = workers;
     d->coherence = coherence;
     d->settings = *settings;
+    fp_publisher_init(&d->publisher, cache, tables, &d->names);
     d->health = fp_mount_health_create(loop, &health, settings->mount_timeout_ms);
     if (d->health != NULL)
-        d->walks =
-            fp_walks_create(&(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names },
-                            settings->max_inflight);
+        d->walks = fp_walks_create(
+            &(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names, &d->publisher },
+            settings->max_inflight);
     if (d->walks == NULL) {
         fp_dispatch_destroy(&d);
         return NULL;
@@ -304,6 +309,11 @@ void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *s
     d->settings = *settings;
     fp_walks_set_max(d->walks, settings->max_inflight);
     fp_mount_health_set(d->health, settings->mount_timeout_ms);
+}
+
+void fp_dispatch_renew_tables(struct fp_dispatch *d)
+{
+    fp_publisher_renew_tables(&d->publisher);
 }
 
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer)

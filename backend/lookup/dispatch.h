@@ -24,6 +24,7 @@ struct fp_dispatch;
 struct fp_lookup;
 struct fp_names_registry;
 struct fp_observer;
+struct fp_tables;
 struct fp_worker_pool;
 
 struct fp_dispatch_counts {
@@ -42,14 +43,18 @@ struct fp_dispatch_settings {
     const char *const *roots;  /* as in resolve.h; the caller's */
 };
 
-/* All but the settings stays the caller's and must outlive it.  NULL: no memory. */
+/* All but the settings stays the caller's and must outlive it; tables NULL: nothing is published.
+ * NULL: no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
+                                       const struct fp_tables *tables,
                                        const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
 /* The observer hears of all lookups; it must outlive the dispatch. */
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer);
+/* The tables are others now, at the same place; the cache has forgotten the contents. */
+void fp_dispatch_renew_tables(struct fp_dispatch *d);
 /* After the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 

@@ -23,6 +23,7 @@
 #include "ipc/connection.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
+#include "lookup/publish.h"
 #include "privsep/closer.h"
 #include "workers/worker_pool.h"
 
@@ -306,6 +307,7 @@ static bool end_from_cache(struct fp_walk *w)
     if (!fp_cache_lookup_inserted(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
                                   &ws->answer))
         return false;
+    fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
     end(w, FP_OK, &ws->answer);
     return true;
@@ -719,6 +721,8 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     fp_coherence_catch_up(w->walks->deps.coherence);
     observe(w, a, result, began_ms);
     fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);
+    if (st == FP_OK)
+        st = fp_publish_content(w->walks->deps.publisher, w->task.lookup.path, w->task.lookup.path_len, a);
     if (st == FP_BUSY)
         fp_cache_shed_files(w->walks->deps.cache, FP_SHED_FILES);
     if (st != FP_OK)

@@ -24,6 +24,7 @@ struct fp_lookup;
 struct fp_mount_health;
 struct fp_names_registry;
 struct fp_observer;
+struct fp_publisher;
 struct fp_walk;
 struct fp_walks;
 struct fp_worker_pool;
@@ -36,6 +37,7 @@ struct fp_walks_deps {
     struct fp_coherence *coherence;
     struct fp_mount_health *health;
     const struct fp_names_registry *names;
+    struct fp_publisher *publisher;
 };
 
 struct fp_walks_counts {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "common/priv.h"
 
 pid_t fp_child_fork(int *sock_r)
 {
@@ -39,6 +40,7 @@ void fp_child_begin(const char *name, int sock, int inotify)
     sigset_t none;
 
     prctl(PR_SET_NAME, name);
+    fp_priv_close_memory();
     close_between(3, low - 1);
     close_between(low > 2 ? low + 1 : 3, high - 1);
     fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);

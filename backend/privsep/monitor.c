@@ -82,7 +82,7 @@ static int open_lock(struct state *s)
 
 static int listen_again(struct state *s)
 {
-    return s->settings->listen(s->settings->conf->socket);
+    return s->settings->listen(s->settings->conf->socket, s->settings->conf->gid);
 }
 
 static int end_socket(struct state *s)

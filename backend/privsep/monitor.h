@@ -12,6 +12,7 @@
 #define FP_MONITOR_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 struct fp_conf;
 struct fp_fleet_settings;
@@ -36,7 +37,7 @@ struct fp_monitor_settings {
     const struct fp_worker_job *job;                                /* of workers */
     int (*connect_fleet)(const struct fp_fleet_settings *settings); /* to its Redis */
     int (*open_lock)(const char *socket_path);
-    int (*listen)(const char *socket_path);
+    int (*listen)(const char *socket_path, gid_t gid);
 };
 
 struct fp_monitor {

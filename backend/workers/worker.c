@@ -12,6 +12,7 @@
 #include "changes/noise.h"
 #include "common/answer.h"
 #include "common/packet.h"
+#include "common/priv.h"
 #include "common/task.h"
 #include "common/walk_result.h"
 #include "common/wire.h"
@@ -65,6 +66,7 @@ void fp_worker_run(int sock, const void *ctx)
     struct worker *worker = calloc(1, sizeof(*worker));
 
     prctl(PR_SET_NAME, "fp-worker");
+    fp_priv_close_memory();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (worker == NULL || (settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
         || (settings->noise != NULL && fp_noise_view_protect(settings->noise) == -1)

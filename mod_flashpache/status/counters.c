@@ -49,6 +49,7 @@ const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
     [FP_COUNT_FAILED] = { "fallback", "failed" },
     [FP_COUNT_VERSION] = { "fallback", "version" },
     [FP_COUNT_FOREIGN] = { "fallback", "foreign" },
+    [FP_COUNT_ELSEWHERE] = { "fallback", "elsewhere" },
     [FP_COUNT_DESCRIPTORS] = { "fallback", "descriptors" },
     [FP_COUNT_ERROR] = { "fallback", "error" },
 };

@@ -20,6 +20,7 @@ APLOG_USE_MODULE(flashpache);
 
 static apr_array_header_t *names; /* of the hosts that are counted */
 static const char *daemon_socket;
+static fp_snapshot_client *new_client;
 
 static const char *name_of(apr_pool_t *p, const server_rec *s)
 {
@@ -50,13 +51,14 @@ static struct fp_counters *kept_counters(apr_pool_t *p)
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
 }
 
-void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_snapshot_client *make_client,
                       unsigned *(*counted_as)(const server_rec *s))
 {
     int children = 1;
     apr_status_t rv;
 
     daemon_socket = socket;
+    new_client = make_client;
     names = apr_array_make(pconf, 8, sizeof(const char *));
     for (const server_rec *each = s; each != NULL; each = each->next) {
         unsigned *number = counted_as(each);
@@ -193,7 +195,7 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
 /* With a connection of its own: requests wait longer, and their back-off is not the page's. */
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
 {
-    struct fp_client *client = fp_client_create(daemon_socket, PATIENCE_MS, 1);
+    struct fp_client *client = new_client(daemon_socket, PATIENCE_MS, 1);
 
     f->socket = daemon_socket;
     f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
@@ -212,7 +214,8 @@ const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
     switch (f->daemon) {
     case FP_CLOSED: return "nobody listens at its socket";
     case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_DENIED: return "the process at its socket runs as another user";
+    case FP_FOREIGN: return "its socket was not made by root, so it is not believed";
+    case FP_ELSEWHERE: return "it does not see the files that httpd sees";
     default: return fp_status_text(f->daemon);
     }
 }

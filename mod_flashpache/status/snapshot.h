@@ -48,12 +48,16 @@ struct fp_snapshot {
     apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
 };
 
+/* As fp_client_create(). */
+struct fp_client;
+typedef struct fp_client *fp_snapshot_client(const char *socket, uint32_t timeout_ms, unsigned max_idle);
+
 /*
  * post_config, once settings are finished: makes the counters.  socket: the daemon's.
  * counted_as returns where a server's number among the counters is stored; NULL: it is not
  * counted.
  */
-void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket,
+void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_snapshot_client *make_client,
                       unsigned *(*counted_as)(const server_rec *s));
 
 /* The module's numbers; the daemon is not asked. */

@@ -29,10 +29,12 @@ enum {
     BASE,
     RECLAIM,
     LIMITS,
+    PLACE,
     OPERATIONS
 };
 
 static uint64_t now_ms;
+static uint64_t last_place; /* of a content */
 
 static uint64_t clock_ms(void)
 {
@@ -100,9 +102,28 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
     }
     if (fp_step_target(&a.steps[n - 1]) != NULL && !fp_step_is_dir(&a.steps[n - 1]) && p->how / 16 % 2 == 0)
         a.fd = fuzz_file("x", 1);
-    a.content = a.fd != -1 && p->how / 32 % 2 == 0;
+    if (a.fd != -1 && p->how / 32 % 2 == 0) {
+        fp_close(&a.fd);
+        a.content = true;
+        a.content_at = ++last_place;
+    }
     fp_cache_insert(c, path, len, 0, NULL, now_ms - p->how / 64, p->how % 2 == 0 ? &meta : NULL, &a);
     FUZZ_MUST(a.fd == -1);
+}
+
+/* One of the last contents is used, moves, or goes. */
+static void place(struct fp_cache *c, const char *path, size_t len, uint8_t how)
+{
+    const uint64_t at = last_place - how / 64;
+    unsigned names;
+
+    fp_cache_content_is_used(c, path, len, at, now_ms);
+    if (how % 32 < 16)
+        fp_cache_drop_content(c, path, len, at);
+    else if (how % 32 < 30 && fp_cache_move_content(c, path, len, at, last_place + 1, &names))
+        last_place++;
+    else if (how % 32 >= 30)
+        fp_cache_forget_contents(c);
 }
 
 static void run(struct fp_cache *c, const struct fuzz_piece *p)
@@ -128,6 +149,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;
     case RECLAIM: fp_cache_reclaim(c, p->size); break;
     case BASE: fp_cache_find_base(c, path, len, 0, now_ms, &base); break;
+    case PLACE: place(c, path, len, p->how); break;
     default:
         fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,
                                                           2, 1 << 20, 100, 1000 });
@@ -137,7 +159,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 100, 1000 };
-    const struct fp_cache_content content = { 4096, 1 << 16 };
+    const struct fp_cache_content content = { 4096 };
     struct fp_cache_deps deps = { .now_ms = clock_ms, .checked = true };
     const int fds_at_rest = fuzz_free_fd();
     struct fp_cache *c;

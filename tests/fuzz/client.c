@@ -9,6 +9,8 @@
 #include <fcntl.h>
 
 #include "common/answer.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "fuzz.h"
 
@@ -16,6 +18,9 @@ enum { GREETS = 1, CONTROLS = 2 };             /* bits of the first byte */
 enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 }; /* of a packet's: how many, which */
 
 static struct fp_lease_table *slots;
+static struct fp_answer_table *answers;
+static struct fp_contents *contents;
+static int areas[2]; /* of these */
 static int kinds[4]; /* the table's two, sealed content, a pipe's end */
 static struct fp_reader script;
 static bool greets;
@@ -25,11 +30,11 @@ int __wrap_connect(int sock, const struct sockaddr *addr, socklen_t len);
 
 static void greet(void)
 {
-    uint8_t room[64];
+    uint8_t room[128];
     struct fp_writer w;
 
     fp_writer_init(&w, room, sizeof(room));
-    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fp_welcome_encode(&w, FP_WIRE_VERSION, &(struct fp_sight){ 0 });
     fuzz_send(peer, room, w.len, &kinds[0], 1);
     fp_writer_init(&w, room, sizeof(room));
     fp_referenced_encode(&w);
@@ -40,6 +45,12 @@ static void greet(void)
     fp_writer_init(&w, room, sizeof(room));
     fp_alive_encode(&w);
     fuzz_send(peer, room, w.len, &kinds[1], 1);
+    fp_writer_init(&w, room, sizeof(room));
+    fp_answers_encode(&w);
+    fuzz_send(peer, room, w.len, &areas[0], 1);
+    fp_writer_init(&w, room, sizeof(room));
+    fp_contents_encode(&w);
+    fuzz_send(peer, room, w.len, &areas[1], 1);
 }
 
 /* All that the daemon will ever say is there, and behind it the end. */
@@ -72,7 +83,11 @@ static void prepare(void)
     int pipe_ends[2];
 
     slots = fp_lease_table_create(8);
-    FUZZ_MUST(slots != NULL);
+    answers = fp_answer_table_create(1, fp_lease_table_is_used, slots);
+    contents = fp_contents_create(1);
+    FUZZ_MUST(slots != NULL && answers != NULL && contents != NULL);
+    areas[0] = fp_answer_table_fd(answers);
+    areas[1] = fp_contents_fd(contents);
     kinds[0] = fp_lease_table_generations_fd(slots);
     kinds[1] = fp_lease_table_referenced_fd(slots);
     kinds[2] = fuzz_file("content", 7);
@@ -93,6 +108,8 @@ static void look(struct fp_client *client)
         FUZZ_MUST(a.fd == -1 || pread(a.fd, &c, 1, 0) == 1);
         for (unsigned i = 0; i < a.n_steps && view != NULL; i++)
             fp_lease_view_is_valid(view, a.steps[i].slot, a.steps[i].generation, 1);
+        if (a.content && view != NULL)
+            fp_contents_view_read(fp_lease_view_contents(view), a.content_at, &c, 1);
         fp_close(&a.fd);
     } else {
         FUZZ_MUST(a.fd == -1 && view == NULL);

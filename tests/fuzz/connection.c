@@ -10,7 +10,7 @@
 
 #include "changes/watch.h"
 #include "common/answer.h"
-#include "common/lease_table.h"
+#include "common/tables.h"
 #include "common/log.h"
 #include "fuzz.h"
 
@@ -70,16 +70,17 @@ static void take(struct ev_loop *loop, const struct fuzz_piece *p, int peer)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
-    static struct fp_lease_table *leases;
+    static struct fp_tables tables;
     static struct ev_loop *loop;
     struct fuzz_piece p;
     struct fp_reader r;
     static struct fp_watch watch = FP_WATCH_NONE;
+    static struct fp_sight sees;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
         FUZZ_MUST(fp_watch_begin(&watch) == 0);
-        leases = fp_lease_table_create(8);
+        FUZZ_MUST(fp_tables_create(&tables, &(struct fp_tables_sizes){ 8, 1, 1 }));
         loop = ev_loop_new(EVFLAG_AUTO);
         memset(lines, '\n', sizeof(lines));
         fp_log_set_level(FP_LOG_ERROR);
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     fds_at_rest = fuzz_free_fd();
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    conn = fp_connection_create(loop, ends[0], &ops, &conn, leases, &watch);
+    conn = fp_connection_create(loop, ends[0], &ops, &conn, &tables, &watch, &sees);
     FUZZ_MUST(conn != NULL);
     fp_reader_init(&r, data, size);
     while (conn != NULL && fuzz_next(&r, &p))

@@ -306,7 +306,7 @@ static void run(const struct fuzz_piece *p)
 static void begin(void)
 {
     const struct fp_cache_limits limits = { 4, 3, 16, 8, 1 << 20, 100, 1000 };
-    const struct fp_cache_content content = { 16, 1 << 16 };
+    const struct fp_cache_content content = { 16 };
     const struct fp_dispatch_settings settings = { .max_inflight = MAX_INFLIGHT, .mount_timeout_ms = 100 };
 
     on_answer = check_answer;
@@ -319,12 +319,13 @@ static void begin(void)
     have_spare = true;
     again = NULL;
     memset(clients, 0, sizeof(clients));
-    leases = fp_lease_table_create(64);
+    FUZZ_MUST(fp_tables_create(&tables, &(struct fp_tables_sizes){ 64, 1, 1 }));
+    leases = tables.leases;
     cache = fp_cache_create(
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true, .now_ms = fp_now_ms });
-    FUZZ_MUST(leases != NULL && cache != NULL);
+    FUZZ_MUST(cache != NULL);
     fp_cache_set_content(cache, &content);
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);
     FUZZ_MUST(dispatch != NULL);
     router.dispatch = dispatch;
 }
@@ -349,7 +350,7 @@ static void end(bool leaving)
     fp_cache_clear(cache);
     FUZZ_MUST(fp_cache_counts(cache).bytes == 0 && fp_cache_counts(cache).watches == 0);
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&leases);
+    fp_tables_destroy(&tables);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -54,7 +54,8 @@ def found(mode, size=0):
 
 
 def answer(flags, n_names, *steps, status=0, source=1):
-    return bytes([status, source, flags, n_names, len(steps)]) + b"".join(steps)
+    place = struct.pack(">Q", 65536 + 100) if flags & (WITH_FD | CONTENT) == CONTENT else b""
+    return bytes([status, source, flags, n_names, len(steps)]) + b"".join(steps) + place
 
 
 ROOT, SRV = found(DIRECTORY), found(DIRECTORY)
@@ -62,7 +63,7 @@ WHOLE = (step(1, ROOT), step(4, SRV), step(9, found(FILE, 7)))
 NAMED = (step(1, ROOT + access()), step(4, SRV + access(40)), step(9, found(FILE, 7)))
 LINKED = (step(1, ROOT), step(4, found(LINK) + b"\0" + meta(DIRECTORY)), step(9, found(LINK) + b"\1"))
 ANSWERS = {
-    "file": (WITH_FD | LOCAL | LEASE, 0, *WHOLE), "content": (WITH_FD | LOCAL | CONTENT, 0, *WHOLE),
+    "file": (WITH_FD | LOCAL | LEASE, 0, *WHOLE), "content": (LOCAL | CONTENT, 0, *WHOLE),
     "names": (0, 1, *NAMED), "links": (0, 0, *LINKED), "absent": (0, 0, step(1, ROOT), step(4, b"\1", 0)),
 }
 
@@ -85,7 +86,7 @@ def done(status, count, cursor, text):
 
 
 def welcome():
-    return wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION))
+    return wire.frame(WELCOME, struct.pack(">IH7Q", wire.MAGIC, wire.VERSION, *range(7)))
 
 
 def replies():
@@ -141,7 +142,7 @@ def peers():
 
 def daemons():
     """One byte in front: 1 where the greeting is made for it, 2 to ask for a report."""
-    reply = {"file": 1 | 3 << 2, "content": 1 | 2 << 2}
+    reply = {"file": 1 | 3 << 2}
     for name, (flags, *rest) in ANSWERS.items():
         frame = wire.frame(wire.ANSWER, answer(flags, *rest), 1)
         yield name, b"\1" + packets((reply.get(name, 0), frame),
@@ -160,6 +161,35 @@ def tables():
     yield "other-layout", table(9, magic=0x46505332)
     yield "not-sealed", table(9, seals=0)
     yield "too-small", table(9, marks=8)
+
+
+def answer_tables():
+    """A head, an index of one bucket, a ring: a leaf, the directory that it lies in."""
+    def record(kind, key_path, body, slot=3, len_=None, body_len=None):
+        key = bytes([kind, 0]) + key_path
+        size = (32 + len(key) + len(body) + 15) // 16 * 16
+        return (struct.pack("=IIIIIIQ", size if len_ is None else len_, len(key),
+                            len(body) if body_len is None else body_len, 0, slot, 1, 0) + key + body).ljust(size, b"\0")
+
+    def area(*records, seals=6, word=0, magic=0x46504131, buckets=1, data=192, size=None, zeros=0):
+        ring = b"".join(records)
+        head = struct.pack("=IIQQ", magic, buckets, data, len(ring) if size is None else size) + b"K" * 16
+        return bytes([seals, zeros, word]) + head.ljust(64, b"\0") + bytes(64) + bytes(64) + ring
+    above = struct.pack(">HII", 4, 3, 1)
+    leaf = record(2, PATH, b"\x13\0" + above + (512).to_bytes(8, "big") + step(9, found(FILE, 7)))
+    dir_ = record(1, b"/srv", b"\0\2" + step(1, ROOT) + step(4, SRV))
+    root = record(2, b"/", b"\0\0" + bytes(18) + step(1, ROOT))
+    at_dir = 8 * (len(leaf) // 16)
+    yield "leaf", area(leaf, dir_)
+    yield "leaf-and-directory", area(leaf, dir_, word=at_dir)
+    yield "root", area(root)
+    yield "longer-than-the-ring", area(record(2, PATH, leaf[43:], len_=4096), dir_)
+    yield "longer-than-the-record", area(record(2, PATH, leaf[43:], body_len=4096), dir_)
+    yield "ring-outside", area(leaf, dir_, size=4096)
+    yield "no-buckets", area(leaf, dir_, buckets=0)
+    yield "too-many-buckets", area(leaf, dir_, buckets=1 << 31)
+    yield "not-sealed", area(leaf, dir_, seals=0)
+    yield "contents", area(leaf, bytes(512), magic=0x46504331, word=255)
 
 
 def events():
@@ -230,7 +260,8 @@ def redis():
 
 
 TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
-           "client": daemons, "table": tables, "cache": operations, "dispatch": sequences, "events": events, "fleet": redis,
+           "client": daemons, "table": tables, "answer_table": answer_tables, "cache": operations, "dispatch": sequences,
+           "events": events, "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
 for target, seeds in TARGETS.items():

@@ -116,7 +116,7 @@ def built(name):
     if not copy.exists():
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(BUILD / name, copy)
-        copy.chmod(0o755)
+        copy.chmod(0o711 if name == "backend/flashpached" else 0o755)       # as installed
     return copy
 
 

@@ -38,8 +38,8 @@ class Flashpached:
         self.dir.mkdir(parents=True)
         self.socket_dir = self.dir / "run"
         self.socket_dir.mkdir()
-        os.chown(self.socket_dir, *user_ids())
-        self.socket_dir.chmod(0o750)
+        os.chown(self.socket_dir, 0, user_ids()[1])
+        self.socket_dir.chmod(0o710)
         self.socket = self.socket_dir / "flashpached.sock"
         self.config = self.dir / "flashpached.conf"
         self.log = self.dir / "flashpached.log"

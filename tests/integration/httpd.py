@@ -74,6 +74,7 @@ class Httpd:
         self.vhosts = vhosts or [(["localhost"], "")]
         self.limits = limits if limits is not None else MPM_LIMITS[mpm]
         self.extra_modules = extra_modules
+        self.around = []        # a command that starts it, as some user or in some namespace
         self.process = None
         self.ended_at = None
         self.port = self.tls_port = self.h2c_port = None
@@ -177,7 +178,7 @@ MaxKeepAliveRequests 0
     def _spawn(self):
         out = open(self.dir / "start.log", "ab")
         # A session of its own: prefork ends its whole process group on SIGTERM.
-        self.process = subprocess.Popen([APACHE, "-DFOREGROUND", "-f", str(self.write_config())],
+        self.process = subprocess.Popen([*self.around, APACHE, "-DFOREGROUND", "-f", str(self.write_config())],
                                         stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                         start_new_session=True,
                                         env=sanitizer.environment())

@@ -15,12 +15,20 @@ import wire
 ERROR, VERSION = 5, 21          # a frame, a status
 
 
-def serve(path):
+def listening(path):
+    """The socket that httpd has passed, or one of our own."""
+    if "--passed" in sys.argv:
+        return socket.socket(fileno=3)
     path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as place:
-        place.bind(str(path))
-        path.chmod(0o666)
-        place.listen(64)
+    place = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    place.bind(str(path))
+    path.chmod(0o666)
+    place.listen(64)
+    return place
+
+
+def serve(path):
+    with listening(path) as place:
         while True:
             with place.accept()[0] as conn:
                 conn.recv(wire.MAX_FRAME)

@@ -17,7 +17,7 @@ import slowfs
 import tree
 import wire
 from conftest import built
-from test_dead_mounts import Breakable
+from dead_mounts_kit import Breakable
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache

@@ -24,6 +24,7 @@ SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
 ELSEWHERE = {
     "scripts/demo": "scripts/demo",
     "scripts/test": "this is it",
+    "FLASHPACHE_STRESS_READS": "make check, with fewer",
     "scripts/compare": "test_lab",
     "scripts/reliability": "most of what it runs is in scripts/test",
     "scripts/srpt-setup": "test_srpt_setup",

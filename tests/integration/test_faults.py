@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -22,6 +22,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 DAY = 86400
+AS_USER = ["setpriv", "--reuid=www-data", "--regid=www-data", "--init-groups", "--"]
 JUMPS = (DAY, -DAY, 400 * DAY, -400 * DAY)
 
 
@@ -203,35 +204,97 @@ def test_maker_of_helpers_killed(under_load, server, daemon):
 
 # The socket
 
+@contextmanager
+def is_told(daemon, fault):
+    """Root made the socket, and nobody but root makes another: the daemon says so, and goes on."""
+    told = daemon.log_text().count("was removed")
+    yield
+    wait_for(lambda: daemon.log_text().count("was removed") > told, "word of the loss")
+    assert "start this daemon again" in daemon.log_text()
+    fault.goes_on()
+
+
+def test_socket_removed(under_load, server, daemon):
+    with under_load(server, "socket removed; then graceful restart, and the daemon started again",
+                    note=PAUSE) as fault:
+        for _ in range(ROUNDS):
+            with is_told(daemon, fault):
+                daemon.socket.unlink()
+            # New children can have no connection but by the socket's name.
+            server.graceful()
+            assert "fallback" in fault.goes_on() | fault.goes_on()
+            daemon.restart()
+            fault.ends()
+
+
+@contextmanager
+def emptied(directory, user="root", mode=0o710):
+    away = directory.with_name("away")
+    directory.rename(away)
+    shutil.rmtree(away)
+    yield
+    directory.mkdir(mode=mode)
+    shutil.chown(directory, user, "www-data")
+
+
+def test_socket_directory_emptied(under_load, server, daemon):
+    """The lock, too. The next daemon takes both again."""
+    with under_load(server, "socket's directory removed and made again; then graceful restart, and the daemon "
+                    "started again", note=PAUSE) as fault:
+        for _ in range(ROUNDS):
+            with is_told(daemon, fault):
+                with emptied(daemon.socket_dir):
+                    pass
+            server.graceful()
+            daemon.restart()
+            fault.ends()
+    second = daemon.run()
+    assert second.returncode != 0 and f"process {daemon.pid}" in second.stderr
+
+
+# Of a daemon and an httpd that a user started
+
+@pytest.fixture(scope="module")
+def users_daemon(lab):
+    made = lab.daemon("users", **SETTINGS)
+    shutil.chown(made.socket_dir, "www-data", "www-data")
+    made.around = AS_USER
+    return made.start()
+
+
+@pytest.fixture(scope="module")
+def users_server(lab, fault_root, users_daemon):
+    made = lab.flash("users-httpd", fault_root, users_daemon.socket, config=fault_kit.config(fault_root))
+    shutil.chown(made.dir, "www-data", "www-data")
+    made.around = AS_USER
+    return made.start()
+
+
 def connects_anew(server, daemon):
     """New children can have no connection but by the socket's name."""
     wait_for(daemon.socket.exists, "another socket")
     server.graceful()
 
 
-def test_socket_removed(under_load, server, daemon):
-    with under_load(server, "socket removed; then graceful restart", note=PAUSE) as fault:
+def test_socket_of_a_user_removed(under_load, users_server, users_daemon):
+    with under_load(users_server, "socket of a user's daemon removed; then graceful restart", note=PAUSE) as fault:
         for _ in range(ROUNDS):
-            daemon.socket.unlink()
-            connects_anew(server, daemon)
+            users_daemon.socket.unlink()
+            connects_anew(users_server, users_daemon)
             fault.ends()
 
 
-def test_socket_directory_emptied(under_load, server, daemon):
+def test_socket_directory_of_a_user_emptied(under_load, users_server, users_daemon):
     """The lock, too: still no second daemon takes the place."""
-    with under_load(server, "socket's directory removed and made again; then graceful restart",
+    with under_load(users_server, "its directory removed and made again; then graceful restart",
                     note=PAUSE) as fault:
         for _ in range(ROUNDS):
-            away = daemon.socket_dir.with_name("away")
-            daemon.socket_dir.rename(away)
-            shutil.rmtree(away)
-            fault.goes_on()
-            daemon.socket_dir.mkdir(mode=0o750)
-            shutil.chown(daemon.socket_dir, "www-data", "www-data")
-            connects_anew(server, daemon)
+            with emptied(users_daemon.socket_dir, "www-data", 0o750):
+                fault.goes_on()
+            connects_anew(users_server, users_daemon)
             fault.ends()
-    second = daemon.run()
-    assert second.returncode != 0 and f"process {daemon.pid}" in second.stderr
+    second = subprocess.run([*users_daemon.around, *users_daemon.command()], capture_output=True, text=True, timeout=20)
+    assert second.returncode != 0 and f"process {users_daemon.pid}" in second.stderr
 
 
 # Clocks and logs
@@ -268,7 +331,9 @@ def test_clock_jumps(under_load, lab, fault_root, clock):
 def test_logs_rotated(under_load, lab, fault_root):
     """The daemon's own file is opened again on SIGHUP, httpd's at a graceful restart."""
     daemon = lab.daemon("rotated", **SETTINGS)
-    log = daemon.socket_dir / "log"
+    log = daemon.dir / "logs/log"
+    log.parent.mkdir()
+    shutil.chown(log.parent, "www-data", "www-data")
     daemon.settings.update(log=log)
     daemon.write_config()
     daemon.start()

@@ -18,6 +18,7 @@ import procs
 import status_kit
 import tree
 from compare import Ask
+from confinement import CLOSER
 from conftest import built
 from hostile_kit import assert_well
 from httpd import HITS
@@ -226,8 +227,12 @@ def test_flood(flash, outcome, tmp_path, kind):
 # ---- slow clients ----
 
 def held(server, path):
-    """How many descriptors of that file the children have, and the daemon and its helpers."""
-    pids = server.pids() + (server.daemon.family() if server.socket else [])
+    """How many descriptors of that file the children have, and the daemon and its helpers. Those that close for
+    it have no descriptors but its own."""
+    pids = server.pids()
+    if server.socket:
+        below = procs.descendants(server.daemon.pid)
+        pids += [server.daemon.pid, *(pid for pid, comm in below.items() if comm != CLOSER)]
     return sum(1 for pid in pids for fd in os.listdir(f"/proc/{pid}/fd") if leads_to(pid, fd, path))
 
 

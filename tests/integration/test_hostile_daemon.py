@@ -28,10 +28,11 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # so often the child must have met what is wrong
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than that
-WELCOME, MARKS, EVENTS, ALIVE = 2, 9, 10, 11
+MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 9, 10, 11, 13, 14
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+ANSWERS_MAGIC, CONTENTS_MAGIC, RING = 0x46504131, 0x46504331, 65536
 
 
 def memfd(content, seals=SEALS):
@@ -44,6 +45,21 @@ def memfd(content, seals=SEALS):
 def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
     """A table that is fresh for ever."""
     return memfd(struct.pack("=IIQQ", magic, slots, 2**63, 0) + bytes(8 * slots), **options)
+
+
+def ring(magic, buckets=0, data=None, size=RING, tail=RING, **options):
+    """A head, an index without a word, zeros."""
+    data = 128 + 64 * buckets if data is None else data
+    head = struct.pack("=IIQQ", magic, buckets, data, size).ljust(64, b"\0") + struct.pack("=Q", tail)
+    return memfd(head.ljust(128 + 64 * buckets + RING, b"\0"), **options)
+
+
+def answers(magic=ANSWERS_MAGIC, buckets=8, **options):
+    return ring(magic, buckets, **options)
+
+
+def contents(magic=CONTENTS_MAGIC, **options):
+    return ring(magic, **options)
 
 
 def meta(path):
@@ -68,9 +84,9 @@ def right_steps(path):
     return steps
 
 
-def answer(path, number, flags=0, steps=None, kind=wire.ANSWER):
+def answer(path, number, flags=0, steps=None, kind=wire.ANSWER, place=b""):
     steps = right_steps(path) if steps is None else steps
-    return wire.frame(kind, bytes([0, 1, flags, 0, len(steps)]) + b"".join(steps), number)
+    return wire.frame(kind, bytes([0, 1, flags, 0, len(steps)]) + b"".join(steps) + place, number)
 
 
 class FakeDaemon(wire.Listener):
@@ -114,14 +130,17 @@ def event_set():
         return os.dup(empty.fileno())
 
 
-def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, fourth=event_set, between=()):
+def greeting(first=generations, second=lambda: memfd(bytes(SLOTS)), third=event_set, fourth=event_set,
+             fifth=answers, sixth=contents, between=()):
     def greet(conn):
-        wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, wire.VERSION)), *filter(None, [first()]))
+        wire.give(conn, wire.welcome(), *filter(None, [first()]))
         for packet in between:
             conn.send(packet)
         wire.give(conn, wire.frame(MARKS), *filter(None, [second()]))
         wire.give(conn, wire.frame(EVENTS), *filter(None, [third()]))
         wire.give(conn, wire.frame(ALIVE), *filter(None, [fourth()]))
+        wire.give(conn, wire.frame(ANSWERS), *filter(None, [fifth()]))
+        wire.give(conn, wire.frame(CONTENTS), *filter(None, [sixth()]))
     return greet
 
 
@@ -188,12 +207,15 @@ def opened(flags, name=None):
     return lambda path: os.open(name or path, flags)
 
 
-def a_content(short=0, seals=SEALS | fcntl.F_SEAL_WRITE):
-    def make(path):
-        with open(path, "rb") as file:
-            content = file.read()
-        return memfd(content[:len(content) - short], seals=seals)
-    return make
+def with_content(place, *open_them, flags=LOCAL | CONTENT):
+    """A place of the file's content, where zeros are or nothing is."""
+    def reply(conn, path, number):
+        if not os.path.isfile(path):
+            return right_reply(conn, path, number)
+        wire.give(conn, answer(path, number, flags, place=struct.pack(">Q", place)),
+                  *(open_it(path) for open_it in open_them))
+        return True
+    return reply
 
 
 def directory_of(path):
@@ -225,10 +247,13 @@ WRONG_REPLIES = {
     "a device": with_descriptor(opened(os.O_RDWR, "/dev/null")),
     "a file opened for writing": with_descriptor(opened(os.O_WRONLY)),
     "a file that is not open": with_descriptor(opened(os.O_PATH)),
-    "a content without seals": with_descriptor(a_content(seals=0), flags=ALL_FLAGS),
-    "a content that can be written": with_descriptor(a_content(seals=SEALS), flags=ALL_FLAGS),
-    "a content that is too short": with_descriptor(a_content(short=1), flags=ALL_FLAGS),
-    "a file as content": with_descriptor(opened(os.O_RDONLY), flags=ALL_FLAGS),
+    "a content without a place": with_descriptor(flags=LOCAL | CONTENT),
+    "a content that was overwritten": with_content(RING - 1),
+    "a content behind the end": with_content(2 * RING - 1),
+    "a content at the last place of all": with_content(2**64 - 1),
+    "a content that is not local": with_content(RING, flags=CONTENT),
+    "a content with a descriptor": with_content(RING, opened(os.O_RDONLY), flags=ALL_FLAGS),
+    "a descriptor as content": with_descriptor(opened(os.O_RDONLY), flags=ALL_FLAGS),
     "the end of the connection": closes,
 }
 WRONG_GREETINGS = {
@@ -239,8 +264,10 @@ WRONG_GREETINGS = {
     "no events": greeting(third=lambda: None),
     "events that are a pipe": greeting(third=pipe_end),
     "no pipe": greeting(fourth=lambda: None),
+    "no answers": greeting(fifth=lambda: None),
+    "no contents": greeting(sixth=lambda: None),
     "an answer before the marks": greeting(between=[wire.frame(wire.ANSWER, bytes(5))]),
-    "another version": lambda conn: wire.give(conn, wire.frame(WELCOME, struct.pack(">IH", wire.MAGIC, 77)), generations()),
+    "another version": lambda conn: wire.give(conn, wire.welcome(77), generations()),
 }
 # Without a table there are no leases, and no other harm.
 WRONG_TABLES = {
@@ -251,6 +278,15 @@ WRONG_TABLES = {
     "marks that are not sealed": greeting(second=lambda: memfd(bytes(SLOTS), seals=0)),
     "a directory": greeting(first=lambda: os.open("/", os.O_RDONLY)),
     "a pipe": greeting(second=pipe_end),
+    "answers that are not sealed": greeting(fifth=lambda: answers(seals=0)),
+    "answers of another layout": greeting(fifth=lambda: answers(magic=1)),
+    "answers with a ring that lies outside": greeting(fifth=lambda: answers(size=RING + 16)),
+    "answers with an index over the ring": greeting(fifth=lambda: answers(data=128)),
+    "answers with three buckets": greeting(fifth=lambda: answers(buckets=3)),
+    "answers that are a pipe": greeting(fifth=pipe_end),
+    "contents that are not sealed": greeting(sixth=lambda: contents(seals=0)),
+    "contents that lie outside": greeting(sixth=lambda: contents(data=2**63)),
+    "contents that are a directory": greeting(sixth=lambda: os.open("/", os.O_RDONLY)),
 }
 CASES = {**{("answers", k): (right_greeting, v) for k, v in WRONG_REPLIES.items()},
          **{("greetings", k): (v, right_reply) for k, v in WRONG_GREETINGS.items()},

@@ -40,6 +40,7 @@ def test_installed_used_and_removed(lab, base, stage):
         (completion if path.parent.name == "completions" else found)[path.name] = path
     assert set(completion) == {"flashpachectl"}
     assert set(found) == PROGRAMS | MODULES | MANUALS
+    assert found["flashpached"].stat().st_mode & 0o777 == 0o711
     for name in PROGRAMS:
         assert os.access(found[name], os.X_OK)
         version = subprocess.run([found[name], "--version"], capture_output=True, text=True, check=True).stdout

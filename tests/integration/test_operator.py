@@ -210,7 +210,7 @@ def test_check_finds_what_is_wrong(lab, flashpachectl, base):
         daemon.socket_dir.chmod(0o777)
         finished = flashpachectl("-s", daemon.socket, "check")
         assert finished.returncode in (1, 3) and "BAD   the socket's directory" in finished.stdout
-        daemon.socket_dir.chmod(0o750)
+        daemon.socket_dir.chmod(0o710)
     finished = flashpachectl("-s", base / "nobody.sock", "check")
     assert finished.returncode == 3 and "BAD   the socket " in finished.stdout
 

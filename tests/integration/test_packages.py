@@ -143,7 +143,7 @@ def test_installed_used_and_purged(packages, clean):
         shutil.copy(package, clean.root / "packages")
     clean.apt("install /packages/*.deb")
     assert "flashpache" not in clean.run("apachectl -M"), "not before the administrator wants it"
-    clean.run("install -d -o www-data -g www-data -m 0750 /run/flashpache; touch /run/daemon.log; "
+    clean.run("install -d -o root -g www-data -m 0710 /run/flashpache; touch /run/daemon.log; "
               "flashpached </dev/null >/run/daemon.log 2>&1 &")
     wait_for(lambda: "FP0001" in (clean.root / "run/daemon.log").read_text(), "flashpached")
     assert "flashpache_srpt_module" in clean.run("a2enmod -q flashpache_srpt && apachectl configtest && apachectl -M")

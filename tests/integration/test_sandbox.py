@@ -164,7 +164,7 @@ def test_log_that_is_rotated_and_another_one(lab, base):
         daemon.signal(signal.SIGHUP)
         wait_for(lambda: "has mistakes" in daemon.log_text(), "word of mistakes")
         confinement.assert_confined(daemon.pid)
-    assert not daemon.socket.exists()
+    assert wire.nobody_listens(daemon.socket)
 
 
 def test_mistakes_are_told_where_the_daemon_was_started(lab):

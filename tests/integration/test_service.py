@@ -18,58 +18,13 @@ import wire
 from conftest import BUILD
 from fetch import get
 from httpd import user_ids
+from service_kit import Manager
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
 UNIT = "conf/systemd/flashpached.service"
 CONNECTIONS = 40
-
-
-class Manager:
-    """Plays systemd for one daemon: holds its socket, hears what it tells."""
-
-    def __init__(self, daemon):
-        self.daemon = daemon
-        self.hears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.address = daemon.dir / "notify"
-        self.hears.bind(str(self.address))
-        os.chown(self.address, *user_ids())
-        self.hears.settimeout(20)
-        self.passed = self.listen(daemon.socket)
-
-    def listen(self, path):
-        held = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        held.bind(str(path))
-        os.chown(path, *user_ids())
-        held.listen(1024)
-        return held
-
-    def start(self, sockets=1, around=(), within=()):
-        """Start the daemon with the socket as descriptor 3, 4, ...
-
-        around and within: commands that start the shell, and the daemon from it.
-        """
-        fd = self.passed.fileno()
-        redirections = " ".join(f"{3 + i}<&{fd}" for i in range(sockets))
-        # The shell's process becomes the daemon: LISTEN_PID has to be its own.
-        line = f"LISTEN_PID=$$ exec \"$@\" {redirections}"
-        env = {**os.environ, "NOTIFY_SOCKET": str(self.address), "LISTEN_FDS": str(sockets),
-               "LISTEN_FDNAMES": ":".join(["flashpached.socket"] * sockets)}
-        with open(self.daemon.log, "ab") as log:
-            self.daemon.process = subprocess.Popen(
-                [*around, "bash", "-c", line, "bash", *within, *self.daemon.command()], pass_fds=[fd],
-                env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-
-    def hear(self):
-        """The next message: {name: value}."""
-        text = self.hears.recv(4096).decode()
-        return dict(line.split("=", 1) for line in text.splitlines())
-
-    def close(self):
-        self.daemon.stop()
-        self.hears.close()
-        self.passed.close()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -171,7 +126,7 @@ def test_without_a_manager_the_socket_is_its_own(lab):
     daemon = lab.daemon("alone").start()
     assert answers(daemon.socket)
     daemon.stop()
-    assert not daemon.socket.exists()
+    assert wire.nobody_listens(daemon.socket)
 
 
 def test_a_second_daemon_is_kept_away(manager, lab):
@@ -212,6 +167,7 @@ def test_capabilities_of_a_user_are_given_up(lab, base):
         pytest.skip("needs setpriv (util-linux)")
     uid, gid = user_ids()
     daemon = lab.daemon("ambient", roots=[str(base)])
+    os.chown(daemon.socket_dir, uid, gid)
     cap = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--init-groups",
            "--inh-caps=-all,+sys_admin,+setpcap", "--ambient-caps=-all,+sys_admin,+setpcap",
            "--bounding-set=-all,+sys_admin,+setpcap"]

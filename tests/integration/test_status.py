@@ -250,7 +250,7 @@ def test_metrics_are_the_same_numbers(server):
         outcomes = {(dict(labels)["outcome"], dict(labels)["reason"]): value
                     for (metric, labels), value in found.items()
                     if metric == "flashpache_requests_total" and ("vhost", name) in labels}
-        assert len(outcomes) == 23
+        assert len(outcomes) == 24
         for (word, reason), value in outcomes.items():
             assert lines[f"Flashpache{word.capitalize()}{reason.capitalize()}[{name}]"] == value
         assert found["flashpache_absent_total", frozenset({("vhost", name)})] == lines[f"FlashpacheAbsent[{name}]"]
@@ -310,7 +310,7 @@ def test_section_of_mod_status(server):
     text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]
     found = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("Flashpache"))
     own = figures(server)
-    assert len(found) == 23 + 3 + 4
+    assert len(found) == 24 + 3 + 4
     assert {name: int(value) for name, value in found.items()} == {name: own[name] for name in found}
     assert "<html" not in text
     text = status_kit.fetch(server, status_kit.MOD_STATUS)[2]

@@ -10,8 +10,8 @@ import struct
 import threading
 
 MAGIC = 0x46504348
-VERSION = 3
-HELLO, LOOKUP, ANSWER, CONTROL, DONE = 1, 3, 4, 7, 8
+VERSION = 4
+HELLO, WELCOME, LOOKUP, ANSWER, CONTROL, DONE = 1, 2, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
 MOUNTS, STATS = 1, 2
@@ -23,6 +23,21 @@ MAX_FRAME = 16384
 def frame(kind, body=b"", number=0, length=None):
     size = 16 + len(body) if length is None else length
     return struct.pack(">IBBHQ", size, kind, 0, 0, number) + body
+
+
+def sight():
+    """What this process sees, as the body of a WELCOME tells it; what is mounted counts in other namespaces only."""
+    root = os.open("/", os.O_PATH)
+    with open(f"/proc/self/fdinfo/{root}") as info:
+        mount = next(int(line.split()[1]) for line in info if line.startswith("mnt_id:"))
+    os.close(root)
+    st = os.stat("/")
+    return struct.pack(">7Q", st.st_dev, st.st_ino, mount,
+                       *(os.stat(f"/proc/self/ns/{name}").st_ino for name in ("mnt", "user", "time")), 0)
+
+
+def welcome(version=VERSION):
+    return frame(WELCOME, struct.pack(">IH", MAGIC, version) + sight())
 
 
 def hello(low=VERSION, high=VERSION, magic=MAGIC):
@@ -87,7 +102,9 @@ def greet(path, timeout=20):
     ask(conn, hello())
     receive(conn)       # the second area of the lease table,
     receive(conn)       # the set of events,
-    receive(conn)       # and the end of the daemon's pipe
+    receive(conn)       # the end of the daemon's pipe,
+    receive(conn)       # the table of answers,
+    receive(conn)       # and their contents
     return conn
 
 
@@ -101,6 +118,28 @@ def connect(path, timeout=20):
 def send(conn, packet, fds=()):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     conn.sendmsg([packet], rights)
+
+
+def sent_all(conn, packets, fds=()):
+    """False where the kernel lets nobody pass descriptors to the daemon (Linux 6.16): then nothing came."""
+    try:
+        for packet in packets:
+            send(conn, packet, fds)
+    except PermissionError:
+        assert fds, "a frame without a descriptor was not sent"
+        return False
+    except (BrokenPipeError, ConnectionError):
+        pass                        # already ended at an earlier packet
+    return True
+
+
+def nobody_listens(path):
+    """There is no socket, or one that nobody holds: what root made only root removes."""
+    try:
+        with connect(path):
+            return False
+    except (FileNotFoundError, ConnectionRefusedError):
+        return True
 
 
 def give(conn, packet, *fds):

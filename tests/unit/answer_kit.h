@@ -155,7 +155,10 @@ static inline void build(const char *steps)
             break;
         case '+': in.fd = SOME_FD; break;
         case 'h': in.local = true; break;
-        case 'c': in.content = true; break;
+        case 'c':
+            in.content = true;
+            in.content_at = 0x123456789abcdef0;
+            break;
         case 's':
             in.leasable = true;
             in.source = FP_SOURCE_CACHE;
@@ -169,7 +172,7 @@ static inline void build(const char *steps)
 
 static const char *const shapes[] = { "d",  "ddf+h",  "ddf+s", "ddf+sw", "df",    "dp",
                                       "da", "ddx",    "di",    "dF+",    "dDDf+", "dA",
-                                      "dO", "dDDf+n", "d*F+",  "ddf+hc", "dF+hc" };
+                                      "dO", "dDDf+n", "d*F+",  "ddfhc",  "dFhc" };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
 #endif

@@ -163,25 +163,35 @@ END_TEST
 /* It is a local file's place holder, and never empty. */
 START_TEST(content_that_cannot_be)
 {
-    build("ddf+hc");
+    build("ddfhc");
     in.local = false;
-    assert_refused(4, SOME_FD);
+    assert_refused(4, -1);
     in.local = true;
     in.steps[2].self.size = 0;
-    assert_refused(4, SOME_FD);
+    assert_refused(4, -1);
     in.steps[2].self.size = 1;
     encode();
-    ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), FP_OK);
-    buf[AT_FLAGS] &= (uint8_t)~1u;
-    ck_assert_int_eq((int)decode(w.len, 4, -1), FP_PROTOCOL);
+    ck_assert_int_eq((int)decode(w.len, 4, -1), FP_OK);
+    /* A descriptor beside it; its place missing; a file that is not the whole path. */
+    ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), FP_PROTOCOL);
+    buf[AT_FLAGS] |= 1;
+    ck_assert_int_eq((int)decode(w.len, 4, SOME_FD), FP_PROTOCOL);
+    encode();
+    ck_assert_int_eq((int)decode(w.len - 8, 4, -1), FP_PROTOCOL);
+    ck_assert_int_eq((int)decode(w.len, 6, -1), FP_PROTOCOL);
     in.steps[2].self.mode = S_IFIFO;
-    assert_refused(4, SOME_FD);
+    assert_refused(4, -1);
+    build("");
+    in.status = FP_TIMEOUT;
+    in.content = true;
+    assert_refused(4, -1);
 }
 END_TEST
 
 START_TEST(content_that_is_sealed_or_not)
 {
-    build("ddf+hc");
+    build("ddf+h");
+    in.content = true;
     in.steps[2].self.size = 3;
     in.fd = memfd_create("content", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(write(in.fd, "abc", 3), 3);

@@ -61,8 +61,9 @@ START_TEST(of_what_is_kept_open)
 {
     make_tree();
     ASSERT_NAMED(entry("/d/none")->kind, FP_KIND_FILE, "kind is not that");
-    ASSERT_NAMED(entry("/d/f")->content_bytes, 4096, "contents are not what");
-    ASSERT_NAMED(entry("/d/none")->content_bytes, 4096, "no descriptor");
+    ASSERT_NAMED(entry("/d/f")->content_bytes, 4096, "a content has no place");
+    ASSERT_NAMED(entry("/d/f")->content_at, 1, "what has a content has a descriptor");
+    ASSERT_NAMED(entry("/d/none")->content_at, 1, "or is no file");
     ASSERT_NAMED(entry("/d")->is_open_dir, true, "no descriptor");
     ASSERT_NAMED(cache->n_open_dirs, 1, "open directories are not as many");
 }

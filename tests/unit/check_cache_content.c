@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents in the place of descriptors: for which files they are asked for, how much
- * there may be of them, and which leases end when one comes or goes.
+ * Contents in the place of descriptors: for which files they are asked for, what becomes of a file
+ * whose content moves or goes, and which leases end then.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -10,20 +10,21 @@
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "cache_kit.h"
+#include "lease_kit.h"
 
 #define TTL      100
-#define FILE_MAX 6000u /* two pages of the smallest size */
+#define FILE_MAX 6000u
 
 static struct fp_cache *cache;
 static struct fp_lease_table *lease_table;
 static struct fp_answer answer;
-static size_t page;
+static uint64_t last_place;
 static int fds_at_rest;
 static uint64_t now;
 
-static void allow(uint32_t file_max, size_t bytes)
+static void allow(uint32_t file_max)
 {
-    const struct fp_cache_content content = { file_max, bytes };
+    const struct fp_cache_content content = { file_max };
 
     fp_cache_set_content(cache, &content);
 }
@@ -34,13 +35,12 @@ static void setup(void)
     struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
 
     unit_init_hash();
-    page = (size_t)sysconf(_SC_PAGESIZE);
     fds_at_rest = unit_open_fds();
     now = 1000;
     lease_table = deps.lease_table = fp_lease_table_create(100);
     cache = fp_cache_create(&limits, &deps);
     ck_assert_ptr_nonnull(cache);
-    allow(FILE_MAX, 1 << 20);
+    allow(FILE_MAX);
 }
 
 static void teardown(void)
@@ -62,6 +62,10 @@ static void walked(const char *path, const char *what, uint64_t size, bool conte
     last = &answer.steps[answer.n_steps - 1];
     last->self.size = last->target.size = size;
     answer.content = answer.local = content;
+    if (content) {
+        fp_close(&answer.fd);
+        answer.content_at = ++last_place;
+    }
     kit_insert(cache, path, now, &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
@@ -74,15 +78,15 @@ static bool known(const char *path)
 static void assert_known(const char *path, bool content)
 {
     ck_assert(known(path));
-    ck_assert_int_ne(answer.fd, -1);
+    ck_assert_int_eq(answer.fd == -1, content);
     ck_assert_int_eq(answer.content, content);
     ck_assert_int_eq(answer.local, content);
 }
 
-static void assert_contents(size_t files, size_t pages)
+static void assert_contents(size_t files, size_t bytes)
 {
     ck_assert_uint_eq(fp_cache_counts(cache).content_files, files);
-    ck_assert_uint_eq(fp_cache_counts(cache).content_bytes, pages * page);
+    ck_assert_uint_eq(fp_cache_counts(cache).content_bytes, bytes);
 }
 
 static uint32_t wanted(const char *path, bool is_known)
@@ -101,14 +105,15 @@ START_TEST(content_is_kept_as_a_file_is)
 {
     walked("/a/f", "ddf", 10, true);
     assert_known("/a/f", true);
-    ck_assert_int_eq(kit_version_of(answer.fd), '0');
-    assert_contents(1, 1);
+    ck_assert_uint_eq(answer.content_at, last_place);
+    assert_contents(1, 10);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
-    walked("/a/g", "ddf", page, true);
-    walked("/a/h", "ddL", page + 1, true);
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 2);
+    walked("/a/g", "ddf", 4096, true);
+    walked("/a/h", "ddL", 4097, true);
     walked("/a/i", "ddf", 10, false);
     assert_known("/a/i", false);
-    assert_contents(3, 4);
+    assert_contents(3, 10 + 4096 + 4097);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
 }
 END_TEST
@@ -117,7 +122,7 @@ START_TEST(content_that_goes_is_accounted)
 {
     walked("/a/f", "ddf", 10, true);
     walked("/a/f", "ddf", 10, true);
-    assert_contents(1, 1);
+    assert_contents(1, 10);
     walked("/a/f", "ddf1", 10, false);
     assert_known("/a/f", false);
     assert_contents(0, 0);
@@ -130,7 +135,23 @@ START_TEST(content_that_goes_is_accounted)
 }
 END_TEST
 
-/* A content is asked for unless it is there, or there is no room for one. */
+/* However many they are: no content takes a descriptor. */
+START_TEST(contents_are_not_limited_by_descriptors)
+{
+    char path[32];
+
+    for (int i = 0; i < 60; i++) {
+        snprintf(path, sizeof(path), "/a/%d", i);
+        walked(path, "ddf", 10, true);
+    }
+    fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL, TTL });
+    ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 0);
+    assert_contents(60, 600);
+    assert_known("/a/0", true);
+}
+END_TEST
+
+/* A content is asked for unless it is there. */
 START_TEST(content_is_wanted_once)
 {
     ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX);
@@ -139,42 +160,8 @@ START_TEST(content_is_wanted_once)
     walked("/a/f", "ddf", 10, true);
     ck_assert_uint_eq(wanted("/a/f", true), 0);
     ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX); /* it is opened anyway */
-    allow(0, 1 << 20);
+    allow(0);
     ck_assert_uint_eq(wanted("/a/g", false), 0);
-}
-END_TEST
-
-START_TEST(no_content_is_wanted_beyond_the_budget)
-{
-    const size_t most = (FILE_MAX + page - 1) / page;
-
-    allow(FILE_MAX, most * page);
-    ck_assert_uint_eq(wanted("/a/g", false), FILE_MAX);
-    walked("/a/f", "ddf", 10, true);
-    ck_assert_uint_eq(wanted("/a/g", false), 0);
-    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX); /* in the place of its own */
-    ck_assert_uint_eq(fp_cache_forget(cache, "/a/f", 4, false), 1);
-    ck_assert_uint_eq(wanted("/a/g", false), FILE_MAX);
-}
-END_TEST
-
-/* Walks that were allowed to bring one before another took the room. */
-START_TEST(content_that_finds_no_room)
-{
-    allow(FILE_MAX, page);
-    walked("/a/f", "ddf", 10, true);
-    walked("/a/g", "ddf", 10, true);
-    ck_assert(!known("/a/g"));
-    assert_known("/a/f", true);
-    assert_contents(1, 1);
-    walked("/a/g", "ddf", 10, false);
-    assert_known("/a/g", false);
-    /* What is open stays open. */
-    walked("/a/g", "ddf", 10, true);
-    assert_known("/a/g", false);
-    walked("/a/g", "ddf1", 10, true);
-    ck_assert(!known("/a/g"));
-    assert_contents(1, 1);
 }
 END_TEST
 
@@ -200,6 +187,73 @@ START_TEST(leases_end_once_when_a_content_comes)
 }
 END_TEST
 
+/* It is to be read again; what is known of the file stays so, and leases on it go on. */
+START_TEST(content_that_was_overwritten)
+{
+    uint32_t before;
+
+    walked("/a/f", "ddf", 10, true);
+    before = generation_of("/a/f");
+    fp_cache_drop_content(cache, "/a/f", 4, last_place + 1);
+    fp_cache_drop_content(cache, "/a/g", 4, last_place);
+    assert_known("/a/f", true);
+    fp_cache_drop_content(cache, "/a/f", 4, last_place);
+    assert_contents(0, 0);
+    ck_assert(!known("/a/f"));
+    ck_assert(!find_known("/a/f"));
+    ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX);
+    walked("/a/f", "ddf", 10, true);
+    ck_assert_uint_eq(generation_of("/a/f"), before);
+    fp_cache_forget_contents(cache);
+    assert_contents(0, 0);
+    ck_assert(!known("/a/f"));
+}
+END_TEST
+
+START_TEST(content_that_moves)
+{
+    unsigned names = 99;
+
+    walked("/a/f", "ddf", 10, true);
+    ck_assert(!fp_cache_move_content(cache, "/a/f", 4, last_place + 1, 500, &names));
+    ck_assert(!fp_cache_move_content(cache, "/a/g", 4, last_place, 500, &names));
+    ck_assert_uint_eq(names, 99);
+    ck_assert(fp_cache_move_content(cache, "/a/f", 4, last_place, 500, &names));
+    ck_assert_uint_eq(names, 0);
+    assert_known("/a/f", true);
+    ck_assert_uint_eq(answer.content_at, 500);
+}
+END_TEST
+
+static bool is_used(const char *path, uint64_t at)
+{
+    return fp_cache_content_is_used(cache, path, strlen(path), at, now);
+}
+
+/* By leases, while it is valid. */
+START_TEST(content_that_is_used)
+{
+    struct fp_lease_view *view = unit_view(lease_table);
+    uint32_t slot;
+
+    walked("/a/f", "ddf", 10, true);
+    ck_assert(!is_used("/a/f", last_place));
+    ck_assert(known("/a/f"));
+    slot = answer.steps[2].slot;
+    for (int i = 0; i < 2; i++) {
+        fp_lease_view_reference(view, slot);
+        ck_assert(!is_used("/a/f", last_place + 1));
+        ck_assert(!is_used("/a/g", last_place));
+        ck_assert(is_used("/a/f", last_place));
+        ck_assert(!is_used("/a/f", last_place));
+    }
+    fp_lease_view_reference(view, slot);
+    now += TTL;
+    ck_assert(!is_used("/a/f", last_place));
+    fp_lease_view_release(&view);
+}
+END_TEST
+
 START_TEST(unchanged_content_stays)
 {
     walked("/a/f", "ddf", 10, true);
@@ -212,7 +266,7 @@ START_TEST(unchanged_content_stays)
     kit_insert(cache, "/a/f", now, &answer);
     now += TTL / 2 + 1;
     assert_known("/a/f", true);
-    assert_contents(1, 1);
+    assert_contents(1, 10);
 }
 END_TEST
 
@@ -221,7 +275,7 @@ START_TEST(content_that_is_no_longer_allowed)
 {
     walked("/a/f", "ddf", 10, true);
     walked("/a/g", "ddf", 10, false);
-    allow(0, 0);
+    allow(0);
     ck_assert(!find_known("/a/f"));
     ck_assert(find_known("/a/g"));
     assert_known("/a/f", true);
@@ -239,8 +293,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_is_kept_as_a_file_is);
     tcase_add_test(t, content_that_goes_is_accounted);
     tcase_add_test(t, content_is_wanted_once);
-    tcase_add_test(t, no_content_is_wanted_beyond_the_budget);
-    tcase_add_test(t, content_that_finds_no_room);
+    tcase_add_test(t, contents_are_not_limited_by_descriptors);
+    tcase_add_test(t, content_that_was_overwritten);
+    tcase_add_test(t, content_that_moves);
+    tcase_add_test(t, content_that_is_used);
     tcase_add_test(t, leases_end_once_when_a_content_comes);
     tcase_add_test(t, unchanged_content_stays);
     tcase_add_test(t, content_that_is_no_longer_allowed);

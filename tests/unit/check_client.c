@@ -186,7 +186,7 @@ static void *answer_with_a_wrong_table(void *arg)
 {
     uint64_t id;
 
-    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_events()
+    if (d_accept() && d_hello() && d_pass(encode_welcome, d.file) && d_marks() && d_events() && d_areas()
         && d_question(&id))
         d_answer(id);
     return arg;
@@ -197,6 +197,41 @@ START_TEST(table_that_is_none)
     start(answer_with_a_wrong_table);
     ck_assert_ptr_null(ask_with_view());
     assert_answered();
+    join();
+}
+END_TEST
+
+/* A content is a place in the area that came with the greeting. */
+static void *answer_with_a_content(void *arg)
+{
+    static struct fp_answer a;
+    uint64_t id;
+
+    make_answer(&a, 7);
+    a.fd = -1;
+    a.local = a.content = true;
+    a.content_at = fp_contents_put(d.contents, PATH, PATH_LEN, d.file, 7);
+    if (d_greet() && d_question(&id))
+        d_send_answer(id, &a);
+    return arg;
+}
+
+START_TEST(contents_come_with_the_view)
+{
+    struct fp_lease_view *view;
+    char text[7];
+
+    if (_i == 1)
+        fp_client_map_contents(client);
+    start(answer_with_a_content);
+    view = ask_with_view();
+    ck_assert_ptr_nonnull(view);
+    ck_assert(answer.content && answer.fd == -1);
+    ck_assert(fp_contents_view_read(fp_lease_view_contents(view), answer.content_at, text, 7));
+    ck_assert_mem_eq(text, "content", 7);
+    ck_assert(
+        !fp_answer_view_find(fp_lease_view_answers(view), &(struct fp_names){ 0 }, PATH, PATH_LEN, &answer));
+    fp_lease_view_release(&view);
     join();
 }
 END_TEST
@@ -326,11 +361,11 @@ END_TEST
 static void welcome(int sock)
 {
     int events = epoll_create1(EPOLL_CLOEXEC);
-    uint8_t frame[64];
+    uint8_t frame[128];
     struct fp_writer w;
 
     fp_writer_init(&w, frame, sizeof(frame));
-    fp_welcome_encode(&w, FP_WIRE_VERSION);
+    fp_welcome_encode(&w, FP_WIRE_VERSION, &daemons_view);
     fp_send_packet(sock, w.data, w.len, fp_lease_table_generations_fd(d.leases));
     fp_writer_init(&w, frame, sizeof(frame));
     fp_referenced_encode(&w);
@@ -342,6 +377,12 @@ static void welcome(int sock)
     fp_alive_encode(&w);
     fp_send_packet(sock, w.data, w.len, events);
     fp_close(&events);
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_answers_encode(&w);
+    fp_send_packet(sock, w.data, w.len, fp_answer_table_fd(d.answers));
+    fp_writer_init(&w, frame, sizeof(frame));
+    fp_contents_encode(&w);
+    fp_send_packet(sock, w.data, w.len, fp_contents_fd(d.contents));
 }
 
 static void *serve_connection(void *arg)
@@ -448,6 +489,7 @@ int main(void)
     tcase_add_test(t, answers_come_with_the_table);
     tcase_add_test(t, another_daemon_has_another_table);
     tcase_add_test(t, table_that_is_none);
+    tcase_add_loop_test(t, contents_come_with_the_view, 0, 2);
     t = unit_add_case(s, "control", setup, teardown, 20);
     tcase_add_test(t, controls_and_questions_share_a_connection);
     tcase_add_test(t, control_that_is_none);

@@ -3,7 +3,10 @@
 #include "config.h"
 #include "common/client.h"
 
+#include <libgen.h>
+
 #include "client_kit.h"
+#include "common/mount_table.h"
 
 /* ---- a daemon that errs ---- */
 
@@ -82,6 +85,8 @@ static void *err_in_greeting(void *arg)
         d_welcome(FP_WIRE_VERSION);
         d_marks();
     }
+    if (wrong >= 14)
+        d_events();
     switch (wrong) {
     case 0: d_send_answer(0, &a); break;
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
@@ -97,6 +102,12 @@ static void *err_in_greeting(void *arg)
     case 11: d_pass(fp_events_encode, -1); break;
     case 12: d_marks(); break;
     case 13: d_error(FP_FAILED); break;
+    case 14: d_pass(fp_answers_encode, -1); break;
+    case 15: d_pass(fp_contents_encode, d.file); break;
+    case 16:
+        d_pass(fp_answers_encode, d.file);
+        d_pass(fp_answers_encode, d.file);
+        break;
     }
     d_wait_for_end();
     return arg;
@@ -148,8 +159,74 @@ START_TEST(daemon_of_another_user)
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    ck_assert_int_eq((int)ask(), FP_DENIED);
+    ck_assert_int_eq((int)ask(), FP_FOREIGN);
+    ck_assert_uint_eq(fp_client_maker(client), UNIT_NOBODY);
     ck_assert_int_eq((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+/* A child of an httpd that root started, as no other than root's user: a daemon of this very user is
+ * one that any of its processes could be. */
+START_TEST(root_alone_is_believed)
+{
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chmod(dirname(strdupa(socket_path)), 0711), 0);
+    listen_there(1);
+    ck_assert_int_eq(chmod(socket_path, 0666), 0);
+    ck_assert_int_eq(setresuid(UNIT_NOBODY, UNIT_NOBODY, 0), 0);
+    fp_client_believe_root_only(client);
+    start(answer_three);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+    ck_assert_uint_eq(fp_client_maker(client), 0);
+    fp_client_destroy(&client);
+    join();
+    ck_assert_int_eq(listen(d.listener, 1), 0);
+    client = fp_client_create(socket_path, TIMEOUT_MS, 4);
+    fp_client_believe_root_only(client);
+    ck_assert_int_eq((int)ask(), FP_FOREIGN);
+    ck_assert_uint_eq(fp_client_maker(client), UNIT_NOBODY);
+    ck_assert_int_eq(setresuid(0, 0, 0), 0);
+}
+END_TEST
+
+/* What each field of a daemon's view means for a client that sees something else. */
+START_TEST(daemon_that_sees_other_files)
+{
+    static const enum fp_sight_difference expected[] = { FP_SIGHT_SAME,   FP_SIGHT_ROOT,   FP_SIGHT_ROOT,
+                                                         FP_SIGHT_MOUNTS, FP_SIGHT_MOUNTS, FP_SIGHT_USERS,
+                                                         FP_SIGHT_TIME };
+    uint64_t *const fields[] = { &daemons_view.mounts,     &daemons_view.root_dev,  &daemons_view.root_ino,
+                                 &daemons_view.root_mount, &daemons_view.mounts_ns, &daemons_view.users_ns,
+                                 &daemons_view.time_ns };
+
+    fp_sight_take(&daemons_view);
+    ++*fields[_i];
+    fp_client_compare_sights(client);
+    start(answer_three);
+    ck_assert_int_eq((int)ask(), _i == 0 ? FP_OK : FP_ELSEWHERE);
+    ck_assert_int_eq((int)fp_client_difference(client), (int)expected[_i]);
+    fp_client_destroy(&client);
+}
+END_TEST
+
+/* In another mount namespace the same files may be mounted at the same places. */
+START_TEST(daemon_in_another_namespace_that_sees_the_same)
+{
+    struct fp_mount_table t = { 0 };
+    int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+    fp_sight_take(&daemons_view);
+    daemons_view.mounts_ns++;
+    ck_assert_int_eq(fp_mount_table_read(&t, fd), 0);
+    daemons_view.mounts = fp_sight_mounts(&t);
+    fp_mount_table_free(&t);
+    close(fd);
+    fp_client_compare_sights(client);
+    start(answer_three);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    fp_client_destroy(&client);
 }
 END_TEST
 
@@ -370,9 +447,12 @@ int main(void)
     TCase *t = unit_add_case(s, "errors", setup, teardown, 20);
 
     tcase_add_loop_test(t, wrong_answer_ends_the_connection, 0, WRONGS);
-    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 14);
+    tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 17);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
+    tcase_add_test(t, root_alone_is_believed);
+    tcase_add_loop_test(t, daemon_that_sees_other_files, 0, 7);
+    tcase_add_test(t, daemon_in_another_namespace_that_sees_the_same);
     t = unit_add_case(s, "late", setup, teardown, 20);
     tcase_add_test(t, late_answer_is_never_another_ones);
     tcase_add_test(t, daemon_says_nothing);

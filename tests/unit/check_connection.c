@@ -8,15 +8,19 @@
 
 #include "changes/watch.h"
 #include "common/answer.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/tables.h"
 #include "common/wire.h"
 #include "unit.h"
 
 #define PATIENCE_MS 3000
 
 static struct ev_loop *loop;
-static struct fp_lease_table *leases, *other;
+static struct fp_tables tables; /* those of new peers: one of these two */
+static struct fp_tables leases, other;
 static struct fp_connection *conn;
 static int peer, fds_at_rest;
 static unsigned questions, ends;
@@ -40,15 +44,16 @@ static void on_closed(void *ctx, struct fp_connection *c)
 }
 
 static struct fp_watch watch = FP_WATCH_NONE;
+static struct fp_sight sees;
 
-static void connect_peer(const struct fp_lease_table *table)
+static void connect_peer(void)
 {
     static const struct fp_connection_ops ops = { on_question, on_closed };
     int ends_of[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
     peer = ends_of[0];
-    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, table, &watch);
+    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, &tables, &watch, &sees);
     ck_assert_ptr_nonnull(conn);
 }
 
@@ -57,12 +62,12 @@ static void setup(void)
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     ck_assert_int_eq(fp_watch_begin(&watch), 0);
-    leases = fp_lease_table_create(4);
-    other = fp_lease_table_create(9);
-    ck_assert(leases != NULL && other != NULL);
+    ck_assert(fp_tables_create(&leases, &(struct fp_tables_sizes){ 4, 1, 1 }));
+    ck_assert(fp_tables_create(&other, &(struct fp_tables_sizes){ 9, 1, 1 }));
+    tables = leases;
     fds_at_rest = unit_open_fds();
     questions = ends = 0;
-    connect_peer(leases);
+    connect_peer();
 }
 
 static void teardown(void)
@@ -74,8 +79,8 @@ static void teardown(void)
     ck_assert_uint_eq(ends, 1);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     fp_watch_close(&watch);
-    fp_lease_table_destroy(&leases);
-    fp_lease_table_destroy(&other);
+    fp_tables_destroy(&leases);
+    fp_tables_destroy(&other);
     ev_loop_destroy(loop);
 }
 
@@ -124,19 +129,48 @@ static int hear(uint8_t type)
     return fd;
 }
 
-static void assert_welcomed_with(const struct fp_lease_table *table)
+static int hear_status(void)
+{
+    uint8_t buf[64];
+    ssize_t n;
+
+    ck_assert(unit_wait_readable(peer, PATIENCE_MS));
+    n = recv(peer, buf, sizeof(buf), 0);
+    ck_assert_int_gt(n, FP_FRAME_HEADER);
+    return buf[FP_FRAME_HEADER];
+}
+
+static void renew(const struct fp_tables *now)
+{
+    tables = *now;
+    fp_connection_renew_tables(conn);
+}
+
+static bool is_same_file(int a, int b)
+{
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+static void assert_welcomed_with(const struct fp_tables *wanted)
 {
     int generations = hear(FP_FRAME_WELCOME), marks = hear(FP_FRAME_REFERENCED),
-        events = hear(FP_FRAME_EVENTS), alive = hear(FP_FRAME_ALIVE);
+        events = hear(FP_FRAME_EVENTS), alive = hear(FP_FRAME_ALIVE), answers = hear(FP_FRAME_ANSWERS),
+        contents = hear(FP_FRAME_CONTENTS);
     struct fp_lease_view *view = fp_lease_view_create(generations, marks, events, alive);
 
     ck_assert_ptr_nonnull(view);
-    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(table)));
+    ck_assert(fp_lease_view_is_of(view, fp_lease_table_generations_fd(wanted->leases)));
     fp_lease_view_release(&view);
     fp_close(&generations);
     fp_close(&marks);
     fp_close(&events);
     fp_close(&alive);
+    ck_assert(is_same_file(answers, fp_answer_table_fd(wanted->answers)));
+    ck_assert(is_same_file(contents, fp_contents_fd(wanted->contents)));
+    fp_close(&answers);
+    fp_close(&contents);
 }
 
 /* No error is said before. */
@@ -162,7 +196,7 @@ static void answer(void)
 START_TEST(one_table)
 {
     say_hello();
-    assert_welcomed_with(leases);
+    assert_welcomed_with(&leases);
     for (uint64_t id = 1; id <= 3; id++) {
         ask(id);
         ck_assert_uint_eq(questions, id);
@@ -175,8 +209,8 @@ END_TEST
 START_TEST(a_peer_with_the_table_of_before)
 {
     say_hello();
-    assert_welcomed_with(leases);
-    fp_connection_set_leases(conn, other);
+    assert_welcomed_with(&leases);
+    renew(&other);
     ev_run(loop, EVRUN_NOWAIT);
     ck_assert_ptr_nonnull(conn);
     ask(1);
@@ -189,9 +223,9 @@ END_TEST
 START_TEST(a_peer_that_has_asked)
 {
     say_hello();
-    assert_welcomed_with(leases);
+    assert_welcomed_with(&leases);
     ask(1);
-    fp_connection_set_leases(conn, other);
+    renew(&other);
     answer();
     ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
     ck_assert_ptr_nonnull(conn);
@@ -201,11 +235,30 @@ START_TEST(a_peer_that_has_asked)
 }
 END_TEST
 
+/* Where a content lies is a place in the other area. */
+START_TEST(a_peer_that_waits_for_a_content)
+{
+    static struct fp_answer a;
+
+    say_hello();
+    assert_welcomed_with(&leases);
+    ask(1);
+    renew(&other);
+    fp_answer_init(&a, FP_OK);
+    a.local = a.content = true;
+    a.n_steps = 1;
+    a.steps[0] = (struct fp_step){ .end = 1, .self = { .mode = S_IFREG, .size = 1 } };
+    fp_connection_answer(conn, question_id, &a);
+    ck_assert_int_eq(hear_status(), FP_FAILED);
+    ck_assert_ptr_nonnull(conn);
+}
+END_TEST
+
 START_TEST(a_peer_that_has_not_said_hello)
 {
-    fp_connection_set_leases(conn, other);
+    renew(&other);
     say_hello();
-    assert_welcomed_with(other);
+    assert_welcomed_with(&other);
     ask(1);
     ck_assert_uint_eq(questions, 1);
     answer();
@@ -215,12 +268,12 @@ END_TEST
 
 START_TEST(two_other_tables)
 {
-    fp_connection_set_leases(conn, other);
-    fp_connection_set_leases(conn, leases);
+    renew(&other);
+    renew(&leases);
     say_hello();
-    assert_welcomed_with(leases);
-    fp_connection_set_leases(conn, other);
-    fp_connection_set_leases(conn, leases);
+    assert_welcomed_with(&leases);
+    renew(&other);
+    renew(&leases);
     ask(1);
     assert_hung_up_on();
 }
@@ -229,15 +282,15 @@ END_TEST
 START_TEST(a_peer_that_comes_back)
 {
     say_hello();
-    assert_welcomed_with(leases);
-    fp_connection_set_leases(conn, other);
+    assert_welcomed_with(&leases);
+    renew(&other);
     ask(1);
     assert_hung_up_on();
     fp_close(&peer);
     ends = 0;
-    connect_peer(other);
+    connect_peer();
     say_hello();
-    assert_welcomed_with(other);
+    assert_welcomed_with(&other);
     ask(1);
     ck_assert_uint_eq(questions, 1);
 }
@@ -251,6 +304,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, one_table);
     tcase_add_test(t, a_peer_with_the_table_of_before);
     tcase_add_test(t, a_peer_that_has_asked);
+    tcase_add_test(t, a_peer_that_waits_for_a_content);
     tcase_add_test(t, a_peer_that_has_not_said_hello);
     tcase_add_test(t, two_other_tables);
     tcase_add_test(t, a_peer_that_comes_back);

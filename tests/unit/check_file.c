@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "common/contents.h"
 #include "common/packet.h"
 #include "unit.h"
 
@@ -365,14 +366,42 @@ END_TEST
 
 static void make_content(apr_size_t size)
 {
-    fd = memfd_create("served", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct fp_contents *contents = fp_contents_create(MIB);
+    struct fp_contents_view *view = fp_contents_view_create(fp_contents_fd(contents), false);
+    uint64_t at;
+
+    fd = memfd_create("served", MFD_CLOEXEC);
     other = dup(fd);
     write_at(0, size);
     ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
-    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
-    file = fp_file_create_content(fd, size, true);
+    at = fp_contents_put(contents, "/f", 2, fd, size);
+    fp_close(&fd);
+    file = fp_file_create_content(view, at, size);
     ck_assert_ptr_nonnull(file);
+    /* It is a copy. */
+    fp_contents_view_destroy(&view);
+    fp_contents_destroy(&contents);
 }
+
+static bool is_held(void)
+{
+    return fp_file_mapped() > 0;
+}
+
+START_TEST(content_that_is_gone)
+{
+    struct fp_contents *contents = fp_contents_create(MIB);
+    struct fp_contents_view *view = fp_contents_view_create(fp_contents_fd(contents), true);
+
+    /* No place, one behind the end of the ring, one before its tail. */
+    ck_assert_ptr_null(fp_file_create_content(view, MIB, 2 * MIB));
+    ck_assert_ptr_null(fp_file_create_content(view, 2 * MIB - 1, 2));
+    ck_assert_ptr_null(fp_file_create_content(view, 0, 5));
+    ck_assert(!is_held());
+    fp_contents_view_destroy(&view);
+    fp_contents_destroy(&contents);
+}
+END_TEST
 
 START_TEST(content_needs_no_descriptor)
 {
@@ -382,13 +411,14 @@ START_TEST(content_needs_no_descriptor)
         apr_bucket *e;
 
         make_content(lengths[i]);
-        ck_assert(!unit_is_open(fd));
+        ck_assert_int_eq(fp_file_descriptor(file), -1);
+        ck_assert_uint_eq(fp_file_descriptors(), 0);
         e = fp_file_bucket_of_content(file, (apr_off_t)lengths[i], false, list);
         ck_assert_ptr_nonnull(e);
         APR_BRIGADE_INSERT_TAIL(bb, e);
         assert_reads(0, lengths[i]);
         fp_file_release(&file);
-        ck_assert(!is_mapped());
+        ck_assert(!is_held());
         fp_close(&other);
     }
 }
@@ -425,9 +455,9 @@ START_TEST(content_outlives_its_file)
     ck_assert_int_eq(apr_bucket_setaside(e, brief), APR_SUCCESS);
     fp_file_release(&file);
     apr_pool_destroy(brief);
-    ck_assert(is_mapped());
+    ck_assert(is_held());
     assert_reads(1000, 4000);
-    ck_assert(!is_mapped());
+    ck_assert(!is_held());
 }
 END_TEST
 
@@ -479,26 +509,15 @@ START_TEST(content_is_not_looked_at)
 }
 END_TEST
 
-/* Where no mapping is to be had it is read. */
-START_TEST(content_that_cannot_be_mapped)
+/* There is nothing to look at, and no way to the file's later bytes. */
+START_TEST(content_is_all_there_is)
 {
-    struct rlimit before, none;
     apr_off_t size;
     apr_time_t mtime;
-    apr_bucket *e;
 
-    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
-    none = before;
-    none.rlim_cur = 0;
-    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
     make_content(5000);
-    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
-    ck_assert(unit_is_open(fd));
+    ck_assert(fp_file_is_local(file) && fp_file_is_sealed(file));
     ck_assert(!fp_file_look(file, &size, &mtime));
-    e = fp_file_bucket_of_content(file, 5000, false, list);
-    ck_assert_ptr_nonnull(e);
-    APR_BRIGADE_INSERT_TAIL(bb, e);
-    assert_reads(0, 5000);
     append(1000, 3000, true);
     assert_reads(1000, 3000);
 }
@@ -735,13 +754,14 @@ static Suite *make_suite(void)
     tcase_add_test(t, only_local_files_are_mapped_and_only_if_allowed);
     tcase_add_test(t, file_that_is_sent_again_stays_mapped);
     t = unit_add_case(s, "contents", setup, teardown, 30);
+    tcase_add_test(t, content_that_is_gone);
     tcase_add_test(t, content_needs_no_descriptor);
     tcase_add_test(t, content_is_not_copied);
     tcase_add_test(t, content_outlives_its_file);
     tcase_add_test(t, parts_of_a_content);
     tcase_add_test(t, content_of_another_length);
     tcase_add_test(t, content_is_not_looked_at);
-    tcase_add_test(t, content_that_cannot_be_mapped);
+    tcase_add_test(t, content_is_all_there_is);
     t = unit_add_case(s, "surprises", setup, teardown, 30);
     tcase_add_loop_test(t, file_that_is_shorter_than_announced, 0, 2);
     tcase_add_loop_test(t, file_that_is_cut_while_it_is_sent, 0, 2);

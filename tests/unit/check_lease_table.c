@@ -169,6 +169,25 @@ START_TEST(slots_do_not_touch_each_other)
 }
 END_TEST
 
+/* The cache, answers and contents ask, and none takes the other's. */
+START_TEST(each_who_asks_hears_of_a_use_once)
+{
+    const uint32_t slot = fp_lease_table_take(table);
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS)
+                  && !fp_lease_table_take_referenced(table, slot));
+        fp_lease_view_reference(view, slot);
+        ck_assert(i == 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
+        ck_assert(fp_lease_table_take_referenced(table, slot));
+        ck_assert(fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
+        ck_assert(i != 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
+    }
+    ck_assert(!fp_lease_table_take_recent(table, FP_NO_SLOT, FP_ASKER_CONTENTS));
+}
+END_TEST
+
 START_TEST(no_slot_is_allowed)
 {
     const uint32_t before = fp_lease_table_generation(table, FP_NO_SLOT);
@@ -737,6 +756,7 @@ int main(void)
     tcase_add_test(t, every_slot_is_given_once);
     tcase_add_test(t, generations_only_grow);
     tcase_add_test(t, slots_do_not_touch_each_other);
+    tcase_add_test(t, each_who_asks_hears_of_a_use_once);
     tcase_add_test(t, no_slot_is_allowed);
     tcase_add_test(t, table_of_one);
     t = unit_add_case(s, "views", setup, teardown, 0);

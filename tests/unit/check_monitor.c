@@ -10,7 +10,7 @@
 #include "common/packet.h"
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
-#include "ipc/socket_path.h"
+#include "common/socket_path.h"
 #include "privsep/spawner.h"
 #include "unit.h"
 

@@ -294,6 +294,39 @@ START_TEST(descriptor_free_for_the_first_of_two)
 }
 END_TEST
 
+/* A process that closes any descriptor of a file loses its locks on it (fcntl(2)): so they show
+ * whether this process ever had the one that was sent. */
+static bool is_locked(int by_another)
+{
+    struct flock l = { .l_type = F_WRLCK };
+
+    ck_assert_int_eq(fcntl(by_another, F_OFD_GETLK, &l), 0);
+    return l.l_type != F_UNLCK;
+}
+
+START_TEST(descriptors_that_nobody_expects_are_never_ours)
+{
+    struct flock l = { .l_type = F_WRLCK };
+    char name[FP_FD_NAME];
+    int another, fd;
+
+    fp_fd_name(name, file);
+    another = open(name, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ne(another, -1);
+    ck_assert_int_eq(fcntl(file, F_SETLK, &l), 0);
+    for (size_t n = 1; n <= MOST_FDS; n *= 2) {
+        send_fds(n, "data");
+        ck_assert_int_eq((int)receive(NULL), FP_PROTOCOL);
+        ck_assert(is_locked(another));
+    }
+    ck_assert_int_eq((int)fp_send_packet(far, "data", 4, file), FP_OK);
+    ck_assert_int_eq((int)receive(&fd), FP_OK);
+    close(fd);
+    ck_assert(!is_locked(another));
+    close(another);
+}
+END_TEST
+
 START_TEST(nothing_there_yet)
 {
     int fd = 99;
@@ -526,6 +559,7 @@ int main(void)
     tcase_add_test(t, close_keeps_errno_and_forgets);
     t = unit_add_case(s, "hostile", setup, teardown, 0);
     tcase_add_test(t, surplus_descriptors_are_closed);
+    tcase_add_test(t, descriptors_that_nobody_expects_are_never_ours);
     tcase_add_test(t, descriptor_that_may_not_come_is_closed);
     tcase_add_test(t, packet_longer_than_the_room);
     tcase_add_test(t, empty_packet_is_the_end);

@@ -119,8 +119,9 @@ static fp_status decode_hello(struct fp_frame *f)
 static fp_status decode_welcome(struct fp_frame *f)
 {
     uint16_t version;
+    struct fp_sight view;
 
-    return fp_welcome_decode(&f->body, &version);
+    return fp_welcome_decode(&f->body, &version, &view);
 }
 
 static fp_status decode_error(struct fp_frame *f)
@@ -150,6 +151,7 @@ static decoder *const decoders[] = { decode_hello,   decode_welcome, decode_look
 static void encode(int kind)
 {
     static const struct fp_hello hello = { 1, 3 };
+    static const struct fp_sight sees = { 258, 2, 3, 4, 5, 6, 7 };
     static const struct fp_lookup lookup = {
         1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }, true
     };
@@ -163,7 +165,7 @@ static void encode(int kind)
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     switch (kind) {
     case 0: st = fp_hello_encode(&w, &hello); break;
-    case 1: st = fp_welcome_encode(&w, 1); break;
+    case 1: st = fp_welcome_encode(&w, 1, &sees); break;
     case 2: st = fp_lookup_encode(&w, 42, &lookup); break;
     case 3: st = fp_error_encode(&w, 0, FP_VERSION, "no common version"); break;
     case 4: st = fp_control_encode(&w, 42, &purge); break;
@@ -177,8 +179,9 @@ START_TEST(frames_are_as_specified)
 {
     static const uint8_t hello[] = { 0, 0, 0, 24, 1,   0,   0,   0,   0, 0, 0, 0,
                                      0, 0, 0, 0,  'F', 'P', 'C', 'H', 0, 1, 0, 3 };
-    static const uint8_t welcome[] = { 0, 0, 0, 22, 2, 0,   0,   0,   0,   0, 0,
-                                       0, 0, 0, 0,  0, 'F', 'P', 'C', 'H', 0, 1 };
+    static const uint8_t welcome[] = { 0,   0,   0,   78,  2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                       'F', 'P', 'C', 'H', 0, 1, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0,
+                                       0,   0,   0,   0,   0, 2, 0, 0, 0, 0, 0, 0, 0, 3 };
     static const uint8_t lookup[] = { 0, 0,  0, 58, 3, 0,   0, 0, 0,  0,   0,   0,   0,   0,
                                       0, 42, 0, 0,  5, 220, 1, 0, 19, '/', 's', 'r', 'v', '/' };
     static const uint8_t names[] = {
@@ -196,7 +199,7 @@ START_TEST(frames_are_as_specified)
         const uint8_t *bytes;
         size_t n, len;
     } frames[KINDS] = {
-        { hello, sizeof(hello), 24 }, { welcome, sizeof(welcome), 22 }, { lookup, sizeof(lookup), 58 },
+        { hello, sizeof(hello), 24 }, { welcome, sizeof(welcome), 78 }, { lookup, sizeof(lookup), 58 },
         { error, sizeof(error), 35 }, { purge, sizeof(purge), 28 },     { report, sizeof(report), 22 },
         { done, sizeof(done), 39 },
     };
@@ -358,13 +361,16 @@ START_TEST(welcome_version)
     static const uint16_t versions[] = { 0, 1, 2, 65535 };
 
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        const struct fp_sight sent = { 1, 2, 3, 4, 5, 6, UINT64_MAX };
+        struct fp_sight view;
         struct fp_frame f;
         uint16_t version = 99;
 
-        f = parsed(fp_welcome_encode(fresh(), versions[i]));
+        f = parsed(fp_welcome_encode(fresh(), versions[i], &sent));
         ck_assert_uint_eq(f.type, FP_FRAME_WELCOME);
-        ck_assert_int_eq((int)fp_welcome_decode(&f.body, &version), FP_OK);
+        ck_assert_int_eq((int)fp_welcome_decode(&f.body, &version, &view), FP_OK);
         ck_assert_uint_eq(version, versions[i]);
+        ck_assert_mem_eq(&view, &sent, sizeof(view));
     }
 }
 END_TEST

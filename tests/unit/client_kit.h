@@ -32,6 +32,9 @@ static inline void setup(void)
     ck_assert_int_eq(write(d.file, "content", 7), 7);
     d.leases = fp_lease_table_create(4);
     ck_assert_ptr_nonnull(d.leases);
+    d.answers = fp_answer_table_create(1, fp_lease_table_is_used, d.leases);
+    d.contents = fp_contents_create(1);
+    ck_assert(d.answers != NULL && d.contents != NULL);
     fp_lease_table_set_expiry(d.leases, 1, 2000);
     fp_lease_table_heartbeat(d.leases, unit_now_ms() + TIMEOUT_MS);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
@@ -56,6 +59,8 @@ static inline void teardown(void)
     fp_close(&d.sock);
     fp_close(&d.listener);
     fp_close(&d.file);
+    fp_contents_destroy(&d.contents);
+    fp_answer_table_destroy(&d.answers);
     fp_lease_table_destroy(&d.leases);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
@@ -128,13 +133,13 @@ static inline void *answer_three(void *arg)
 
 static inline fp_status encode_welcome(struct fp_writer *w)
 {
-    return fp_welcome_encode(w, FP_WIRE_VERSION);
+    return fp_welcome_encode(w, FP_WIRE_VERSION, &daemons_view);
 }
 
 /* A frame of the greeting with another descriptor than it should bring; -1: without one. */
 static inline bool d_pass(fp_status (*encode)(struct fp_writer *w), int fd)
 {
-    uint8_t frame[64];
+    uint8_t frame[128];
     struct fp_writer w;
 
     fp_writer_init(&w, frame, sizeof(frame));

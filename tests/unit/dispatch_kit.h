@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "hash_kit.h"
 #include "common/lease_table.h"
+#include "common/tables.h"
 #include "common/packet.h"
 #include "common/task.h"
 #include "common/walk_result.h"
@@ -375,6 +376,7 @@ static inline void finish(const char *path, const char *what)
 
 static struct ev_loop *loop;
 static struct fp_cache *cache;
+static struct fp_tables tables;
 static struct fp_lease_table *leases;
 static struct fp_connection early __attribute__((unused)), other __attribute__((unused)),
     late __attribute__((unused));
@@ -391,11 +393,11 @@ static inline void setup(void)
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_ptr_nonnull(loop);
     fds_at_rest = unit_open_fds();
-    leases = fp_lease_table_create(100);
-    ck_assert_ptr_nonnull(leases);
+    ck_assert(fp_tables_create(&tables, &(struct fp_tables_sizes){ 100, 1, 1 }));
+    leases = tables.leases;
     cache = fp_cache_create(
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true, .now_ms = fp_now_ms });
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);
     ck_assert_ptr_nonnull(dispatch);
     router.dispatch = dispatch;
 }
@@ -404,7 +406,7 @@ static inline void teardown(void)
 {
     fp_dispatch_destroy(&dispatch);
     fp_cache_destroy(&cache);
-    fp_lease_table_destroy(&leases);
+    fp_tables_destroy(&tables);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
     ev_loop_destroy(loop);
 }

@@ -12,6 +12,8 @@
 #include <sys/un.h>
 
 #include "common/answer.h"
+#include "common/answer_table.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
@@ -27,6 +29,8 @@ static struct daemon {
     bool running;
     int file;                      /* what it passes */
     struct fp_lease_table *leases; /* NULL: it passes none */
+    struct fp_answer_table *answers;
+    struct fp_contents *contents;
     unsigned connections, questions;
     uint64_t ids[8];
     uint32_t deadline_ms;
@@ -36,6 +40,7 @@ static struct daemon {
 } d;
 
 static char socket_path[108];
+static struct fp_sight daemons_view; /* that it tells */
 
 static inline void listen_there(int backlog)
 {
@@ -107,17 +112,17 @@ static inline bool d_hello(void)
 /* The welcome with the first area of the table; the second comes behind it. */
 static inline bool d_welcome(uint16_t version)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_welcome_encode(&w, version) == FP_OK
+    return fp_welcome_encode(&w, version, &daemons_view) == FP_OK
            && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
 }
 
 static inline bool d_marks(void)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -125,10 +130,23 @@ static inline bool d_marks(void)
            && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
+/* The table of answers, and their contents. */
+static inline bool d_areas(void)
+{
+    uint8_t buf[64];
+    struct fp_writer w;
+    bool sent;
+
+    fp_writer_init(&w, buf, sizeof(buf));
+    sent = fp_answers_encode(&w) == FP_OK && d_send(&w, fp_answer_table_fd(d.answers));
+    fp_writer_init(&w, buf, sizeof(buf));
+    return sent && fp_contents_encode(&w) == FP_OK && d_send(&w, fp_contents_fd(d.contents));
+}
+
 /* The set of events, and behind it what is to be the end of a pipe. */
 static inline bool d_events(void)
 {
-    uint8_t buf[64];
+    uint8_t buf[128];
     struct fp_writer w;
     int events = epoll_create1(EPOLL_CLOEXEC);
     bool sent;
@@ -143,7 +161,7 @@ static inline bool d_events(void)
 
 static inline bool d_greet(void)
 {
-    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION) && d_marks() && d_events();
+    return d_accept() && d_hello() && d_welcome(FP_WIRE_VERSION) && d_marks() && d_events() && d_areas();
 }
 
 static inline bool d_question(uint64_t *id_r)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "changes/mount_table.h"
+#include "common/mount_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "common/wire.h"
+#include "common/path.h"
 
 #define READ_AT_FIRST 65536      /* bytes; doubled as needed */
 #define OUTSIDE       UINT64_MAX /* no mount of this table; ids have 32 bits */
@@ -102,8 +102,10 @@ static bool parse_line(char *line, struct fp_mount_row *row)
         || !take_u32(&fields[DEV], ':', &major_number) || !take_u32(&fields[DEV], '\0', &minor_number))
         return false;
     unescape(fields[POINT]);
+    unescape(fields[ROOT]);
     unescape(type);
     row->mount.point = fields[POINT];
+    row->mount.root = fields[ROOT];
     row->mount.type = type;
     row->mount.folds = folds_names(type, options != NULL ? options : "");
     row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
@@ -362,7 +364,8 @@ size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mo
         const struct fp_mount_row *b = fp_mount_table_find(other, a->mount.id);
 
         if (b != NULL && a->mount.dev == b->mount.dev && a->parent == b->parent
-            && strcmp(a->mount.point, b->mount.point) == 0)
+            && strcmp(a->mount.point, b->mount.point) == 0 && strcmp(a->mount.root, b->mount.root) == 0
+            && strcmp(a->mount.type, b->mount.type) == 0)
             continue;
         if (each != NULL)
             each(ctx, a->mount.point);

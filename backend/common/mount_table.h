@@ -11,13 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "conf/mount_rule.h"
+#include "common/watch_by.h"
 
 /* What others know of a mount; by and what follows it is the policy of mounts.c. */
 struct fp_mount {
     uint32_t id;              /* statx(2)'s stx_mnt_id */
     dev_t dev;                /* of the file system; files of btrfs have others */
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
+    const char *root;         /* the directory of the file system that lies at the point: "/" */
     enum fp_watch_by by;
     bool local;        /* on this machine: looking at an open file does not block */
     bool partial;      /* events report what this machine does through it: ttl_ms holds as well */

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/answer_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/answer.h"
+#include "common/area.h"
+#include "common/packet.h"
+#include "common/ring.h"
+#include "common/wire.h"
+
+#define MAGIC 0x46504131u /* "FPA1": another layout, another number */
+
+#define BUCKET       8u    /* words of the index in a cache line */
+#define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
+#define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
+#define TRIES        2     /* a record that has moved meanwhile is looked for again */
+
+/* Words: the hash's upper 16 bits, and 48 of the position in units. */
+#define PLACE_BITS 48
+#define PLACE_MASK (((uint64_t)1 << PLACE_BITS) - 1)
+
+enum kind { DIR = 1, LEAF = 2 };
+
+/* Of a LEAF. */
+enum { READABLE = 1, LOCAL = 2, WATCHED = 4, CONTENT = 16 };
+
+/* In front of a record's key and body, which are as long as said there; zeros fill its last unit. */
+struct record {
+    struct fp_ring_item ring; /* len: the key's */
+    uint32_t body_len;
+    uint32_t zero;
+    uint32_t slot, generation; /* of the last step */
+    uint64_t hash;             /* of the key */
+};
+
+struct bucket {
+    _Atomic uint64_t words[BUCKET];
+};
+
+#define KEY_MOST (1 + 1 + FP_MAX_NAMES * (1 + FP_MAX_NAME) + FP_MAX_PATH)
+
+/* Kind, names and path in one buffer. */
+struct key {
+    size_t len, names_end;
+    uint64_t hash;
+    uint8_t bytes[KEY_MOST];
+};
+
+static void hash_key(struct key *k, const uint8_t secret[crypto_shorthash_KEYBYTES])
+{
+    uint8_t h[crypto_shorthash_BYTES];
+
+    crypto_shorthash(h, k->bytes, k->len, secret);
+    k->hash = 0;
+    for (size_t i = sizeof(h); i-- > 0;)
+        k->hash = k->hash << 8 | h[i];
+}
+
+static void set_key(struct key *k, enum kind kind, const char *path, size_t len, const uint8_t *secret)
+{
+    k->bytes[0] = (uint8_t)kind;
+    memcpy(k->bytes + k->names_end, path, len);
+    k->len = k->names_end + len;
+    hash_key(k, secret);
+}
+
+/* False: these are no names. */
+static bool begin_key(struct key *k, const struct fp_names *names)
+{
+    struct fp_writer w;
+
+    fp_writer_init(&w, k->bytes, sizeof(k->bytes) - FP_MAX_PATH);
+    fp_put_u8(&w, 0);
+    fp_put_names(&w, names);
+    k->names_end = w.len;
+    return !w.bad;
+}
+
+static uint64_t word_for(uint64_t hash, uint64_t at)
+{
+    return hash >> PLACE_BITS << PLACE_BITS | at / FP_RING_UNIT;
+}
+
+static uint64_t place_of(uint64_t word)
+{
+    return (word & PLACE_MASK) * FP_RING_UNIT;
+}
+
+/* ---- the daemon's side ---- */
+
+struct fp_answer_table {
+    struct fp_ring ring;
+    struct fp_ring_head *area;
+    struct bucket *index;
+    fp_slot_is_used *is_used;
+    void *ctx;
+    size_t size, area_size;
+    int fd;
+    uint64_t published;
+    struct key key;
+    /* The record that is being made; aligned as one. */
+    union {
+        struct record head;
+        uint8_t bytes[RECORD_MOST];
+    } made;
+};
+
+static struct bucket *bucket_of(const struct fp_answer_table *t, uint64_t hash)
+{
+    return &t->index[hash & (t->area->n_buckets - 1)];
+}
+
+static uint64_t word_at(const struct bucket *b, unsigned i)
+{
+    return atomic_load_explicit(&b->words[i], memory_order_relaxed);
+}
+
+/* The word of just that record; BUCKET: it has none any more. */
+static unsigned find_word(const struct bucket *b, uint64_t word)
+{
+    unsigned i = 0;
+
+    while (i < BUCKET && word_at(b, i) != word)
+        i++;
+    return i;
+}
+
+static bool keep(void *ctx, uint64_t at, const struct fp_ring_item *item)
+{
+    const struct fp_answer_table *t = ctx;
+    const struct record *r = (const struct record *)item;
+
+    return find_word(bucket_of(t, r->hash), word_for(r->hash, at)) < BUCKET
+           && t->is_used(t->ctx, r->slot, r->generation);
+}
+
+static void moved(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_item *item)
+{
+    const struct fp_answer_table *t = ctx;
+    const struct record *r = (const struct record *)item;
+    struct bucket *b = bucket_of(t, r->hash);
+    const unsigned i = find_word(b, word_for(r->hash, from));
+
+    if (i < BUCKET)
+        atomic_store_explicit(&b->words[i], word_for(r->hash, to), memory_order_release);
+}
+
+static const struct fp_ring_ops ring_ops = { keep, moved, NULL };
+
+static uint32_t buckets_for(size_t bytes)
+{
+    uint32_t n = 1;
+
+    while ((uint64_t)n * BUCKET < bytes / RECORD_BYTES * 2 && n < 1u << 28)
+        n *= 2;
+    return n;
+}
+
+static bool create_area(struct fp_answer_table *t, size_t bytes)
+{
+    const uint32_t n_buckets = buckets_for(bytes);
+    const size_t data = sizeof(struct fp_ring_head) + n_buckets * sizeof(struct bucket);
+
+    t->area_size = data + bytes;
+    t->area = fp_area_create("flashpache-answers", t->area_size, F_SEAL_FUTURE_WRITE, &t->fd);
+    if (t->area == NULL)
+        return false;
+    t->index = (struct bucket *)(t->area + 1);
+    t->area->magic = MAGIC;
+    t->area->n_buckets = n_buckets;
+    t->area->data = data;
+    t->area->size = bytes;
+    randombytes_buf(t->area->key, sizeof(t->area->key));
+    return true;
+}
+
+struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx)
+{
+    struct fp_answer_table *t = sodium_init() != -1 ? calloc(1, sizeof(*t)) : NULL;
+
+    if (t == NULL)
+        return NULL;
+    t->size = bytes;
+    t->is_used = is_used;
+    t->ctx = ctx;
+    if (!create_area(t, fp_ring_round(bytes > FP_ANSWERS_LEAST ? bytes : FP_ANSWERS_LEAST))) {
+        free(t);
+        return NULL;
+    }
+    fp_ring_init(&t->ring, t->area, &ring_ops, t);
+    return t;
+}
+
+void fp_answer_table_destroy(struct fp_answer_table **tp)
+{
+    struct fp_answer_table *t = *tp;
+
+    *tp = NULL;
+    if (t == NULL)
+        return;
+    fp_area_unmap(t->area, t->area_size);
+    fp_ring_clear(&t->ring);
+    fp_close(&t->fd);
+    free(t);
+}
+
+size_t fp_answer_table_size(const struct fp_answer_table *t)
+{
+    return t->size;
+}
+
+int fp_answer_table_fd(const struct fp_answer_table *t)
+{
+    return t->fd;
+}
+
+static bool has_key(const struct fp_answer_table *t, uint64_t at)
+{
+    const struct record *r = (const struct record *)fp_ring_at(&t->ring, at);
+
+    return r->hash == t->key.hash && r->ring.len == t->key.len
+           && memcmp(r + 1, t->key.bytes, t->key.len) == 0;
+}
+
+/* The word of the present key's record; BUCKET: there is none. */
+static unsigned find_key(const struct fp_answer_table *t, const struct bucket *b)
+{
+    for (unsigned i = 0; i < BUCKET; i++) {
+        const uint64_t word = word_at(b, i), at = place_of(word);
+
+        if (word == word_for(t->key.hash, at) && fp_ring_has(&t->ring, at) && has_key(t, at))
+            return i;
+    }
+    return BUCKET;
+}
+
+/* The word for another key: the oldest's, which is one whose record is gone while there is any. */
+static unsigned oldest_word(const struct bucket *b)
+{
+    unsigned oldest = 0;
+
+    for (unsigned i = 1; i < BUCKET; i++) {
+        if (place_of(word_at(b, i)) < place_of(word_at(b, oldest)))
+            oldest = i;
+    }
+    return oldest;
+}
+
+/* Of the present key; w: the body, behind the place of the key. */
+static void finish_record(struct fp_answer_table *t, const struct fp_writer *w, const struct fp_step *last)
+{
+    const size_t len = sizeof(struct record) + t->key.len + w->len, size = fp_ring_round(len);
+
+    t->made.head = (struct record){ .ring = { (uint32_t)size, (uint32_t)t->key.len },
+                                    .body_len = (uint32_t)w->len,
+                                    .slot = last->slot,
+                                    .generation = last->generation,
+                                    .hash = t->key.hash };
+    memcpy(t->made.bytes + sizeof(struct record), t->key.bytes, t->key.len);
+    memset(t->made.bytes + len, 0, size - len);
+}
+
+static void begin_body(struct fp_answer_table *t, struct fp_writer *w)
+{
+    const size_t before = sizeof(struct record) + t->key.len;
+
+    fp_writer_init(w, t->made.bytes + before, sizeof(t->made.bytes) - before);
+}
+
+/* Into the table, unless it stands there as it is. */
+static void put_record(struct fp_answer_table *t)
+{
+    const size_t size = t->made.head.ring.size;
+    struct bucket *b = bucket_of(t, t->key.hash);
+    unsigned i = find_key(t, b);
+    uint64_t at;
+
+    if (i < BUCKET && memcmp(fp_ring_at(&t->ring, place_of(word_at(b, i))), t->made.bytes, size) == 0)
+        return;
+    /* No position is given twice: the last of them are not used.  At 100 MB/s that takes a year. */
+    if (t->ring.head / FP_RING_UNIT > PLACE_MASK - 2 * t->ring.size / FP_RING_UNIT)
+        return;
+    at = fp_ring_append(&t->ring, size);
+    if (at == FP_RING_NOWHERE)
+        return;
+    memcpy(fp_ring_at(&t->ring, at), t->made.bytes, size);
+    /* Others have moved meanwhile. */
+    i = find_key(t, b);
+    if (i == BUCKET)
+        i = oldest_word(b);
+    /* Release: after all of the record. */
+    atomic_store_explicit(&b->words[i], word_for(t->key.hash, at), memory_order_release);
+    t->published++;
+}
+
+/* The answer's steps but the last, which are those of the directory that it lies in. */
+static void put_dir(struct fp_answer_table *t, const char *path, const struct fp_answer *a)
+{
+    const unsigned n = a->n_steps - 1;
+    struct fp_writer w;
+
+    set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
+    begin_body(t, &w);
+    fp_put_u8(&w, (uint8_t)a->n_names);
+    fp_put_u8(&w, (uint8_t)n);
+    for (unsigned i = 0; i < n; i++)
+        fp_put_step(&w, &a->steps[i], a->n_names);
+    if (w.bad)
+        return;
+    finish_record(t, &w, &a->steps[n - 1]);
+    put_record(t);
+}
+
+static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, const struct fp_answer *a)
+{
+    const struct fp_step none = { .end = 0 }, *last = &a->steps[a->n_steps - 1];
+    const struct fp_step *above = a->n_steps > 1 ? last - 1 : &none;
+    struct fp_writer w;
+
+    set_key(&t->key, LEAF, path, len, t->area->key);
+    begin_body(t, &w);
+    fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content ? READABLE : 0) | (a->local ? LOCAL : 0)
+                            | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)));
+    fp_put_u8(&w, (uint8_t)a->n_names);
+    fp_put_u16(&w, above->end);
+    fp_put_u32(&w, above->slot);
+    fp_put_u32(&w, above->generation);
+    fp_put_u64(&w, a->content ? a->content_at : 0);
+    fp_put_step(&w, last, a->n_names);
+    if (w.bad)
+        return;
+    finish_record(t, &w, last);
+    put_record(t);
+}
+
+void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
+                             size_t len, const struct fp_answer *a)
+{
+    if (a->status != FP_OK || !a->leasable || !begin_key(&t->key, names))
+        return;
+    /* In this order: the leaf may take the place of an old record of the directory. */
+    put_leaf(t, path, len, a);
+    if (a->n_steps > 1)
+        put_dir(t, path, a);
+}
+
+struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_table *t)
+{
+    const uint64_t written = t->ring.head - t->ring.size;
+
+    return (struct fp_answer_table_counts){ t->published, t->ring.kept, t->ring.dropped,
+                                            (size_t)(written < t->ring.size ? written : t->ring.size) };
+}
+
+/* ---- a client's side ---- */
+
+struct fp_answer_view {
+    struct fp_ring_view ring;
+    const struct fp_ring_head *area;
+    const struct bucket *index;
+    size_t size;
+    uint64_t mask; /* buckets less one */
+    uint8_t key[crypto_shorthash_KEYBYTES];
+};
+
+struct fp_answer_view *fp_answer_view_create(int fd)
+{
+    const size_t size = fp_area_sealed_size(fd);
+    struct fp_answer_view *v = sodium_init() != -1 ? calloc(1, sizeof(*v)) : NULL;
+    uint64_t n;
+
+    if (v == NULL)
+        return NULL;
+    v->size = size;
+    if (size > sizeof(*v->area))
+        v->area = fp_area_map(fd, size);
+    if (v->area != NULL && fp_ring_view_init(&v->ring, v->area, size, MAGIC, true)) {
+        n = v->area->n_buckets;
+        v->mask = n - 1;
+        v->index = (const struct bucket *)(v->area + 1);
+        memcpy(v->key, v->area->key, sizeof(v->key));
+        if (n > 0 && (n & v->mask) == 0 && sizeof(*v->area) + n * sizeof(struct bucket) <= v->ring.data)
+            return v;
+    }
+    fp_answer_view_destroy(&v);
+    errno = EPROTO;
+    return NULL;
+}
+
+void fp_answer_view_destroy(struct fp_answer_view **vp)
+{
+    struct fp_answer_view *v = *vp;
+
+    *vp = NULL;
+    if (v == NULL)
+        return;
+    fp_area_unmap(v->area, v->size);
+    free(v);
+}
+
+/* A copy of a record; aligned as one. */
+union copy {
+    struct record head;
+    uint8_t bytes[RECORD_MOST];
+};
+
+/* The record there, if it is the key's, and its body. */
+static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, union copy *copy,
+                        struct fp_reader *body_r)
+{
+    struct fp_ring_item item;
+
+    if (!fp_ring_view_item(&v->ring, at, sizeof(copy->bytes), &item) || item.len != k->len
+        || item.size < sizeof(struct record) + k->len
+        || !fp_ring_view_copy(&v->ring, at, copy->bytes, item.size) || !fp_ring_view_is_whole(&v->ring, at))
+        return false;
+    if (memcmp(copy->bytes + sizeof(struct record), k->bytes, k->len) != 0
+        || copy->head.body_len > item.size - sizeof(struct record) - k->len)
+        return false;
+    fp_reader_init(body_r, copy->bytes + sizeof(struct record) + k->len, copy->head.body_len);
+    return true;
+}
+
+static bool find_once(const struct fp_answer_view *v, const struct key *k, union copy *copy,
+                      struct fp_reader *body_r)
+{
+    const struct bucket *b = &v->index[k->hash & v->mask];
+
+    for (unsigned i = 0; i < BUCKET; i++) {
+        /* Acquire: before the record's bytes. */
+        const uint64_t word = atomic_load_explicit(&b->words[i], memory_order_acquire);
+        const uint64_t at = place_of(word);
+
+        if (word != 0 && word == word_for(k->hash, at) && copy_record(v, at, k, copy, body_r))
+            return true;
+    }
+    return false;
+}
+
+static bool find_record(const struct fp_answer_view *v, const struct key *k, union copy *copy,
+                        struct fp_reader *body_r)
+{
+    for (int i = 0; i < TRIES; i++) {
+        if (find_once(v, k, copy, body_r))
+            return true;
+    }
+    return false;
+}
+
+/* What a LEAF says of the directory that it lies in. */
+struct above {
+    uint16_t len; /* of its path; 0: the leaf is "/" */
+    uint32_t slot, generation;
+};
+
+static bool get_leaf(struct fp_reader *r, struct fp_answer *a, struct above *above_r, struct fp_step *last)
+{
+    const uint8_t flags = fp_get_u8(r);
+
+    a->n_names = fp_get_u8(r);
+    above_r->len = fp_get_u16(r);
+    above_r->slot = fp_get_u32(r);
+    above_r->generation = fp_get_u32(r);
+    a->content_at = fp_get_u64(r);
+    if (a->n_names > FP_MAX_NAMES || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT)) != 0)
+        return false;
+    a->readable = (flags & READABLE) != 0;
+    a->local = (flags & LOCAL) != 0;
+    a->watched = (flags & WATCHED) != 0;
+    a->content = (flags & CONTENT) != 0;
+    fp_get_step(r, last, a->n_names);
+    return fp_reader_done(r);
+}
+
+/* The steps to the directory that the leaf lies in: of the very moment that the leaf means. */
+static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above *above)
+{
+    const struct fp_step *last;
+
+    if (fp_get_u8(r) != a->n_names)
+        return false;
+    a->n_steps = fp_get_u8(r);
+    if (a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
+        return false;
+    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
+        fp_get_step(r, &a->steps[i], a->n_names);
+    last = &a->steps[a->n_steps - 1];
+    return fp_reader_done(r) && last->end == above->len && last->slot == above->slot
+           && last->generation == above->generation;
+}
+
+bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                         size_t len, struct fp_answer *a)
+{
+    struct fp_step last;
+    struct above above;
+    struct fp_reader r;
+    struct key k;
+    union copy copy;
+
+    fp_answer_init(a, FP_OK);
+    a->source = FP_SOURCE_CACHE;
+    a->leasable = true;
+    if (len > FP_MAX_PATH || !begin_key(&k, names))
+        return false;
+    set_key(&k, LEAF, path, len, v->key);
+    if (!find_record(v, &k, &copy, &r) || !get_leaf(&r, a, &above, &last) || above.len >= len
+        || (a->n_names != 0 && a->n_names != names->n))
+        return false;
+    if (above.len > 0) {
+        set_key(&k, DIR, path, above.len, v->key);
+        if (!find_record(v, &k, &copy, &r) || !get_dir(&r, a, &above))
+            return false;
+    }
+    memcpy(&a->steps[a->n_steps++], &last, fp_step_size(&last, a->n_names));
+    return fp_answer_fits(a, len);
+}

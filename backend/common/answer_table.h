@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table of answers for all clients, in memory that the daemon alone writes.
+ *
+ * A sealed memfd: the head of a ring (ring.h), an index, the ring, whose items are records.
+ *
+ * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path, the list
+ * as in a LOOKUP.  A LEAF has the last step of the answer about its path, and says in which
+ * directory that lies; a DIR has the steps from "/" to that directory, once for all files in it.  The two are
+ * one answer only if the DIR's last step has the very slot and generation that the LEAF names.
+ * The steps are encoded as in an ANSWER, and a reader decodes a copy.  docs/protocol.md has each field.
+ *
+ * The index is buckets of eight 64-bit words, one cache line each: 16 bits of the key's hash (SipHash
+ * under a random key) and the record's position in units; 0: none.  A new record takes the word of
+ * its key, else one whose record is gone, else the oldest's.  So nothing is ever removed: a word
+ * whose record was overwritten is worth nothing, and a reader sees that by the ring's tail.
+ *
+ * Half a record is never seen: the writer stores a word (release) after the record's last byte, and
+ * a reader loads the word (acquire) before its first.  The reader copies, then looks whether the ring's
+ * tail has passed the record meanwhile (ring.h).  What it has then was the answer when it was published.  Whether
+ * it still is: each step's slot in the lease table says (lease_table.h), looked at after the copy.
+ *
+ * Bytes are arbitrary to a reader: every size is checked against the area before use.
+ *
+ * Second chance: a record that would be overwritten is appended again while its last step's generation is
+ * current, and a client has used it since.  Clients mark the slots of an answer's last step and of
+ * the step above: the LEAF's and the DIR's.
+ *
+ * Not promised: that an answer the daemon knows is in the table.  A client that finds none asks.
+ */
+#ifndef FP_ANSWER_TABLE_H
+#define FP_ANSWER_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fp_answer;
+struct fp_names;
+
+#define FP_ANSWERS_LEAST (256u * 1024) /* bytes of the ring */
+
+/* ---- the daemon's side ---- */
+
+struct fp_answer_table;
+
+struct fp_answer_table_counts {
+    uint64_t published, kept, overwritten; /* records */
+    size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
+};
+
+/* True if it is the slot's present generation, and clients used it since the last call. */
+typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
+
+/* A ring of about so many bytes, and an index for as many records as may lie there.  NULL with errno. */
+struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx);
+void fp_answer_table_destroy(struct fp_answer_table **t);
+
+/* As asked for when it was created. */
+size_t fp_answer_table_size(const struct fp_answer_table *t);
+/* To send to clients; it stays the table's. */
+int fp_answer_table_fd(const struct fp_answer_table *t);
+
+/*
+ * Publishes the answer about that path to clients that ask about the access files of these names.
+ * Only a leasable one is.  What stands there already is found and left, which costs two look-ups.
+ */
+void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
+                             size_t len, const struct fp_answer *a);
+
+struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_table *t);
+
+/* ---- a client's side ---- */
+
+struct fp_answer_view;
+
+/* Maps the table.  The descriptor stays the caller's.  NULL with errno; EPROTO: that is no such
+ * table, or not sealed. */
+struct fp_answer_view *fp_answer_view_create(int fd);
+void fp_answer_view_destroy(struct fp_answer_view **v);
+
+/*
+ * The answer about a path in normal form and the access files of these names.  *a is then a leasable one
+ * from the cache without a descriptor, whole and in itself good: a->readable says that there is
+ * a file; with a->content its content is at a->content_at.  It may be used once the lease table is
+ * current and each step's slot is valid there, both looked at afterwards.  False: there is none.
+ * No system call, no lock; may be called by several threads.
+ */
+bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                         size_t len, struct fp_answer *a);
+
+#endif

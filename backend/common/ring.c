@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "common/ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+size_t fp_ring_round(size_t n)
+{
+    return (n + FP_RING_UNIT - 1) / FP_RING_UNIT * FP_RING_UNIT;
+}
+
+/* ---- the writer's side ---- */
+
+/* The first position is that of the second lap: none is FP_RING_NOWHERE. */
+void fp_ring_init(struct fp_ring *r, struct fp_ring_head *area, const struct fp_ring_ops *ops, void *ctx)
+{
+    *r = (struct fp_ring){ .area = area, .size = area->size, .ops = ops, .ctx = ctx };
+    r->bytes = (uint8_t *)area + area->data;
+    r->head = r->tail = r->size;
+    atomic_store_explicit(&area->tail, r->tail, memory_order_release);
+}
+
+void fp_ring_clear(struct fp_ring *r)
+{
+    free(r->room);
+    r->room = NULL;
+    r->room_size = 0;
+}
+
+struct fp_ring_item *fp_ring_at(const struct fp_ring *r, uint64_t at)
+{
+    return (struct fp_ring_item *)(void *)(r->bytes + at % r->size);
+}
+
+bool fp_ring_has(const struct fp_ring *r, uint64_t at)
+{
+    return at >= r->tail && at < r->head;
+}
+
+/* What is left of the lap, if an item of that size does not fit there. */
+static uint64_t filler_for(const struct fp_ring *r, uint64_t size)
+{
+    const uint64_t left = r->size - r->head % r->size;
+
+    return size > left ? left : 0;
+}
+
+static bool has_room(const struct fp_ring *r, uint64_t size)
+{
+    return filler_for(r, size) + size <= r->size - (r->head - r->tail);
+}
+
+/* The item at the tail may be overwritten from now on: see ring.h. */
+static void pass(struct fp_ring *r, uint64_t size)
+{
+    r->tail += size;
+    atomic_store_explicit(&r->area->tail, r->tail, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void drop(struct fp_ring *r)
+{
+    const struct fp_ring_item *item = fp_ring_at(r, r->tail);
+
+    if (item->len != 0) {
+        r->dropped++;
+        if (r->ops->dropped != NULL)
+            r->ops->dropped(r->ctx, r->tail, item);
+    }
+    pass(r, item->size);
+}
+
+static void put_filler(struct fp_ring *r, uint64_t size)
+{
+    *fp_ring_at(r, r->head) = (struct fp_ring_item){ (uint32_t)size, 0 };
+    r->head += size;
+}
+
+/* At the head, which has room for it. */
+static uint64_t place(struct fp_ring *r, uint64_t size)
+{
+    const uint64_t filler = filler_for(r, size);
+    uint64_t at;
+
+    if (filler > 0)
+        put_filler(r, filler);
+    at = r->head;
+    put_filler(r, size);
+    return at;
+}
+
+/* The oldest item, copied; NULL: no memory. */
+static struct fp_ring_item *take_out(struct fp_ring *r, const struct fp_ring_item *item)
+{
+    if (item->size > r->room_size) {
+        void *room = realloc(r->room, item->size);
+
+        if (room == NULL)
+            return NULL;
+        r->room = room;
+        r->room_size = item->size;
+    }
+    return memcpy(r->room, item, item->size);
+}
+
+/* Others go for it, without being asked about: so this comes to an end. */
+static bool keep_oldest(struct fp_ring *r)
+{
+    const uint64_t from = r->tail;
+    const struct fp_ring_item *item = fp_ring_at(r, from);
+    uint64_t to;
+
+    if (item->len == 0 || !r->ops->keep(r->ctx, from, item) || (item = take_out(r, item)) == NULL)
+        return false;
+    pass(r, item->size);
+    while (!has_room(r, item->size))
+        drop(r);
+    to = place(r, item->size);
+    memcpy(fp_ring_at(r, to), item, item->size);
+    r->kept++;
+    r->ops->moved(r->ctx, from, to, item);
+    return true;
+}
+
+uint64_t fp_ring_append(struct fp_ring *r, size_t size)
+{
+    unsigned kept = 0;
+    uint64_t bytes = 0;
+
+    if (size > r->size / FP_RING_SHARE || size < sizeof(struct fp_ring_item) || size % FP_RING_UNIT != 0)
+        return FP_RING_NOWHERE;
+    while (!has_room(r, size)) {
+        const uint32_t oldest = fp_ring_at(r, r->tail)->size;
+
+        if (kept < FP_RING_KEEP && bytes < FP_RING_KEEP_BYTES && keep_oldest(r)) {
+            kept++;
+            bytes += oldest;
+        } else {
+            drop(r);
+        }
+    }
+    return place(r, size);
+}
+
+/* ---- a reader's side ---- */
+
+bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_ring_head *area, size_t area_size,
+                       uint32_t magic, bool mapped)
+{
+    /* Each is read once: what is checked is what is used. */
+    const uint64_t data = area->data, size = area->size;
+
+    if (area->magic != magic || data < sizeof(*area) || data > area_size || size == 0
+        || size > area_size - data || data % FP_RING_UNIT != 0 || size % FP_RING_UNIT != 0)
+        return false;
+    *v = (struct fp_ring_view){ area, mapped ? (const uint8_t *)area + data : NULL, data, size };
+    return true;
+}
+
+/* True if n bytes at that position lie in one piece inside the ring. */
+static bool is_inside(const struct fp_ring_view *v, uint64_t at, uint64_t n)
+{
+    return n <= v->size && at % v->size <= v->size - n;
+}
+
+bool fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, size_t most, struct fp_ring_item *item_r)
+{
+    const union {
+        uint64_t word;
+        struct fp_ring_item item;
+    } *first = (const void *)(v->bytes + at % v->size);
+    uint64_t word;
+
+    if (at % FP_RING_UNIT != 0)
+        return false;
+    /* In one piece and once: the size that is checked is the size that is used. */
+    word = __atomic_load_n(&first->word, __ATOMIC_RELAXED);
+    memcpy(item_r, &word, sizeof(*item_r));
+    return item_r->len != 0 && item_r->size >= sizeof(*item_r) && item_r->size <= most
+           && is_inside(v, at, item_r->size);
+}
+
+bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n)
+{
+    if (!is_inside(v, at, n))
+        return false;
+    memcpy(to, v->bytes + at % v->size, n);
+    return true;
+}
+
+bool fp_ring_view_is_whole(const struct fp_ring_view *v, uint64_t at)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return at >= atomic_load_explicit(&v->area->tail, memory_order_relaxed);
+}

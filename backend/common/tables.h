@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a daemon shares with its clients by memory: the lease table, the answers whose slots it
+ * has, and the contents that these answers name.  They are made and given up together.
+ */
+#ifndef FP_TABLES_H
+#define FP_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fp_answer_table;
+struct fp_contents;
+struct fp_lease_table;
+
+struct fp_tables_sizes {
+    uint32_t leases;                    /* slots */
+    size_t answer_bytes, content_bytes; /* of the rings */
+};
+
+struct fp_tables {
+    struct fp_lease_table *leases;
+    struct fp_answer_table *answers;
+    struct fp_contents *contents;
+};
+
+/* False with errno: there are none. */
+bool fp_tables_create(struct fp_tables *t, const struct fp_tables_sizes *sizes);
+/* Their memory goes with the last client that maps it. */
+void fp_tables_destroy(struct fp_tables *t);
+/* True if they were created so. */
+bool fp_tables_are(const struct fp_tables *t, const struct fp_tables_sizes *sizes);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup/publish.h"
+
+#include "cache/cache.h"
+#include "cache/names_registry.h"
+#include "common/answer_table.h"
+#include "common/clock.h"
+#include "common/contents.h"
+#include "common/packet.h"
+#include "common/tables.h"
+
+static const struct fp_names none = { .n = 0 };
+
+void fp_publish(struct fp_publisher *p, const struct fp_names *names, const char *path, size_t len,
+                const struct fp_answer *a)
+{
+    if (p->tables != NULL)
+        fp_answer_table_publish(p->tables->answers, names, path, len, a);
+}
+
+void fp_publish_registered(struct fp_publisher *p, unsigned names_id, const char *path, size_t len,
+                           const struct fp_answer *a)
+{
+    fp_publish(p, names_id != 0 ? &p->names->lists[names_id - 1].names : &none, path, len, a);
+}
+
+/* ---- contents ---- */
+
+static bool keep(void *ctx, const char *path, size_t len, uint64_t at)
+{
+    const struct fp_publisher *p = ctx;
+
+    return fp_cache_content_is_used(p->cache, path, len, at, fp_now_ms());
+}
+
+/* Its record says the former place. */
+static void moved(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to)
+{
+    struct fp_publisher *p = ctx;
+    unsigned names_id;
+
+    if (fp_cache_move_content(p->cache, path, len, from, to, &names_id)
+        && fp_cache_lookup_inserted(p->cache, path, len, names_id, fp_now_ms(), &p->answer))
+        fp_publish_registered(p, names_id, path, len, &p->answer);
+}
+
+static void dropped(void *ctx, const char *path, size_t len, uint64_t at)
+{
+    const struct fp_publisher *p = ctx;
+
+    fp_cache_drop_content(p->cache, path, len, at);
+}
+
+static const struct fp_contents_ops contents_ops = { keep, moved, dropped };
+
+fp_status fp_publish_content(struct fp_publisher *p, const char *path, size_t len, struct fp_answer *a)
+{
+    if (!a->content)
+        return FP_OK;
+    a->content_at = FP_NO_CONTENT;
+    if (p->tables != NULL)
+        a->content_at = fp_contents_put(p->tables->contents, path, len, a->fd,
+                                        fp_step_target(&a->steps[a->n_steps - 1])->size);
+    fp_close(&a->fd);
+    return a->content_at != FP_NO_CONTENT ? FP_OK : FP_FAILED;
+}
+
+void fp_publisher_renew_tables(struct fp_publisher *p)
+{
+    if (p->tables != NULL)
+        fp_contents_set_ops(p->tables->contents, &contents_ops, p);
+}
+
+void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables,
+                       const struct fp_names_registry *names)
+{
+    p->cache = cache;
+    p->tables = tables;
+    p->names = names;
+    fp_publisher_renew_tables(p);
+}
