@@ -20,7 +20,7 @@ from lease_kit import new_root
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
-GREETING = 4                # frames: WELCOME, REFERENCED, EVENTS, ALIVE
+GREETING = ("generations", "referenced", "events", "alive", "answers", "contents")      # a descriptor with each frame
 MORE_THAN_THE_DAEMON_HAS = 200      # numbers of descriptors
 WAYS = 400                  # the kernel allows 500 ways of length two from one queue
 
@@ -32,13 +32,13 @@ def client(path):
     """A connection, with what came on it."""
     with wire.connect(path) as conn:
         conn.sendall(wire.hello())
-        fds = [socket.recv_fds(conn, 65536, 4)[1][0] for _ in range(GREETING)]
-        events = select.epoll.fromfd(fds.pop(2))        # closes it
+        fds = {name: socket.recv_fds(conn, 65536, 4)[1][0] for name in GREETING}
+        events = select.epoll.fromfd(fds.pop("events"))        # closes it
         try:
-            yield Client(conn, events, fds[-1])
+            yield Client(conn, events, fds["alive"])
         finally:
             events.close()
-            for fd in fds:
+            for fd in fds.values():
                 os.close(fd)
 
 
