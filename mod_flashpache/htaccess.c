@@ -123,11 +123,9 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
                           &(struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime });
 }
 
-/* Reads it all at once; NULL: its length is not the answer's. */
-static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
+/* Reads all of the file at once; false: it is not so long. */
+static bool read_file(int fd, char *text, apr_size_t size)
 {
-    struct content *c = apr_palloc(p, sizeof(*c));
-    char *text = apr_palloc(p, size + 1);
     apr_size_t done = 0;
 
     while (done <= size) {
@@ -139,9 +137,23 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
             break;
         done += (apr_size_t)n;
     }
+    return done == size;
+}
+
+/* NULL: it is not to be had, or not as long as the answer says. */
+static struct content *read_content(apr_pool_t *p, const struct fp_answer *a,
+                                    const struct fp_lease_view *view, apr_size_t size)
+{
+    struct content *c = apr_palloc(p, sizeof(*c));
+    char *text = apr_palloc(p, size + 1);
+
     c->pos = text;
-    c->end = text + done;
-    return done == size ? c : NULL;
+    c->end = text + size;
+    if (a->content)
+        return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
+                   ? c
+                   : NULL;
+    return a->fd != -1 && read_file(a->fd, text, size) ? c : NULL;
 }
 
 /* Leaves the content's position as it is. */
@@ -151,18 +163,6 @@ static bool is_pure(const request_rec *r, const char *path, const struct content
 
     return fp_htaccess_is_pure(r->pool,
                                ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
-}
-
-/* From the daemon's memory. */
-static struct content *copy_content(apr_pool_t *p, const struct fp_lease_view *view, uint64_t at,
-                                    apr_size_t size)
-{
-    struct content *c = apr_palloc(p, sizeof(*c));
-    char *text = apr_palloc(p, size);
-
-    c->pos = text;
-    c->end = text + size;
-    return fp_contents_view_read(fp_lease_view_contents(view), at, text, size) ? c : NULL;
 }
 
 /* Found by any child, or asked for. */
@@ -181,7 +181,6 @@ static struct content *fetch(const request_rec *r, const char *path, const struc
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
-    const apr_size_t size = (apr_size_t)x->size;
     struct fp_lease_view *view = NULL;
     struct fp_answer *a;
     struct content *c = NULL;
@@ -189,12 +188,8 @@ static struct content *fetch(const request_rec *r, const char *path, const struc
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
     a = fp_request_room(r);
-    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a)) {
-        if (a->fd != -1)
-            c = read_content(r->pool, a->fd, size);
-        else if (a->content && view != NULL)
-            c = copy_content(r->pool, view, a->content_at, size);
-    }
+    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
+        c = read_content(r->pool, a, view, (apr_size_t)x->size);
     fp_close(&a->fd);
     fp_lease_view_release(&view);
     return c;

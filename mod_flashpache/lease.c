@@ -135,7 +135,7 @@ static void mark(const struct fp_lease *lease)
         fp_lease_view_reference(lease->view, lease->chain->slots[lease->chain->n - 1].slot);
 }
 
-struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
+struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh)
 {
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     apr_uint64_t now = fp_now_ms();
@@ -146,7 +146,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     if (lease == NULL)
         return NULL;
     /* Nothing is used while the daemon does not report itself up to date. */
-    if (fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
+    if ((!fresh || lease->watched) && fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
         mark(lease);
         return lease;
     }
@@ -321,6 +321,7 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     lease->n_steps = a->n_steps;
     lease->n_names = a->n_names;
     lease->stale = a->source == FP_SOURCE_STALE;
+    lease->watched = a->watched;
     return lease;
 }
 

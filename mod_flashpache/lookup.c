@@ -159,7 +159,7 @@ static fp_status find(const request_rec *r, const char *path, apr_size_t len, bo
     fp_status st;
 
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fresh ? NULL : fp_lease_find(fp_settings_of(r->server), path, len);
+    found_r->lease = fp_lease_find(fp_settings_of(r->server), path, len, fresh);
     if (found_r->lease != NULL)
         return FP_OK;
     st = find_shared(r, path, len, fresh, found_r);
