@@ -115,8 +115,11 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    struct fp_access found;
 
+    if (m == NULL)
+        return false;
+    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
     return same_access(x, &found);
 }
 
