@@ -117,10 +117,12 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
+    struct fp_access found;
 
-    return m != NULL
-           && same_access(x,
-                          &(struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime });
+    if (m == NULL)
+        return false;
+    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    return same_access(x, &found);
 }
 
 /* Reads all of the file at once; false: it is not so long. */
