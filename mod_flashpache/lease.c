@@ -313,6 +313,7 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     lease->n_steps = a->n_steps;
     lease->n_names = a->n_names;
     lease->stale = a->source == FP_SOURCE_STALE;
+    lease->watched = a->watched;
     return lease;
 }
 

@@ -42,6 +42,7 @@ struct fp_lease {
     const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
     bool stale;                /* the file system did not answer, and this is the last answer */
+    bool watched;              /* each change of it that this machine makes ends it */
     struct fp_headers headers; /* where there is a file */
     const struct fp_step *last;
 };
