@@ -231,7 +231,8 @@ static int add_maps(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, serv
 
 void fp_rewrite_register(void)
 {
-    ap_hook_pre_config(begin, NULL, NULL, APR_HOOK_REALLY_LAST);
+    /* Core counts the modules at the very end of this, and has no room for later ones. */
+    ap_hook_pre_config(begin, NULL, NULL, APR_HOOK_LAST);
     ap_hook_check_config(restore, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_config(add_maps, NULL, NULL, APR_HOOK_MIDDLE);
 }

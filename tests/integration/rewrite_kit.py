@@ -13,7 +13,7 @@ TESTS = ("-f", "-d", "-s", "-l", "-L", "-h", "-x")
 # What stays mod_rewrite's own.
 OTHERS = ("=", "^/", "-gt1", "-z", "-ff")
 SUBREQUESTS = ("-F", "-U")
-FLAGS = ("", "", "", "[NC]", "[NV]", "[nocase]", "[OR]", "[OR,NV]", "[ ornext , NC ]")
+FLAGS = ("", "", "", "[NC]", "[NV]", "[nocase]", "[OR]", "[OR,NV]", '"[ ornext , NC ]"')
 DEEP = "/".join("d" * 70)
 # Names below the document root: as they are, in no order.
 NAMES = ["file.txt", "empty", "run", "run-group", "closed", "dir", "dir/", "dir/in.txt", "dir//in.txt", "dir/./in.txt",
@@ -130,7 +130,7 @@ class Conditions:
     def _group(self, context):
         shown = "".join(f"%{{c{number}}}e," for number in range(A_GROUP))
         rules = "".join(self._rule(number) for number in range(A_GROUP))
-        return f"\nRewriteEngine On\n{rules}Header set X-Conditions \"{shown}\"\n", rules, shown
+        return f"\nRewriteEngine On\n{rules}Header always set X-Conditions \"{shown}\"\n", rules, shown
 
     # configuration
 
@@ -142,7 +142,7 @@ class Conditions:
             tree.put(self.root / group / "page.txt", f"{group}\n")
             if context == "server":
                 rules.append(f"RewriteRule !^/{group}/ - [S={A_GROUP}]\n{own}")
-                inside.append(f"<Location /{group}>\nHeader set X-Conditions \"{shown}\"\n</Location>\n")
+                inside.append(f"<Location /{group}>\nHeader always set X-Conditions \"{shown}\"\n</Location>\n")
             elif context == "htaccess":
                 tree.put(self.root / group / ".htaccess", text)
             else:
