@@ -26,8 +26,10 @@ struct flashpached {
     struct fp_arguments args;
     struct fp_conf *conf; /* as started; parts of the daemon point into it */
     size_t descriptors;   /* that the process may hold */
+    bool prompt;          /* it may run as soon as an event comes */
     struct ev_loop *loop;
     struct fp_mounts_view *view;
+    struct fp_noise_view *noise;
     struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
     struct fp_sight sees; /* of the file system, for clients to compare */

@@ -23,6 +23,7 @@
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "changes/mounts_view.h"
+#include "changes/noise.h"
 #include "common/clock.h"
 #include "common/keyed_hash.h"
 #include "common/answer_table.h"
@@ -197,6 +198,11 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot make a pipe: %m");
         return false;
     }
+    d->noise = fp_noise_view_create();
+    if (d->noise == NULL) {
+        fp_log(FP_LOG_ERROR, 8, "cannot share memory with workers: %m");
+        return false;
+    }
     d->whereabouts = fp_whereabouts_create();
     if (d->whereabouts == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot make the table of the workers' places: %m");
@@ -251,7 +257,8 @@ static bool prepare(struct flashpached *d)
 {
     if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
         return false;
-    if (!fp_priv_run_promptly())
+    d->prompt = fp_priv_run_promptly();
+    if (!d->prompt)
         fp_log(FP_LOG_WARNING, 72,
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
@@ -280,7 +287,7 @@ static bool start_cache(struct flashpached *d)
 {
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps cache = { .now_ms = fp_now_ms, .forget = forget_watch, .ctx = &d->watch };
-    struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL };
+    struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL, d->noise };
     const struct fp_cache_content content = fp_derive_content(c);
     struct fp_cache_limits limits;
     struct fp_tables_sizes sizes;
@@ -329,7 +336,8 @@ static void set_reports(struct flashpached *d)
     d->stats = (struct fp_stats){ .collect = collect_stats, .ctx = d };
     d->about = (struct fp_about){ d->conf,        d->args.file,
                                   d->descriptors, fp_derive_connections(d, d->conf),
-                                  fp_now_ms(),    d->own_sandbox != NULL };
+                                  fp_now_ms(),    d->own_sandbox != NULL,
+                                  d->prompt };
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
                                   .coherence = d->coherence,
@@ -365,8 +373,8 @@ static bool start(struct flashpached *d)
 
     ev_set_allocator(take_for_loop);
     create_sandboxes(d);
-    d->resolver = (struct fp_resolver_settings){ c->roots,  c->read_ahead,      d->view,
-                                                 &d->watch, d->workers_sandbox, d->whereabouts };
+    d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
+                                                 d->workers_sandbox, d->noise,      d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which requests may follow a change that this httpd itself made: they are asked about afresh, and
- * no lease is used, for where changes are not reported neither knows of it.
+ * no lease is used but one of which all changes are reported; the others know nothing of it.
  */
 #ifndef FP_FRESH_H
 #define FP_FRESH_H

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/contents.h"
+#include "common/lease_table.h"
 #include "common/packet.h"
 #include "htaccess_pure.h"
 #include "lease.h"
@@ -113,16 +115,17 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    const struct fp_access found = { FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    struct fp_access found;
 
+    if (m == NULL)
+        return false;
+    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
     return same_access(x, &found);
 }
 
-/* Reads it all at once; NULL: its length is not the answer's. */
-static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
+/* Reads all of the file at once; false: it is not so long. */
+static bool read_file(int fd, char *text, apr_size_t size)
 {
-    struct content *c = apr_palloc(p, sizeof(*c));
-    char *text = apr_palloc(p, size + 1);
     apr_size_t done = 0;
 
     while (done <= size) {
@@ -134,9 +137,23 @@ static struct content *read_content(apr_pool_t *p, int fd, apr_size_t size)
             break;
         done += (apr_size_t)n;
     }
+    return done == size;
+}
+
+/* NULL: it is not to be had, or not as long as the answer says. */
+static struct content *read_content(apr_pool_t *p, const struct fp_answer *a,
+                                    const struct fp_lease_view *view, apr_size_t size)
+{
+    struct content *c = apr_palloc(p, sizeof(*c));
+    char *text = apr_palloc(p, size + 1);
+
     c->pos = text;
-    c->end = text + done;
-    return done == size ? c : NULL;
+    c->end = text + size;
+    if (a->content)
+        return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
+                   ? c
+                   : NULL;
+    return a->fd != -1 && read_file(a->fd, text, size) ? c : NULL;
 }
 
 /* Leaves the content's position as it is. */
@@ -154,16 +171,18 @@ static struct content *fetch(const request_rec *r, const char *path, const struc
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
     struct fp_answer *a;
+    struct fp_lease_view *view;
     struct content *c = NULL;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
     a = fp_request_room(r);
-    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, NULL) != FP_OK)
+    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, &view) != FP_OK)
         return NULL;
-    if (a->status == FP_OK && a->fd != -1 && is_file_of(x, a))
-        c = read_content(r->pool, a->fd, (apr_size_t)x->size);
+    if (a->status == FP_OK && is_file_of(x, a))
+        c = read_content(r->pool, a, view, (apr_size_t)x->size);
     fp_close(&a->fd);
+    fp_lease_view_release(&view);
     return c;
 }
 

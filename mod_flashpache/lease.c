@@ -127,7 +127,7 @@ static void sweep(apr_uint32_t now)
     fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
 }
 
-struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len)
+struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh)
 {
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     apr_uint64_t now = fp_now_ms();
@@ -138,7 +138,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     if (lease == NULL)
         return NULL;
     /* Nothing is used while the daemon does not report itself up to date. */
-    if (fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
+    if ((!fresh || lease->watched) && fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
         fp_lease_view_reference(lease->view, lease->last->slot);
         return lease;
     }

@@ -41,8 +41,8 @@ struct fp_lease {
     apr_size_t path_len;
     const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
+    bool watched;              /* this machine's changes of each step are reported */
     bool stale;                /* the file system did not answer, and this is the last answer */
-    bool watched;              /* each change of it that this machine makes ends it */
     struct fp_headers headers; /* where there is a file */
     const struct fp_step *last;
 };
@@ -54,10 +54,11 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*
  * The lease of owner (a server's settings: they decide what is asked) on the path, retained
- * for the caller; NULL if there is none that may be used.  Once a second expired leases go,
+ * for the caller; NULL if there is none that may be used.  fresh: only one of which all changes
+ * that this machine makes are reported.  Once a second expired leases go,
  * and their files are closed; of very many leases a part each time.
  */
-struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len);
+struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 
 /*
  * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may

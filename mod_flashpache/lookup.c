@@ -106,8 +106,6 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
         st = a->status;
     if (st == FP_OK) {
         *source_r = a->source;
-        /* The cache answers nothing else afresh. */
-        a->watched = fresh && a->source == FP_SOURCE_CACHE;
         *lease_r = fp_lease_create(settings, path, len, a, view);
         view = NULL;
         st = *lease_r != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
@@ -123,17 +121,6 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
     fp_status st = fetch_once(r, path, len, fresh, lease_r, source_r);
 
     return st == FP_FAILED ? fetch_once(r, path, len, fresh, lease_r, source_r) : st;
-}
-
-/* Retained for the caller; NULL: there is none that may be used.  fresh: only a watched one. */
-static struct fp_lease *find_lease(const request_rec *r, const char *path, apr_size_t len, bool fresh)
-{
-    struct fp_lease *lease = fp_lease_find(fp_settings_of(r->server), path, len);
-
-    if (lease == NULL || lease->watched || !fresh)
-        return lease;
-    fp_item_release(&lease->item);
-    return NULL;
 }
 
 /* What is wrong with a daemon that is not believed, and the way out. */
@@ -194,6 +181,7 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
 
 struct fp_request *fp_lookup_file(const request_rec *r)
 {
+    const struct fp_settings *settings = fp_settings_of(r->server);
     const struct fp_request *whole = fp_request_of(r);
     struct fp_request *q;
     struct fp_lease *lease;
@@ -204,7 +192,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len))
         return NULL;
-    lease = find_lease(r, r->filename, len, fresh);
+    lease = fp_lease_find(settings, r->filename, len, fresh);
     if (lease == NULL && fetch(r, r->filename, len, fresh, &lease, &source) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
@@ -227,19 +215,6 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
 
 /* ---- tests of files ---- */
 
-/* True if the request uses what a test of the path was told: both are one view. */
-static bool take_tested(request_rec *r, const char *path, apr_size_t len)
-{
-    const struct fp_request *tested = fp_request_tested(r, path, len);
-
-    if (tested == NULL)
-        return false;
-    fp_item_retain(&tested->lease->item);
-    fp_request_remember(r, tested->lease);
-    fp_request_note(r, tested->found);
-    return true;
-}
-
 /* True if this server's requests may ask. */
 static bool may_test(const request_rec *r, const char *path, apr_size_t len)
 {
@@ -257,7 +232,7 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
-    struct fp_lease *lease = find_lease(r, path, len, true);
+    struct fp_lease *lease = fp_lease_find(fp_settings_of(r->server), path, len, true);
     enum fp_source source;
     uint64_t began_us;
     fp_status st;
@@ -308,6 +283,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_request *tested;
     enum fp_count reason;
     struct fp_lease *lease;
     const char *path;
@@ -332,10 +308,14 @@ void fp_lookup_begin(request_rec *r)
         return;
     }
     fresh = fp_fresh_is_wanted(r);
-    if (!fresh && take_tested(r, path, len))
-        return;
-    lease = find_lease(r, path, len, fresh);
-    if (lease != NULL) {
+    tested = fresh ? NULL : fp_request_tested(r, path, len);
+    lease = tested == NULL ? fp_lease_find(settings, path, len, fresh) : NULL;
+    if (tested != NULL) {
+        /* What a test of this path was told: both are one view. */
+        fp_item_retain(&tested->lease->item);
+        fp_request_remember(r, tested->lease);
+        fp_request_note(r, tested->found);
+    } else if (lease != NULL) {
         fp_request_remember(r, lease);
         fp_request_note(r, FP_COUNT_LEASE);
     } else {

@@ -57,6 +57,7 @@ struct fp_about {
     size_t max_connections;     /* of which there may be so many */
     uint64_t began_ms;          /* clock.h */
     bool seccomp;               /* filters of system calls hold */
+    bool prompt;                /* it runs as soon as an event comes */
 };
 
 /* A report, "KEY VALUE" a line; ctx is a struct fp_about. */

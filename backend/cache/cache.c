@@ -163,6 +163,7 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
         if (names != 0 && e->parent == NULL)
             a->n_names = e->n_access;
     }
+    a->watched = a->watched && a->leasable;
 }
 
 /* True if its descriptor is kept, or its content. */
@@ -243,7 +244,7 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
     if (!lookup(c, path, len, names, &at, a))
         return false;
     a->source = FP_SOURCE_STALE;
-    a->leasable = false;
+    a->leasable = a->watched = false;
     return true;
 }
 

@@ -176,8 +176,26 @@ static bool is_needed(void *ctx, const struct fp_watch_key *key)
     return fp_dependencies_has(c->dependencies, key);
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed, on_unwatched, on_lost, on_remounted,
-                                                   is_needed };
+static bool find(void *ctx, const struct fp_watch_key *key, struct fp_watched *watched_r)
+{
+    const struct fp_cache *c = ctx;
+    const struct fp_watch_key *known;
+    const struct fp_entry *e;
+    void *owner;
+
+    known = fp_dependencies_find(c->dependencies, key, &owner, &watched_r->itself);
+    if (known == NULL)
+        return false;
+    e = owner;
+    watched_r->dev = known->dev;
+    watched_r->ino = known->ino;
+    watched_r->path = e->path;
+    watched_r->len = e->len;
+    return true;
+}
+
+const struct fp_change_ops fp_cache_change_ops = { on_changed,   on_unwatched, on_lost,
+                                                   on_remounted, is_needed,    find };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {

@@ -44,6 +44,8 @@ struct fp_entry {
     uint8_t links;                      /* followed to reach its end, from "/" on */
     bool linked;                        /* it, or something above, is a link */
     bool inside_changed;                /* a directory's own size, times, number of links */
+    bool quiet;                         /* its own watch reports names alone */
+    bool dead_watch;                    /* its own watch may have ended already, unreported */
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
     bool used;                          /* since it was seen: asked for, or by a lease */

@@ -13,6 +13,8 @@
 #include "common/packet.h"
 #include "common/walk_result.h"
 
+#define LEFT_OUT_TTL_MS 2000u /* of what is watched but for what is left out */
+
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
@@ -136,7 +138,7 @@ static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct
         return NULL;
     if (t->step_watches[step].watch.len > 0)
         return &t->step_watches[step].watch;
-    return same_inode ? fp_entry_own_key(e) : NULL;
+    return same_inode && !e->dead_watch ? fp_entry_own_key(e) : NULL;
 }
 
 static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
@@ -158,6 +160,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     struct fp_dependency *old = e->dependencies;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
+    const bool was_dead = same_inode && e->dead_watch;
 
     /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
@@ -165,6 +168,10 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
+    /* A watch may end while the walk that brings it is under way: that was reported when nothing depended
+     * on it.  The entry is invalid; what cannot be watched at the next walk is not valid either. */
+    e->dead_watch = own != NULL ? fp_dependencies_ended(c->dependencies, own, seen->now_ms) : was_dead;
+    e->validity.left_out = e->validity.left_out || e->dead_watch;
     /* The old ones go after the new ones are there: an object of both stays watched. */
     e->dependencies = e->own = NULL;
     if (own != NULL)
@@ -192,6 +199,7 @@ static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t st
     if (own->mount == 0 && above != NULL)
         own = above;
     e->validity = *own;
+    e->validity.left_out = seen->meta != NULL && seen->meta->validity[step].left_out;
 }
 
 /* A directory's watch reports the names in it.  Only an object's own watch reports a change
@@ -207,6 +215,22 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
     return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
 }
 
+/*
+ * A directory's watch may report names alone.  Then only its own watch reports the attributes of a
+ * directory or file in it, and none those of anything else.
+ */
+static bool attributes_are_reported(const struct fp_entry *e)
+{
+    const bool by_own = fp_entry_own_key(e) != NULL && !e->quiet;
+    const bool by_parent = e->parent != NULL && !e->parent->quiet;
+
+    if (e->status == FP_ABSENT)
+        return true;
+    if (e->status == FP_OK && S_ISLNK(e->self.mode))
+        return by_parent && (by_own || e->target == NULL);
+    return by_own || (by_parent && e->validity.mount == e->parent->validity.mount);
+}
+
 /* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
@@ -214,7 +238,8 @@ static bool is_watched(const struct fp_entry *e, size_t step, const struct seen 
         return false;
     if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;
-    return fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names);
+    return (fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names))
+           && attributes_are_reported(e);
 }
 
 static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
@@ -260,11 +285,19 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
-/* For how long what lies there may be relied on. */
+/* For how long what lies there may be relied on; not at all, where its watch is left out. */
 static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
                          const struct fp_validity *validity)
 {
+    if (!e->watched && validity->left_out)
+        return 0;
     return e->watched && !validity->partial ? c->watched_ttl_ms : validity->ttl_ms;
+}
+
+/* True if neither its watch nor its parent's reports what happens in the directory, for now. */
+static bool is_unheard_dir(const struct fp_entry *e)
+{
+    return e->validity.left_out && fp_entry_own_key(e) == NULL && fp_entry_is_dir(e);
 }
 
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
@@ -276,6 +309,9 @@ static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, cons
         fp_entry_end_leases(c, e);
     e->watched = is_watched(e, step, seen);
     e->ttl_ms = bound_ms(c, e, &e->validity);
+    /* A walk finds that it may be watched again. */
+    if (e->validity.left_out && e->ttl_ms > LEFT_OUT_TTL_MS)
+        e->ttl_ms = LEFT_OUT_TTL_MS;
     if (e->parent != NULL && bound_ms(c, e, &e->parent->validity) < e->ttl_ms)
         e->ttl_ms = bound_ms(c, e, &e->parent->validity);
     if (seen->meta != NULL && has_changed(c, e, step, seen)) {
@@ -283,8 +319,9 @@ static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, cons
         return;
     }
     fp_entry_validate(c, e);
-    e->inside_changed = e->watched && own != NULL && fp_entry_is_dir(e)
-                        && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms);
+    e->inside_changed = is_unheard_dir(e)
+                        || (e->watched && own != NULL && fp_entry_is_dir(e)
+                            && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms));
 }
 
 /* ---- inserting ---- */
@@ -312,7 +349,8 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 
     if (!fp_entry_is_dir(e) || now == NULL || fp_time_equal(&before->ctime, &now->ctime))
         return false;
-    return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || e->validity.partial;
+    return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || e->quiet
+           || e->validity.partial;
 }
 
 /* Brings an entry up to what a walk has just seen. */
@@ -348,6 +386,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked);
     set_access(e, s, seen);
     set_validity(c, e, step, seen);
+    e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
     set_dependencies(c, e, step, seen, same_inode);
     set_expiry(c, e, step, seen);
     set_descriptor(c, e, s, seen, alike, unchanged);

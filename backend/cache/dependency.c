@@ -121,6 +121,21 @@ static struct name *find_name(const struct fp_dependencies *w, const struct watc
     return NULL;
 }
 
+const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
+                                                const struct fp_watch_key *key, void **owner_r,
+                                                bool *itself_r)
+{
+    const struct watch_object *object = find_object(w, key);
+    const struct fp_dependency *s;
+
+    if (object == NULL)
+        return NULL;
+    *itself_r = !LIST_EMPTY(&object->on_itself);
+    s = *itself_r ? LIST_FIRST(&object->on_itself) : LIST_FIRST(&object->on_names);
+    *owner_r = s->owner;
+    return &object->key;
+}
+
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     return find_object(w, key) != NULL;
@@ -158,7 +173,12 @@ bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_w
                               const char *name, size_t len, uint64_t since_ms)
 {
     return w->lost_ms >= since_ms || is_noted(w, key, name, len, since_ms)
-           || is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
+           || fp_dependencies_ended(w, key, since_ms);
+}
+
+bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watch_key *key, uint64_t since_ms)
+{
+    return is_noted(w, key, GONE, sizeof(GONE) - 1, since_ms);
 }
 
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,

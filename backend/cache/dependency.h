@@ -67,7 +67,10 @@ bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms
  * have not. */
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                               const char *name, size_t len, uint64_t since_ms);
-/* The same of any name in it. */
+/* True if its watch may have ended since then. */
+bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watch_key *key,
+                           uint64_t since_ms);
+/* The same as fp_dependencies_happened() of any name in it. */
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                                   uint64_t since_ms);
 
@@ -85,6 +88,11 @@ const char *fp_dependency_list_check(const struct fp_dependencies *w,
 /* Of how many the watch goes on. */
 size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
 
+/* The key as it came with its first dependency, and one owner of a dependency there; NULL: there is
+ * none.  *itself_r: it depends on the object itself. */
+const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
+                                                const struct fp_watch_key *key, void **owner_r,
+                                                bool *itself_r);
 /* True if there is a dependency on the key. */
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key);
 /* How many keys. */

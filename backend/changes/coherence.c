@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "changes/mounts.h"
+#include "changes/noise.h"
 #include "changes/watch.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
@@ -29,6 +30,7 @@ struct fp_coherence {
     ev_io inotify, fanotify, mounts;
     ev_timer beat;
     struct fp_coherence_counts counts;
+    struct fp_noise *noise;                    /* NULL: nothing is left out */
     bool (*is_out)(void *ctx, uint32_t mount); /* NULL: all are in service */
     void *is_out_ctx;
     bool (*on_beat)(void *ctx); /* NULL: nothing */
@@ -36,6 +38,50 @@ struct fp_coherence {
 };
 
 /* ---- events ---- */
+
+static void report_noise(const struct fp_watched *w, enum fp_left_out what, uint32_t ms)
+{
+    char path[FP_MAX_PATH + 1];
+
+    fp_text_escape(path, sizeof(path), w->path, w->len);
+    fp_log(
+        FP_LOG_WARNING, 47,
+        "%s%s reports more changes than can be watched (%u a second, %u where there are many): "
+        "%s not watched for %u s, and each request looks; move what is written all the time out of what is "
+        "served, or set watch = \"ttl\" for a mount of its own",
+        w->itself ? "" : "something on the way to ", path, FP_NOISE_MANY, FP_NOISE_FEW,
+        what == FP_LEFT_OUT_WHOLLY ? "it is" : "attributes there are", ms / 1000);
+}
+
+/* Its watch ends, and so does all that depends on it, so that its events are not everybody's. */
+static void leave_out(struct fp_coherence *f, const struct fp_watch_key *key, enum fp_left_out what)
+{
+    struct fp_watched w;
+    uint32_t ms;
+
+    if (f->deps.ops->find(f->deps.ctx, key, &w)) {
+        ms = fp_noise_leave_out(f->noise, w.dev, w.ino, what, fp_now_ms());
+        if (ms == 0)
+            return;
+        report_noise(&w, what, ms);
+        f->counts.left_out++;
+    }
+    f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);
+    fp_watch_forget(f->deps.watch, key);
+}
+
+static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, bool replaced)
+{
+    enum fp_left_out what;
+    int wd;
+
+    if (f->noise == NULL || key->bytes[0] != FP_BY_INOTIFY)
+        return;
+    memcpy(&wd, key->bytes + 1, sizeof(wd));
+    what = fp_noise_count(f->noise, wd, replaced, fp_now_ms());
+    if (what != FP_LEFT_OUT_NOT)
+        leave_out(f, key, what);
+}
 
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
@@ -47,6 +93,7 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
         f->counts.by_fanotify += n;
     else
         f->counts.by_inotify += n;
+    count_noise(f, key, replaced);
 }
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)
@@ -134,6 +181,8 @@ static void catch_up(struct fp_coherence *f)
     }
     fp_lease_table_heartbeat(f->deps.lease_table, now);
     f->caught_up_ms = now;
+    if (f->noise != NULL)
+        fp_noise_expire(f->noise, now);
 }
 
 static void on_event(struct ev_loop *loop, ev_io *w, int events)
@@ -186,6 +235,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
                    "and max_descriptors");
         refused = refused || o->refused;
         validity[i].partial = o->partial || (m != NULL && m->partial);
+        validity[i].left_out = o->left_out;
         if (m != NULL)
             validity[i].ttl_ms = m->ttl_ms;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
@@ -268,6 +318,10 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
         return NULL;
     f->loop = loop;
     f->deps = *deps;
+    if (deps->noise != NULL && (f->noise = fp_noise_create(deps->noise)) == NULL) {
+        free(f);
+        return NULL;
+    }
     fp_coherence_set(f, ttl_ms, stale_ms);
     watch_fd(f, &f->inotify, deps->watch->inotify);
     watch_fd(f, &f->fanotify, deps->watch->fanotify);
@@ -291,6 +345,7 @@ void fp_coherence_destroy(struct fp_coherence **fp)
     ev_io_stop(f->loop, &f->fanotify);
     ev_io_stop(f->loop, &f->mounts);
     ev_timer_stop(f->loop, &f->beat);
+    fp_noise_destroy(&f->noise);
     free(f);
 }
 
@@ -314,5 +369,8 @@ void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table 
 
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
 {
-    return f->counts;
+    struct fp_coherence_counts counts = f->counts;
+
+    counts.noisy = f->noise != NULL ? fp_noise_places(f->noise) : 0;
+    return counts;
 }

@@ -14,10 +14,19 @@
 struct ev_loop;
 struct fp_coherence;
 struct fp_mounts;
+struct fp_noise_view;
 struct fp_lease_table;
 struct fp_walk_result;
 struct fp_watch;
 struct fp_watch_key;
+
+/* What is watched under a key. */
+struct fp_watched {
+    uint64_t dev, ino; /* 0: unknown */
+    const char *path;  /* of an entry that depends on it, good until the next call; */
+    size_t len;
+    bool itself; /* the path is that of the directory or file itself */
+};
 
 /* What a change does.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
@@ -28,6 +37,8 @@ struct fp_change_ops {
     /* Something was mounted or unmounted at that point; NULL: it is not known where. */
     size_t (*remounted)(void *ctx, const char *point);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
+    /* False: nothing depends on it. */
+    bool (*find)(void *ctx, const struct fp_watch_key *key, struct fp_watched *watched_r);
 };
 
 /* How long what lies on a mount is valid. */
@@ -38,6 +49,7 @@ struct fp_validity {
     uint32_t stale_ms; /* so much longer if the file system does not answer */
     bool folds;        /* an event in a directory may be of any name in it */
     bool partial;      /* others make changes that are not reported: at most ttl_ms */
+    bool left_out;     /* a watch is left out for now (noise.h): without one not valid at all */
 };
 
 /* All of them the caller's, and outlive it. */
@@ -47,6 +59,7 @@ struct fp_coherence_deps {
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
     struct fp_lease_table *lease_table;
+    struct fp_noise_view *noise; /* that workers look at; NULL: nothing is left out */
 };
 
 struct fp_coherence_counts {
@@ -54,6 +67,8 @@ struct fp_coherence_counts {
     /* Entries invalidated, by cause: events, the end of a watch, lost events, a change of
      * the table of mounts. */
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
+    /* Watches that were left out as too noisy, and how many objects are now. */
+    uint64_t left_out, noisy;
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */

@@ -66,12 +66,12 @@ size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max)
     return w->marks != NULL ? fp_fanotify_marked(w->marks, devs, max) : 0;
 }
 
-fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
+fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, enum fp_watch_what what,
                          struct fp_watch_key *key)
 {
-    key->len = 0;
+    *key = (struct fp_watch_key){ .len = 0 };
     if (by == FP_BY_INOTIFY && w->inotify != -1)
-        return fp_inotify_place(w->inotify, fd, directory, key);
+        return fp_inotify_place(w->inotify, fd, what, key);
     if (by == FP_BY_FANOTIFY)
         return fp_fanotify_place(fd, key);
     return FP_IOERROR;

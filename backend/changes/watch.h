@@ -29,6 +29,9 @@ struct fp_watch {
         -1, -1, { -1, -1 }, NULL \
     } /* as it begins */
 
+/* What is watched, by inotify: a directory with what its names stand for, its names alone, or a file. */
+enum fp_watch_what { FP_WATCH_FILE, FP_WATCH_DIRECTORY, FP_WATCH_NAMES };
+
 /* An event. */
 struct fp_watch_ops {
     /*
@@ -67,9 +70,10 @@ size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
 /*
  * In a worker: has the directory or file that fd (O_PATH will do) stands for watched, and
  * returns the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
- * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.
+ * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.  What is watched already is
+ * never watched for less.
  */
-fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, bool directory,
+fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, enum fp_watch_what what,
                          struct fp_watch_key *key);
 
 /* The cache does not depend on that one any more.  Each end of a watch is an event itself: of very
@@ -94,7 +98,7 @@ void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, vo
 int fp_watch_queued(int fd);
 
 int fp_inotify_open(void);
-fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key);
+fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key);
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
 /* The events of those that were ended have been read: more of them may end. */
 void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx);

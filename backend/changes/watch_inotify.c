@@ -44,16 +44,22 @@ static void make_key(struct fp_watch_key *key, int wd)
     key->len = 1 + sizeof(wd);
 }
 
-fp_status fp_inotify_place(int inotify, int fd, bool directory, struct fp_watch_key *key)
+/*
+ * All with IN_MASK_ADD.  Without it the kernel empties the mask of a watch that is there already before it
+ * fills it again, and drops what happens in between.  And where another worker has more of a directory
+ * watched, and tells the daemon so, that stays.
+ */
+static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE,
+                                  [FP_WATCH_DIRECTORY] = IN_ATTRIB | OF_NAMES,
+                                  [FP_WATCH_NAMES] = OF_NAMES };
+
+fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key)
 {
     char name[FP_FD_NAME];
     int wd;
 
     fp_fd_name(name, fd);
-    /* Without IN_MASK_ADD the kernel empties the mask of a watch that is there already before it fills it
-     * again, and drops what happens in between. */
-    wd = inotify_add_watch(inotify, name,
-                           IN_MASK_ADD | IN_ATTRIB | (directory ? OF_NAMES : IN_MODIFY | IN_CLOSE_WRITE));
+    wd = inotify_add_watch(inotify, name, IN_MASK_ADD | masks[what]);
     if (wd == -1)
         return errno == ENOSPC || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
     make_key(key, wd);

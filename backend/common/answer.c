@@ -7,7 +7,7 @@
 #include "common/packet.h"
 
 /* flags of an ANSWER */
-enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16 };
+enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
 {
@@ -142,7 +142,7 @@ void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
     put_head(w, a->status, a->source,
              (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
-                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0),
+                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0) | (a->watched ? WATCHED : 0),
              a->n_names, a->n_steps);
     for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++)
         fp_put_step(w, s, a->n_names);
@@ -277,7 +277,8 @@ bool fp_answer_fits(const struct fp_answer *a, size_t path_len)
 
 static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, struct fp_answer *a)
 {
-    const unsigned flags_allowed = HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE);
+    const unsigned flags_allowed =
+        HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE | WATCHED);
     uint8_t flags;
 
     a->status = (fp_status)fp_get_u8(r);
@@ -287,9 +288,10 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     a->unchanged = (flags & UNCHANGED) != 0;
     a->leasable = (flags & LEASABLE) != 0;
     a->content = (flags & CONTENT) != 0;
+    a->watched = (flags & WATCHED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
-    a->readable = a->watched = false;
+    a->readable = false;
     a->content_at = 0;
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)
@@ -299,7 +301,8 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     if (a->content && !x->from_worker)
         a->content_at = fp_get_u64(r);
     if (r->bad || (!x->from_worker && !fp_reader_done(r)) || (flags & ~flags_allowed) != 0
-        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && (fd != -1) != x->from_worker))
+        || ((flags & HAS_FD) != 0) != (fd != -1) || (a->content && (fd != -1) != x->from_worker)
+        || (a->watched && !a->leasable))
         return FP_PROTOCOL;
     if (a->source < FP_SOURCE_CACHE || a->source > FP_SOURCE_STALE)
         return FP_PROTOCOL;

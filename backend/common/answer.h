@@ -73,13 +73,14 @@ struct fp_answer {
     fp_status status;
     enum fp_source source;
     bool leasable; /* the client may use it again without asking, while the
-                                 slots of all its steps allow */
+                                 slots of all its steps allow, */
+    bool watched;  /* and this machine's changes of each step are reported, as long
+                                 as they allow: also after a change of the client's own */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local, content, readable;
     uint64_t content_at;
-    bool watched;   /* each change of it that this machine makes is reported */
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
 };

@@ -49,6 +49,8 @@
     ROW(events, coherence.events, counter, "Changes that were reported") \
     ROW(changes, cache.changes, counter, "Entries invalidated after a change") \
     ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \
+    ROW(left_out, coherence.left_out, counter, "Watches ended because they reported too many changes") \
+    ROW(noisy, coherence.noisy, gauge, "Directories and files that change too often to be watched now") \
     ROW(evictions, cache.evictions, counter, "Entries evicted for lack of memory or descriptors") \
     ROW(walks, workers.walks, counter, "Walks that workers began") \
     ROW(timeouts, workers.timeouts, counter, "Walks that took too long") \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2, PARTIAL = 4 }; /* flags of a step's watch */
+enum { UNTOLD = 1, REFUSED = 2, PARTIAL = 4, LEFT_OUT = 8, QUIET = 16 }; /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
@@ -38,10 +38,28 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     return true;
 }
 
+#define INOTIFY 1 /* a key's first byte, enum fp_watch_by */
+
+/* fanotify's keys name the object themselves. */
+static bool has_object(const struct fp_watch_key *k)
+{
+    return k->len > 0 && k->bytes[0] == INOTIFY;
+}
+
+static uint8_t flags_of(const struct fp_step_watch *o)
+{
+    return (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)
+                     | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0));
+}
+
 static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
 {
     fp_put_u8(w, k->len);
     fp_put_bytes(w, k->bytes, k->len);
+    if (!has_object(k))
+        return;
+    fp_put_u64(w, k->dev);
+    fp_put_u64(w, k->ino);
 }
 
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps)
@@ -50,8 +68,7 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, uns
         const struct fp_step_watch *o = &t->step_watches[i];
 
         fp_put_u32(w, o->mount);
-        fp_put_u8(
-            w, (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)));
+        fp_put_u8(w, flags_of(o));
         fp_put_u8(w, o->links);
         put_key(w, &o->watch);
     }
@@ -79,6 +96,11 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
     p = fp_get_bytes(r, r->bad ? 0 : k->len);
     if (p != NULL)
         memcpy(k->bytes, p, k->len);
+    k->dev = k->ino = 0;
+    if (p == NULL || !has_object(k))
+        return;
+    k->dev = fp_get_u64(r);
+    k->ino = fp_get_u64(r);
 }
 
 static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
@@ -109,6 +131,8 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
         o->untold = (flags & UNTOLD) != 0;
         o->refused = (flags & REFUSED) != 0;
         o->partial = (flags & PARTIAL) != 0;
+        o->left_out = (flags & LEFT_OUT) != 0;
+        o->quiet = (flags & QUIET) != 0;
         o->links = fp_get_u8(r);
         if (o->links > FP_MAX_LINKS)
             r->bad = true;

@@ -28,6 +28,7 @@
 struct fp_watch_key {
     uint8_t len; /* 0: no event reports changes */
     uint8_t bytes[FP_MAX_WATCH_KEY];
+    uint64_t dev, ino; /* which object that is; 0: unknown.  No part of the key: events do not say it */
 };
 
 /* The end of a step. */
@@ -37,6 +38,8 @@ struct fp_step_watch {
                                    was no room for a name, or its directory is not watched */
     bool refused;              /* the system's limit on watches is reached */
     bool partial;              /* something in the step may be changed by others, without an event */
+    bool left_out;             /* something in the step is not watched for now, or not wholly (noise.h); */
+    bool quiet;                /* the step's own watch is one of them: it reports names alone */
     uint8_t links;             /* followed to get there, from "/" on */
     struct fp_watch_key watch; /* of that directory or regular file */
 };

@@ -96,6 +96,19 @@ static void check_seccomp(struct check *c)
         say(c, NOTE, "no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
+static void check_promptness(struct check *c)
+{
+    char prompt[8] = "?";
+
+    ctl_word(c->reports.about, "prompt", prompt, sizeof(prompt));
+    if (strcmp(prompt, "on") == 0)
+        say(c, GOOD, "the daemon runs as soon as a change is reported");
+    else
+        say(c, NOTE,
+            "the daemon waits for its turn (FP0072): while the processors are busy each change makes clients ask "
+            "instead of using leases; start flashpached as root, or with Nice=-10 in its service");
+}
+
 static void check_workers(struct check *c)
 {
     const uint64_t alive = ctl_value(c->reports.stats, "workers");
@@ -286,6 +299,7 @@ enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
         check_version(&c);
         check_workers(&c);
         check_seccomp(&c);
+        check_promptness(&c);
         check_limits(&c);
         check_watches(&c);
         check_mounts(&c);

@@ -191,7 +191,8 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     }
     *end_r = ctl_stock_walk(&r->stock, &walk, on_call, &p);
     if (*end_r == CTL_END_FILE)
-        on_call(&p, &(struct ctl_call){ "open", walk.len, NULL, 0, a.fd != -1 ? FP_OK : FP_DENIED });
+        on_call(&p,
+                &(struct ctl_call){ "open", walk.len, NULL, 0, a.content || a.fd != -1 ? FP_OK : FP_DENIED });
     if (!sub || *end_r == CTL_END_FILE) {
         fputs("  = ", stdout);
         print_end(*end_r, &a);

@@ -22,15 +22,16 @@ static void print_duration(uint64_t s)
 
 static void print_about(const char *about)
 {
-    char version[64] = "?", level[32] = "?", seccomp[8] = "?";
+    char version[64] = "?", level[32] = "?", seccomp[8] = "?", prompt[8] = "?";
 
     ctl_word(about, "version", version, sizeof(version));
     ctl_word(about, "log_level", level, sizeof(level));
     ctl_word(about, "seccomp", seccomp, sizeof(seccomp));
+    ctl_word(about, "prompt", prompt, sizeof(prompt));
     printf("flashpached  %s, process %" PRIu64 " of user %" PRIu64 ", up ", version, ctl_value(about, "pid"),
            ctl_value(about, "uid"));
     print_duration(ctl_value(about, "uptime_s"));
-    printf(", log_level %s, seccomp %s\n", level, seccomp);
+    printf(", log_level %s, seccomp %s, prompt %s\n", level, seccomp, prompt);
 }
 
 static double share(uint64_t part, uint64_t all)

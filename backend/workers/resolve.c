@@ -53,6 +53,8 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
 
     if (st != FP_OK)
         return st;
+    node->dev = m->dev;
+    node->ino = m->ino;
     fp_resolver_at(w->r, node->mount);
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;
@@ -76,6 +78,7 @@ static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct 
         return st;
     watch->mount = node->mount;
     watch->watch = node->watch;
+    watch->quiet = node->quiet;
     return FP_OK;
 }
 
@@ -370,7 +373,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     if (st == FP_OK && base == -1)
         look_at_root(&w);
     if (st == FP_OK && base != -1) {
-        w.dir.mount = fp_mount_of(base);
+        fp_node_identify(&w.dir);
         w.links = t->base_links;
         fp_resolver_at(r, w.dir.mount);
         fp_resolver_sync_names(r, base, w.dir.mount);

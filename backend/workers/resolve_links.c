@@ -18,6 +18,7 @@
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
+    bool from_quiet;   /* by a name in a directory whose watch reports names alone */
     unsigned links;    /* on the path so far */
     char *rest;        /* what is left to go, in text */
     char text[2 * FP_MAX_PATH + 2];
@@ -27,7 +28,8 @@ struct symlink_walk {
 static void go_to(struct symlink_walk *w, int fd)
 {
     fp_close(&w->at.fd);
-    w->at = (struct fp_node){ .fd = fd, .mount = fp_mount_of(fd) };
+    w->at = (struct fp_node){ .fd = fd };
+    fp_node_identify(&w->at);
 }
 
 /*
@@ -93,6 +95,12 @@ static const char *next_name(struct symlink_walk *w, bool *more_r)
     return len > 0 ? name : NULL;
 }
 
+/* Nobody but the directory itself reports its attributes then. */
+static bool needs_itself(const struct symlink_walk *w, const struct fp_watch_key *dir)
+{
+    return dir->bytes[0] == FP_BY_FANOTIFY || w->from_quiet;
+}
+
 /* The outcome depends on that name here; "." and ".." are no names of the directory. */
 static void note_name(struct symlink_walk *w, const char *name)
 {
@@ -108,7 +116,7 @@ static void note_name(struct symlink_walk *w, const char *name)
      * change of its name there; fanotify only as a change of the directory itself. */
     if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount)
         || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
-        || (dir->bytes[0] == FP_BY_FANOTIFY && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
+        || (needs_itself(w, dir) && (w->at.quiet || !fp_walk_result_add(result, w->link->step, dir, "", 0))))
         watch->untold = true;
 }
 
@@ -154,6 +162,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         } else if (st == FP_OK && more && !is_directory) {
             st = FP_NOTDIR;
         } else if (st == FP_OK) {
+            w.from_quiet = w.at.quiet;
             go_to(&w, fd);
             continue;
         }

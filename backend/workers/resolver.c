@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "changes/mounts_view.h"
+#include "changes/noise.h"
 #include "changes/watch.h"
 #include "common/answer.h"
 #include "common/clock.h"
@@ -106,13 +107,20 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
     return FP_OK;
 }
 
-uint32_t fp_mount_of(int fd)
+void fp_node_identify(struct fp_node *n)
 {
     struct statx st;
 
-    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
-        return 0;
-    return mount_in(&st);
+    n->mount = 0;
+    n->dev = n->ino = 0;
+    if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
+        return;
+    n->mount = mount_in(&st);
+    /* File systems say it all the same. */
+    if ((st.stx_mask & STATX_INO) == 0)
+        return;
+    n->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+    n->ino = st.stx_ino;
 }
 
 static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mount)
@@ -170,12 +178,21 @@ int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 
 /* ---- watching ---- */
 
+static enum fp_left_out left_out(const struct fp_resolver_settings *settings, const struct fp_node *n,
+                                 enum fp_watch_by by)
+{
+    if (by != FP_BY_INOTIFY || settings->noise == NULL)
+        return FP_LEFT_OUT_NOT;
+    return fp_noise_view_find(settings->noise, n->dev, n->ino);
+}
+
 bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, struct fp_step_watch *step)
 {
     const struct fp_resolver_settings *settings = r->settings;
     enum fp_watch_by by;
     uint64_t began_us;
     struct fp_mount_traits traits;
+    enum fp_left_out out;
     fp_status st;
 
     if (n->watch.len > 0 || settings->view == NULL)
@@ -183,12 +200,23 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     by = fp_mounts_view_find(settings->view, n->mount, &traits);
     if (by == FP_BY_TTL)
         return false;
+    step->partial = step->partial || traits.partial;
+    out = left_out(settings, n, by);
+    step->left_out = step->left_out || out != FP_LEFT_OUT_NOT;
+    n->quiet = out == FP_LEFT_OUT_ATTRIBUTES && directory;
+    if (out != FP_LEFT_OUT_NOT && !n->quiet)
+        return false;
     began_us = fp_now_us();
-    st = fp_watch_place(settings->watch, by, n->fd, directory, &n->watch);
+    st = fp_watch_place(settings->watch, by, n->fd,
+                        !directory ? FP_WATCH_FILE
+                        : n->quiet ? FP_WATCH_NAMES
+                                   : FP_WATCH_DIRECTORY,
+                        &n->watch);
     fp_call_note(FP_CALL_WATCH, began_us);
     if (st != FP_OK)
         n->watch.len = 0;
+    n->watch.dev = n->dev;
+    n->watch.ino = n->ino;
     step->refused = step->refused || st == FP_BUSY;
-    step->partial = step->partial || traits.partial;
     return by == FP_BY_INOTIFY && st == FP_OK;
 }

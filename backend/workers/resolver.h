@@ -15,6 +15,7 @@
 
 struct fp_meta;
 struct fp_mounts_view;
+struct fp_noise_view;
 struct fp_place;
 struct fp_sandbox;
 struct fp_watch;
@@ -29,6 +30,7 @@ struct fp_resolver_settings {
     struct fp_mounts_view *view; /* NULL: nothing is watched */
     const struct fp_watch *watch;
     const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */
+    struct fp_noise_view *noise;        /* what is not watched for now; NULL: nothing */
     struct fp_whereabouts *whereabouts; /* where workers say at which mount they are; NULL: nowhere */
 };
 
@@ -43,7 +45,9 @@ struct fp_resolver {
 struct fp_node {
     int fd; /* O_PATH; -1: the walk cannot go on */
     uint32_t mount;
+    uint64_t dev, ino;
     struct fp_watch_key watch; /* empty: no event reports changes there */
+    bool quiet;                /* of a directory's the names alone */
 };
 
 /* 0, or -1 with errno: "/" cannot be opened. */
@@ -72,8 +76,8 @@ bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount);
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
 /* Before names are looked up in the directory: so that others' changes of them are seen. */
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount);
-/* Its mount alone, without asking the file system. */
-uint32_t fp_mount_of(int fd);
+/* Sets the mount and the identity of what is open, without asking the file system. */
+void fp_node_identify(struct fp_node *n);
 void fp_meta_from_statx(struct fp_meta *m, const struct statx *st);
 
 /*
@@ -87,7 +91,7 @@ fp_status fp_why_not_opened(void);
 /*
  * Has the node watched, before what is in it is looked at.  True where it was not watched
  * before: metadata of the node itself is too old then.  The step is refused at the system's
- * limit, and partial where others make changes too.
+ * limit, partial where others make changes too, and left out where it is not watched for now.
  */
 bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
                    struct fp_step_watch *step);

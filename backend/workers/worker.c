@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "changes/mounts_view.h"
+#include "changes/noise.h"
 #include "common/answer.h"
 #include "common/packet.h"
 #include "common/priv.h"
@@ -68,6 +69,7 @@ void fp_worker_run(int sock, const void *ctx)
     fp_priv_close_memory();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (worker == NULL || (settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
+        || (settings->noise != NULL && fp_noise_view_protect(settings->noise) == -1)
         || fp_resolver_init(&worker->resolver, settings) == -1
         || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))
         _exit(1);

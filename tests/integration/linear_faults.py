@@ -7,15 +7,17 @@ import random
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from content_kit import forget_all
 from quick import Quick
 
 NOISY_FILES = 50
+DEEPEST_NAMES = 2           # below the document root: a place's own directory
 NOISY_PACE_S = 1 / 3000     # of the steady stream of events
 LONGEST_STOP_S, LONGEST_RUN_S = 0.06, 0.1
 RESTART_EVERY_S = 0.5
+STORMING = 3                # processes; together 100,000 events a second and more
 PURGE_EVERY_S = 0.01
 
 
@@ -77,6 +79,36 @@ def storm(server):
     return _noise(server, 0)
 
 
+def _make_storm(root):
+    """Attributes and names of all directories that are there, those in which the writers' kinds are included."""
+    while True:
+        directories = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
+        for directory in directories * 100:
+            with suppress(OSError):     # a writer has moved it
+                os.utime(directory)
+                # A kind may remove deeper ones, which it finds empty.
+                if len(directory.relative_to(root).parts) < DEEPEST_NAMES:
+                    name = directory / f"storm{os.getpid()}"
+                    name.write_text("storm")
+                    name.unlink()
+
+
+@contextmanager
+def storms(server):
+    """Several processes make as many events as they can, in the very directories of the writers."""
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=_make_storm, args=(server.docroot,)) for _ in range(STORMING)]
+    for process in processes:
+        process.start()
+    try:
+        yield
+        assert server.daemon.counters()["left_out"] > 0, "no directory was left out"
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
 @contextmanager
 def _stopped_in_turns(pids):
     chance = random.Random(1)
@@ -124,4 +156,4 @@ def purges(server):
     return _beside(step)
 
 
-FAULTS = {function.__name__: function for function in (noise, storm, stops, pauses, restarts, purges)}
+FAULTS = {function.__name__: function for function in (noise, storm, storms, stops, pauses, restarts, purges)}

@@ -19,7 +19,7 @@ class Relay(wire.Listener):
     def serve(self, conn):
         with conn, wire.connect(self.daemon_socket) as up, contextlib.suppress(OSError):
             up.send(conn.recv(wire.MAX_FRAME))
-            for _ in range(4):      # frames that greet
+            for _ in wire.GREETING:
                 pass_on(up, conn)
             while packet := conn.recv(wire.MAX_FRAME):
                 length, = struct.unpack(">H", packet[21:23])

@@ -9,10 +9,15 @@ import pytest
 
 import tree
 from fetch import Client
+from freshness import WATCHED, settings
+from lease_kit import NOTE_CONFIG
+from quick import Quick, note
+from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
 TRIES = 40
+WARM = 1000
 CGI = """#!/bin/sh
 # Makes the file that the query names, then leads there.
 n=$QUERY_STRING
@@ -134,3 +139,48 @@ def test_other_connections_are_answered_as_before(server, root):
             assert client.get("/plain.txt") == (200, b"plain\n")
             assert client.get("/none.txt")[0] == 404
     assert {e.note for e in server.wait_entries(6)[-2:]} <= {"hit", "lease"}
+
+
+@pytest.fixture(scope="module", params=("prefork", "event"))
+def watched_server(lab, root, request):
+    rules = "RewriteEngine On\nRewriteRule ^/rewritten/(.*)$ %{DOCUMENT_ROOT}/cached/$1 [L]\n"
+    made = lab.under_test(f"watched-{request.param}", root, mpm=request.param, vhosts=[(["localhost"], rules)],
+                          config=f"<Directory {root}>\nAllowOverride None\n</Directory>\n{NOTE_CONFIG}",
+                          daemon_settings=settings(True))
+    yield made
+    lab.end()
+
+
+@pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
+def test_rewritten_requests_use_leases_where_all_is_reported(watched_server, root):
+    """As WordPress' front controller: nobody is asked once the page is known, and every change shows."""
+    server, path = watched_server, f"/rewritten/w{watched_server.mpm}.txt"
+    page = root / "cached" / f"w{server.mpm}.txt"
+    tree.put(page, "first\n")
+    connection = Quick(server.port)
+    wait_for(lambda: note(connection.ask(path)) == "lease", "a lease")
+    notes = [note(connection.ask(path)) for _ in range(WARM)]
+    # Others on this machine may mount something or make events meanwhile.
+    assert notes.count("lease") >= 0.9 * WARM, notes
+    for i in range(TRIES):
+        page.write_text(f"page {i}\n")
+        assert connection.ask(path).body == f"page {i}\n".encode()
+        page.unlink()
+        assert connection.ask(path).status == 404
+        tree.put(root / "new", f"other {i}\n")
+        os.rename(root / "new", page)
+        assert connection.ask(path).body == f"other {i}\n".encode()
+
+
+def questions(server):
+    counters = server.daemon.counters()
+    return sum(counters[name] for name in ("hits", "misses", "joined"))
+
+
+def test_rewritten_requests_use_no_lease_where_changes_go_unseen(server, root):
+    tree.put(root / "cached" / "always.txt", "always\n")
+    before = questions(server)
+    with Client(server.port) as client:
+        for _ in range(TRIES):
+            assert client.get("/server/always") == (200, b"always\n")
+    assert questions(server) >= before + TRIES

@@ -131,7 +131,7 @@ class Marks:
     def __init__(self, daemon):
         self.conn = wire.connect(daemon.socket)
         self.conn.sendall(wire.hello())
-        self.fds = [socket.recv_fds(self.conn, 65536, 4)[1][0] for _ in range(4)]
+        self.fds = [socket.recv_fds(self.conn, 65536, 4)[1][0] for _ in wire.GREETING]
         self.size = os.fstat(self.fds[1]).st_size
         self.memory = mmap.mmap(self.fds[1], self.size)
 

@@ -215,6 +215,20 @@ def test_check_finds_what_is_wrong(lab, flashpachectl, base):
     assert finished.returncode == 3 and "BAD   the socket " in finished.stdout
 
 
+def test_check_tells_of_a_daemon_that_has_to_wait(lab, flashpachectl):
+    """Without the right to a nice value of -10: the cost and the way out."""
+    with lab.daemon("prompt") as daemon:
+        assert "ok    the daemon runs as soon" in flashpachectl("-s", daemon.socket, "check").stdout
+        assert "FP0072" not in daemon.log_text()
+    daemon = lab.daemon("waits")
+    daemon.around = ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"]
+    with daemon:
+        out = flashpachectl("-s", daemon.socket, "check").stdout
+        assert "note  the daemon waits for its turn (FP0072)" in out and "Nice=-10" in out
+        assert "prompt off" in flashpachectl("-s", daemon.socket, "status").stdout
+        assert "FP0072" in daemon.log_text()
+
+
 def test_hot_paths(server, root, ctl):
     with wire.greet(server.daemon.socket) as conn:
         for _ in range(400):

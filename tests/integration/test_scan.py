@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import procs
 import tree
 from fetch import Client
 from httpd import HITS
@@ -61,20 +62,15 @@ def hits(entries):
     return sum(1 for e in entries if e.note in HITS)
 
 
-def memory_kib(pid):
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
-
-
 @pytest.mark.not_sanitized("its memory is the sanitizer's as well")
 def test_a_scan_leaves_the_hot_files(server):
     ask_all(server, hot(), 200)
     ask_all(server, hot(), 200)
     warm = hits(ask_all(server, hot(), 200))
-    before = memory_kib(server.daemon.pid)
+    before = procs.memory_kib(server.daemon.pid)
     scanned = ask_all(server, absent(), 404)
     entries = ask_all(server, hot(), 200)
-    after = memory_kib(server.daemon.pid)
+    after = procs.memory_kib(server.daemon.pid)
     print(f"hot hits {warm} before, {hits(entries)} after {len(scanned)} absent names ({hits(scanned)} hits); "
           f"daemon {before} -> {after} KiB")
     assert warm >= HIT_SHARE * HOT

@@ -111,10 +111,10 @@ static void make_lease_table(void)
     for (unsigned i = 0; i < STEPS; i++)
         n += step_count(i);
     lease_table = fp_lease_table_create(n);
-    view = lease_table != NULL
-               ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
-                                      fp_lease_table_referenced_fd(lease_table), epoll_create1(EPOLL_CLOEXEC), STDIN_FILENO)
-               : NULL;
+    view = lease_table != NULL ? fp_lease_view_create(fp_lease_table_generations_fd(lease_table),
+                                                      fp_lease_table_referenced_fd(lease_table),
+                                                      epoll_create1(EPOLL_CLOEXEC), STDIN_FILENO)
+                               : NULL;
     if (view == NULL)
         fail("lease table");
     for (unsigned i = 0; i < STEPS; i++) {
@@ -259,7 +259,7 @@ static uint64_t now_ns(clockid_t clock)
 
 static void ask(struct finder *f, const struct question *q)
 {
-    struct fp_lease *lease = fp_lease_find(&owner, q->path, q->len);
+    struct fp_lease *lease = fp_lease_find(&owner, q->path, q->len, false);
 
     if (lease == NULL) {
         make_lease(q->number, q->path, q->len);

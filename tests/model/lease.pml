@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which a client sees the daemon's writes (backend/common/lease_table.h),
+ * The order in which a client sees what the daemon and the kernel do (backend/common/lease_table.h),
  * on a machine that may reorder stores and loads: for spin.
  *
- * The daemon invalidates a slot (a new generation, whose expiry it sets after that) and
- * writes its heartbeat after it.  A client holds a lease under some generation.  Two
- * claims:
+ * A writer changes a file: the kernel queues an event, then the call returns.  The daemon sets busy,
+ * takes all events out of the queue, invalidates a slot (a new generation), clears busy, and writes
+ * its heartbeat; after another walk it sets the slot's expiry.  A client holds a lease under some generation: it
+ * looks at the queue, at busy, at the heartbeat, and at the slot.  Three claims:
  *
- *  - a client that sees a heartbeat since a change does not see the lease valid;
+ *  - a client that began after the return of a change does not use a lease of before it;
+ *  - a client that sees a heartbeat since a change does not see the lease valid, even if its look
+ *    at the queue is spoilt;
  *  - no lease is valid with the expiry of a later generation.
  *
  * Stores: the daemon's go to a buffer and from there to memory in any order; those
  * to one place stay in order, and a release waits until all before it are there.
- * Loads: without acquire the word may be read before the heartbeat is.
+ * Loads: without acquire a place may be read before those that stand in front of it.
+ * System calls (the look at the queue, the daemon's read, the change) are in order with all else that
+ * their process does, but for the daemon's stores: these wait in the buffer.
  *
- * RELAXED_STORE, RELAXED_LOAD, TWO_WORDS: faults; each fails.
+ * Faults, of which each fails: RELAXED_STORE, RELAXED_LOAD, TWO_WORDS (the slot); EVENT_LATE (the
+ * kernel queues after the return), NO_QUEUE (the client does not look at it), NO_BUSY, BUSY_LATE
+ * (set behind the read), NO_FENCE (set in front of it, but not seen), RELAXED_CLEAR (cleared, perhaps
+ * before the slot is changed), BUSY_FIRST (the client looks at busy, then at the queue), CLEAR_EARLY.
  */
 #define ROUNDS 3
 
 #define HEARTBEAT  0     /* the last round before a heartbeat */
 #define GENERATION 1
 #define EXPIRY     2     /* an expiry is the number of its generation */
-#define PLACES     3
+#define BUSY       3
+#define PLACES     4
 
 byte memory[PLACES];
+
+byte queue;        /* events that wait */
+byte returned;     /* changes whose call has returned */
 
 /* The daemon's buffer: the oldest is the first. */
 byte n_buffered;
@@ -93,26 +105,86 @@ inline release()
 #endif
 }
 
-active proctype daemon()
+/* Makes a change, and tells. */
+active proctype writer()
 {
-    byte round = 1;
+    byte made = 0;
 
     do
-    :: round <= ROUNDS ->
-        /* fp_lease_table_invalidate(), then fp_lease_table_set_expiry() */
-        release();
-        store(GENERATION, round, round - 1);
-        release();
-#ifdef TWO_WORDS
-        store(EXPIRY, round, 0);
+    :: made < ROUNDS ->
+        made++;
+#ifdef EVENT_LATE
+        returned = made;
+        queue++
 #else
-        store(GENERATION, round, round);
+        queue++;
+        returned = made
+#endif
+    :: else -> break
+    od;
+    made = 0
+}
+
+/* fp_lease_table_set_busy() */
+inline set_busy()
+{
+#ifdef NO_BUSY
+    skip
+#else
+    store(BUSY, 1, 0);
+#ifndef NO_FENCE
+    n_buffered == 0
+#endif
+#endif
+}
+
+/* fp_lease_table_clear_busy() */
+inline clear_busy()
+{
+#ifdef NO_BUSY
+    skip
+#else
+#ifndef RELAXED_CLEAR
+    release();
+#endif
+    store(BUSY, 0, 0)
+#endif
+}
+
+active proctype daemon()
+{
+    byte round = 0, before = 0;
+
+end:
+    do
+    :: queue > 0 ->
+#ifndef BUSY_LATE
+        set_busy();
+#endif
+        /* One read takes all. */
+        atomic { before = round; round = round + queue; queue = 0 };
+#ifdef BUSY_LATE
+        set_busy();
+#endif
+#ifdef CLEAR_EARLY
+        clear_busy();
+#endif
+        /* fp_lease_table_invalidate() */
+        release();
+        store(GENERATION, round, before);
+#ifndef CLEAR_EARLY
+        clear_busy();
 #endif
         /* fp_lease_table_heartbeat() */
         release();
         store(HEARTBEAT, round, 0);
-        round++
-    :: else -> break
+        /* fp_lease_table_set_expiry(), after the next walk */
+        release();
+#ifdef TWO_WORDS
+        store(EXPIRY, round, 0)
+#else
+        store(GENERATION, round, round)
+#endif
     od
 }
 
@@ -127,16 +199,38 @@ inline read_word()
 #endif
 }
 
-/* mine: any generation that an answer may have named. */
-active [2] proctype client()
+/* epoll_wait() with timeout 0. */
+inline look_at_queue()
 {
-    byte heartbeat, generation, expiry, mine;
+#ifdef NO_QUEUE
+    nothing = 1
+#else
+    nothing = (queue == 0)
+#endif
+}
+
+/* One is enough, since clients write nothing.  mine: any generation that an answer may have named.  due: the changes that had returned before. */
+active proctype client()
+{
+    byte heartbeat, generation, expiry, mine, due;
+    bit nothing, busy;
 
     select(mine : 0 .. ROUNDS);
+    due = returned;
+#ifdef BUSY_FIRST
+    busy = memory[BUSY];
+    look_at_queue();
+#else
+    look_at_queue();
+#ifndef RELAXED_LOAD
+    busy = memory[BUSY];
+#endif
+#endif
 #ifdef RELAXED_LOAD
     if
-    :: read_word(); heartbeat = memory[HEARTBEAT]
-    :: heartbeat = memory[HEARTBEAT]; read_word()
+    :: read_word(); busy = memory[BUSY]; heartbeat = memory[HEARTBEAT]
+    :: busy = memory[BUSY]; read_word(); heartbeat = memory[HEARTBEAT]
+    :: busy = memory[BUSY]; heartbeat = memory[HEARTBEAT]; read_word()
     fi;
 #else
     heartbeat = memory[HEARTBEAT];
@@ -145,7 +239,8 @@ active [2] proctype client()
     if
     :: generation == mine ->
         assert(mine >= heartbeat);
-        assert(expiry <= mine)
+        assert(expiry <= mine);
+        assert(!nothing || busy || mine >= due)
     :: else
     fi
 }

@@ -13,7 +13,7 @@
 
 /* Where the fields of an ANSWER are, in its frame. */
 enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
-enum { LOCAL = 2, LEASABLE = 8 }; /* of the flags */
+enum { LOCAL = 2, LEASABLE = 8, WATCHED = 32 }; /* of the flags */
 enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
@@ -163,14 +163,16 @@ static inline void build(const char *steps)
             in.leasable = true;
             in.source = FP_SOURCE_CACHE;
             break;
+        case 'w': in.leasable = in.watched = true; break;
         case 'n': add_access_files(); break;
         default: ck_abort_msg("no letter of a shape: %c", *steps);
         }
     }
 }
 
-static const char *const shapes[] = { "d",   "ddf+h", "ddf+s", "df", "dp",     "da",   "ddx",   "di",
-                                      "dF+", "dDDf+", "dA",    "dO", "dDDf+n", "d*F+", "ddfhc", "dFhc" };
+static const char *const shapes[] = { "d",  "ddf+h",  "ddf+s", "ddf+sw", "df",    "dp",
+                                      "da", "ddx",    "di",    "dF+",    "dDDf+", "dA",
+                                      "dO", "dDDf+n", "d*F+",  "ddfhc",  "dFhc" };
 #define SHAPES ((int)(sizeof(shapes) / sizeof(shapes[0])))
 
 #endif

@@ -62,6 +62,7 @@ static void assert_round_trip(void)
     ck_assert_int_eq((int)out.source, (int)in.source);
     ck_assert_int_eq(out.local, in.local);
     ck_assert_int_eq(out.leasable, in.leasable);
+    ck_assert_int_eq(out.watched, in.watched);
     ck_assert_int_eq(out.content, in.content);
     ck_assert_uint_eq(out.content_at, in.content_at);
     ck_assert_uint_eq(out.n_steps, in.n_steps);

@@ -251,6 +251,13 @@ START_TEST(statuses_that_no_step_has)
 }
 END_TEST
 
+/* What is watched can be leased. */
+static bool is_allowed(unsigned flags)
+{
+    return (flags & ~(unsigned)(LOCAL | LEASABLE | WATCHED)) == 0
+           && (flags & (LEASABLE | WATCHED)) != WATCHED;
+}
+
 START_TEST(unknown_sources_and_flags)
 {
     for (int v = 0; v < 256; v++) {
@@ -262,8 +269,9 @@ START_TEST(unknown_sources_and_flags)
                                                                                                : FP_PROTOCOL);
         buf[AT_SOURCE] = FP_SOURCE_CACHE;
         buf[AT_FLAGS] = (uint8_t)v;
-        ck_assert_int_eq((int)decode(w.len, 1, -1), (v & ~(LOCAL | LEASABLE)) == 0 ? FP_OK : FP_PROTOCOL);
+        ck_assert_int_eq((int)decode(w.len, 1, -1), is_allowed((unsigned)v) ? FP_OK : FP_PROTOCOL);
         ck_assert_int_eq(out.leasable, (v & LEASABLE) != 0);
+        ck_assert_int_eq(out.watched, (v & WATCHED) != 0);
     }
 }
 END_TEST

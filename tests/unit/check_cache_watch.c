@@ -82,6 +82,26 @@ START_TEST(a_watch_goes_on)
 }
 END_TEST
 
+/* Its end was reported while the walk that had found it was under way: nothing depended on it then. */
+START_TEST(a_watch_that_ended_meanwhile_does_not_go_on)
+{
+    const uint64_t began_ms = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    lose_watch("/a");
+    insert_as("/a/f", 0, began_ms);
+    ck_assert(!known("/a"));
+    kit_now_ms++;
+    walk("/a/f", "ddf");
+    result.step_watches[1].watch.len = 0;
+    insert("/a/f");
+    ck_assert_uint_eq(life("/a/f"), 0);
+    kit_now_ms++;
+    walked("/a/f", "ddf");
+    ck_assert_uint_eq(life("/a/f"), WATCHED_TTL);
+}
+END_TEST
+
 /* One thing is missing; everything else is as it should be. */
 START_TEST(what_is_not_watched_enough)
 {
@@ -109,6 +129,91 @@ START_TEST(what_is_not_watched_enough)
     }
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
+}
+END_TEST
+
+/* What lies directly in a directory that is not watched for now needs a look for each question;
+ * what lies deeper is as it was, but for the way there. */
+START_TEST(a_watch_that_is_left_out)
+{
+    walk("/a/b/f", "dddf");
+    result.step_watches[1].watch.len = 0;
+    validity[1].left_out = true;
+    insert("/a/b/f");
+    ck_assert_uint_eq(life("/a/b"), 0);
+    ck_assert_uint_eq(life("/a/b/f"), 0);
+    ck_assert(known("/"));
+    walk("/a/no", "dda");
+    result.step_watches[1].watch.len = 0;
+    validity[1].left_out = true;
+    insert("/a/no");
+    ck_assert_uint_eq(life("/a/no"), 0);
+    /* Its own size and times change without an event, too. */
+    ck_assert(!known("/a"));
+    kit_now_ms++;
+    walked("/a/b/f", "dddf");
+    ck_assert_uint_eq(life("/a/b/f"), WATCHED_TTL);
+}
+END_TEST
+
+static void walk_quiet(const char *path, const char *what)
+{
+    walk(path, what);
+    result.step_watches[1].quiet = validity[1].left_out = true;
+}
+
+/* Where a directory's watch reports names alone, what has a full watch of its own is leased.  The
+ * directory is looked at now and then, so that it is watched again. */
+START_TEST(a_watch_that_reports_names_alone)
+{
+    walk_quiet("/a/f", "ddf");
+    insert("/a/f");
+    ck_assert_uint_eq(life("/a/f"), 2000);
+    walk_quiet("/a/b/f", "dddf");
+    insert("/a/b/f");
+    ck_assert_uint_eq(life("/a/b/f"), 2000);
+    walk_quiet("/a/no", "dda");
+    insert("/a/no");
+    ck_assert_uint_eq(life("/a/no"), 2000);
+    change("/a", "no", true);
+    ck_assert(!known("/a/no"));
+}
+END_TEST
+
+/* One thing is missing: only the directory above could report it. */
+START_TEST(attributes_that_nobody_reports)
+{
+    walk_quiet("/a/b", _i == 3 ? "ddx" : _i == 4 ? "ddl" : "ddd");
+    switch (_i) {
+    case 0: result.step_watches[2].watch.len = 0; break;
+    case 1: result.step_watches[2].quiet = validity[2].left_out = true; break;
+    case 2:
+        result.step_watches[2].watch.len = 0;
+        validity[2].mount = 2;
+        break;
+    default: break;
+    }
+    insert("/a/b");
+    ck_assert_uint_eq(life("/a/b"), 0);
+}
+END_TEST
+
+/* A client relies on more than its lease where all changes are reported. */
+START_TEST(leases_end_with_the_reports)
+{
+    struct kit_lease l;
+
+    walked("/a/f", "ddf");
+    l = take_lease("/a/f");
+    ck_assert(answer.watched);
+    kit_now_ms++;
+    walk("/a/f", "ddf");
+    result.step_watches[2].untold = true;
+    insert("/a/f");
+    ck_assert(!holds(&l));
+    l = take_lease("/a/f");
+    ck_assert(!answer.watched);
+    ck_assert(holds(&l));
 }
 END_TEST
 
@@ -658,11 +763,16 @@ static Suite *make_suite(void)
     tcase_add_test(t, time_to_live_is_the_mounts);
     tcase_add_test(t, absence_is_watched_from_above);
     tcase_add_test(t, a_watch_goes_on);
+    tcase_add_test(t, a_watch_that_ended_meanwhile_does_not_go_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_test(t, too_many_names_of_one_file);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, known_by_what_is_watched_alone);
+    tcase_add_test(t, a_watch_that_is_left_out);
+    tcase_add_test(t, a_watch_that_reports_names_alone);
+    tcase_add_loop_test(t, attributes_that_nobody_reports, 0, 5);
+    tcase_add_test(t, leases_end_with_the_reports);
     tcase_add_test(t, a_link_needs_its_own);
     tcase_add_test(t, a_directory_with_access_files_needs_its_own);
     t = unit_add_case(s, "changes", setup, teardown, 0);

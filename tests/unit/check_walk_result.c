@@ -68,6 +68,8 @@ static void assert_same_key(const struct fp_watch_key *a, const struct fp_watch_
 {
     ck_assert_uint_eq(a->len, b->len);
     ck_assert_mem_eq(a->bytes, b->bytes, a->len);
+    ck_assert_uint_eq(a->dev, b->dev);
+    ck_assert_uint_eq(a->ino, b->ino);
 }
 
 static void assert_comes_through(unsigned n_steps)
@@ -79,6 +81,8 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_int_eq(in.step_watches[i].untold, out.step_watches[i].untold);
         ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
         ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
+        ck_assert_int_eq(in.step_watches[i].left_out, out.step_watches[i].left_out);
+        ck_assert_int_eq(in.step_watches[i].quiet, out.step_watches[i].quiet);
         ck_assert_uint_eq(in.step_watches[i].links, out.step_watches[i].links);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
@@ -97,12 +101,24 @@ static void assert_comes_through(unsigned n_steps)
     }
 }
 
+/* An inotify key, with the object. */
+static struct fp_watch_key key_of_object(uint64_t dev, uint64_t ino)
+{
+    struct fp_watch_key k = key(5, 1);
+
+    k.dev = dev;
+    k.ino = ino;
+    return k;
+}
+
 /* Three steps, two names passed at the second. */
 static void shape_usual(void)
 {
-    const struct fp_watch_key k = key(5, 1);
+    const struct fp_watch_key k = key_of_object(3, UINT64_MAX);
 
-    in.step_watches[0] = (struct fp_step_watch){ .mount = 21, .watch = key(5, 7) };
+    in.step_watches[0] = (struct fp_step_watch){
+        .mount = 21, .left_out = true, .quiet = true, .watch = key_of_object(UINT64_MAX, 4)
+    };
     in.step_watches[1] = (struct fp_step_watch){
         .mount = 22, .untold = true, .partial = true, .links = 7, .watch = key(13, 9)
     };
@@ -265,7 +281,7 @@ END_TEST
 
 START_TEST(names_passed_at_no_step)
 {
-    const struct fp_watch_key k = key(5, 1);
+    const struct fp_watch_key k = key(5, 2);
     size_t at_step;
 
     ck_assert(fp_walk_result_add(&in, 1, &k, "x", 1));

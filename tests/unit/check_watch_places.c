@@ -72,6 +72,38 @@ START_TEST(place_that_may_not_be_read)
 }
 END_TEST
 
+static void place_for(enum fp_watch_what what, const char *path, struct fp_watch_key *key)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq((int)fp_watch_place(&watch, by, fd, what, key), FP_OK);
+    close(fd);
+}
+
+/* The names of a directory alone; whoever has it watched for more gets that. */
+START_TEST(names_alone)
+{
+    struct fp_watch_key names, again;
+
+    if (!begin(0))
+        return;
+    place_for(FP_WATCH_NAMES, in_dir("out"), &names);
+    unit_write_file(in_dir("out/file"), "content");
+    assert_tells('r', &names, "file");
+    ck_assert_int_eq(chmod(in_dir("out/file"), 0600), 0);
+    ck_assert_int_eq(chmod(in_dir("out"), 0700), 0);
+    drain();
+    ck_assert_uint_eq(told.n, 0);
+    place_for(FP_WATCH_DIRECTORY, in_dir("out"), &again);
+    ck_assert(same_key(&names, &again));
+    place_for(FP_WATCH_NAMES, in_dir("out"), &again);
+    ck_assert(same_key(&names, &again));
+    ck_assert_int_eq(chmod(in_dir("out/file"), 0644), 0);
+    assert_tells('c', &names, "file");
+}
+END_TEST
+
 static void write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -339,6 +371,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, one_key_for_one_thing, 0, KINDS);
     tcase_add_test(t, place_where_nothing_tells);
     tcase_add_test(t, place_that_may_not_be_read);
+    tcase_add_test(t, names_alone);
     tcase_add_test(t, no_more_watches);
     tcase_add_loop_test(t, workers_share_what_was_opened, 0, KINDS);
     t = unit_add_case(s, "queue", setup, teardown, 60);

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "changes/noise.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct shared_place {
+    _Atomic uint64_t dev, ino;
+    _Atomic uint32_t what; /* enum fp_left_out */
+};
+
+struct fp_noise_view {
+    _Atomic uint32_t n; /* the places in use are among the first n */
+    struct shared_place places[FP_NOISE_PLACES];
+};
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "a lock would not work between processes");
+
+/* What the daemon knows of the place with the same number. */
+struct place {
+    uint64_t until_ms;    /* it is left out; 0: it is free */
+    uint64_t remember_ms; /* if there is noise again until then, it is left out for longer */
+    uint32_t ms;          /* how long it was left out the last time */
+};
+
+/*
+ * Watches share counters.  One watch has a counter until others of the same number had as many
+ * events: then it is theirs (a majority vote).  So one with much noise is always found.
+ */
+#define COUNTERS 4096
+struct counter {
+    int wd;
+    uint64_t window;
+    uint32_t names, others;
+    bool reported;
+};
+
+struct fp_noise {
+    struct fp_noise_view *view;
+    uint64_t window; /* the present one's number, */
+    uint32_t all;    /* and the events in it */
+    size_t n;        /* places left out */
+    uint64_t next_ms;
+    struct place places[FP_NOISE_PLACES];
+    struct counter counters[COUNTERS];
+};
+
+/* ---- how workers see it ---- */
+
+struct fp_noise_view *fp_noise_view_create(void)
+{
+    void *p =
+        mmap(NULL, sizeof(struct fp_noise_view), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return p != MAP_FAILED ? p : NULL;
+}
+
+int fp_noise_view_protect(struct fp_noise_view *v)
+{
+    return mprotect(v, sizeof(*v), PROT_READ);
+}
+
+static bool is_at(const struct shared_place *p, uint64_t dev, uint64_t ino)
+{
+    return atomic_load(&p->ino) == ino && atomic_load(&p->dev) == dev;
+}
+
+enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, uint64_t dev, uint64_t ino)
+{
+    const size_t n = atomic_load(&v->n);
+
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t what = atomic_load(&v->places[i].what);
+
+        if (what != FP_LEFT_OUT_NOT && is_at(&v->places[i], dev, ino))
+            return (enum fp_left_out)what;
+    }
+    return FP_LEFT_OUT_NOT;
+}
+
+/* ---- the daemon's side ---- */
+
+struct fp_noise *fp_noise_create(struct fp_noise_view *view)
+{
+    struct fp_noise *n = calloc(1, sizeof(*n));
+
+    if (n != NULL) {
+        n->view = view;
+        n->next_ms = UINT64_MAX;
+    }
+    return n;
+}
+
+void fp_noise_destroy(struct fp_noise **n)
+{
+    free(*n);
+    *n = NULL;
+}
+
+/* The counter of the watch in this window; NULL: it is another one's still. */
+static struct counter *counter_of(struct fp_noise *n, int wd)
+{
+    struct counter *c = &n->counters[(unsigned)wd % COUNTERS];
+
+    if (c->window == n->window && c->wd != wd && c->names + c->others > 0) {
+        if (c->others > 0)
+            c->others--;
+        else
+            c->names--;
+        return NULL;
+    }
+    if (c->window != n->window || c->wd != wd)
+        *c = (struct counter){ .wd = wd, .window = n->window };
+    return c;
+}
+
+enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t now_ms)
+{
+    const uint64_t window = now_ms / FP_NOISE_WINDOW_MS;
+    struct counter *c;
+    uint32_t most;
+
+    if (window != n->window) {
+        n->window = window;
+        n->all = 0;
+    }
+    n->all += n->all < UINT32_MAX;
+    c = counter_of(n, wd);
+    if (c == NULL)
+        return FP_LEFT_OUT_NOT;
+    if (names)
+        c->names++;
+    else
+        c->others++;
+    most = n->all > FP_NOISE_ALL ? FP_NOISE_FEW : FP_NOISE_MANY;
+    if (c->reported || (c->names <= FP_NOISE_MANY && c->others <= most))
+        return FP_LEFT_OUT_NOT;
+    c->reported = true;
+    return c->names > FP_NOISE_MANY ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
+}
+
+/* The place of that object; else one that is free, or NULL. */
+static struct place *place_for(struct fp_noise *n, uint64_t dev, uint64_t ino, uint64_t now_ms)
+{
+    struct place *free_place = NULL;
+
+    for (size_t i = 0; i < FP_NOISE_PLACES; i++) {
+        struct place *p = &n->places[i];
+
+        if (p->ms != 0 && is_at(&n->view->places[i], dev, ino))
+            return p;
+        if (free_place == NULL && p->until_ms == 0 && p->remember_ms <= now_ms)
+            free_place = p;
+    }
+    if (free_place != NULL)
+        free_place->ms = 0;
+    return free_place;
+}
+
+static void publish(struct fp_noise_view *v, size_t i, uint64_t dev, uint64_t ino, enum fp_left_out what)
+{
+    struct shared_place *s = &v->places[i];
+
+    atomic_store(&s->what, FP_LEFT_OUT_NOT);
+    atomic_store(&s->dev, dev);
+    atomic_store(&s->ino, ino);
+    atomic_store(&s->what, (uint32_t)what);
+    if (atomic_load(&v->n) <= i)
+        atomic_store(&v->n, (uint32_t)i + 1);
+}
+
+uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum fp_left_out what,
+                            uint64_t now_ms)
+{
+    struct place *p = place_for(n, dev, ino, now_ms);
+    size_t i;
+
+    if (p == NULL)
+        return 0;
+    i = (size_t)(p - n->places);
+    /* A watch that was made just before reports it again: that is no other noise. */
+    if (p->until_ms == 0) {
+        n->n++;
+        p->ms = p->ms == 0 || p->remember_ms <= now_ms ? FP_NOISE_FIRST_MS
+                : p->ms < FP_NOISE_MOST_MS             ? 2 * p->ms
+                                                       : FP_NOISE_MOST_MS;
+    } else if ((uint32_t)what < atomic_load(&n->view->places[i].what)) {
+        what = (enum fp_left_out)atomic_load(&n->view->places[i].what);
+    }
+    p->until_ms = now_ms + p->ms;
+    p->remember_ms = p->until_ms + p->ms;
+    if (p->until_ms < n->next_ms)
+        n->next_ms = p->until_ms;
+    publish(n->view, i, dev, ino, what);
+    return p->ms;
+}
+
+void fp_noise_expire(struct fp_noise *n, uint64_t now_ms)
+{
+    uint32_t used = 0;
+
+    if (now_ms < n->next_ms)
+        return;
+    n->next_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < FP_NOISE_PLACES; i++) {
+        struct place *p = &n->places[i];
+
+        if (p->until_ms != 0 && p->until_ms <= now_ms) {
+            atomic_store(&n->view->places[i].what, FP_LEFT_OUT_NOT);
+            p->until_ms = 0;
+            n->n--;
+        }
+        if (p->until_ms == 0)
+            continue;
+        used = i + 1;
+        if (p->until_ms < n->next_ms)
+            n->next_ms = p->until_ms;
+    }
+    atomic_store(&n->view->n, used);
+}
+
+size_t fp_noise_places(const struct fp_noise *n)
+{
+    return n->n;
+}

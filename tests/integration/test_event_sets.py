@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child that spoils its own set of events: each client has a set of its own, and the others' say what they said.
+
+The daemon stands still while a change waits, so that what a set says is no matter of time."""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import socket
+from collections import namedtuple
+
+import pytest
+
+import procs
+import tree
+import wire
+from lease_kit import new_root
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+GREETING = ("generations", "referenced", "events", "alive", "answers", "contents")      # a descriptor with each frame
+MORE_THAN_THE_DAEMON_HAS = 200      # numbers of descriptors
+WAYS = 400                  # the kernel allows 500 ways of length two from one queue
+
+Client = namedtuple("Client", "conn events alive")
+
+
+@contextlib.contextmanager
+def client(path):
+    """A connection, with what came on it."""
+    with wire.connect(path) as conn:
+        conn.sendall(wire.hello())
+        fds = {name: socket.recv_fds(conn, 65536, 4)[1][0] for name in GREETING}
+        events = select.epoll.fromfd(fds.pop("events"))        # closes it
+        try:
+            yield Client(conn, events, fds["alive"])
+        finally:
+            events.close()
+            for fd in fds.values():
+                os.close(fd)
+
+
+def at_every_number(own, act):
+    """act(set, number) in a process that shares the set, with the daemon's pipe in turn as each number that the daemon
+    may have it as: only with file and number the kernel knows a member again. How many succeeded."""
+    pid = os.fork()
+    if pid == 0:
+        pipe = fcntl.fcntl(own.alive, fcntl.F_DUPFD, MORE_THAN_THE_DAEMON_HAS)
+        events = select.epoll.fromfd(fcntl.fcntl(own.events.fileno(), fcntl.F_DUPFD, MORE_THAN_THE_DAEMON_HAS))
+        done = 0
+        for number in range(MORE_THAN_THE_DAEMON_HAS):
+            os.dup2(pipe, number)
+            with contextlib.suppress(OSError):
+                act(events, number)
+                done += 1
+        os._exit(done)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def remove_all(own, _stack):
+    """EPOLL_CTL_DEL: of the pipe it succeeds. The queue is not among what a client has, and stays."""
+    assert at_every_number(own, lambda events, number: events.unregister(number)) == 1
+
+
+def once(own, _stack):
+    """EPOLLONESHOT, so that something is reported once."""
+    flags = select.EPOLLIN | select.EPOLLONESHOT
+    assert at_every_number(own, lambda events, number: events.modify(number, flags)) == 1
+
+
+def nothing_more(own, _stack):
+    """No events are wanted any more."""
+    assert at_every_number(own, lambda events, number: events.modify(number, 0)) == 1
+
+
+def filled(own, stack):
+    """With what is always ready."""
+    for _ in range(WAYS):
+        read, write = os.pipe()
+        stack.callback(os.close, read)
+        stack.callback(os.close, write)
+        os.write(write, b"x")
+        own.events.register(read, select.EPOLLIN)
+
+
+def exclusive(own, stack):
+    """Waits for the set exclusively, which takes wakeups from other waiters of the same set."""
+    for flags in (select.EPOLLIN, select.EPOLLIN | select.EPOLLET | select.EPOLLEXCLUSIVE):
+        other = select.epoll()
+        stack.callback(other.close)
+        with contextlib.suppress(OSError):      # the kernel may refuse that of a set
+            other.register(own.events.fileno(), flags)
+
+
+def nested(own, stack):
+    """As many ways from the queue to sets as the kernel allows."""
+    for _ in range(WAYS):
+        other = select.epoll()
+        stack.callback(other.close)
+        other.register(own.events.fileno(), select.EPOLLIN)
+
+
+def taken_out(own, _stack):
+    """Asks again and again, and takes what is ready."""
+    for _ in range(WAYS):
+        own.events.poll(0)
+
+
+ATTACKS = (remove_all, once, nothing_more, filled, exclusive, nested, taken_out)
+
+
+@pytest.fixture
+def root(base):
+    root = new_root(base, "sets")
+    tree.put(root / "file.txt", "content")
+    return root
+
+
+def says(events):
+    """As a client asks: without taking anything out of the set."""
+    looks = select.poll()
+    looks.register(events.fileno(), select.POLLIN)
+    return bool(looks.poll(0))
+
+
+@contextlib.contextmanager
+def standing(daemon):
+    """When signal() returns it may run on for a moment."""
+    daemon.signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: procs.state(daemon.pid) == "T", "the daemon to stand still")
+        yield
+    finally:
+        daemon.signal(signal.SIGCONT)
+
+
+def ask(someone, path):
+    return wire.parse_answer(wire.ask(someone.conn, wire.whole_lookup(path)))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_other_clients_see_every_change(lab, root, attack):
+    path = root / "file.txt"
+    with (lab.daemon(root.name) as daemon, client(daemon.socket) as bad, client(daemon.socket) as good,
+          contextlib.ExitStack() as stack):
+        assert ask(good, path)[0] == 0
+        attack(bad, stack)
+        for number in range(20):
+            assert ask(good, path)[0] == 0          # all events are taken in, and the file is watched
+            with standing(daemon):
+                path.write_text(f"content {number}")
+                assert says(good.events) and says(bad.events)
+                # Whoever looked took nothing.
+                bad.events.poll(0)
+                assert says(good.events)
+        assert ask(bad, path)[0] == 0               # it is answered as before
+        with client(daemon.socket) as late:         # and so is one that comes later
+            assert ask(late, path)[0] == 0
+            with standing(daemon):
+                path.write_text("content")
+                assert says(late.events)
+        daemon.kill()
+        # Processes that close its files may end a moment later; until then the queues are there, too.
+        wait_for(lambda: says(good.events), "word that nobody reads the queues any more")
+        daemon.start()

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tenant's storm of events: what is noisy is asked about for each request, and nobody else's is."""
+
+import multiprocessing
+import os
+from contextlib import contextmanager, suppress
+
+import pytest
+
+import tree
+from forms import chosen
+from freshness import WATCHED, settings
+from lease_kit import NOTE_CONFIG, new_root
+from quick import Quick, note
+from waiting import wait_for
+
+pytestmark = [pytest.mark.needs_flashpache,
+              pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")]
+FILES = 20                  # of each tenant
+HITS = chosen(10_000, 200_000)
+MOST_QUESTIONS = 0.005      # of the other tenant's hits
+CHANGES = chosen(200, 5000)
+HOT = "/home/b/site/page3.html"
+
+
+def modes(own):
+    """chmod of files."""
+    for path in sorted(own.glob("site/*")):
+        path.chmod(0o644)
+
+
+def own_directory(own):
+    """Attributes of the tenant's own directory, which the one above, everybody's, reports as well."""
+    os.utime(own)
+
+
+def names(own):
+    """Names come and go."""
+    (own / "site/new").write_text("new")
+    (own / "site/new").unlink()
+
+
+def writes(own):
+    """One file is written all the time."""
+    with open(own / "site/page0.html", "r+b", buffering=0) as file:
+        for _ in range(1000):
+            file.write(b"<")
+            file.seek(0)
+
+
+def access_file(own):
+    """The same of a file that counts for a directory."""
+    (own / "site/.htaccess").write_text("Options None\n")
+
+
+STORMS = (modes, own_directory, names, writes, access_file)
+
+
+def _make(storm, own):
+    while True:
+        with suppress(OSError):     # the test has moved it
+            storm(own)
+
+
+@contextmanager
+def storm_of(storm, own):
+    process = multiprocessing.get_context("fork").Process(target=_make, args=(storm, own))
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def text_of(tenant, number):
+    return f"<p>{tenant} {number}</p>\n"
+
+
+@pytest.fixture
+def root(base):
+    root = new_root(base, "noise")
+    for tenant in "ab":
+        for number in range(FILES):
+            tree.put(root / f"home/{tenant}/site/page{number}.html", text_of(tenant, number))
+        tree.put(root / f"home/{tenant}/site/.htaccess", "Options None\n")
+        (root / f"to-{tenant}").symlink_to(f"{root}/home/{tenant}/site")
+    return root
+
+
+@pytest.fixture
+def server(lab, root):
+    return lab.under_test(root.name, root, mpm="event", daemon_settings=settings(True),
+                          config=f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\n</Directory>\n")
+
+
+def ask_all(connection, tenant):
+    return [note(connection.ask(f"/home/{tenant}/site/page{number}.html")) for number in range(FILES)]
+
+
+def begin(server):
+    """A connection, after both tenants' files have leases."""
+    connection = Quick(server.port)
+    for tenant in "ab":
+        wait_for(lambda t=tenant: set(ask_all(connection, t)) == {"lease"}, "leases")
+    return connection
+
+
+def notice(server, connection):
+    """Until the storm was noticed, and what is left is leased again."""
+    wait_for(lambda: ask_all(connection, "a") and server.daemon.counters()["noisy"] > 0, "the storm to be noticed")
+    wait_for(lambda: set(ask_all(connection, "b")) == {"lease"}, "the other tenant's leases")
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("storm", STORMS)
+def test_the_other_tenant_has_leases(server, root, storm):
+    connection = begin(server)
+    with storm_of(storm, root / "home/a"):
+        notice(server, connection)
+        questions = sum(note(connection.ask(HOT)) != "lease" for _ in range(HITS))
+        counters = server.daemon.counters()
+    print(f"{storm.__name__}: {questions} of {HITS} hits were questions; {counters['events']} events, "
+          f"{counters['left_out']} left out")
+    assert questions <= MOST_QUESTIONS * HITS
+    assert f"{root}/home/a" in server.daemon.log_text() and "FP0047" in server.daemon.log_text()
+
+
+def test_links_through_the_directory_of_all(server, root):
+    """Where its watch reports names alone, each tenant's own directory reports the right to pass it."""
+    connection = begin(server)
+    wait_for(lambda: note(connection.ask("/to-b/page4.html")) == "lease", "a lease by the link")
+    with storm_of(own_directory, root / "home/a"):
+        notice(server, connection)
+        wait_for(lambda: note(connection.ask("/to-b/page4.html")) == "lease", "a lease by the link again")
+        assert "home reports more changes" in server.daemon.log_text()
+
+
+@pytest.mark.parametrize("storm", STORMS)
+def test_nobody_gets_what_was(server, root, storm):
+    """In the noisy directory, beside it, and of the directories themselves."""
+    connection = begin(server)
+    files = [f"home/{tenant}/site/page1.html" for tenant in "ab"]
+    with storm_of(storm, root / "home/a"):
+        notice(server, connection)
+        for number in range(CHANGES):
+            for file in files:
+                tree.put(root / "new", f"{number}")
+                os.rename(root / "new", root / file)
+                assert connection.ask(f"/{file}").body == b"%d" % number
+                (root / file).write_text(f"again {number}")
+                assert connection.ask(f"/{file}").body == b"again %d" % number
+                (root / file).unlink()
+                assert connection.ask(f"/{file}").status == 404
+            for tenant in "ab":
+                home = root / "home" / tenant
+                os.rename(home / "site", home / "away")
+                assert connection.ask(f"/home/{tenant}/site/page2.html").status == 404
+                os.rename(home / "away", home / "site")
+                assert connection.ask(f"/home/{tenant}/site/page2.html").status == 200
+
+
+@pytest.mark.parametrize("tenant", "ab")
+def test_rights_of_noisy_directories(server, root, tenant):
+    """The directory above both is noisy: the right to pass each of them is asked of itself."""
+    connection = begin(server)
+    home = root / "home" / tenant
+    paths = [f"/home/{tenant}/site/page2.html", f"/to-{tenant}/page2.html"]
+    with storm_of(own_directory if tenant == "b" else modes, root / "home/a"):
+        notice(server, connection)
+        for _ in range(CHANGES):
+            for mode, status in ((0o700, 403), (0o755, 200)):
+                home.chmod(mode)
+                assert [connection.ask(path).status for path in paths] == [status] * 2
+
+
+def test_it_is_watched_again(server, root):
+    connection = begin(server)
+    with storm_of(modes, root / "home/a"):
+        notice(server, connection)
+    wait_for(lambda: server.daemon.counters()["noisy"] == 0 and set(ask_all(connection, "a")) == {"lease"},
+             "leases of what was noisy", 60)
+    (root / "home/a/site/page1.html").write_text("changed")
+    assert connection.ask("/home/a/site/page1.html").body == b"changed"

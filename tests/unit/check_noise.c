@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which watches report too many changes, and for how long they are left out.
+ */
+#include "config.h"
+#include "changes/noise.h"
+
+#include "unit.h"
+
+#define BEGIN_MS 1000000u
+#define DEV      7u
+
+static struct fp_noise_view *view;
+static struct fp_noise *noise;
+static uint64_t now_ms;
+
+static void setup(void)
+{
+    view = fp_noise_view_create();
+    ck_assert_ptr_nonnull(view);
+    noise = fp_noise_create(view);
+    ck_assert_ptr_nonnull(noise);
+    now_ms = BEGIN_MS;
+}
+
+static void teardown(void)
+{
+    fp_noise_destroy(&noise);
+    ck_assert_ptr_null(noise);
+}
+
+/* What n events say: at most one of them says something. */
+static enum fp_left_out events(int wd, bool names, unsigned n)
+{
+    enum fp_left_out found = FP_LEFT_OUT_NOT;
+
+    for (unsigned i = 0; i < n; i++) {
+        const enum fp_left_out what = fp_noise_count(noise, wd, names, now_ms);
+
+        ck_assert(what == FP_LEFT_OUT_NOT || found == FP_LEFT_OUT_NOT);
+        if (what != FP_LEFT_OUT_NOT)
+            found = what;
+    }
+    return found;
+}
+
+static uint32_t leave_out(uint64_t ino, enum fp_left_out what)
+{
+    return fp_noise_leave_out(noise, DEV, ino, what, now_ms);
+}
+
+static void assert_left_out(uint64_t ino, enum fp_left_out what)
+{
+    ck_assert_int_eq((int)fp_noise_view_find(view, DEV, ino), (int)what);
+    ck_assert_int_eq((int)fp_noise_view_find(view, DEV + 1, ino), (int)FP_LEFT_OUT_NOT);
+}
+
+static void later(uint32_t ms)
+{
+    now_ms += ms;
+    fp_noise_expire(noise, now_ms);
+}
+
+/* ---- counting ---- */
+
+START_TEST(too_many_in_a_window)
+{
+    ck_assert_int_eq((int)events(1, false, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
+    now_ms += FP_NOISE_WINDOW_MS;
+    ck_assert_int_eq((int)events(1, false, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(1, false, 1), (int)FP_LEFT_OUT_ATTRIBUTES);
+}
+END_TEST
+
+/* Said once in a window, and again if it goes on. */
+START_TEST(names_are_told_apart)
+{
+    ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_WHOLLY);
+    now_ms += FP_NOISE_WINDOW_MS;
+    ck_assert_int_eq((int)events(1, true, 2 * FP_NOISE_MANY), (int)FP_LEFT_OUT_WHOLLY);
+    ck_assert_int_eq((int)events(2, true, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(2, false, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
+}
+END_TEST
+
+/* A storm over many directories is one as well. */
+START_TEST(few_of_each_but_many_of_all)
+{
+    const int n = (int)(FP_NOISE_ALL / FP_NOISE_FEW);
+
+    for (int wd = 1; wd <= n; wd++)
+        ck_assert_int_eq((int)events(wd, false, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(n + 1, false, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(n + 1, false, 1), (int)FP_LEFT_OUT_ATTRIBUTES);
+    ck_assert_int_eq((int)events(1, false, 1), (int)FP_LEFT_OUT_ATTRIBUTES);
+    /* Whoever has much to do with names beside it is not concerned. */
+    ck_assert_int_eq((int)events(n + 2, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(n + 2, true, 1), (int)FP_LEFT_OUT_WHOLLY);
+}
+END_TEST
+
+/* Two watches with one counter: the noisy one is found, the quiet one is not. */
+START_TEST(watches_that_share_a_counter)
+{
+    enum fp_left_out of_noisy = FP_LEFT_OUT_NOT;
+
+    for (unsigned i = 0; i < FP_NOISE_ALL - 500; i++) {
+        const enum fp_left_out what = events(1, false, 1);
+
+        if (what != FP_LEFT_OUT_NOT)
+            of_noisy = what;
+        if (i % 10 == 0)
+            ck_assert_int_eq((int)events(1 + 4096, false, 1), (int)FP_LEFT_OUT_NOT);
+    }
+    ck_assert_int_eq((int)of_noisy, (int)FP_LEFT_OUT_ATTRIBUTES);
+}
+END_TEST
+
+/* ---- for how long ---- */
+
+START_TEST(left_out_for_a_while)
+{
+    ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_ATTRIBUTES), FP_NOISE_FIRST_MS);
+    assert_left_out(5, FP_LEFT_OUT_ATTRIBUTES);
+    assert_left_out(6, FP_LEFT_OUT_NOT);
+    ck_assert_uint_eq(fp_noise_places(noise), 1);
+    later(FP_NOISE_FIRST_MS - 1);
+    assert_left_out(5, FP_LEFT_OUT_ATTRIBUTES);
+    later(1);
+    assert_left_out(5, FP_LEFT_OUT_NOT);
+    ck_assert_uint_eq(fp_noise_places(noise), 0);
+}
+END_TEST
+
+/* Longer each time that it goes on, and as at first after as long a rest. */
+START_TEST(longer_if_it_goes_on)
+{
+    uint32_t ms = FP_NOISE_FIRST_MS;
+
+    for (int i = 0; i < 10; i++) {
+        ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_WHOLLY), ms);
+        later(ms);
+        assert_left_out(5, FP_LEFT_OUT_NOT);
+        later(1);
+        ms = ms < FP_NOISE_MOST_MS ? 2 * ms : ms;
+    }
+    ck_assert_uint_eq(ms, FP_NOISE_MOST_MS);
+    later(FP_NOISE_MOST_MS);
+    ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_WHOLLY), FP_NOISE_FIRST_MS);
+}
+END_TEST
+
+/* A worker may have had it watched once more meanwhile: that is no other storm.  More is left out
+ * where more is noisy, and never less. */
+START_TEST(reported_again)
+{
+    leave_out(5, FP_LEFT_OUT_ATTRIBUTES);
+    ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_WHOLLY), FP_NOISE_FIRST_MS);
+    assert_left_out(5, FP_LEFT_OUT_WHOLLY);
+    ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_ATTRIBUTES), FP_NOISE_FIRST_MS);
+    assert_left_out(5, FP_LEFT_OUT_WHOLLY);
+    ck_assert_uint_eq(fp_noise_places(noise), 1);
+}
+END_TEST
+
+START_TEST(no_more_places)
+{
+    for (uint64_t ino = 1; ino <= FP_NOISE_PLACES; ino++)
+        ck_assert_uint_eq(leave_out(ino, FP_LEFT_OUT_WHOLLY), FP_NOISE_FIRST_MS);
+    ck_assert_uint_eq(leave_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_WHOLLY), 0);
+    assert_left_out(FP_NOISE_PLACES, FP_LEFT_OUT_WHOLLY);
+    assert_left_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_NOT);
+    later(2 * FP_NOISE_FIRST_MS);
+    ck_assert_uint_eq(fp_noise_places(noise), 0);
+    ck_assert_uint_eq(leave_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_WHOLLY), FP_NOISE_FIRST_MS);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("noise");
+    TCase *t = unit_add_case(s, "counting", setup, teardown, 0);
+
+    tcase_add_test(t, too_many_in_a_window);
+    tcase_add_test(t, names_are_told_apart);
+    tcase_add_test(t, few_of_each_but_many_of_all);
+    tcase_add_test(t, watches_that_share_a_counter);
+    t = unit_add_case(s, "places", setup, teardown, 0);
+    tcase_add_test(t, left_out_for_a_while);
+    tcase_add_test(t, longer_if_it_goes_on);
+    tcase_add_test(t, reported_again);
+    tcase_add_test(t, no_more_places);
+    return s;
+}
+
+int main(void)
+{
+    return unit_run(make_suite());
+}
