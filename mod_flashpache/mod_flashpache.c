@@ -19,6 +19,7 @@
 
 #include "common/client.h"
 #include "daemon.h"
+#include "expression.h"
 #include "fresh.h"
 #include "htaccess.h"
 #include "lease.h"
@@ -165,6 +166,7 @@ static void register_hooks(apr_pool_t *p)
 {
     (void)p;
     fp_rewrite_register();
+    ap_hook_expr_lookup(fp_expression_find, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "condition.h"
-#include "lookup.h"
+#include "file_test.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -28,31 +28,13 @@ static apr_array_header_t *written; /* of struct written, while the configuratio
 
 /* ---- answers ---- */
 
-/* As mod_rewrite asks. */
-static bool is_true(request_rec *r, char letter, const char *name)
-{
-    const apr_int32_t wanted = letter == 'x' ? APR_FINFO_PROT : APR_FINFO_MIN;
-    const bool link = letter == 'l' || letter == 'L' || letter == 'h';
-    apr_finfo_t finfo;
-
-    if (fp_lookup_test(&finfo, r, name, link ? wanted | APR_FINFO_LINK : wanted, r->pool) != APR_SUCCESS)
-        return false;
-    switch (letter) {
-    case 'f': return finfo.filetype == APR_REG;
-    case 'd': return finfo.filetype == APR_DIR;
-    case 's': return finfo.filetype == APR_REG && finfo.size > 0;
-    case 'x': return (finfo.protection & (APR_UEXECUTE | APR_GEXECUTE | APR_WEXECUTE)) != 0;
-    default: return link && finfo.filetype == APR_LNK;
-    }
-}
-
 /* The map: the key is "-f:" and the name.  The result is a number, 0 for true, which traces show with
  * the name. */
 static char *test(request_rec *r, char *key)
 {
     static char yes[] = "0", no[] = "1";
     const bool known = key[0] == '-' && key[1] != '\0' && key[2] == ':';
-    const bool result = known && is_true(r, key[1], key + 3);
+    const bool result = known && fp_file_test(r, key[1], key + 3, 0, r->pool);
 
     if (!known || !APLOG_R_MODULE_IS_LEVEL(r, rewrite_index, APLOG_TRACE1))
         return result ? yes : no;
@@ -110,16 +92,25 @@ static module record = { MODULE_MAGIC_NUMBER_MAJOR,
 
 /* ---- the start ---- */
 
-/* FlashpacheRewrite Off: known before any directive is carried out. */
-static bool is_off(void)
+static bool off; /* FlashpacheRewrite */
+
+bool fp_rewrite_is_off(void)
 {
-    bool off = false;
+    return off;
+}
+
+/* Before any directive is carried out: conditions may stand above this one. */
+static bool read_off(apr_pool_t *ptemp)
+{
+    bool found = false;
 
     for (const ap_directive_t *d = ap_conftree; d != NULL; d = d->next) {
+        const char *args = d->args;
+
         if (strcasecmp(d->directive, "FlashpacheRewrite") == 0)
-            off = strcasecmp(d->args, "Off") == 0 || strcasecmp(d->args, "\"Off\"") == 0;
+            found = strcasecmp(ap_getword_conf(ptemp, &args), "Off") == 0;
     }
-    return off;
+    return found;
 }
 
 /* True if another module than mod_rewrite has RewriteCond, too, and would read translations. */
@@ -160,9 +151,10 @@ static int begin(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     const char *wrong;
 
     (void)plog;
+    off = read_off(ptemp);
     written = NULL;
     rewrite = ap_find_linked_module("mod_rewrite.c");
-    if (rewrite == NULL || is_off() || is_shared()) {
+    if (rewrite == NULL || off || is_shared()) {
         rewrite = NULL;
         return OK;
     }

@@ -11,6 +11,11 @@
 #ifndef FP_REWRITE_H
 #define FP_REWRITE_H
 
+#include <stdbool.h>
+
+/* FlashpacheRewrite Off: known when directives are carried out. */
+bool fp_rewrite_is_off(void);
+
 /* With the hooks of the module. */
 void fp_rewrite_register(void);
 

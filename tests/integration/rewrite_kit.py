@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated RewriteConds that test files, in every context, and a tree of every kind of file for them."""
+"""Generated RewriteConds and expressions that test files, in every context, and a tree of every kind of file for them."""
 
 import os
 import random
+import re
 import socket
 
 import tree
@@ -115,7 +116,17 @@ class Conditions:
             return "", self._quoted(path)           # unescaped: what it means is mod_rewrite's
         return "", self._quoted(self._escaped(path))
 
-    def _rule(self, number):
+    def _expression(self, context):
+        name = self.random.choice([n for n in NAMES if re.fullmatch(r"[\w./ -]*", n) and len(n) < 200])
+        text = self.random.choice((f"'{self.root}/{name}'", "%{HTTP:X-Path}", "req('X-Path')", "%{REQUEST_FILENAME}"))
+        # Newer httpds refuse that function in .htaccess.
+        if context != "htaccess" and self.random.random() < 0.2:
+            return f"filesize({text}) -gt {self.random.choice((0, 4, 5))}" if "%" not in text else f"-s {text}"
+        return f"{self.random.choice(('', '!'))}-{self.random.choice('fdesLhx')} {text}"
+
+    def _rule(self, number, context):
+        if self.random.random() < 0.12:
+            return f'RewriteCond expr "{self._expression(context)}"\nRewriteRule ^(.*)$ - [E=c{number}:y]\n'
         before, test_string = self._test_string()
         test = self.random.choice(TESTS if self.random.random() < 0.88 else OTHERS)
         if self.random.random() < 0.02:
@@ -129,7 +140,7 @@ class Conditions:
 
     def _group(self, context):
         shown = "".join(f"%{{c{number}}}e," for number in range(A_GROUP))
-        rules = "".join(self._rule(number) for number in range(A_GROUP))
+        rules = "".join(self._rule(number, context) for number in range(A_GROUP))
         return f"\nRewriteEngine On\n{rules}Header always set X-Conditions \"{shown}\"\n", rules, shown
 
     # configuration
