@@ -142,6 +142,34 @@ def test_expressions_elsewhere(lab, base):
     lab.end()
 
 
+@pytest.mark.needs_flashpache
+def test_conditions_and_the_file_that_is_served_are_one_view(lab, base):
+    """Where no change is reported: a page is served, or what stands in for it, and nothing is absent."""
+    root = base / "view"
+    rules = "RewriteEngine On\nRewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f\nRewriteRule ^ /fallback.txt\n"
+    tree.put(root / "fallback.txt", "fallback\n")
+    for directory in ("server", "perdir"):
+        (root / directory).mkdir()
+    tree.put(root / "perdir/.htaccess", "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^ /fallback.txt\n")
+    server = lab.under_test("view", root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>\n",
+                            vhosts=[(["localhost"], rules.replace("RewriteRule ^", "RewriteRule ^/server/"))],
+                            daemon_settings={"watch": "ttl", "ttl_ms": 600_000})
+    with Client(server.port) as client:
+        for number in range(20):
+            for directory in ("server", "perdir"):
+                page = root / directory / f"{number % 4}.txt"
+                url = f"/{directory}/{page.name}"
+                before = client.get(url)
+                tree.put(page, f"page {number}\n")
+                there = client.get(url)
+                page.unlink()
+                gone = client.get(url)
+                assert {before[0], there[0], gone[0]} == {200}
+                if directory == "server":       # looked at by the condition, as stock does
+                    assert (there[1], gone[1]) == (f"page {number}\n".encode(), b"fallback\n"), number
+    lab.end()
+
+
 # ---- mistakes, and what is allowed ----
 
 BAD = ("RewriteCond expr \"filesize('/a') -gt 0\"", "RewriteCond expr \"-q /a\"", "RewriteCond expr \"-f\"",
@@ -262,7 +290,14 @@ RewriteCond "%{HTTP:Accept-encoding}" "gzip"
 RewriteCond "%{REQUEST_FILENAME}\\.gz" -s
 RewriteRule "^(.*)\\.css" "$1\\.css\\.gz" [QSA]
 """
-SITES = {"wordpress": WORDPRESS, "super-cache": SUPER_CACHE + WORDPRESS, "laravel": LARAVEL, "joomla": JOOMLA}
+EXPRESSIONS = """RewriteEngine On
+RewriteCond expr "! -e '%{REQUEST_FILENAME}'"
+RewriteRule ^ /index.php [L]
+<If "-s '%{DOCUMENT_ROOT}/style.css.gz'">
+Header set X-Conditions yes
+</If>
+"""
+SITES = {"expressions": EXPRESSIONS, "wordpress": WORDPRESS, "super-cache": SUPER_CACHE + WORDPRESS, "laravel": LARAVEL, "joomla": JOOMLA}
 PAGES = {"/": 200, "/2024/05/a-post": 200, "/2024/05/other-post": 200, "/style.css": 200, "/wp-content/uploads/": 403,
          "/index.php": 200, "/cached": 200}
 TIMES = 10
