@@ -344,7 +344,8 @@ def test_a_warm_request_makes_no_path_calls(lab, base, mpm, where):
         with PathTrace(server.pids(), server.dir / "strace.txt") as trace:
             fetch(server, TIMES)
             server.wait_entries(len(SITES) * len(PAGES) * TIMES)
-            calls[server] = trace.calls(base)
+            # A server's own rule looks for its substitution in "/" (mod_rewrite itself).
+            calls[server] = trace.calls("" if where == "htaccess" else base)
     print({server.name: len(found) / len(SITES) / len(PAGES) / TIMES for server, found in calls.items()})
     assert len(calls[stock]) > len(SITES) * TIMES
     assert not calls[flash], "\n".join(calls[flash][:10])
