@@ -66,7 +66,8 @@ struct daemon {
 
 static void maintain(int reason, void *data, apr_wait_t status);
 
-static int as_root; /* root started this httpd */
+static int as_root;                /* root started this httpd */
+static bool compares_files = true; /* children, with the daemon */
 
 /* ---- where its socket lies ---- */
 
@@ -492,9 +493,10 @@ void fp_daemon_end(server_rec *s)
         end(d);
 }
 
-void fp_daemon_begin(void)
+void fp_daemon_begin(bool same_files)
 {
     as_root = geteuid() == 0;
+    compares_files = !same_files;
 }
 
 struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsigned max_idle)
@@ -504,7 +506,7 @@ struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsi
     if (client != NULL && as_root)
         fp_client_believe_root_only(client);
     if (client != NULL)
-        fp_client_compare_sights(client);
+        fp_client_compare_sights(client, compares_files);
     return client;
 }
 

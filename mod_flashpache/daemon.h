@@ -9,6 +9,7 @@
 #define FP_DAEMON_H
 
 #include <httpd.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fp_client;
@@ -26,8 +27,9 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
 /* post_config, in the parent: ends the daemon if one runs. */
 void fp_daemon_end(server_rec *s);
 
-/* post_config, in the parent, first of all: notes whether root started this httpd. */
-void fp_daemon_begin(void);
+/* post_config, in the parent, first of all: notes whether root started this httpd.  same_files: the
+ * operator says that the daemon has the children's files, in another container. */
+void fp_daemon_begin(bool same_files);
 
 /* fp_client_create(), for a daemon that may be believed: where root started this httpd its socket
  * must be root's, as no process of Apache's user can have made that. */

@@ -98,7 +98,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     (void)ptemp;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
-    fp_daemon_begin();
+    fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);
     start_or_end_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
         fp_snapshot_init(pconf, s, fp_settings_of(s)->socket, fp_daemon_client, counted_as);

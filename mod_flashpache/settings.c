@@ -183,8 +183,9 @@ static const struct words server_timing_words = {
 static const struct words daemon_words = {
     offsetof(struct fp_settings, external),
     GLOBAL_ONLY,
-    "give auto (httpd starts flashpached) or external (something else does)",
-    { { "auto", 0 }, { "external", 1 } }
+    "give auto (httpd starts flashpached), external (something else does) or elsewhere (the same, in "
+    "another container with the same documents)",
+    { { "auto", FP_DAEMON_AUTO }, { "external", FP_DAEMON_EXTERNAL }, { "elsewhere", FP_DAEMON_ELSEWHERE } }
 };
 
 static const struct words rewrite_words = {
@@ -333,7 +334,8 @@ const command_rec fp_directives[] = {
                   "On: paths are asked of flashpached; Off: never; Shadow: asked and compared "
                   "with what httpd finds, which is what is served"),
     AP_INIT_TAKE1("FlashpacheDaemon", set_word, (void *)&daemon_words, RSRC_CONF,
-                  "auto: httpd starts flashpached and ends it; external: something else does"),
+                  "auto: httpd starts flashpached and ends it; external: something else does; "
+                  "elsewhere: the same, in another container with the same documents"),
     AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file, (void *)offsetof(struct fp_settings, program),
                   RSRC_CONF, "the flashpached that httpd starts"),
     AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file, (void *)offsetof(struct fp_settings, configuration),

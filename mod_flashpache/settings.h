@@ -19,12 +19,14 @@ enum fp_engine {
     FP_ENGINE_SHADOW = 2 /* asks and compares; httpd serves */
 };
 
+enum fp_daemon_is { FP_DAEMON_AUTO = 0, FP_DAEMON_EXTERNAL = 1, FP_DAEMON_ELSEWHERE = 2 };
+
 /* A virtual host's settings, merged with the main server's.  The values that mean "not set"
  * are gone after fp_settings_finish(). */
 struct fp_settings {
     int engine;                   /* enum fp_engine */
     const char *socket;           /* main server only */
-    int external;                 /* main server only: FlashpacheDaemon; -1: not set */
+    int external;                 /* main server only: enum fp_daemon_is; -1: not set */
     const char *program;          /* main server only: FlashpacheDaemonProgram; NULL: not set */
     const char *configuration;    /* main server only: FlashpacheDaemonConfig; NULL: none */
     apr_interval_time_t timeout;  /* main server only; 0: not set */

@@ -47,7 +47,8 @@ struct fp_client {
     bool maps_contents;
     uid_t trusted;         /* beside this process's user and root */
     bool root_only;        /* root alone is trusted */
-    bool compares;         /* views */
+    bool compares;         /* what daemon and process see, */
+    bool compares_files;   /* of files, too */
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
@@ -96,9 +97,10 @@ void fp_client_believe_root_only(struct fp_client *c)
     c->root_only = true;
 }
 
-void fp_client_compare_sights(struct fp_client *c)
+void fp_client_compare_sights(struct fp_client *c, bool files)
 {
     c->compares = true;
+    c->compares_files = files;
 }
 
 uid_t fp_client_maker(struct fp_client *c)
@@ -257,7 +259,7 @@ static bool is_trusted(struct fp_client *c, int sock)
  * not by that name. */
 static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
 {
-    const enum fp_sight_difference d = c->compares ? fp_sight_compare(daemons) : FP_SIGHT_SAME;
+    const enum fp_sight_difference d = c->compares ? fp_sight_compare(daemons, c->compares_files) : FP_SIGHT_SAME;
 
     pthread_mutex_lock(&c->mutex);
     c->difference = d;

@@ -40,9 +40,9 @@ void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
  * first question. */
 void fp_client_believe_root_only(struct fp_client *client);
 
-/* Believes a daemon only if it sees the file system as this process does.  Before the first
- * question. */
-void fp_client_compare_sights(struct fp_client *client);
+/* Believes a daemon only if it sees the file system as this process does; without files, if it is in the
+ * same namespaces of users and time.  Before the first question. */
+void fp_client_compare_sights(struct fp_client *client, bool files);
 
 /* The user who made the socket at which the last connection arrived; (uid_t)-1: unknown.  After
  * FP_FOREIGN that one is not believed. */

@@ -122,12 +122,12 @@ static uint64_t own_mounts(void)
     return number;
 }
 
-enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs)
+enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs, bool files)
 {
     struct fp_sight ours;
 
     fp_sight_take(&ours);
-    if (ours.root_ino != theirs->root_ino || ours.root_dev != theirs->root_dev)
+    if (files && (ours.root_ino != theirs->root_ino || ours.root_dev != theirs->root_dev))
         return FP_SIGHT_ROOT;
     if (ours.mounts_ns == 0)
         return FP_SIGHT_UNKNOWN;
@@ -135,7 +135,7 @@ enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs)
         return FP_SIGHT_USERS;
     if (ours.time_ns != theirs->time_ns)
         return FP_SIGHT_TIME;
-    if (ours.mounts_ns == theirs->mounts_ns && ours.root_mount == theirs->root_mount)
+    if (!files || (ours.mounts_ns == theirs->mounts_ns && ours.root_mount == theirs->root_mount))
         return FP_SIGHT_SAME;
     return own_mounts() == theirs->mounts ? FP_SIGHT_SAME : FP_SIGHT_MOUNTS;
 }

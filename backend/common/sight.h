@@ -7,6 +7,7 @@
 #ifndef FP_SIGHT_H
 #define FP_SIGHT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fp_mount_table;
@@ -37,9 +38,9 @@ void fp_sight_take(struct fp_sight *v);
  */
 uint64_t fp_sight_mounts(const struct fp_mount_table *t);
 
-/* In what this process's sight differs from another's.  Its mounts are looked at only where the two
- * have different mount namespaces. */
-enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs);
+/* In what this process's sight differs from another's; without files only in the namespaces of users
+ * and time.  Its mounts are looked at only where the two have different mount namespaces. */
+enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs, bool files);
 
 /* For a message, as "it has another root directory". */
 const char *fp_sight_text(enum fp_sight_difference d);

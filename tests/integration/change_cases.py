@@ -12,6 +12,7 @@ import mmap
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from httpd import user_ids
@@ -21,6 +22,7 @@ DENIED = "Require all denied\n"
 SWAPS = 20              # how often modes go back and forth
 OLD = 1_500_000_000
 PAGE = 4096
+HEARTBEAT_S = 0.05      # for so long at most a lease is used without a word from the daemon
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
@@ -697,19 +699,22 @@ def unmount(path):
 
 
 class Mounted:
-    """mount with these arguments, the last of which is the place; gone after the block at the latest."""
+    """mount with these arguments, the last of which is the place; gone after the block at the latest. Neither is an
+    event in any queue: it shows when the daemon has written its heartbeat anew, or that has run out."""
 
     def __init__(self, *arguments):
         self.arguments = arguments
 
     def __enter__(self):
         mount(*self.arguments)
+        time.sleep(HEARTBEAT_S)
         return self
 
     def end(self):
         if self.arguments:
             unmount(self.arguments[-1])
             self.arguments = ()
+            time.sleep(HEARTBEAT_S)
 
     def __exit__(self, *_):
         self.end()

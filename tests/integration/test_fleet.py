@@ -372,7 +372,7 @@ def test_entries_larger_than_a_message_are_stepped_over(fleet, redis, stats, unt
         until(machine, "connected", 1)
         assert stats(machine)["lost"] == was["lost"]
         said = lambda m=machine: flashpachectl("-s", m.daemon.socket, "check").stdout
-        wait_for(lambda: "ok    the fleet's stream is being read" in said(), "messages to be taken again")
+        wait_for(lambda: "ok    the fleet's stream is being read" in said(), "messages to be taken again", 60)
         assert "entries of the fleet's stream were no messages" in said()
 
 

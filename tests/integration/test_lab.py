@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from conftest import BUILD, REPO
+from waiting import wait_for
 
 sys.path.insert(0, str(REPO / "tests/lab"))
 
@@ -221,7 +222,7 @@ def test_rig_is_set_up_and_removed(name, base):
     if rig.missing():
         pytest.skip("; ".join(rig.missing()))
     with rig:
-        assert all(premise.holds for premise in rig.check()), rig.check()
+        wait_for(lambda: all(premise.holds for premise in rig.check()), rig.check())
         pids = rig.state()["pids"]
         assert (rig.docroot() / rig.content.small_file()[1:]).stat().st_size == 1024
     assert not rig.directory.exists()

@@ -396,9 +396,9 @@ def sees(server, path="/file.txt"):
     return entry.reason if entry.note == "fallback" else entry.note
 
 
-def elsewhere(lab, root, around, name):
+def elsewhere(lab, root, around, name, config=""):
     daemon = lab.daemon(name).start()
-    server = lab.flash(f"{name}-httpd", root, daemon.socket, mpm="event")
+    server = lab.flash(f"{name}-httpd", root, daemon.socket, mpm="event", config=config)
     server.around = around
     return server.start()
 
@@ -421,6 +421,12 @@ def test_children_with_other_mounts_are_not_answered(lab, root, can_unshare):
     for _ in range(3):
         assert get(server.port, "/hidden/file.txt")[0] == 404
     assert "FP0115" in server.error_text() and "other mounts" in server.error_text()
+
+
+def test_children_elsewhere_are_answered_if_the_operator_says_so(lab, root, can_unshare):
+    """httpd in one container, the daemon in another: the documents are the same."""
+    server = elsewhere(lab, root, unshared(f"mount -t tmpfs none {root}/hidden"), "two-containers", "FlashpacheDaemon elsewhere\n")
+    who_kit.until_note(server, "/file.txt", HITS)
 
 
 def test_children_with_another_part_mounted_are_not_answered(lab, root, can_unshare):
