@@ -252,6 +252,26 @@ def test_traces_and_the_configuration_show_what_was_written(lab, base):
     lab.end()
 
 
+@pytest.mark.needs_flashpache
+def test_it_is_turned_off_and_on_by_a_graceful_restart(lab, base):
+    root = base / "turned"
+    tree.put(root / "file.txt", "x")
+    rules = f"LogLevel rewrite:trace5\nRewriteEngine On\nRewriteCond {root}/file.txt !-f\nRewriteRule ^ - [F]\n"
+    server = lab.under_test("turned", root, vhosts=[(["localhost"], rules)])
+    conf = server.dir / "httpd.conf"
+    text = conf.read_text()
+    for switch, pattern in (("", "!-eq-f"), ("FlashpacheRewrite Off\n", "!-f"), ("FlashpacheRewrite \"on\"\n", "!-eq-f")):
+        conf.write_text(text + switch)
+        server.graceful()
+        before = len(server.error_text())
+        with Client(server.port) as client:
+            assert client.get("/file.txt")[0] == 200
+        assert f"pattern='{pattern}'" in server.error_text()[before:], switch
+    server.config = "<VirtualHost *:1>\nFlashpacheRewrite Off\n</VirtualHost>\n"
+    assert "FlashpacheRewrite cannot occur within <VirtualHost> section" in server.check().stderr
+    lab.end()
+
+
 # ---- sites ----
 
 WORDPRESS = """# BEGIN WordPress
