@@ -16,6 +16,7 @@
 #include "request.h"
 #include "settings.h"
 #include "status/counters.h"
+#include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -146,6 +147,15 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
                       settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
+static enum fp_count success(enum fp_source source)
+{
+    switch (source) {
+    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
+    case FP_SOURCE_STALE: return FP_COUNT_STALE;
+    default: return FP_COUNT_MISS;
+    }
+}
+
 static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
                 bool fresh)
 {
@@ -154,13 +164,10 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
     enum fp_source source;
     fp_status st = fetch(r, path, len, fresh, &lease, &source);
 
-    apr_table_setn(r->notes, "flashpache-us",
-                   apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
+    fp_request_add_us(r, fp_now_us() - began_us);
     if (st == FP_OK) {
         fp_request_remember(r, lease);
-        fp_request_note(r, source == FP_SOURCE_CACHE   ? FP_COUNT_HIT
-                           : source == FP_SOURCE_STALE ? FP_COUNT_STALE
-                                                       : FP_COUNT_MISS);
+        fp_request_note(r, success(source));
         return;
     }
     fp_request_note(r, failure(st));
@@ -206,9 +213,77 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     return 1;
 }
 
+/* ---- tests of files ---- */
+
+/* True if this server's requests may ask. */
+static bool may_test(const request_rec *r, const char *path, apr_size_t len)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+
+    return settings->engine == FP_ENGINE_ON && fp_child_client != NULL && !fp_request_is_again(r)
+           && (r->method_number == M_GET || r->method_number == M_POST || r->method_number == M_OPTIONS)
+           && fp_path_is_normal(path, len) && fp_path_depth(path, len) <= FP_MAX_STEPS
+           && !fp_settings_excludes(settings, path, len);
+}
+
+/*
+ * Stock looks at the file itself, so it sees what any process of this machine has just written.
+ * Therefore the answer is a watched one, or a walk that begins now.
+ */
+static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
+{
+    struct fp_lease *lease = fp_lease_find(fp_settings_of(r->server), path, len, true);
+    enum fp_source source;
+    uint64_t began_us;
+    fp_status st;
+
+    if (lease != NULL)
+        return fp_request_remember_test(r, lease, FP_COUNT_LEASE);
+    began_us = fp_now_us();
+    st = fetch(r, path, len, true, &lease, &source);
+    fp_request_add_us(r, fp_now_us() - began_us);
+    return st == FP_OK ? fp_request_remember_test(r, lease, success(source)) : NULL;
+}
+
+/* Name without double slashes and those at its end: to the kernel it is the same. */
+static const char *without_slashes(apr_pool_t *p, const char *name, apr_size_t *len_r)
+{
+    char *path = apr_palloc(p, strlen(name) + 1), *to = path;
+
+    for (const char *s = name; *s != '\0'; s++) {
+        if (s[0] != '/' || s[1] != '/')
+            *to++ = *s;
+    }
+    *to = '\0';
+    *len_r = fp_path_len(path);
+    return path;
+}
+
+apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
+                            apr_pool_t *pool)
+{
+    const struct fp_request *q = NULL;
+    apr_status_t rv = AP_DECLINED;
+    apr_size_t len;
+
+    if (name[0] == '/' && strlen(name) <= FP_MAX_PATH) {
+        const char *path = without_slashes(pool, name, &len);
+
+        if (may_test(r, path, len)) {
+            q = fp_request_told(r, path, len);
+            if (q == NULL)
+                q = ask_test(r, path, len);
+        }
+        if (q != NULL)
+            rv = fp_walk_stat_name(finfo, q, path, len, wanted, name, pool);
+    }
+    return rv != AP_DECLINED ? rv : apr_stat(finfo, name, wanted, pool);
+}
+
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_request *tested;
     enum fp_count reason;
     struct fp_lease *lease;
     const char *path;
@@ -233,8 +308,14 @@ void fp_lookup_begin(request_rec *r)
         return;
     }
     fresh = fp_fresh_is_wanted(r);
-    lease = fp_lease_find(settings, path, len, fresh);
-    if (lease != NULL) {
+    tested = fresh ? NULL : fp_request_tested(r, path, len);
+    lease = tested == NULL ? fp_lease_find(settings, path, len, fresh) : NULL;
+    if (tested != NULL) {
+        /* What a test of this path was told: both are one view. */
+        fp_item_retain(&tested->lease->item);
+        fp_request_remember(r, tested->lease);
+        fp_request_note(r, tested->found);
+    } else if (lease != NULL) {
         fp_request_remember(r, lease);
         fp_request_note(r, FP_COUNT_LEASE);
     } else {
