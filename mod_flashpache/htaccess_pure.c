@@ -59,6 +59,7 @@ static const char *const modules[] = {
     "mod_usertrack.c",
     "mod_version.c",
     "mod_flashpache.c",
+    "mod_flashpache_rewrite.c",
 };
 
 /* Those of their directives that look at files, read further ones, or change what later lines

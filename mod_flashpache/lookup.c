@@ -17,6 +17,7 @@
 #include "settings.h"
 #include "shared.h"
 #include "status/counters.h"
+#include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -201,15 +202,24 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
         warn(r, settings, path, st);
 }
 
-static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
+/* As find(), and notes the time that it took where it was not from memory. */
+static fp_status find_timed(request_rec *r, const char *path, apr_size_t len, bool fresh,
+                            struct found *found_r)
 {
     const uint64_t began_us = fp_now_us();
-    struct found found;
-    const fp_status st = find(r, path, len, fp_fresh_is_wanted(r), &found);
+    const fp_status st = find(r, path, len, fresh, found_r);
 
-    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
-        apr_table_setn(r->notes, "flashpache-us",
-                       apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, fp_now_us() - began_us));
+    if (st != FP_OK || found_r->outcome != FP_COUNT_LEASE)
+        fp_request_add_us(r, fp_now_us() - began_us);
+    return st;
+}
+
+static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
+                    bool fresh)
+{
+    struct found found;
+    const fp_status st = find_timed(r, path, len, fresh, &found);
+
     if (st != FP_OK) {
         note_failure(r, settings, path, st);
         return;
@@ -247,12 +257,75 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     return 1;
 }
 
+/* ---- tests of files ---- */
+
+/* True if this server's requests may ask. */
+static bool may_test(const request_rec *r, const char *path, apr_size_t len)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+
+    return settings->engine == FP_ENGINE_ON && fp_child_client != NULL && !fp_request_is_again(r)
+           && (r->method_number == M_GET || r->method_number == M_POST || r->method_number == M_OPTIONS)
+           && fp_path_is_normal(path, len) && fp_path_depth(path, len) <= FP_MAX_STEPS
+           && !fp_settings_excludes(settings, path, len);
+}
+
+/*
+ * Stock looks at the file itself, so it sees what any process of this machine has just written.
+ * Therefore the answer is a watched one, or a walk that begins now.
+ */
+static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
+{
+    struct found found;
+
+    return find_timed(r, path, len, true, &found) == FP_OK
+               ? fp_request_remember_test(r, found.lease, found.outcome)
+               : NULL;
+}
+
+/* Name without double slashes and those at its end: to the kernel it is the same. */
+static const char *without_slashes(apr_pool_t *p, const char *name, apr_size_t *len_r)
+{
+    char *path = apr_palloc(p, strlen(name) + 1), *to = path;
+
+    for (const char *s = name; *s != '\0'; s++) {
+        if (s[0] != '/' || s[1] != '/')
+            *to++ = *s;
+    }
+    *to = '\0';
+    *len_r = fp_path_len(path);
+    return path;
+}
+
+apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
+                            apr_pool_t *pool)
+{
+    const struct fp_request *q = NULL;
+    apr_status_t rv = AP_DECLINED;
+    apr_size_t len;
+
+    if (name[0] == '/' && strlen(name) <= FP_MAX_PATH) {
+        const char *path = without_slashes(pool, name, &len);
+
+        if (may_test(r, path, len)) {
+            q = fp_request_told(r, path, len);
+            if (q == NULL)
+                q = ask_test(r, path, len);
+        }
+        if (q != NULL)
+            rv = fp_walk_stat_name(finfo, q, path, len, wanted, name, pool);
+    }
+    return rv != AP_DECLINED ? rv : apr_stat(finfo, name, wanted, pool);
+}
+
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_request *tested;
     enum fp_count reason;
     const char *path;
     apr_size_t len = 0;
+    bool fresh;
 
     if (settings->engine <= FP_ENGINE_OFF)
         return;
@@ -271,6 +344,15 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, FP_COUNT_DEEP);
         return;
     }
-    look_up(r, settings, path, len);
+    fresh = fp_fresh_is_wanted(r);
+    tested = fresh ? NULL : fp_request_tested(r, path, len);
+    if (tested != NULL) {
+        /* What a test of this path was told: both are one view. */
+        fp_item_retain(&tested->lease->item);
+        fp_request_remember(r, tested->lease);
+        fp_request_note(r, tested->found);
+    } else {
+        look_up(r, settings, path, len, fresh);
+    }
     fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

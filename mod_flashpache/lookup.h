@@ -24,6 +24,13 @@ void fp_lookup_begin(request_rec *r);
  * NULL: there is no answer. */
 struct fp_request *fp_lookup_file(const request_rec *r);
 
+/*
+ * As apr_stat(): the file test of a condition about any name.  Asks what the request was told before, a lease or the
+ * daemon, and where there is no answer the file system.
+ */
+apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
+                            apr_pool_t *pool);
+
 /* Asks the daemon once more, whatever lease there is, and gives q that answer; 0: there
  * was none.  Only for a q that no walk has used. */
 int fp_lookup_renew(const request_rec *r, struct fp_request *q);

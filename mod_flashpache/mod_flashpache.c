@@ -19,12 +19,14 @@
 
 #include "common/client.h"
 #include "daemon.h"
+#include "expression.h"
 #include "fresh.h"
 #include "htaccess.h"
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
 #include "respond.h"
+#include "rewrite.h"
 #include "shadow.h"
 #include "shared.h"
 #include "status/counters.h"
@@ -165,6 +167,8 @@ static int map_to_storage(request_rec *r)
 static void register_hooks(apr_pool_t *p)
 {
     (void)p;
+    fp_rewrite_register();
+    ap_hook_expr_lookup(fp_expression_find, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);

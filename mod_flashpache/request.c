@@ -21,9 +21,11 @@ struct slot {
     struct fp_request *own;
     struct fp_request *all;
     struct fp_request *shadow; /* as own, but httpd's walk does not use it */
+    struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
     struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
     bool begun;                /* fp_request_begin() */
     bool handled;              /* the first one's: a handler did something in the family */
+    bool serving;              /* this request's handler has begun */
     bool handled_before;       /* before this request's handler began */
     apr_hash_t *held;          /* the family's items, struct fp_item *; NULL: none yet */
 };
@@ -134,6 +136,7 @@ void fp_request_set_handled(request_rec *r, bool handled)
 {
     struct slot *own = make_slot(r), *first = make_slot(first_request(r));
 
+    own->serving = own->serving || handled;
     if (handled)
         own->handled_before = first->handled;
     first->handled = handled || own->handled_before;
@@ -251,6 +254,50 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     apr_pool_cleanup_register(r->pool, q, forget, apr_pool_cleanup_null);
 }
 
+/* ---- tests of files ---- */
+
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found)
+{
+    struct slot *s = make_slot(r);
+    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+
+    q->lease = lease;
+    q->r = r;
+    q->found = found;
+    q->next = s->tests;
+    s->tests = q;
+    fp_item_release_with(r->pool, &lease->item);
+    return q;
+}
+
+struct fp_request *fp_request_told(const request_rec *r, const char *path, apr_size_t len)
+{
+    const struct slot *s = slot_of(r);
+    int below;
+
+    /* A handler may have changed what was true before it. */
+    if (s == NULL || s->serving)
+        return NULL;
+    if (s->own != NULL && fp_request_find_step(s->own, path, len, &below) != NULL)
+        return s->own;
+    for (struct fp_request *q = s->tests; q != NULL; q = q->next) {
+        if (fp_request_find_step(q, path, len, &below) != NULL)
+            return q;
+    }
+    return NULL;
+}
+
+const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len)
+{
+    const struct slot *s = slot_of(r);
+
+    for (const struct fp_request *q = s != NULL ? s->tests : NULL; q != NULL; q = q->next) {
+        if (q->lease->path_len == len && memcmp(q->lease->path, path, len) == 0)
+            return q;
+    }
+    return NULL;
+}
+
 /* ---- once more, without an answer ---- */
 
 int fp_request_again(request_rec *r)
@@ -286,6 +333,15 @@ void fp_request_note(request_rec *r, enum fp_count what)
     apr_table_setn(r->notes, "flashpache", o->word);
     if (o->reason != NULL)
         apr_table_setn(r->notes, "flashpache-reason", o->reason);
+}
+
+void fp_request_add_us(request_rec *r, apr_uint64_t us)
+{
+    const char *before = apr_table_get(r->notes, "flashpache-us");
+
+    if (before != NULL)
+        us += (apr_uint64_t)apr_atoi64(before);
+    apr_table_setn(r->notes, "flashpache-us", apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, us));
 }
 
 static void set_environment(request_rec *r, const char *name, const char *note)

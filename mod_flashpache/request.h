@@ -28,6 +28,7 @@ struct fp_request {
     bool access_left;                       /* one was opened by name */
     const struct htaccess_result *injected; /* head of the list that core was given */
     bool compared, different;               /* FlashpacheEngine Shadow: with what httpd found */
+    enum fp_count found;                    /* of an answer to a test: how it was found */
     struct fp_request *next;                /* the next one of the same main request */
 };
 
@@ -44,6 +45,19 @@ void fp_request_note(request_rec *r, enum fp_count outcome);
  * again at the next one.  The lease copies what it keeps.
  */
 struct fp_answer *fp_request_room(const request_rec *r);
+
+/* The same for an answer that is not the walk's, but a test's (RewriteCond, an expression). */
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found);
+/*
+ * What this very request was told before about a path in normal form: its walk's answer, or that of
+ * a test.  NULL: nothing.
+ */
+struct fp_request *fp_request_told(const request_rec *r, const char *path, apr_size_t len);
+/* The answer to a test of that very path in this request; NULL: there is none. */
+const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len);
+
+/* Adds to the note "flashpache-us". */
+void fp_request_add_us(request_rec *r, apr_uint64_t us);
 
 /* ---- for htaccess.c ---- */
 

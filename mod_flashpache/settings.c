@@ -26,6 +26,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
 
     (void)s;
     n->engine = FP_ENGINE_UNSET;
+    n->rewrite = 1;
     n->external = n->parsed = n->leases = n->server_timing = -1;
     return n;
 }
@@ -187,6 +188,10 @@ static const struct words daemon_words = {
     { { "auto", FP_DAEMON_AUTO }, { "external", FP_DAEMON_EXTERNAL }, { "elsewhere", FP_DAEMON_ELSEWHERE } }
 };
 
+static const struct words rewrite_words = {
+    offsetof(struct fp_settings, rewrite), GLOBAL_ONLY, "give On or Off", { { "On", 1 }, { "Off", 0 } }
+};
+
 static void *member_of(const cmd_parms *cmd, size_t offset)
 {
     return (char *)fp_settings_of(cmd->server) + offset;
@@ -335,6 +340,8 @@ const command_rec fp_directives[] = {
                   RSRC_CONF, "the flashpached that httpd starts"),
     AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file, (void *)offsetof(struct fp_settings, configuration),
                   RSRC_CONF, "the configuration file of the flashpached that httpd starts (none)"),
+    AP_INIT_TAKE1("FlashpacheRewrite", set_word, (void *)&rewrite_words, RSRC_CONF,
+                  "On (default): RewriteCond's tests of files are answered like paths of requests"),
     AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
                   "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,

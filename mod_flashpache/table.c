@@ -55,7 +55,7 @@ void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
     item->destroy = destroy;
 }
 
-static void retain(struct fp_item *item)
+void fp_item_retain(struct fp_item *item)
 {
     atomic_fetch_add_explicit(&item->references, 1, memory_order_relaxed);
 }
@@ -121,7 +121,7 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
 
 static void add(struct shard *s, struct fp_item *item)
 {
-    retain(item);
+    fp_item_retain(item);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv, item);
     if (item->hh.tbl != NULL)
         atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
@@ -154,7 +154,7 @@ struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key
     item = find(s, key, key_len, hash);
     if (item != NULL) {
         item->visited = true;
-        retain(item);
+        fp_item_retain(item);
     }
     pthread_mutex_unlock(&s->mutex);
     return item;

@@ -44,6 +44,7 @@ apr_size_t fp_item_key(char *key, const void *owner, const char *path, apr_size_
 /* A new item has one reference, the caller's. */
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item));
+void fp_item_retain(struct fp_item *item);
 void fp_item_release(struct fp_item *item);
 /* Releases it when the pool is cleared. */
 void fp_item_release_with(apr_pool_t *p, struct fp_item *item);

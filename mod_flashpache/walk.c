@@ -61,39 +61,57 @@ static apr_status_t error_of(fp_status st)
     return st == FP_IOERROR ? AP_DECLINED : fp_status_to_errno(st);
 }
 
-static apr_status_t fill(apr_finfo_t *finfo, const request_rec *r, const struct fp_meta *m,
-                         apr_int32_t wanted)
+static apr_status_t fill(apr_finfo_t *finfo, const struct fp_meta *m, apr_int32_t wanted, const char *name,
+                         apr_pool_t *pool)
 {
-    fp_walk_fill(finfo, m, r->filename, r->pool);
+    fp_walk_fill(finfo, m, name, pool);
     wanted &= ~APR_FINFO_LINK;
     return (wanted & ~finfo->valid) ? APR_INCOMPLETE : APR_SUCCESS;
+}
+
+/* Of name, whose step is s or, where the walk ended above it (below), the last one; it is that path, or has
+ * slashes behind it. */
+static apr_status_t stat_step(apr_finfo_t *finfo, const struct fp_step *s, int below, apr_int32_t wanted,
+                              const char *name, apr_pool_t *pool)
+{
+    const bool slash = name[fp_path_len(name)] == '/';
+
+    if (below)
+        return error_of(fp_request_error_below(s));
+    if (s->status != FP_OK)
+        return error_of(s->status);
+    /* lstat() of a name with a slash behind it follows the link, too. */
+    if ((wanted & APR_FINFO_LINK) && !slash)
+        return fill(finfo, &s->self, wanted, name, pool);
+    if (fp_step_target(s) == NULL)
+        return error_of(s->target_status);
+    if (slash && !S_ISDIR(fp_step_target(s)->mode))
+        return APR_ENOTDIR;
+    return fill(finfo, fp_step_target(s), wanted, name, pool);
+}
+
+apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, const char *path,
+                               apr_size_t len, apr_int32_t wanted, const char *name, apr_pool_t *pool)
+{
+    int below;
+    const struct fp_step *s = fp_request_find_step(q, path, len, &below);
+
+    return s != NULL ? stat_step(finfo, s, below, wanted, name, pool) : AP_DECLINED;
 }
 
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                                  apr_int32_t wanted)
 {
     apr_size_t len = fp_path_len(r->filename);
-    int slash = r->filename[len] == '/', below;
+    int below;
     const struct fp_step *s = fp_request_find_step(q, r->filename, len, &below);
 
     if (s == NULL)
         return AP_DECLINED;
-    if (below)
-        return error_of(fp_request_error_below(s));
-    if (s->status != FP_OK)
-        return error_of(s->status);
-    /* lstat() of a name with a slash behind it follows the link, too. */
-    if ((wanted & APR_FINFO_LINK) && !slash) {
-        /* With the file known core asks for this only where links are
-         * restricted (fp_walk_links). */
+    /* With the file known core asks for this only where links are restricted (fp_walk_links). */
+    if ((wanted & APR_FINFO_LINK) && r->filename[len] != '/' && !below && s->status == FP_OK)
         q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << fp_request_step_number(q, s);
-        return fill(finfo, r, &s->self, wanted);
-    }
-    if (fp_step_target(s) == NULL)
-        return error_of(s->target_status);
-    if (slash && !S_ISDIR(fp_step_target(s)->mode))
-        return APR_ENOTDIR;
-    return fill(finfo, r, fp_step_target(s), wanted);
+    return stat_step(finfo, s, below, wanted, r->filename, r->pool);
 }
 
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)

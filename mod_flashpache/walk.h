@@ -23,6 +23,13 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
                                  apr_int32_t wanted);
 
 /*
+ * apr_stat() of name from q's answer; path of len bytes is its normal form.  AP_DECLINED: it is not in the
+ * answer, or there was an error that the file system itself should tell.
+ */
+apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, const char *path,
+                               apr_size_t len, apr_int32_t wanted, const char *name, apr_pool_t *pool);
+
+/*
  * SymLinksIfOwnerMatch, for the very links that lead to the descriptor: core
  * checks a link's target by its name, and what has that name may have changed
  * between our walk and core's.  Core asks for the lstat of a component, when

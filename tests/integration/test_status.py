@@ -356,6 +356,7 @@ def test_engine_that_is_off(lab, root):
 @pytest.mark.parametrize("directive,advice", [
     ("FlashpacheEngine Sometimes", "give On, Off or Shadow"),
     ("FlashpacheServerTiming Perhaps", "give On or Off"),
+    ("FlashpacheRewrite maybe", "give On or Off"),
     ("FlashpacheLeases many", "give how many each child may keep, 0 to 1000000"),
     ("FlashpacheHtaccess -1", "give how many each child may keep, 0 to 1000000"),
     ("FlashpacheDaemon maybe", "give auto (httpd starts flashpached) or external"),

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of files by their letter, as RewriteCond and expressions have them: f, d, s, l, L, h, x, and e.
+ */
+#ifndef FP_FILE_TEST_H
+#define FP_FILE_TEST_H
+
+#include <httpd.h>
+#include <stdbool.h>
+
+/* True if the name passes; more: wanted of a stat beside what the test needs.  r NULL: the file system
+ * alone is asked. */
+bool fp_file_test(request_rec *r, char letter, const char *name, apr_int32_t more, apr_pool_t *pool);
+
+/* apr_stat(); r may be NULL. */
+apr_status_t fp_file_test_stat(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
+                               apr_pool_t *pool);
+
+#endif

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RewriteCond's tests of files are answered by Flashpache, and come out as in a stock httpd."""
+
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import rewrite_kit
+import tree
+from fetch import Client
+from forms import chosen
+from test_walk_calls import LIMITS
+from trace import PathTrace
+
+GROUPS = chosen(24, 240)
+ROUNDS = 6
+SEED = 20
+FEW = {"prefork": "StartServers 4\nMinSpareServers 4\nMaxSpareServers 4\nServerLimit 4\nMaxRequestWorkers 4\n", "event": None}
+
+
+def ask(client, path, **headers):
+    """(status, what the rules found, Vary, body)"""
+    client.conn.request("GET", path, headers={"Host": client.host, **headers})
+    answer = client.conn.getresponse()
+    body = answer.read()
+    return answer.status, answer.headers["X-Conditions"], answer.headers["Vary"], body
+
+
+def warnings(server):
+    """Its lines about conditions, without time and process: (each of httpd.conf, those of .htaccess files once)."""
+    lines = [re.sub(r"^.*?AH", "AH", line).replace(str(server.dir), "") for line in server.error_text().splitlines()
+             if "RewriteCond" in line]
+    return sorted(line for line in lines if ".htaccess" not in line), {line for line in lines if ".htaccess" in line}
+
+
+# ---- as stock ----
+
+@pytest.fixture(scope="module", params=("prefork", "event"))
+def servers(lab, base, request):
+    root = rewrite_kit.make(base / f"www-{request.param}")
+    conditions = rewrite_kit.Conditions(root, GROUPS, SEED)
+    config, vhosts = conditions.config(base)
+    options = dict(mpm=request.param, config=config, vhosts=vhosts, limits=FEW[request.param])
+    stock = lab.stock(f"stock-{request.param}", root, **options).start()
+    flash = lab.under_test(f"flash-{request.param}", root, **options)
+    yield stock, flash, conditions, root
+    lab.end()
+
+
+def differences(stock, flash, conditions, root):
+    """(conditions evaluated, [what differs])"""
+    paths = [f"/{group}/{name}" for _, group in conditions.groups for name in ("page.txt", "none.txt")]
+    given = [{"X-Path": f"{root}/{conditions.random.choice(rewrite_kit.NAMES)}".strip()[:3000].encode(),
+              "X-Name": conditions.random.choice(("file.txt", "changing", "dir/")),
+              "X-Or": conditions.random.choice(("yes", "no"))} for _ in paths]
+
+    def all_of(server):
+        with Client(server.port) as client:
+            return [ask(client, path, **headers) for path, headers in zip(paths, given)]
+    with ThreadPoolExecutor(2) as pool:
+        expected, ours = pool.map(all_of, (stock, flash))
+    few = [(path, answer) for path, answer in zip(paths, expected) if (answer[1] or "").count("y") < 4]
+    assert not few, f"the rules find nothing: {few[:3]}"
+    found = []
+    for path, headers, theirs, own in zip(paths, given, expected, ours):
+        if theirs != own:
+            rules = conditions.rules[path.split("/")[1]][1].split("]\n")
+            pairs = zip((theirs[1] or "").split(","), (own[1] or "").split(","))
+            which = [f"{rules[n]!r}: {a} -> {b}" for n, (a, b) in enumerate(pairs) if a != b]
+            found.append(f"{path} {headers}: {which or (theirs, own)}")
+    return len(paths) * rewrite_kit.A_GROUP, found
+
+
+def test_as_stock_while_files_appear_and_vanish(servers):
+    stock, flash, conditions, root = servers
+    evaluated = 0
+    for number in range(ROUNDS):
+        kind = rewrite_kit.change(root, number)
+        count, found = differences(stock, flash, conditions, root)
+        evaluated += count
+        assert not found, f"changing is {kind}: {len(found)} of {count}\n" + "\n".join(found[:10])
+        if number % 2:
+            stock.graceful()
+            flash.graceful()
+    print(f"{evaluated} conditions evaluated")
+    assert warnings(flash) == warnings(stock)
+    assert any("AH00665" in line for line in warnings(stock)[1])
+
+
+@pytest.mark.needs_flashpache
+def test_as_stock_without_the_daemon(servers):
+    stock, flash, conditions, root = servers
+    flash.daemon.stop()
+    count, found = differences(stock, flash, conditions, root)
+    assert not found, "\n".join(found[:10])
+
+
+@pytest.mark.parametrize("config", ("FlashpacheEngine Off", "FlashpacheEngine Shadow", "FlashpacheRewrite Off", "FlashpacheExclude {root}"))
+@pytest.mark.needs_flashpache
+def test_as_stock_where_nothing_is_asked(lab, base, config, request):
+    name = re.sub(r"\W+", "-", request.node.callspec.id)
+    root = rewrite_kit.make(base / f"www-{name}")
+    conditions = rewrite_kit.Conditions(root, 8, SEED + 1)
+    main, vhosts = conditions.config(base)
+    stock = lab.stock(f"stock-{name}", root, config=main, vhosts=vhosts).start()
+    flash = lab.under_test(f"flash-{name}", root, config=f"{config.format(root=root)}\n{main}", vhosts=vhosts)
+    for number in range(2):
+        rewrite_kit.change(root, number)
+        _, found = differences(stock, flash, conditions, root)
+        assert not found, "\n".join(found[:10])
+    lab.end()
+
+
+def test_expressions_elsewhere(lab, base):
+    """In <If>, Require and headers, also in .htaccess, and in an environment variable before there is a path."""
+    root = base / "expressions"
+    for name in ("a.txt", "b.txt"):
+        tree.put(root / name, f"{name}\n")
+        tree.put(root / "d" / name, f"{name}\n")
+    rules = f"<If \"-f '{root}/flag'\">\nHeader always set X-Conditions flag\n</If>\n<Else>\n" \
+            "Header always set X-Conditions \"%{MARK}e\" \n</Else>\n" \
+            f"<Files b.txt>\nRequire expr -s '{root}/flag'\n</Files>\n"
+    tree.put(root / "d/.htaccess", rules)
+    config = f"<Directory {root}>\nAllowOverride All\n{rules}\n</Directory>\n"
+    hosts = [(["localhost"], f"SetEnvIfExpr \"-d '{root}/flag'\" MARK=dir\n<Location />\nHeader always set Vary "
+              f"\"expr=%{{filesize:{root}/flag}}\"\n</Location>\n")]
+    servers = lab.stock("expressions-stock", root, config=config, vhosts=hosts).start(), \
+        lab.under_test("expressions", root, config=config, vhosts=hosts)
+    clients = [Client(server.port) for server in servers]
+    seen = set()
+    for change in (lambda p: None, lambda p: tree.put(p, "12345"), lambda p: tree.put(p, ""), lambda p: p.unlink(),
+                   lambda p: p.mkdir(), lambda p: p.rmdir(), lambda p: tree.put(p, "1")):
+        change(root / "flag")
+        for path in ("/a.txt", "/b.txt", "/d/a.txt", "/d/b.txt", "/none"):
+            for _ in range(3):
+                theirs, ours = [ask(client, path) for client in clients]
+                assert ours == theirs, path
+                seen.add(theirs[:3])
+    assert len(seen) > 6, seen
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_conditions_and_the_file_that_is_served_are_one_view(lab, base):
+    """Where no change is reported: a page is served, or what stands in for it, and nothing is absent."""
+    root = base / "view"
+    rules = "RewriteEngine On\nRewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f\nRewriteRule ^ /fallback.txt\n"
+    tree.put(root / "fallback.txt", "fallback\n")
+    for directory in ("server", "perdir"):
+        (root / directory).mkdir()
+    tree.put(root / "perdir/.htaccess", "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^ /fallback.txt\n")
+    server = lab.under_test("view", root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>\n",
+                            vhosts=[(["localhost"], rules.replace("RewriteRule ^", "RewriteRule ^/server/"))],
+                            daemon_settings={"watch": "ttl", "ttl_ms": 600_000})
+    with Client(server.port) as client:
+        for number in range(20):
+            for directory in ("server", "perdir"):
+                page = root / directory / f"{number % 4}.txt"
+                url = f"/{directory}/{page.name}"
+                before = client.get(url)
+                tree.put(page, f"page {number}\n")
+                there = client.get(url)
+                page.unlink()
+                gone = client.get(url)
+                assert {before[0], there[0], gone[0]} == {200}
+                if directory == "server":       # looked at by the condition, as stock does
+                    assert (there[1], gone[1]) == (f"page {number}\n".encode(), b"fallback\n"), number
+    lab.end()
+
+
+# ---- mistakes, and what is allowed ----
+
+BAD = ("RewriteCond expr \"filesize('/a') -gt 0\"", "RewriteCond expr \"-q /a\"", "RewriteCond expr \"-f\"",
+       "RewriteCond expr \"-f %{nothing}\"", "RewriteCond", "RewriteCond /a", "RewriteCond '/a -f", "RewriteCond /a -f [XX]", "RewriteCond /a -f NC",
+       "RewriteCond /a -f [NC", "RewriteCond /a '!-f' [OR=1,ZZ]", "RewriteCond expr -f", "RewriteCond /a (", "RewriteCond \"/a\" \"-d\" [foo]")
+ALLOWED = ("AllowOverride None", "AllowOverride AuthConfig", "AllowOverride FileInfo", "AllowOverride AuthConfig Nonfatal=Override",
+           "AllowOverride None\nAllowOverrideList RewriteEngine RewriteCond RewriteRule",
+           "AllowOverride None\nAllowOverrideList RewriteEngine RewriteRule",
+           "AllowOverride AuthConfig Nonfatal=All", "AllowOverride None\nAllowOverrideList RewriteEngine RewriteRule\n"
+           "AllowOverride Nonfatal=Override")
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_mistakes_are_reported_as_by_stock(lab, base, line, request):
+    name = f"bad{BAD.index(line)}"
+    root = base / name
+    tree.put(root / "d/.htaccess", f"RewriteEngine On\n{line}\nRewriteRule ^ - [F]\n")
+    tree.put(root / "d/page.txt", "page\n")
+    overrides = f"<Directory {root}>\nAllowOverride All\n</Directory>\n"
+    servers = lab.stock(f"{name}-stock", root, config=overrides).start(), lab.under_test(name, root, config=overrides)
+    answers = []
+    for server in servers:
+        with Client(server.port) as client:
+            answers.append([client.get("/d/page.txt")[0] for _ in range(3)])
+    refused = "filesize" not in line        # by each httpd, everywhere
+    assert answers[0] == answers[1] and (answers[0] == [500] * 3 or not refused), answers
+    lines = [[re.sub(r"^.*?(\S+/\.htaccess)", r"\1", one) for one in server.error_text().splitlines() if ".htaccess" in one]
+             for server in servers]
+    assert lines[0] == lines[1] and (len(lines[0]) == 3 or not refused), lines
+    checked = []
+    for server in servers:
+        server.config += f"RewriteEngine On\n{line}\nRewriteRule ^ - [F]\n"
+        done = server.check()
+        assert done.returncode or not refused
+        checked.append(re.sub(r"^.*httpd\.conf:\n", "", done.stderr))
+    assert checked[0] == checked[1]
+    lab.end()
+
+
+@pytest.mark.parametrize("allowed", ALLOWED, ids=range(len(ALLOWED)))
+def test_what_is_allowed_is_as_in_stock(lab, base, allowed, request):
+    name = f"allowed{ALLOWED.index(allowed)}"
+    root = base / name
+    tree.put(root / "d/.htaccess", "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} -f\nRewriteRule ^page - [F]\n")
+    tree.put(root / "d/page.txt", "page\n")
+    config = f"<Directory {root}>\n{allowed}\n</Directory>\n"
+    servers = lab.stock(f"{name}-stock", root, config=config).start(), lab.under_test(name, root, config=config)
+    seen = []
+    for server in servers:
+        with Client(server.port) as client:
+            status = [client.get("/d/page.txt")[0] for _ in range(3)]
+        lines = [re.sub(r"^.*?(AH\d+|\S+/\.htaccess)", r"\1", one) for one in server.error_text().splitlines()
+                 if "Rewrite" in one]
+        if "List" in allowed:                           # parsed for each request
+            seen.append((status, lines))
+            continue
+        seen.append((status, set(lines)))
+        forbidden = [sum(f"{name} in .htaccess forbidden" in one for one in lines) for name in ("RewriteCond", "RewriteRule")]
+        assert forbidden[0] == forbidden[1], "each once in a parse"
+    assert seen[0] == seen[1]
+    lab.end()
+
+
+# ---- what an operator sees ----
+
+@pytest.mark.needs_flashpache
+def test_traces_and_the_configuration_show_what_was_written(lab, base):
+    root = base / "traces"
+    tree.put(root / "file.txt", "x")
+    rules = f"LogLevel rewrite:trace5\nRewriteEngine On\nRewriteCond {root}/file.txt !-f [OR]\nRewriteCond {root}/absent -d\n" \
+            "RewriteRule ^ - [F]\n<Location /info>\nSetHandler server-info\n</Location>\n"
+    server = lab.under_test("traces", root, vhosts=[(["localhost"], rules)], extra_modules=("info",))
+    with Client(server.port) as client:
+        assert client.get("/file.txt")[0] == 200
+        page = client.get("/info?config")[1].decode()
+    text = server.error_text()
+    assert f"input='0, true: {root}/file.txt' pattern='!-eq-f' => not-matched" in text
+    assert f"input='1, false: {root}/absent' pattern='-eq-d' => not-matched" in text
+    assert f"{root}/file.txt !-f [OR]" in page and "flashpache-file" not in page
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_it_is_turned_off_and_on_by_a_graceful_restart(lab, base):
+    root = base / "turned"
+    tree.put(root / "file.txt", "x")
+    rules = f"LogLevel rewrite:trace5\nRewriteEngine On\nRewriteCond {root}/file.txt !-f\nRewriteRule ^ - [F]\n"
+    server = lab.under_test("turned", root, vhosts=[(["localhost"], rules)])
+    conf = server.dir / "httpd.conf"
+    text = conf.read_text()
+    for switch, pattern in (("", "!-eq-f"), ("FlashpacheRewrite Off\n", "!-f"), ("FlashpacheRewrite \"on\"\n", "!-eq-f")):
+        conf.write_text(text + switch)
+        server.graceful()
+        before = len(server.error_text())
+        with Client(server.port) as client:
+            assert client.get("/file.txt")[0] == 200
+        assert f"pattern='{pattern}'" in server.error_text()[before:], switch
+    server.config = "<VirtualHost *:1>\nFlashpacheRewrite Off\n</VirtualHost>\n"
+    assert "FlashpacheRewrite cannot occur within <VirtualHost> section" in server.check().stderr
+    lab.end()
+
+
+# ---- sites ----
+
+WORDPRESS = """# BEGIN WordPress
+<IfModule mod_rewrite.c>
+RewriteEngine On
+RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]
+RewriteBase /
+RewriteRule ^index\\.php$ - [L]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule . /index.php [L]
+</IfModule>
+# END WordPress
+"""
+SUPER_CACHE = """RewriteEngine On
+RewriteBase /
+RewriteCond %{REQUEST_METHOD} !POST
+RewriteCond %{QUERY_STRING} ^$
+RewriteCond %{DOCUMENT_ROOT}/wp-content/cache/supercache/%{SERVER_NAME}/$1/index.html -f
+RewriteRule ^(.*)$ "/wp-content/cache/supercache/%{SERVER_NAME}/$1/index.html" [L]
+"""
+LARAVEL = """RewriteEngine On
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteCond %{REQUEST_URI} (.+)/$
+RewriteRule ^ %1 [L,R=301]
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteRule ^ index.php [L]
+"""
+JOOMLA = """RewriteEngine On
+RewriteCond %{REQUEST_URI} !^/index\\.php
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule .* index.php [L]
+RewriteCond "%{HTTP:Accept-encoding}" "gzip"
+RewriteCond "%{REQUEST_FILENAME}\\.gz" -s
+RewriteRule "^(.*)\\.css" "$1\\.css\\.gz" [QSA]
+"""
+EXPRESSIONS = """RewriteEngine On
+RewriteCond expr "! -e '%{REQUEST_FILENAME}'"
+RewriteRule ^ /index.php [L]
+<If "-s '%{DOCUMENT_ROOT}/style.css.gz'">
+Header set X-Conditions yes
+</If>
+"""
+SITES = {"expressions": EXPRESSIONS, "wordpress": WORDPRESS, "super-cache": SUPER_CACHE + WORDPRESS, "laravel": LARAVEL, "joomla": JOOMLA}
+PAGES = {"/": 200, "/2024/05/a-post": 200, "/2024/05/other-post": 200, "/style.css": 200, "/wp-content/uploads/": 403,
+         "/index.php": 200, "/cached": 200}
+TIMES = 10
+
+
+def make_site(root, rules):
+    tree.put(root / "index.php", "front controller\n")
+    tree.put(root / "style.css", "css\n")
+    tree.put(root / "style.css.gz", "gz\n")
+    tree.put(root / "wp-content/uploads/a.txt", "a\n")
+    tree.put(root / "wp-content/cache/supercache/localhost/cached/index.html", "front controller\n")
+    tree.put(root / ".htaccess", rules)
+
+
+@pytest.mark.parametrize("mpm", ("prefork", "event"))
+@pytest.mark.parametrize("where", ("htaccess", "server"))
+@pytest.mark.needs_flashpache
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the path calls")
+def test_a_warm_request_makes_no_path_calls(lab, base, mpm, where):
+    roots = {name: base / f"{name}-{mpm}-{where}" for name in SITES}
+    hosts = []
+    for name, root in roots.items():
+        make_site(root, SITES[name] if where == "htaccess" else "")
+        rules = SITES[name].replace("%{REQUEST_FILENAME}", "%{DOCUMENT_ROOT}%{REQUEST_URI}").replace("^(.*)$", "^/(.*)$") \
+            .replace("^index", "^/index").replace(" index.php", " /index.php").replace("RewriteBase /", "")
+        hosts.append(([f"{name}"], f"DocumentRoot {root}\n<Directory {root}>\nAllowOverride All\nRequire all granted\n"
+                      f"DirectoryIndex index.php\n</Directory>\n{rules if where == 'server' else ''}"))
+    options = dict(mpm=mpm, vhosts=hosts, limits=LIMITS[mpm], config="UseCanonicalName Off\n")
+    stock = lab.stock(f"sites-stock-{mpm}-{where}", base, **options).start()
+    flash = lab.under_test(f"sites-{mpm}-{where}", base, daemon_settings={"ttl_ms": 60000}, **options)
+
+    def fetch(server, times):
+        found = []
+        for name in SITES:
+            with Client(server.port, host=name) as client:
+                found += [(name, path, client.get(path)) for _ in range(times) for path in PAGES]
+        return found
+    assert fetch(flash, 4) == fetch(stock, 4)
+    answered = {name: [answer[0] for site, _, answer in fetch(flash, 1) if site == name] for name in SITES}
+    print(answered)
+    assert all(statuses.count(200) >= 4 for statuses in answered.values()), answered
+    calls = {}
+    for server in (stock, flash):
+        with PathTrace(server.pids(), server.dir / "strace.txt") as trace:
+            fetch(server, TIMES)
+            server.wait_entries(len(SITES) * len(PAGES) * TIMES)
+            # A server's own rule looks for its substitution in "/" (mod_rewrite itself).
+            calls[server] = trace.calls("" if where == "htaccess" else base)
+    print({server.name: len(found) / len(SITES) / len(PAGES) / TIMES for server, found in calls.items()})
+    assert len(calls[stock]) > len(SITES) * TIMES
+    assert not calls[flash], "\n".join(calls[flash][:10])
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_a_map_that_cannot_be_added_is_an_error_at_the_start(lab, base, tmp_path):
+    """Another module's record by the name of mod_rewrite, which has no maps of functions."""
+    import c_module
+    source = tree.put(base / "fake/fake_rewrite.c", """#include <httpd.h>
+#include <http_config.h>
+module AP_MODULE_DECLARE_DATA rewrite_module = { MODULE_MAGIC_NUMBER_MAJOR, MODULE_MAGIC_NUMBER_MINOR, -1, "mod_rewrite.c",
+    NULL, NULL, MODULE_MAGIC_COOKIE, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+""")
+    made = c_module.compiled(source.parent, source)
+    root = base / "fake-www"
+    tree.put(root / "file.txt", "x")
+    server = lab.flash("fake", root, base / "no.sock")
+    text = server.config_text
+
+    def with_fake():
+        return re.sub(r"LoadModule rewrite_module \S+", f"LoadModule rewrite_module {made}", text())
+    server.config_text = with_fake
+    done = server.check()
+    assert done.returncode and "FP0122" in done.stderr and "FlashpacheRewrite Off" in done.stderr, done.stderr
+    server.config = "FlashpacheRewrite Off\n"
+    assert server.check().returncode == 0
