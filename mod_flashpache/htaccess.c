@@ -20,6 +20,7 @@
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
+#include "shared.h"
 #include "table.h"
 
 #define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
@@ -112,6 +113,7 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
     return APR_SUCCESS;
 }
 
+/* False as well where the answer, which may be of another moment, has no file. */
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
@@ -165,21 +167,30 @@ static bool is_pure(const request_rec *r, const char *path, const struct content
                                ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
 }
 
+/* Found by any child, or asked for. */
+static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
+                             struct fp_lease_view **view_r)
+{
+    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r);
+
+    if (st == FP_ABSENT)
+        st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);
+    return st == FP_OK ? a->status : st;
+}
+
 /* The content of the file that the walk saw; NULL: not to be had. */
 static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
     /* With the names, so that the cached directories keep theirs. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
+    struct fp_lease_view *view = NULL;
     struct fp_answer *a;
-    struct fp_lease_view *view;
     struct content *c = NULL;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
     a = fp_request_room(r);
-    if (fp_client_lookup(fp_child_client, path, strlen(path), names, a, &view) != FP_OK)
-        return NULL;
-    if (a->status == FP_OK && is_file_of(x, a))
+    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
         c = read_content(r->pool, a, view, (apr_size_t)x->size);
     fp_close(&a->fd);
     fp_lease_view_release(&view);

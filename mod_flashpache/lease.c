@@ -36,11 +36,21 @@ struct fp_dir_chain {
     const struct fp_step *steps[];
 };
 
+/*
+ * A child without threads keeps what it holds open, and what else it uses all the time: the rest is in memory for
+ * all children, and a thousand of them would keep the files themselves out of memory.
+ */
+#define HOT      64u  /* leases at most, on paths asked for twice */
+#define SEEN_NOW 256u /* among about so many */
+
 /* Paths with a recent request: at the lower bits of a path's hash its upper ones. */
 #define SEEN 4096u
-static apr_uint16_t *seen; /* NULL: threads share the leases, and each answer makes one */
+static apr_uint16_t *seen,
+    *seen_now; /* SEEN of open files, SEEN_NOW of others; NULL: threads share the leases,
+                                         and each answer makes one */
 
 static struct fp_table *leases, *chains;
+static struct fp_table *hot; /* leases without an open file, where seen_now is; else NULL */
 static int most_leases;
 static unsigned most_descriptors;
 
@@ -53,6 +63,8 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone)
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
+    seen_now = alone ? apr_pcalloc(p, SEEN_NOW * sizeof(*seen_now)) : NULL;
+    hot = alone ? fp_table_create(p, limit < (int)HOT ? limit : (int)HOT) : NULL;
     leases = fp_table_create(p, limit);
     chains = fp_table_create(p, limit);
 }
@@ -81,7 +93,7 @@ static void destroy_chain(struct fp_item *item)
 
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
 {
-    return i + 1 < lease->n_steps ? lease->chain->steps[i] : lease->last;
+    return i + 1 < lease->n_steps ? lease->above[i] : lease->last;
 }
 
 static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
@@ -124,7 +136,22 @@ static void sweep(apr_uint32_t now)
     if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
         return;
     fp_table_drop_if(leases, is_expired, SWEEP_MOST);
+    if (hot != NULL)
+        fp_table_drop_if(hot, is_expired, SWEEP_MOST);
     fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
+}
+
+static struct fp_table *table_of(const struct fp_lease *lease)
+{
+    return hot == NULL || (lease->file != NULL && fp_file_descriptor(lease->file) != -1) ? leases : hot;
+}
+
+/* The step above as well: other children find the answer by its record (answer_table.h). */
+static void mark(const struct fp_lease *lease)
+{
+    fp_lease_view_reference(lease->view, lease->last->slot);
+    if (lease->chain != NULL)
+        fp_lease_view_reference(lease->view, lease->chain->slots[lease->chain->n - 1].slot);
 }
 
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh)
@@ -132,19 +159,23 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     apr_uint64_t now = fp_now_ms();
     struct fp_lease *lease;
+    apr_size_t key_len;
 
     sweep((apr_uint32_t)now);
-    lease = (struct fp_lease *)fp_table_get(leases, key, fp_item_key(key, owner, path, len));
+    key_len = fp_item_key(key, owner, path, len);
+    lease = (struct fp_lease *)fp_table_get(leases, key, key_len);
+    if (lease == NULL && hot != NULL)
+        lease = (struct fp_lease *)fp_table_get(hot, key, key_len);
     if (lease == NULL)
         return NULL;
     /* Nothing is used while the daemon does not report itself up to date. */
     if ((!fresh || lease->watched) && fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
-        fp_lease_view_reference(lease->view, lease->last->slot);
+        mark(lease);
         return lease;
     }
     /* A lease is current again once a daemon that fell behind has caught up. */
     if (is_expired(&lease->item))
-        fp_table_drop(leases, &lease->item);
+        fp_table_drop(table_of(lease), &lease->item);
     fp_item_release(&lease->item);
     return NULL;
 }
@@ -218,14 +249,14 @@ static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
 }
 
 /* The chain to the answer's last directory, retained for the caller; NULL when out of memory.
- * share: leases on other paths use it, too. */
+ * Leases on other paths use it, too. */
 static struct fp_dir_chain *chain_for(const void *owner, const char *path, const struct fp_answer *a,
-                                      struct fp_lease_view *view, bool share)
+                                      struct fp_lease_view *view)
 {
     const unsigned n = a->n_steps - 1;
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     struct fp_dir_chain *chain = NULL;
-    unsigned known = share ? n : 0;
+    unsigned known = n;
 
     fp_item_key(key, owner, path, a->steps[n - 1].end);
     for (; known > 0; known--) {
@@ -240,8 +271,7 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path, const
         chain = create_chain(a, i, chain, key, chain_key_len(a, i), view);
         if (chain == NULL)
             return NULL;
-        if (share)
-            fp_table_put(chains, &chain->item);
+        fp_table_put(chains, &chain->item);
     }
     return chain;
 }
@@ -250,7 +280,7 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path, const
 
 unsigned fp_lease_count(void)
 {
-    return fp_table_count(leases);
+    return fp_table_count(leases) + (hot != NULL ? fp_table_count(hot) : 0);
 }
 
 apr_time_t fp_lease_time(const struct fp_time *t)
@@ -293,18 +323,42 @@ static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* Makes a lease without the file and the chain. */
+/* The memory for the steps above the last, where they are the lease's own. */
+static apr_size_t own_steps_size(const struct fp_answer *a)
+{
+    apr_size_t size = aligned((a->n_steps - 1) * sizeof(const struct fp_step *));
+
+    for (unsigned i = 0; i + 1 < a->n_steps; i++)
+        size += aligned(fp_step_size(&a->steps[i], a->n_names));
+    return size;
+}
+
+static const struct fp_step *const *pack_own_steps(char **to, const struct fp_answer *a)
+{
+    const struct fp_step **above = (const struct fp_step **)*to;
+
+    *to += aligned((a->n_steps - 1) * sizeof(*above));
+    for (unsigned i = 0; i + 1 < a->n_steps; i++)
+        above[i] = pack(to, &a->steps[i], a->n_names);
+    return above;
+}
+
+/* Makes a lease without the file and the chain; kept: it will have one, and no steps of its own
+ * but the last. */
 static struct fp_lease *create(const void *owner, const char *path, apr_size_t len, const struct fp_answer *a,
-                               struct fp_lease_view *view)
+                               struct fp_lease_view *view, bool kept)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    apr_size_t head = aligned(sizeof(struct fp_lease));
+    apr_size_t head = aligned(sizeof(struct fp_lease)), above = kept ? 0 : own_steps_size(a);
     struct fp_lease *lease =
-        calloc(1, head + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len));
+        malloc(head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len));
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
+    memset(lease, 0, sizeof(*lease));
+    if (!kept)
+        lease->above = pack_own_steps(&at, a);
     lease->last = pack(&at, last, a->n_names);
     fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
     lease->view = view;
@@ -317,27 +371,37 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     return lease;
 }
 
-/*
- * True for a path's second recent request.  A child without threads meets most files of a large
- * site once in a long time, and a thousand such children with leases on them would keep the
- * files themselves out of memory.
- */
-static bool is_worth_keeping(const char *path, apr_size_t len)
+/* True for a path's second recent request. */
+static bool is_asked_again(apr_uint16_t *recent, unsigned n, const char *path, apr_size_t len)
 {
     const unsigned hash = fp_keyed_hash(path, len);
     const apr_uint16_t mark = (apr_uint16_t)(hash >> 16 | 1);
 
-    if (seen == NULL || seen[hash % SEEN] == mark)
+    if (recent[hash % n] == mark)
         return true;
-    seen[hash % SEEN] = mark;
+    recent[hash % n] = mark;
     return false;
+}
+
+static bool is_worth_keeping(const struct fp_answer *a, const char *path, apr_size_t len)
+{
+    if (seen == NULL)
+        return true;
+    return a->fd != -1 ? is_asked_again(seen, SEEN, path, len)
+                       : is_asked_again(seen_now, SEEN_NOW, path, len);
+}
+
+static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view)
+{
+    return a->leasable && view != NULL && most_leases > 0
+           && (a->fd == -1 || fp_file_descriptors() < most_descriptors);
 }
 
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view)
 {
-    const bool again = a->leasable && view != NULL && most_leases > 0 && is_worth_keeping(path, len);
-    struct fp_lease *lease = create(owner, path, len, a, view);
+    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len);
+    struct fp_lease *lease = create(owner, path, len, a, view, kept);
 
     if (lease == NULL) {
         fp_close(&a->fd);
@@ -355,14 +419,15 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
         apr_snprintf(lease->headers.length, sizeof(lease->headers.length), "%" APR_UINT64_T_FMT, m->size);
     }
-    if (a->n_steps > 1) {
-        lease->chain = chain_for(owner, path, a, view, again);
+    if (kept && a->n_steps > 1) {
+        lease->chain = chain_for(owner, path, a, view);
         if (lease->chain == NULL) {
             fp_item_release(&lease->item);
             return NULL;
         }
+        lease->above = lease->chain->steps;
     }
-    if (again && (lease->file == NULL || fp_file_descriptors() <= most_descriptors))
-        fp_table_put(leases, &lease->item);
+    if (kept)
+        fp_table_put(table_of(lease), &lease->item);
     return lease;
 }

@@ -34,10 +34,11 @@ struct fp_headers {
 };
 
 struct fp_lease {
-    struct fp_item item;        /* release with fp_item_release(&lease->item) */
-    struct fp_lease_view *view; /* the lease table of its slots; NULL: it is never kept */
-    struct fp_dir_chain *chain; /* to the directory it lies in; NULL: it is "/" */
-    struct fp_file *file;       /* the last step's, or NULL */
+    struct fp_item item;                /* release with fp_item_release(&lease->item) */
+    struct fp_lease_view *view;         /* the lease table of its slots; NULL: it is never kept */
+    struct fp_dir_chain *chain;         /* to the directory it lies in; NULL: it is "/", or is not kept */
+    const struct fp_step *const *above; /* the steps but the last: the chain's, or its own */
+    struct fp_file *file;               /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
@@ -48,8 +49,8 @@ struct fp_lease {
 };
 
 /* Once in a child.  limit: the most leases.  They hold at most a quarter of the process's
- * descriptors; an answer that needs one more is not kept.  alone: the child has no threads;
- * then a path is leased at its second recent request. */
+ * descriptors; an answer that needs one more is not kept.  alone: the child has no threads; then
+ * a path is leased at its second recent request, and few are without an open file. */
 void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*

@@ -15,6 +15,7 @@
 #include "lease.h"
 #include "request.h"
 #include "settings.h"
+#include "shared.h"
 #include "status/counters.h"
 #include "walk.h"
 
@@ -91,10 +92,22 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* *lease_r, retained for the caller, only with FP_OK.  FP_FAILED also where the content was
- * overwritten. */
+/* An answer, and how it was found. */
+struct found {
+    struct fp_lease *lease; /* retained for the caller */
+    enum fp_count outcome;
+};
+
+static enum fp_count outcome_of(enum fp_source source)
+{
+    return source == FP_SOURCE_CACHE   ? FP_COUNT_HIT
+           : source == FP_SOURCE_STALE ? FP_COUNT_STALE
+                                       : FP_COUNT_MISS;
+}
+
+/* *found_r only with FP_OK.  FP_FAILED also where the content was overwritten. */
 static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                            struct fp_lease **lease_r, enum fp_source *source_r)
+                            struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
@@ -105,22 +118,53 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
     if (st == FP_OK)
         st = a->status;
     if (st == FP_OK) {
-        *source_r = a->source;
-        *lease_r = fp_lease_create(settings, path, len, a, view);
+        found_r->outcome = outcome_of(a->source);
+        found_r->lease = fp_lease_create(settings, path, len, a, view);
         view = NULL;
-        st = *lease_r != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
+        st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
     fp_lease_view_release(&view);
     return st;
 }
 
-/* A content may be overwritten before it is read: the daemon then has it read again. */
+/* By a message.  A content may be overwritten before it is read: the daemon then has it read again. */
 static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                       struct fp_lease **lease_r, enum fp_source *source_r)
+                       struct found *found_r)
 {
-    fp_status st = fetch_once(r, path, len, fresh, lease_r, source_r);
+    fp_status st = fetch_once(r, path, len, fresh, found_r);
 
-    return st == FP_FAILED ? fetch_once(r, path, len, fresh, lease_r, source_r) : st;
+    return st == FP_FAILED ? fetch_once(r, path, len, fresh, found_r) : st;
+}
+
+/* Where another child, or the daemon itself, has looked already.  As fp_shared_find(). */
+static fp_status find_shared(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                             struct found *found_r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_answer *a = fp_request_room(r);
+    struct fp_lease_view *view;
+    fp_status st = fp_shared_find(fp_child_client, &settings->names, path, len, fresh, a, &view);
+
+    if (st != FP_OK)
+        return st;
+    found_r->outcome = FP_COUNT_LEASE;
+    found_r->lease = fp_lease_create(settings, path, len, a, view);
+    /* Its content may have been overwritten. */
+    return found_r->lease != NULL ? FP_OK : FP_ABSENT;
+}
+
+/* Without a message if that can be. */
+static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                      struct found *found_r)
+{
+    fp_status st;
+
+    found_r->outcome = FP_COUNT_LEASE;
+    found_r->lease = fp_lease_find(fp_settings_of(r->server), path, len, fresh);
+    if (found_r->lease != NULL)
+        return FP_OK;
+    st = find_shared(r, path, len, fresh, found_r);
+    return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
 /* What is wrong with a daemon that is not believed, and the way out. */
@@ -147,29 +191,8 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
                       settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
 }
 
-static enum fp_count success(enum fp_source source)
+static void note_failure(request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
-    switch (source) {
-    case FP_SOURCE_CACHE: return FP_COUNT_HIT;
-    case FP_SOURCE_STALE: return FP_COUNT_STALE;
-    default: return FP_COUNT_MISS;
-    }
-}
-
-static void ask(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
-                bool fresh)
-{
-    uint64_t began_us = fp_now_us();
-    struct fp_lease *lease;
-    enum fp_source source;
-    fp_status st = fetch(r, path, len, fresh, &lease, &source);
-
-    fp_request_add_us(r, fp_now_us() - began_us);
-    if (st == FP_OK) {
-        fp_request_remember(r, lease);
-        fp_request_note(r, success(source));
-        return;
-    }
     fp_request_note(r, failure(st));
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
         ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
@@ -179,36 +202,57 @@ static void ask(request_rec *r, const struct fp_settings *settings, const char *
         warn(r, settings, path, st);
 }
 
+static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
+{
+    const bool fresh = fp_fresh_is_wanted(r);
+    const struct fp_request *tested = fresh ? NULL : fp_request_tested(r, path, len);
+    const uint64_t began_us = fp_now_us();
+    struct found found;
+    fp_status st;
+
+    if (tested != NULL) {
+        /* What a test of this path was told: both are one view. */
+        fp_item_retain(&tested->lease->item);
+        fp_request_remember(r, tested->lease);
+        fp_request_note(r, tested->found);
+        return;
+    }
+    st = find(r, path, len, fresh, &found);
+    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+        fp_request_add_us(r, fp_now_us() - began_us);
+    if (st != FP_OK) {
+        note_failure(r, settings, path, st);
+        return;
+    }
+    fp_request_remember(r, found.lease);
+    fp_request_note(r, found.outcome);
+}
+
 struct fp_request *fp_lookup_file(const request_rec *r)
 {
-    const struct fp_settings *settings = fp_settings_of(r->server);
     const struct fp_request *whole = fp_request_of(r);
     struct fp_request *q;
-    struct fp_lease *lease;
-    enum fp_source source;
+    struct found found;
     apr_size_t len = strlen(r->filename);
-    const bool fresh = fp_fresh_is_wanted(r);
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
-        || !fp_path_is_normal(r->filename, len))
-        return NULL;
-    lease = fp_lease_find(settings, r->filename, len, fresh);
-    if (lease == NULL && fetch(r, r->filename, len, fresh, &lease, &source) != FP_OK)
+        || !fp_path_is_normal(r->filename, len)
+        || find(r, r->filename, len, fp_fresh_is_wanted(r), &found) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
-    q->lease = lease;
-    fp_item_release_with(r->pool, &lease->item);
+    q->lease = found.lease;
+    fp_item_release_with(r->pool, &q->lease->item);
     return q;
 }
 
 int fp_lookup_renew(const request_rec *r, struct fp_request *q)
 {
-    struct fp_lease *lease, *old = q->lease;
-    enum fp_source source;
+    struct fp_lease *old = q->lease;
+    struct found found;
 
-    if (fetch(r, q->lease->path, q->lease->path_len, false, &lease, &source) != FP_OK)
+    if (fetch(r, old->path, old->path_len, false, &found) != FP_OK)
         return 0;
-    q->lease = lease;
+    q->lease = found.lease;
     fp_item_release(&old->item);
     return 1;
 }
@@ -232,17 +276,13 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
-    struct fp_lease *lease = fp_lease_find(fp_settings_of(r->server), path, len, true);
-    enum fp_source source;
-    uint64_t began_us;
-    fp_status st;
+    const uint64_t began_us = fp_now_us();
+    struct found found;
+    const fp_status st = find(r, path, len, true, &found);
 
-    if (lease != NULL)
-        return fp_request_remember_test(r, lease, FP_COUNT_LEASE);
-    began_us = fp_now_us();
-    st = fetch(r, path, len, true, &lease, &source);
-    fp_request_add_us(r, fp_now_us() - began_us);
-    return st == FP_OK ? fp_request_remember_test(r, lease, success(source)) : NULL;
+    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+        fp_request_add_us(r, fp_now_us() - began_us);
+    return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
 }
 
 /* Name without double slashes and those at its end: to the kernel it is the same. */
@@ -283,12 +323,9 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    const struct fp_request *tested;
     enum fp_count reason;
-    struct fp_lease *lease;
     const char *path;
     apr_size_t len = 0;
-    bool fresh;
 
     if (settings->engine <= FP_ENGINE_OFF)
         return;
@@ -307,19 +344,6 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, FP_COUNT_DEEP);
         return;
     }
-    fresh = fp_fresh_is_wanted(r);
-    tested = fresh ? NULL : fp_request_tested(r, path, len);
-    lease = tested == NULL ? fp_lease_find(settings, path, len, fresh) : NULL;
-    if (tested != NULL) {
-        /* What a test of this path was told: both are one view. */
-        fp_item_retain(&tested->lease->item);
-        fp_request_remember(r, tested->lease);
-        fp_request_note(r, tested->found);
-    } else if (lease != NULL) {
-        fp_request_remember(r, lease);
-        fp_request_note(r, FP_COUNT_LEASE);
-    } else {
-        ask(r, settings, path, len, fresh);
-    }
+    look_up(r, settings, path, len);
     fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

@@ -28,6 +28,7 @@
 #include "respond.h"
 #include "rewrite.h"
 #include "shadow.h"
+#include "shared.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
 #include "status/status.h"
@@ -148,6 +149,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
     if (fp_child_client != NULL && threads > 1)
         fp_client_map_contents(fp_child_client);
+    fp_shared_init(settings->leases > 0);
     fp_lease_init(p, settings->leases, threads <= 1);
     fp_htaccess_init(p, settings->parsed);
     fp_counters_begin_child();

@@ -517,6 +517,27 @@ static fp_status look_up(struct fp_client *c, struct fp_lookup l, const struct f
     return ask(c, &q);
 }
 
+/* A connection is all that was wanted. */
+static fp_status ask_nothing(const struct link *l, uint64_t id, struct question *q)
+{
+    (void)l;
+    (void)id;
+    (void)q;
+    return FP_OK;
+}
+
+fp_status fp_client_view(struct fp_client *c, struct fp_lease_view **view_r)
+{
+    struct question q = { .ask = ask_nothing, .view_r = view_r };
+
+    pthread_mutex_lock(&c->mutex);
+    *view_r = c->view;
+    if (*view_r != NULL)
+        fp_lease_view_retain(*view_r);
+    pthread_mutex_unlock(&c->mutex);
+    return *view_r != NULL ? FP_OK : ask(c, &q);
+}
+
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
                            struct fp_answer *a, struct fp_lease_view **view_r)
 {

@@ -58,6 +58,14 @@ void fp_client_map_contents(struct fp_client *client);
 void fp_client_destroy(struct fp_client **client);
 
 /*
+ * The lease table of the daemon that was connected to last, with the tables of answers and
+ * contents, and a reference for the caller; connects where none was yet.  No message where one was: that
+ * daemon may be gone, which the lease table shows.  FP_OK, *view_r being NULL where there is no memory
+ * for it; otherwise as fp_client_lookup().
+ */
+fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r);
+
+/*
  * Asks for a path in normal form, and for the access files of these names in
  * each of its directories (NULL: none).  FP_OK: *a is the daemon's answer, whose
  * status may be a reason why there is none; a->fd is the caller's.
