@@ -202,24 +202,24 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
         warn(r, settings, path, st);
 }
 
-/* As find(), and notes the time that it took where it was not from memory. */
-static fp_status find_timed(request_rec *r, const char *path, apr_size_t len, bool fresh,
-                            struct found *found_r)
+static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
+    const bool fresh = fp_fresh_is_wanted(r);
+    const struct fp_request *tested = fresh ? NULL : fp_request_tested(r, path, len);
     const uint64_t began_us = fp_now_us();
-    const fp_status st = find(r, path, len, fresh, found_r);
-
-    if (st != FP_OK || found_r->outcome != FP_COUNT_LEASE)
-        fp_request_add_us(r, fp_now_us() - began_us);
-    return st;
-}
-
-static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len,
-                    bool fresh)
-{
     struct found found;
-    const fp_status st = find_timed(r, path, len, fresh, &found);
+    fp_status st;
 
+    if (tested != NULL) {
+        /* What a test of this path was told: both are one view. */
+        fp_item_retain(&tested->lease->item);
+        fp_request_remember(r, tested->lease);
+        fp_request_note(r, tested->found);
+        return;
+    }
+    st = find(r, path, len, fresh, &found);
+    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+        fp_request_add_us(r, fp_now_us() - began_us);
     if (st != FP_OK) {
         note_failure(r, settings, path, st);
         return;
@@ -276,11 +276,13 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
+    const uint64_t began_us = fp_now_us();
     struct found found;
+    const fp_status st = find(r, path, len, true, &found);
 
-    return find_timed(r, path, len, true, &found) == FP_OK
-               ? fp_request_remember_test(r, found.lease, found.outcome)
-               : NULL;
+    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+        fp_request_add_us(r, fp_now_us() - began_us);
+    return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
 }
 
 /* Name without double slashes and those at its end: to the kernel it is the same. */
@@ -321,11 +323,9 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
 void fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    const struct fp_request *tested;
     enum fp_count reason;
     const char *path;
     apr_size_t len = 0;
-    bool fresh;
 
     if (settings->engine <= FP_ENGINE_OFF)
         return;
@@ -344,15 +344,6 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, FP_COUNT_DEEP);
         return;
     }
-    fresh = fp_fresh_is_wanted(r);
-    tested = fresh ? NULL : fp_request_tested(r, path, len);
-    if (tested != NULL) {
-        /* What a test of this path was told: both are one view. */
-        fp_item_retain(&tested->lease->item);
-        fp_request_remember(r, tested->lease);
-        fp_request_note(r, tested->found);
-    } else {
-        look_up(r, settings, path, len, fresh);
-    }
+    look_up(r, settings, path, len);
     fp_counters_set_usage(&(struct fp_usage){ fp_lease_count(), fp_file_descriptors(), fp_file_mapped() });
 }

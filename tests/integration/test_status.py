@@ -359,7 +359,7 @@ def test_engine_that_is_off(lab, root):
     ("FlashpacheRewrite maybe", "give On or Off"),
     ("FlashpacheLeases many", "give how many each child may keep, 0 to 1000000"),
     ("FlashpacheHtaccess -1", "give how many each child may keep, 0 to 1000000"),
-    ("FlashpacheDaemon maybe", "give auto (httpd starts flashpached) or external"),
+    ("FlashpacheDaemon maybe", "give auto (httpd starts flashpached), external"),
 ])
 def test_wrong_values(lab, root, module_path, directive, advice):
     server = lab.stock(f"wrong-{directive.split()[0]}", root, socket=root / "sock", module=module_path,
