@@ -342,6 +342,21 @@ static unsigned watches_left(void)
     return n;
 }
 
+/* n files that are watched, and needed no more. */
+static void watch_and_forget(struct fp_watch_key *keys, int n)
+{
+    char name[32];
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "out/%d", i);
+        unit_write_file(in_dir(name), "");
+        keys[i] = place(in_dir(name));
+    }
+    drain();
+    for (int i = 0; i < n; i++)
+        fp_watch_forget(&watch, &keys[i]);
+}
+
 /* More than the kernel's queue has room for; one of them is needed again before its turn comes. */
 START_TEST(very_many_are_not_needed)
 {
@@ -357,14 +372,7 @@ START_TEST(very_many_are_not_needed)
     }
     if (!begin(0))
         return;
-    for (int i = 0; i < n; i++) {
-        snprintf(name, sizeof(name), "out/%d", i);
-        unit_write_file(in_dir(name), "");
-        keys[i] = place(in_dir(name));
-    }
-    drain();
-    for (int i = 0; i < n; i++)
-        fp_watch_forget(&watch, &keys[i]);
+    watch_and_forget(keys, n);
     needed = keys[n / 2];
     ck_assert_int_eq(chmod(in_dir("d/file"), 0600), 0);
     drain();
@@ -392,14 +400,7 @@ START_TEST(very_many_are_gone)
     ck_assert_ptr_nonnull(keys);
     if (!begin(0))
         return;
-    for (int i = 0; i < n; i++) {
-        snprintf(name, sizeof(name), "out/%d", i);
-        unit_write_file(in_dir(name), "");
-        keys[i] = place(in_dir(name));
-    }
-    drain();
-    for (int i = 0; i < n; i++)
-        fp_watch_forget(&watch, &keys[i]);
+    watch_and_forget(keys, n);
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "out/%d", i);
         ck_assert_int_eq(unlink(in_dir(name)), 0);
