@@ -23,7 +23,7 @@ struct fp_file {
     atomic_uint references;
     int fd; /* -1: it is mapped, and never read */
     bool local;
-    bool sealed;                          /* it is a content: the mapping is a copy, and there is no fd */
+    bool is_content;                      /* the mapping is a copy, and there is no fd */
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* in a response before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
@@ -35,7 +35,7 @@ static atomic_ullong mapped; /* bytes of all mappings */
 
 int fp_file_descriptor(const struct fp_file *file)
 {
-    return file->sealed ? -1 : file->fd;
+    return file->fd;
 }
 
 unsigned fp_file_descriptors(void)
@@ -61,9 +61,9 @@ bool fp_file_is_local(const struct fp_file *file)
     return file->local;
 }
 
-bool fp_file_is_sealed(const struct fp_file *file)
+bool fp_file_is_content(const struct fp_file *file)
 {
-    return file->sealed;
+    return file->is_content;
 }
 
 struct fp_file *fp_file_create(int fd, bool local)
@@ -141,7 +141,7 @@ struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, 
     atomic_init(&file->references, 1);
     atomic_init(&file->mapping, m);
     file->fd = -1;
-    file->local = file->sealed = true;
+    file->local = file->is_content = true;
     return file;
 }
 
@@ -159,7 +159,7 @@ void fp_file_release(struct fp_file **fp)
     /* Every other thread's use must be over before the last one closes. */
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->sealed)
+    if (file->is_content)
         drop_copy(fp_file_mapping(file));
     else
         unmap(fp_file_mapping(file));
@@ -280,7 +280,7 @@ bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t 
 {
     int known = atomic_load_explicit(&file->mappable, memory_order_relaxed);
 
-    if (!file->local || file->sealed)
+    if (!file->local || file->is_content)
         return false;
     /* Threads that look at once find the same, or a change between them: both are true. */
     if (known == NOT_LOOKED) {
@@ -294,7 +294,7 @@ bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mti
 {
     struct stat st;
 
-    if (!file->local || file->sealed || fstat(file->fd, &st) == -1)
+    if (!file->local || file->is_content || fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
     *mtime_r = apr_time_from_sec(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;

@@ -51,7 +51,7 @@ void fp_file_release(struct fp_file **file);
 int fp_file_descriptor(const struct fp_file *file);
 bool fp_file_is_local(const struct fp_file *file);
 /* True if it came as its content. */
-bool fp_file_is_sealed(const struct fp_file *file);
+bool fp_file_is_content(const struct fp_file *file);
 
 /*
  * True if a local file may be mapped.  A daemon that is not what it should be could pass a file of its own

@@ -134,7 +134,7 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
     struct shared *s = apr_bucket_alloc(sizeof(*s), list);
     const struct fp_mapping *whole = NULL;
 
-    if (fp_file_is_sealed(file))
+    if (fp_file_is_content(file))
         whole = fp_file_mapping(file);
     else if (map)
         whole = fp_file_keep_mapped(file, length);
@@ -161,14 +161,13 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
 {
     /* One byte more would show that it has grown. */
     apr_size_t n = (apr_size_t)length + 1;
-    bool sealed = fp_file_is_sealed(file);
     char *buf;
 
-    if (sealed && fp_file_mapping(file) != NULL)
+    if (fp_file_is_content(file))
         return (apr_off_t)fp_file_mapping(file)->size == length
                    ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
                    : NULL;
-    if (!fp_file_is_local(file) || length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST && !sealed))
+    if (!fp_file_is_local(file) || length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST))
         return NULL;
     buf = apr_bucket_alloc(n, list);
     fp_file_read(file, buf, &n, 0);

@@ -516,7 +516,7 @@ START_TEST(content_is_all_there_is)
     apr_time_t mtime;
 
     make_content(5000);
-    ck_assert(fp_file_is_local(file) && fp_file_is_sealed(file));
+    ck_assert(fp_file_is_local(file) && fp_file_is_content(file));
     ck_assert(!fp_file_look(file, &size, &mtime));
     append(1000, 3000, true);
     assert_reads(1000, 3000);
