@@ -160,17 +160,21 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     struct fp_dependency *old = e->dependencies;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
+    const struct fp_watch_key *had = fp_entry_own_key(e);
     const bool was_dead = same_inode && e->dead_watch;
+    const bool goes_on = had != NULL && own != NULL && same_key(had, own) && !e->dead_watch;
 
     /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
-    if (fp_entry_own_key(e) != NULL && !same_key(fp_entry_own_key(e), own)) {
+    if (had != NULL && !same_key(had, own)) {
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
     /* A watch may end while the walk that brings it is under way: that was reported when nothing depended
-     * on it.  The entry is invalid; what cannot be watched at the next walk is not valid either. */
-    e->dead_watch = own != NULL ? fp_dependencies_ended(c->dependencies, own, seen->now_ms) : was_dead;
+     * on it.  The entry is invalid; what cannot be watched at the next walk is not valid either.  Of a watch
+     * that the entry has all the time it would have been told. */
+    e->dead_watch =
+        own == NULL ? was_dead : !goes_on && fp_dependencies_ended(c->dependencies, own, seen->now_ms);
     e->validity.left_out = e->validity.left_out || e->dead_watch;
     /* The old ones go after the new ones are there: an object of both stays watched. */
     e->dependencies = e->own = NULL;

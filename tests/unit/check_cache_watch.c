@@ -344,6 +344,33 @@ START_TEST(watch_that_was_given_up_meanwhile)
 }
 END_TEST
 
+/* What has just happened is remembered by a hash, so the ends of watches as well: what may not be read, and
+ * cannot be watched anew, must not lose the watch that it has to changes of something else. */
+START_TEST(watch_that_cannot_be_made_anew_goes_on)
+{
+    const struct fp_watch_key elsewhere = key_of("/elsewhere", 10);
+    uint64_t began;
+    char name[32];
+
+    walked("/a/f", "ddf");
+    kit_now_ms++;
+    began = kit_now_ms;
+    for (int i = 0; i < 200000; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        fp_cache_change_ops.changed(cache, &elsewhere, name, strlen(name), false);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(known("/a/f"), i == 0);
+        walk("/a/f", "ddf");
+        result.step_watches[2].watch.len = 0;
+        insert_as("/a/f", 0, i == 0 ? began : kit_now_ms);
+        kit_now_ms++;
+    }
+    ck_assert(known("/a/f"));
+    ck_assert_uint_eq(life("/a/f"), WATCHED_TTL);
+}
+END_TEST
+
 /* ---- the end of watching ---- */
 
 START_TEST(nothing_below_is_told_any_more)
@@ -455,6 +482,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_changed_at_that_moment_is_not_valid);
     tcase_add_loop_test(t, what_changed_beside_it_meanwhile, 0, sizeof(changed) / sizeof(changed[0]));
     tcase_add_test(t, watch_that_was_given_up_meanwhile);
+    tcase_add_test(t, watch_that_cannot_be_made_anew_goes_on);
     t = unit_add_case(s, "end", setup, teardown, 0);
     tcase_add_test(t, nothing_below_is_told_any_more);
     tcase_add_test(t, how_many_the_end_of_a_watch_concerns);
