@@ -12,6 +12,22 @@ FSTAT = re.compile(r'\b(newfstatat|statx)\(\d+<[^>]*>, "",')
 # An open file once more, by its descriptor: no path is walked.
 REOPEN = re.compile(r'\bopenat\([^,]*, "/proc/self/fd/\d+"')
 CALL = re.compile(r"\d+ +(\w+)\(")
+# A call during which another thread made one is told in two lines.
+UNFINISHED = re.compile(r"^(\d+) .* <unfinished \.\.\.>$")
+RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>")
+
+
+def whole_calls(lines):
+    """The lines of a trace, those that tell one call joined, where it ended."""
+    begun = {}
+    for line in lines:
+        if found := UNFINISHED.match(line):
+            begun[found.group(1)] = line.removesuffix(" <unfinished ...>")
+        elif found := RESUMED.match(line):
+            yield begun.pop(found.group(1), "") + line[found.end():]
+        else:
+            yield line
+    yield from begun.values()
 
 
 class Trace:
@@ -56,8 +72,8 @@ class Trace:
         self._end()
 
     def lines(self):
-        """Lines of the trace, each with the thread's number in front."""
-        return Path(self.log).read_text(errors="replace").splitlines()
+        """Calls, each with the thread's number in front."""
+        return list(whole_calls(Path(self.log).read_text(errors="replace").splitlines()))
 
     def names(self):
         """{call: how often}"""
