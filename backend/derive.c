@@ -39,6 +39,7 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
                d->descriptors, most);
         l->files = most;
     }
+    l->spare = most - l->files;
     /* Files that requests ask for come first. */
     l->open_dirs = l->files / OPEN_DIRS_SHARE + 1;
     l->files -= l->files / OPEN_DIRS_SHARE;

@@ -49,6 +49,7 @@ struct fp_cache_limits {
     size_t bytes;            /* of memory for entries, about */
     uint32_t ttl_ms;         /* of an entry where its mount says nothing else, */
     uint32_t watched_ttl_ms; /* and where all changes are reported */
+    size_t spare;            /* descriptors beside the files', which those that wait to be closed may have */
 };
 
 /* What a cache uses; all of it the caller's and outlives it. */

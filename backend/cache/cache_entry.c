@@ -340,14 +340,14 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
-/* Descriptors that wait to be closed have a place until they are: else a file system that answers
- * no close would use up all descriptors. */
+/* Descriptors that wait to be closed, more than there is room for, take the place of files until they are:
+ * else a file system that answers no close would use up all descriptors. */
 static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
 {
     const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
-    const size_t most = limit - limit / 4;
+    const size_t over = closing > c->spare ? closing - c->spare : 0, most = limit - limit / 4;
 
-    return limit - (closing < most ? closing : most);
+    return limit - (over < most ? over : most);
 }
 
 static bool is_over_limits(const struct fp_cache *c)

@@ -113,6 +113,7 @@ struct fp_cache {
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
+    size_t spare; /* descriptors that may wait to be closed before files make room for them */
     struct fp_cache_content content;  /* the limits, */
     size_t n_contents, content_bytes; /* and what there is */
     uint32_t ttl_ms, watched_ttl_ms;

@@ -75,5 +75,5 @@ def test_a_scan_leaves_the_hot_files(server):
     print(f"hot hits {warm} before, {hits(entries)} after {len(scanned)} absent names ({hits(scanned)} hits); "
           f"daemon {before} -> {after} KiB")
     assert warm >= HIT_SHARE * HOT
-    assert hits(entries) >= HIT_SHARE * HOT, Counter((e.note, e.reason) for e in entries)
+    assert hits(entries) >= HIT_SHARE * HOT, f"{Counter((e.note, e.reason) for e in entries)} {server.daemon.counters()}"
     assert after - before < MEMORY_GROWTH_KIB

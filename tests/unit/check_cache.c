@@ -124,7 +124,7 @@ END_TEST
 /* An entry keeps the TTL under which it was inserted. */
 START_TEST(shorter_time_to_live_holds_for_what_comes)
 {
-    const struct fp_cache_limits limits = { 100, 100, 100, 100, SIZE_MAX, 10, 10 };
+    const struct fp_cache_limits limits = { 100, 100, 100, 100, SIZE_MAX, 10, 10, 0 };
 
     walked("/f", now, "df");
     now += 10;

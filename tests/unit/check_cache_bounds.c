@@ -3,7 +3,10 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include <signal.h>
+
 #include "cache_known_kit.h"
+#include "privsep/closer.h"
 
 static const char *numbered(const char *prefix, int i)
 {
@@ -25,6 +28,35 @@ START_TEST(files_are_bounded_with_their_descriptors)
     }
     ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
     ck_assert_uint_eq(fp_cache_counts(cache).evictions, 46);
+}
+END_TEST
+
+/* Closers that are stopped: as if no file system answered. */
+START_TEST(descriptors_that_wait_to_be_closed_take_places_when_none_is_spare)
+{
+    const struct fp_cache_limits limits = { 8, OPEN_DIRS, 100, 100, SIZE_MAX, TTL, TTL, _i == 0 ? 10 : 7 };
+    pid_t pids[FP_CLOSERS];
+
+    start(8, 100, 100);
+    fp_cache_set_limits(cache, &limits);
+    for (int i = 0; i < 8; i++)
+        walked(numbered("/f", i), now, "df");
+    ck_assert_int_eq(fp_closer_start(256, NULL, pids), 0);
+    for (int i = 0; i < FP_CLOSERS; i++) {
+        ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
+        ck_assert_int_eq(waitpid(pids[i], NULL, WUNTRACED), pids[i]);
+    }
+    for (int i = 0; i < 10; i++) {
+        int fd = open("/", O_PATH | O_CLOEXEC);
+
+        fp_close_file(&fd, 1);
+    }
+    ck_assert_uint_eq(fp_closer_waiting(), 10);
+    walked("/absent", now, "da");
+    ck_assert_uint_eq(fp_cache_counts(cache).files, _i == 0 ? 8 : 5);
+    for (int i = 0; i < FP_CLOSERS; i++)
+        kill(pids[i], SIGCONT);
+    fp_closer_stop();
 }
 END_TEST
 
@@ -121,7 +153,7 @@ END_TEST
 
 START_TEST(smaller_limits_hold_at_once)
 {
-    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL };
+    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL, 0 };
 
     for (int i = 0; i < 20; i++) {
         walked(numbered("/f", i), now, "df");
@@ -176,6 +208,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "bounds", setup, teardown, 30);
 
     tcase_add_test(t, files_are_bounded_with_their_descriptors);
+    tcase_add_loop_test(t, descriptors_that_wait_to_be_closed_take_places_when_none_is_spare, 0, 2);
     tcase_add_test(t, directories_are_bounded);
     tcase_add_test(t, absent_names_are_bounded);
     tcase_add_test(t, directories_with_files_are_bounded_too);

@@ -31,7 +31,7 @@ static void allow(uint32_t file_max)
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, TTL };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, TTL, 0 };
     struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
 
     unit_init_hash();
@@ -144,7 +144,7 @@ START_TEST(contents_are_not_limited_by_descriptors)
         snprintf(path, sizeof(path), "/a/%d", i);
         walked(path, "ddf", 10, true);
     }
-    fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL, TTL });
+    fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL, TTL, 0 });
     ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 0);
     assert_contents(60, 600);
     assert_known("/a/0", true);

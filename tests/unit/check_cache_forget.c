@@ -345,7 +345,7 @@ END_TEST
 /* Not all at once where room is needed for something of another kind. */
 START_TEST(purged_entries_make_room_a_few_at_a_time)
 {
-    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL };
+    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL, 0 };
     uint64_t before;
     char path[64];
 

@@ -38,7 +38,7 @@ static void new_table(uint32_t n)
 /* Room for n files and n absent names. */
 static void start(size_t n, uint32_t n_slots)
 {
-    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL };
+    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL, 0 };
     /* To check each of many thousand entries after each operation takes minutes. */
     struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = n < FP_CACHE_LOOKS };
 
