@@ -74,7 +74,10 @@ class Connection:
 
     def get(self, path, tag=None):
         """The answer; its status is 0 if the connection ended before the header's end."""
-        start = self.begin(path, tag)
+        return self.finish(self.begin(path, tag))
+
+    def finish(self, start):
+        """The answer to what was begun then."""
         try:
             status, headers, body = self.read_head()
         except ConnectionError:
@@ -107,6 +110,8 @@ class Children:
 
     def __init__(self, server, log, count, each=1):
         self.port, self.log = server.port, log
+        # A child with threads may take all that come one after the other; of prefork each serves one.
+        self.at_once = 1 if server.mpm == "prefork" else 8
         self.by_child = {}
         self.tags = 0
         self._connect(lambda child: len(self.by_child.get(child, ())) < each,
@@ -116,23 +121,27 @@ class Children:
     def _connect(self, wanted, enough):
         """Make connections, keep those to wanted children, until there are enough."""
         spare = []
-        for _ in range(self.TRIES):
+        for _ in range(self.TRIES // self.at_once):
             if enough():
                 break
-            connection = Connection(self.port)
-            child = self._child_of(connection)
-            (self.by_child.setdefault(child, []) if wanted(child) else spare).append(connection)
-            if len(spare) > self.SPARE:
+            for connection, child in self._some():
+                (self.by_child.setdefault(child, []) if wanted(child) else spare).append(connection)
+            while len(spare) > self.SPARE:
                 spare.pop(0).close()
         for connection in spare:
             connection.close()
         assert enough(), f"connections to children: { {p: len(c) for p, c in self.by_child.items()} }"
 
-    def _child_of(self, connection):
-        self.tags += 1
-        tag = f"child-{self.tags}"
-        connection.get("/", tag)
-        return child_of(self.log, tag)
+    def _some(self):
+        """New connections, each with its child."""
+        begun = []
+        for _ in range(self.at_once):
+            self.tags += 1
+            tag, connection = f"child-{self.tags}", Connection(self.port)
+            begun.append((connection, tag, connection.begin("/", tag)))
+        for connection, _, start in begun:
+            connection.finish(start)
+        return [(connection, child_of(self.log, tag)) for connection, tag, _ in begun]
 
     def again(self, ended):
         """Another connection to the child of one that has ended, in its place."""
