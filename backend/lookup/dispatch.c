@@ -159,7 +159,7 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
 
     if (w == NULL)
         w = fp_walk_start_after(d->walks, l, names_id, above);
-    return w != NULL ? fp_walk_wait(w, conn, id, l->deadline_ms, joined) : FP_UNAVAILABLE;
+    return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
@@ -194,7 +194,7 @@ static void on_moved(void *ctx, void *walk, uint32_t mount)
 static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                  unsigned names_id)
 {
-    struct fp_walk *w = l->fresh ? NULL : fp_walk_find(d->walks, l, names_id);
+    struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
     const bool joined = w != NULL;
     fp_status st = FP_OK;
 
@@ -206,7 +206,7 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                      : fp_walk_start(d->walks, l, names_id, &st);
     }
     if (w != NULL)
-        st = fp_walk_wait(w, conn, id, l->deadline_ms, joined);
+        st = fp_walk_wait(w, conn, id, l, joined);
     if (st != FP_OK)
         fp_walks_refuse(d->walks, conn, id, st);
 }

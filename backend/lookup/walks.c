@@ -55,10 +55,11 @@ struct fp_walk {
     bool detached;
     struct fp_task task;       /* its lookup points into key and the registry of names */
     struct fp_cache_base base; /* fd: a copy of our own, -1: begins at "/" */
+    bool from_root;            /* it was submitted to begin at "/", whatever is known */
     uint32_t mount;            /* where it is expected to end */
     unsigned waited;           /* questions that waited for it, until now */
     unsigned names_id;
-    bool outdated;    /* its path was forgotten, or asked for afresh, since it was submitted */
+    bool outdated;    /* its path was forgotten since it was submitted */
     size_t stale_len; /* so much of its path leads to a forgotten one: a walk that
                                       ends there says something of that one, too */
     size_t key_len;
@@ -71,7 +72,8 @@ struct waiter {
     struct fp_walk *walk;
     struct fp_connection *conn;
     uint64_t id;
-    bool joined; /* the walk was under way when the question came */
+    bool joined; /* the walk was under way when the question came, */
+    bool fresh;  /* which asks afresh */
     ev_timer deadline;
 };
 
@@ -238,11 +240,11 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
     answer_waiter(timer->data, FP_TIMEOUT, NULL);
 }
 
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined)
 {
     struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
-    const uint32_t ms = deadline_ms < MAX_DEADLINE_MS ? deadline_ms : MAX_DEADLINE_MS;
+    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
 
     if (wt == NULL)
         return FP_NOMEM;
@@ -253,6 +255,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
     if (joined)
         fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
+    wt->fresh = l->fresh;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
@@ -299,6 +302,53 @@ static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
     let_go_on(&children, why);
 }
 
+/* What became of a walk's result. */
+enum kept {
+    KEPT,    /* the cache has it */
+    CHANGED, /* while it was looked at */
+    OUTDATED /* its path was forgotten meanwhile */
+};
+
+/*
+ * A client that asks afresh knows of a change.  A walk that was under way may have looked before it, and
+ * one from a base has not looked above that: they serve the client only where all changes are reported
+ * and none was.  One that asks late, of something that changes, may know of that as well.
+ */
+static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum kept kept)
+{
+    const bool is_later = !wt->joined && wt->walk->from_root;
+
+    if (kept == CHANGED || wt->fresh)
+        return is_later || (kept == KEPT && a->watched);
+    return true;
+}
+
+static fp_status submit_from_root(struct fp_walk *w);
+static void let_go_on(struct siblings *children, fp_status parent_status);
+
+/* Answers all whom the result serves.  True if there are others: the path is walked once again, from "/",
+ * for all of them together. */
+static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum kept kept)
+{
+    struct siblings children = TAILQ_HEAD_INITIALIZER(children);
+    struct waiter *wt, *next;
+
+    for (wt = TAILQ_FIRST(&w->waiters); wt != NULL; wt = next) {
+        next = TAILQ_NEXT(wt, link);
+        if (!is_served(wt, a, kept))
+            continue;
+        answer_waiter(wt, FP_OK, a);
+        fp_turn_work(FP_WORK_RESULT);
+    }
+    if (TAILQ_EMPTY(&w->waiters))
+        return false;
+    TAILQ_CONCAT(&children, &w->children, sibling);
+    if (submit_from_root(w) != FP_OK)
+        end(w, FP_BUSY, NULL);
+    let_go_on(&children, FP_OK);
+    return true;
+}
+
 static bool end_from_cache(struct fp_walk *w)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -309,7 +359,8 @@ static bool end_from_cache(struct fp_walk *w)
         return false;
     fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
-    end(w, FP_OK, &ws->answer);
+    if (!repeat_for_others(w, &ws->answer, KEPT))
+        end(w, FP_OK, &ws->answer);
     return true;
 }
 
@@ -520,6 +571,7 @@ static fp_status submit_from_root(struct fp_walk *w)
     fp_close_file(&w->base.fd, w->mount);
     w->task.base_len = w->task.base_links = 0;
     w->task.has_known = false;
+    w->from_root = true;
     return submit(w);
 }
 
@@ -556,8 +608,10 @@ static fp_status begin(struct fp_walk *w)
     struct fp_walk *p;
 
     take_base(w);
-    if (w->base.fd != -1 || parent.path_len == 1)
+    if (w->base.fd != -1)
         return submit(w);
+    if (parent.path_len == 1)
+        return submit_from_root(w);
     parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
     p = fp_walk_find_or_start(w->walks, &parent, w->names_id);
     if (p == NULL)
@@ -582,14 +636,8 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     fp_status *why_r)
 {
-    struct fp_walk *w = fp_walk_find(ws, l, names_id);
+    struct fp_walk *w = create(ws, l, names_id);
 
-    /* It may have looked before the change that the client knows of. */
-    if (w != NULL) {
-        w->outdated = true;
-        detach(w);
-    }
-    w = create(ws, l, names_id);
     *why_r = w != NULL ? submit_from_root(w) : FP_NOMEM;
     if (w != NULL && *why_r != FP_OK) {
         end(w, *why_r, NULL);
@@ -657,29 +705,6 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
         end(w, st, NULL);
 }
 
-/*
- * A result that the cache does not keep has changed while it was looked at, or is an
- * error.  It is the answer for clients that asked before the walk began; those that asked later
- * may know better, and the path is walked once again: true if there are any.
- */
-static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a)
-{
-    struct siblings children = TAILQ_HEAD_INITIALIZER(children);
-    struct waiter *wt;
-
-    if (fp_answer_is_failure(a))
-        return false;
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL && !wt->joined)
-        answer_waiter(wt, FP_OK, a);
-    if (wt == NULL)
-        return false;
-    TAILQ_CONCAT(&children, &w->children, sibling);
-    if (submit_from_root(w) != FP_OK)
-        end(w, FP_BUSY, NULL);
-    let_go_on(&children, FP_OK);
-    return true;
-}
-
 /* A directory's descriptor is for us, not for the client. */
 static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                           uint64_t began_ms)
@@ -694,7 +719,8 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     if (!current || !end_from_cache(w)) {
         fp_close_file(&a->fd, mount);
         a->fd = fd;
-        if (!current || !repeat_for_others(w, a))
+        /* The cache keeps no error, either: that is everybody's answer. */
+        if (fp_answer_is_failure(a) || !repeat_for_others(w, a, current ? CHANGED : OUTDATED))
             end(w, FP_OK, a);
         a->fd = -1;
     }

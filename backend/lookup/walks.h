@@ -62,8 +62,7 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
-/* Begins a walk at "/", now, whatever is known or under way; one that is under way is joined no
- * more, and its result is not kept.  NULL and *why_r: it could not begin. */
+/* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     fp_status *why_r);
 /* A walk that begins when parent, the walk to its directory, has ended.  NULL: there are too
@@ -71,9 +70,12 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     struct fp_walk *parent);
 
-/* The connection gets the walk's answer, or after nine tenths of the deadline that there is none.
- * joined: the walk began before the question came.  FP_OK or FP_NOMEM. */
-fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, uint32_t deadline_ms,
+/*
+ * The connection gets the walk's answer, or after nine tenths of l's deadline that there is none.
+ * joined: the walk began before the question came; where that does not do for the question (l->fresh),
+ * the walk is made once more.  FP_OK or FP_NOMEM.
+ */
+fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined);
 /* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
  * keeping. */

@@ -47,46 +47,78 @@ START_TEST(fresh_question_has_a_walk_of_its_own)
 }
 END_TEST
 
-/* It began before the change that the client knows of. */
-START_TEST(fresh_question_joins_no_walk)
+/* The one that is under way began before the change that the client knows of. */
+START_TEST(fresh_questions_share_the_next_walk)
 {
     know_a();
     ask(&early, "/a/f");
     ask_fresh(&late, "/a/f");
-    ask(&other, "/a/f");
-    ck_assert_uint_eq(n_jobs, 2);
-    /* Nothing of what it saw is kept: it is made once more. */
+    ask_fresh(&other, "/a/f");
+    ck_assert_uint_eq(n_jobs, 1);
     finish("/a/f", "dda");
-    ck_assert(!early.answered);
+    ck_assert(early.answered);
     ck_assert(!late.answered);
     ck_assert(!other.answered);
+    ck_assert_uint_eq(n_jobs, 1);
+    /* Another one has to wait for the walk after that. */
+    ask_fresh(&early, "/a/f");
     finish("/a/f", "ddf1");
-    ck_assert(!early.answered);
+    ck_assert(from_root);
     ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
     ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
-    finish("/a/f", "ddf1");
-    ck_assert_uint_eq(early.last_ino, ino_of("/a/f", '1'));
+    ck_assert(!early.answered);
+    finish("/a/f", "ddf2");
+    ck_assert_uint_eq(early.last_ino, ino_of("/a/f", '2'));
+    ck_assert_uint_eq(n_jobs, 0);
 }
 END_TEST
 
-/* The results come in another order. */
-START_TEST(fresh_answer_stays)
+/* All that was seen on the way is reported when it changes, and nothing was. */
+START_TEST(fresh_question_joins_a_walk_of_what_is_watched)
 {
-    struct job first;
-
+    all_watched = true;
     know_a();
     ask(&early, "/a/f");
-    first = take_job(0);
     ask_fresh(&late, "/a/f");
     finish("/a/f", "ddf1");
-    ck_assert(late.answered);
-    jobs[n_jobs++] = first;
-    finish("/a/f", "dda");
-    ck_assert(!early.answered);
-    ask(&other, "/a/f");
-    ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
+    ck_assert_uint_eq(early.last_ino, ino_of("/a/f", '1'));
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+/* What it saw may have been there before the question, and is no answer. */
+START_TEST(fresh_question_joins_no_walk_of_what_was_forgotten)
+{
+    know_a();
+    ask(&early, "/a/f");
+    ask_fresh(&late, "/a/f");
+    forget("/a/f", false);
     finish("/a/f", "ddf1");
-    ck_assert(early.answered);
+    ck_assert_uint_eq(n_jobs, 1);
+    ck_assert(!late.answered);
+    finish("/a/f", "ddf2");
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '2'));
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
+/* As many as come while walks are under way. */
+START_TEST(fresh_questions_that_do_not_stop_do_not_keep_others_waiting)
+{
+    know_a();
+    ask(&early, "/a/f");
+    for (int i = 0; i < 20; i++) {
+        struct fp_connection *asking = i % 2 == 0 ? &late : &other;
+
+        ask_fresh(asking, "/a/f");
+        finish("/a/f", "ddf1");
+        ck_assert(early.answered);
+        ck_assert(i == 0 || (i % 2 == 0 ? &other : &late)->answered);
+        ck_assert(!asking->answered);
+    }
+    finish("/a/f", "ddf1");
+    ck_assert_uint_eq(n_jobs, 0);
 }
 END_TEST
 
@@ -403,8 +435,10 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "forgetting", setup, teardown, 0);
 
     tcase_add_test(t, fresh_question_has_a_walk_of_its_own);
-    tcase_add_test(t, fresh_question_joins_no_walk);
-    tcase_add_test(t, fresh_answer_stays);
+    tcase_add_test(t, fresh_questions_share_the_next_walk);
+    tcase_add_test(t, fresh_question_joins_a_walk_of_what_is_watched);
+    tcase_add_test(t, fresh_question_joins_no_walk_of_what_was_forgotten);
+    tcase_add_test(t, fresh_questions_that_do_not_stop_do_not_keep_others_waiting);
     tcase_add_test(t, walk_from_the_root);
     tcase_add_test(t, walk_from_a_base);
     tcase_add_test(t, walk_of_what_lies_below);

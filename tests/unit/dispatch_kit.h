@@ -366,6 +366,8 @@ static inline void finish(const char *path, const char *what)
         skip++;
     a.n_steps -= skip;
     memmove(a.steps, a.steps + skip, a.n_steps * sizeof(a.steps[0]));
+    for (unsigned i = 0; i < a.n_steps && all_watched; i++)
+        result.step_watches[i].watch = (struct fp_watch_key){ .len = 2, .bytes = { 1, (uint8_t)(skip + i) } };
     if (a.fd == -1 && fp_step_is_dir(&a.steps[a.n_steps - 1]))
         a.fd = kit_file('p');
     job.done(job.ctx, FP_OK, &a, &result, job.began_ms);
