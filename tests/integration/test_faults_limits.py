@@ -77,7 +77,7 @@ def test_daemon_out_of_descriptors(under_load, server, daemon):
             server.graceful()
             notes |= fault.goes_on()
         fault.ends()
-    assert "fallback" in notes or "descriptor" in daemon.log_text()
+    assert "fallback" in notes or "FP0101" in server.error_text() or "descriptor" in daemon.log_text()
 
 
 def test_child_out_of_descriptors(under_load, lab, server, fault_root):

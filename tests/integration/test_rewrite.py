@@ -9,6 +9,7 @@ import pytest
 
 import rewrite_kit
 import tree
+from content_kit import clock, settled  # noqa: F401 (fixtures)
 from fetch import Client
 from forms import chosen
 from test_walk_calls import LIMITS
@@ -336,7 +337,8 @@ def make_site(root, rules):
 @pytest.mark.parametrize("where", ("htaccess", "server"))
 @pytest.mark.needs_flashpache
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the path calls")
-def test_a_warm_request_makes_no_path_calls(lab, base, mpm, where):
+def test_a_warm_request_makes_no_path_calls(lab, base, mpm, where, settled):  # noqa: F811 (settled)
+    """Of files that have been there for a while."""
     roots = {name: base / f"{name}-{mpm}-{where}" for name in SITES}
     hosts = []
     for name, root in roots.items():
