@@ -69,6 +69,7 @@ struct fp_coherence_counts {
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
     /* Watches that were left out as too noisy, and how many objects are now. */
     uint64_t left_out, noisy;
+    uint64_t watches_refused; /* the system's limit on watches was reached */
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
