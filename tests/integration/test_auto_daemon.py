@@ -325,6 +325,9 @@ def test_daemon_logs_into_the_error_log_that_follows_a_rotation(make):
         os.kill(daemon, signal.SIGUSR1)
         wait_for(lambda: "FP0006" in server.error_log.read_text(), "the daemon's counters")
         assert daemon_of(server) == daemon
+        below = procs.descendants(daemon)
+        assert {"fp-monitor", "fp-spawner", "fp-worker", "fp-closer"} <= set(below.values())
+        assert [name for p, name in below.items() if str(server.dir / "error.log.1") in held_by(p)] == []
 
 
 def test_second_httpd_does_not_take_the_socket_of_the_first(make):
