@@ -337,7 +337,7 @@ static void set_reports(struct flashpached *d)
     d->about = (struct fp_about){ d->conf,        d->args.file,
                                   d->descriptors, fp_derive_connections(d, d->conf),
                                   fp_now_ms(),    d->own_sandbox != NULL,
-                                  d->prompt };
+                                  d->prompt,      d->args.supervised };
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
                                   .coherence = d->coherence,

@@ -215,17 +215,19 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     return false;
 }
 
-/* Of the service, or of a daemon that httpd started on Debian or Fedora. */
+/* The first at which somebody listens, so that what a daemon left behind hides no other; else the first that is
+ * there, or would be. */
 static const char *usual_socket(void)
 {
-    static const char *const paths[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
-                                         "/run/httpd/flashpache/flashpached.sock" };
-
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        if (access(paths[i], F_OK) == 0)
-            return paths[i];
+    for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
+        if (ctl_listens(*path))
+            return *path;
     }
-    return paths[0];
+    for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
+        if (access(*path, F_OK) == 0)
+            return *path;
+    }
+    return ctl_usual_sockets[0];
 }
 
 static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
