@@ -157,8 +157,12 @@ MaxKeepAliveRequests 0
         return path
 
     def check(self):
-        """apache2 -t with this configuration: the completed process."""
-        return subprocess.run([APACHE, "-t", "-f", str(self.write_config())],
+        """apache2 -t with this configuration: the completed process. Without a program of flashpached in it, it is
+        the one that was built beside the module."""
+        ours = f"{self.config}{self.vhosts}"
+        program = Path(self.module).parents[2] / "backend/flashpached" if self.module else None
+        more = ["-c", f"FlashpacheDaemonProgram {program}"] if program and "FlashpacheDaemonProgram" not in ours else []
+        return subprocess.run([APACHE, "-t", "-f", str(self.write_config()), *more],
                               capture_output=True, text=True, timeout=30,
                               env=sanitizer.environment())
 
