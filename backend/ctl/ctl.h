@@ -51,6 +51,13 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);
 
+/*
+ * A path, or a URL, whose path is below root ("": that of httpd's main server, which is asked for it and
+ * kept in root).  The path in normal form in path; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
+ * stands at its end.  False after saying why not.
+ */
+bool ctl_take_path(const char *text, char *root, char *path, bool *slash_r);
+
 #define CTL_ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
 
 /* Adds the name of an access file to the list; false after saying why not. */
