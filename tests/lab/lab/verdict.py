@@ -34,6 +34,16 @@ def of(found, experiment, stock, flash):
     return rows
 
 
+def wrong(found, experiment, keys):
+    """The largest share of errors among the responses of a step."""
+    shares = [0.0]
+    for key in keys:
+        for step in ("capacity", "latency=equal"):
+            rounds = found.rounds(experiment, key, step)
+            shares += [each["errors"] / max(1, each["requests"]) for each in rounds if each.get("errors")]
+    return max(shares)
+
+
 def text(rows):
     lines = [f"{'':36}{'stock':>12}{'Flashpache':>12}{'better by':>12}   (range)"]
     for question, theirs, ours, better, word in rows:
@@ -46,9 +56,9 @@ def sentence(rows):
     """The answer."""
     words = [row[4] for row in rows]
     if "WORSE" in words:
-        return ("For this site on this file system Flashpache makes something worse: see the lines above, and keep "
+        return ("For this site's static files on this file system Flashpache makes something worse: see the lines above, and keep "
                 "it off unless the others matter more.")
     if "better" not in words:
-        return "For this site on this file system Flashpache would do little."
+        return "For this site's static files on this file system Flashpache would do little."
     best = max((row for row in rows if row[4] == "better"), key=lambda row: row[3].median)
-    return f"For this site on this file system: {best[0]}, better by a factor of {number(best[3].median)}."
+    return f"For this site's static files on this file system: {best[0]}, better by a factor of {number(best[3].median)}."
