@@ -18,7 +18,7 @@ from waiting import wait_for
 
 APACHE = os.environ.get("FLASHPACHE_APACHE") or shutil.which("apache2") or shutil.which("httpd") or ""
 MODULES_DIR = Path(os.environ.get("FLASHPACHE_APACHE_MODULES", "/usr/lib/apache2/modules"))
-USER = "www-data"
+USER = os.environ.get("FLASHPACHE_USER", "www-data")
 MODULES = """access_compat alias asis auth_basic authn_core authn_file authz_core authz_host
 authz_user autoindex deflate dir env expires filter headers include mime negotiation
 reqtimeout rewrite setenvif substitute""".split()
