@@ -351,7 +351,7 @@ END_TEST
 START_TEST(mounts_are_told_until_they_are_drained)
 {
     const char *const none[] = { NULL };
-    const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0 };
+    const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0, 1000 };
     struct fp_mounts *m;
     int set;
 
