@@ -375,8 +375,7 @@ static bool start(struct flashpached *d)
     create_sandboxes(d);
     d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };
-    d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify,
-                                     d->args.supervised };
+    d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;

@@ -474,10 +474,11 @@ static int may_go_on(const struct daemon *d, const char *program, const char *co
         return 0;
     wrong = fp_trial_run(d->pconf, d->server, program, configuration, d->socket);
     if (wrong != NULL)
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, d->server,
-                     "FP0116: flashpached (process %d) goes on with its former program and configuration, because "
-                     "the new one would not start: %s",
-                     (int)d->proc.pid, wrong);
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, 0, d->server,
+            "FP0116: flashpached (process %d) goes on with its former program and configuration, because "
+            "the new one would not start: %s",
+            (int)d->proc.pid, wrong);
     return wrong != NULL;
 }
 
@@ -499,8 +500,7 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
     d->wanted = origin_of(pconf, configuration, d->command);
     apr_pool_cleanup_register(pconf, d, leave_no_socket, apr_pool_cleanup_null);
     /* It goes on, with the error log, which may have been rotated. */
-    if (may_go_on(d, program, configuration)
-        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
+    if (may_go_on(d, program, configuration) && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;
     }

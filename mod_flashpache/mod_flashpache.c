@@ -86,7 +86,8 @@ static int check_daemon(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, 
     wrong = fp_trial_run(ptemp, s, settings->program, settings->configuration, settings->socket);
     if (wrong == NULL)
         return OK;
-    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0116: flashpached would not start: %s", wrong);
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0116: flashpached would not start: %s",
+                 wrong);
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 

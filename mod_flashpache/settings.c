@@ -294,7 +294,8 @@ static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (!is_time(arg) || ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT || t > MOST_TIMEOUT)
+    if (!is_time(arg) || ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT
+        || t > MOST_TIMEOUT)
         return apr_psprintf(cmd->pool,
                             "FlashpacheTimeout %s: give a time from 1ms to 60s, "
                             "such as 500ms or 2 (seconds)",

@@ -62,29 +62,31 @@ static const char *hear(apr_pool_t *p, int pipe, bool *good_r)
 static const char *judge(apr_pool_t *p, const char *program, const char *said, bool good, int status)
 {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        return apr_psprintf(p, "%s -t did not end within %u s; is its configuration on a file system that answers?",
-                            program, TRIAL_SECONDS);
+        return apr_psprintf(
+            p, "%s -t did not end within %u s; is its configuration on a file system that answers?", program,
+            TRIAL_SECONDS);
     if (WIFSIGNALED(status))
         return apr_psprintf(p, "%s -t ended by signal %d", program, WTERMSIG(status));
     if (WEXITSTATUS(status) != 0)
         return apr_psprintf(p, "%s -t failed: %s", program, said);
-    return good ? NULL
-                : apr_psprintf(p, "%s is no flashpached: correct FlashpacheDaemonProgram", program);
+    return good ? NULL : apr_psprintf(p, "%s is no flashpached: correct FlashpacheDaemonProgram", program);
 }
 
 const char *fp_trial_run(apr_pool_t *p, server_rec *s, const char *program, const char *configuration,
                          const char *socket)
 {
-    const char *const command[] = { program,     "-t", "-c", configuration != NULL ? configuration : "/dev/null", "-o",
-                                    apr_pstrcat(p, "socket=", socket, NULL), NULL };
+    const char *const command[] = { program, "-t",
+                                    "-c",    configuration != NULL ? configuration : "/dev/null",
+                                    "-o",    apr_pstrcat(p, "socket=", socket, NULL),
+                                    NULL };
     int ends[2], status = 0;
     const char *said;
     bool good;
     pid_t pid;
 
     if (access(program, X_OK) == -1)
-        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with FlashpacheDaemonProgram", program,
-                            &errno);
+        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with FlashpacheDaemonProgram",
+                            program, &errno);
     if (pipe2(ends, O_CLOEXEC) == -1)
         return apr_psprintf(p, "cannot try %s: %pm", program, &errno);
     pid = fork();

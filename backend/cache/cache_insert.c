@@ -296,8 +296,9 @@ static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity
 {
     const bool absent = e->status == FP_ABSENT || e->target_status == FP_ABSENT;
 
-    return absent && validity->negative_ms != 0 && validity->negative_ms < validity->ttl_ms ? validity->negative_ms
-                                                                                            : validity->ttl_ms;
+    return absent && validity->negative_ms != 0 && validity->negative_ms < validity->ttl_ms
+               ? validity->negative_ms
+               : validity->ttl_ms;
 }
 
 /* For how long what lies there may be relied on; not at all, where its watch is left out. */

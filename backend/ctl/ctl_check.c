@@ -180,7 +180,8 @@ static void check_watches(struct check *c)
 
     if (refused > 0)
         say(c, BAD,
-            "%" PRIu64 " watches were refused since the daemon began (FP0042), and what is not watched is looked at "
+            "%" PRIu64
+            " watches were refused since the daemon began (FP0042), and what is not watched is looked at "
             "for each request: raise fs.inotify.max_user_watches, or lower max_entries and max_descriptors; then "
             "restart the daemon, which counts anew",
             refused);

@@ -115,7 +115,8 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
             return ctl_misused(NULL);
     }
     if (p.scope != FP_SCOPE_ALL)
-        return optind < argc ? purge_paths(&p, argv + optind) : ctl_misused("purge takes paths, URLs, or --all");
+        return optind < argc ? purge_paths(&p, argv + optind)
+                             : ctl_misused("purge takes paths, URLs, or --all");
     return optind == argc ? purge_all(&p) : ctl_misused("purge --all takes no path");
 }
 
@@ -162,11 +163,9 @@ static const struct command {
 } commands[] = {
     { "status", "  status                   the daemon's state, on one screen\n", ctl_status },
     { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check },
-    { "top",
-      "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
+    { "top", "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
       ctl_top },
-    { "stats",
-      "  stats [--json | --latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
+    { "stats", "  stats [--json | --latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
       ctl_stats },
     { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts },
     { "lookup",
@@ -183,15 +182,18 @@ static const struct command {
       "  purge --all              of everything\n",
       purge },
     { "warm",
-      "  warm [--access-file NAME]... FILE\n" INDENT "look up the paths in FILE, one a line (-: standard\n" INDENT
+      "  warm [--access-file NAME]... FILE\n" INDENT
+      "look up the paths in FILE, one a line (-: standard\n" INDENT
       "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
       ctl_warm },
     { "switch",
-      "  switch [--force] LINK TARGET\n" INDENT "point the symbolic link at TARGET, and purge the tree\n" INDENT
+      "  switch [--force] LINK TARGET\n" INDENT
+      "point the symbolic link at TARGET, and purge the tree\n" INDENT
       "below it; --force: even if TARGET does not exist\n",
       ctl_switch },
     { "log-level",
-      "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT "is reread\n",
+      "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT
+      "is reread\n",
       log_level },
     { "help", "  help [COMMAND]           print this, or what belongs to one command\n", help },
 };

@@ -508,12 +508,13 @@ END_TEST
 START_TEST(rules_override)
 {
     const dev_t disk = makedev(254, 0);
-    const struct fp_mount_rule rules[] = {
-        { "/", FP_BY_TTL, 10, -1, 4 },           { "/ov", FP_BY_INOTIFY, -1, 20, -1 },
-        { "/bt", FP_BY_FANOTIFY, -1, -1, -1 },    { "/tmp", FP_BY_FANOTIFY, 0, 0, -1 },
-        { "/nfs", FP_BY_AUTO, LONG_MAX, 40, -1 }, { "/none", FP_BY_TTL, 1, 1, -1 },
-        { "/bin", FP_BY_TTL, 1, 1, -1 }
-    };
+    const struct fp_mount_rule rules[] = { { "/", FP_BY_TTL, 10, -1, 4 },
+                                           { "/ov", FP_BY_INOTIFY, -1, 20, -1 },
+                                           { "/bt", FP_BY_FANOTIFY, -1, -1, -1 },
+                                           { "/tmp", FP_BY_FANOTIFY, 0, 0, -1 },
+                                           { "/nfs", FP_BY_AUTO, LONG_MAX, 40, -1 },
+                                           { "/none", FP_BY_TTL, 1, 1, -1 },
+                                           { "/bin", FP_BY_TTL, 1, 1, -1 } };
     struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200, 50 };
 
     load_with(some_types, &s);

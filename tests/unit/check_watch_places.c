@@ -314,7 +314,9 @@ static void mark_and_look(const char *root, enum fp_watch_by rule, bool a, bool 
 {
     const char *const roots[] = { root, NULL };
     const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1, -1 } };
-    const struct fp_mounts_settings settings = { rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0, 1000 };
+    const struct fp_mounts_settings settings = {
+        rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0, 1000
+    };
     struct fp_mounts *m = fp_mounts_create(NULL, &settings, NULL);
 
     ck_assert_ptr_nonnull(m);
