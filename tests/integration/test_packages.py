@@ -53,7 +53,7 @@ class Clean:
         self.root = root
         ready = root / "run/ready"
         begin = ("ip link set lo up && mount --bind \"$1\" \"$1\" && mount -t proc proc \"$1/proc\" "
-                 "&& touch \"$2\" && exec sleep infinity")
+                 "&& touch \"$2\" && exec bash -c 'while :; do sleep 3600; done'")     # it reaps, as an init has to
         self.keeper = subprocess.Popen(
             ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", begin,
              "sh", str(root), str(ready)], start_new_session=True)
