@@ -227,6 +227,12 @@ static bool take_visited(struct fp_cache *c, struct fp_entry *e)
     return visited;
 }
 
+bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
+{
+    take_referenced(c, e);
+    return e->used;
+}
+
 /* If it is used so is all above it, which may be past half of its TTL already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {

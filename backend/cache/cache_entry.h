@@ -203,6 +203,8 @@ void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
+/* True if it was asked for, or a lease on it was used, since it was seen. */
+bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
 /* A change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
