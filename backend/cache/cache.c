@@ -371,8 +371,10 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 {
     size_t done = 0;
 
-    while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
+    while (done < n && fp_entry_close_file(c))
         done++;
+    /* They count among what has no descriptor now. */
+    fp_entry_trim(c);
     fp_cache_verify(c);
     return done;
 }
