@@ -288,6 +288,16 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     return q;
 }
 
+struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
+{
+    struct found found;
+
+    if (!fp_path_is_normal(path, len) || find(r, path, len, fp_fresh_is_wanted(r), &found) != FP_OK)
+        return NULL;
+    fp_item_release_with(r->pool, &found.lease->item);
+    return found.lease;
+}
+
 int fp_lookup_renew(const request_rec *r, struct fp_request *q)
 {
     struct fp_lease *old = q->lease;
