@@ -14,7 +14,7 @@ from test_walk_calls import LIMITS
 from trace import Trace
 from waiting import wait_for
 
-SETTLED_S = 2.5         # names are kept of a directory that was not changed for two seconds
+SETTLED_S = 3.1         # names are kept of a directory that was not changed for two to three seconds
 SAME = ("Content-Type", "Content-Length", "Content-Location", "Vary", "TCN", "ETag", "Last-Modified", "Allow")
 CONFIG = """DirectoryIndex none index
 <Directory {root}>
