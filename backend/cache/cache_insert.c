@@ -259,7 +259,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 }
 
 /* True if a change was reported since the walk that saw it began.  An entry that is watched in
- * part has its reports too; lost events and changed mounts say nothing of it: it has its TTL. */
+ * part has its reports too; lost events say nothing of it: it has its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -268,6 +268,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     size_t len;
     const char *name = name_of(e, &len);
 
+    if (fp_dependencies_was_remounted(c->dependencies, seen->now_ms))
+        return true;
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
     /* Its name there, or the right to pass the directory. */
