@@ -81,9 +81,12 @@ static int before_translation(request_rec *r)
     return DECLINED;
 }
 
+/* ?included=FILE: core has looked at the file of a subrequest by itself. */
 static int before_walk(request_rec *r)
 {
     wait_in(r, "translated");
+    if (r->main != NULL && r->finfo.filetype == APR_REG)
+        wait_in(r->main, "included");
     return DECLINED;
 }
 

@@ -6,9 +6,11 @@ import os
 
 import pytest
 
+import c_module
 import tree
 from content_kit import stats
 from fetch import Client
+from test_one_view import ask_while
 from test_walk_calls import LIMITS
 from trace import Trace
 
@@ -49,6 +51,7 @@ def root(base):
     tree.put(root / "broken.unknown", "no type\n")
     for number in range(ENTRIES):
         tree.put(root / f"list/entry{number}", "x")
+    tree.put(root / "one.shtml", "<!--#include file=\"changing.txt\" -->\n")
     return root
 
 
@@ -72,8 +75,9 @@ KeepAliveTimeout 5
 
 
 @pytest.fixture(scope="module", params=("prefork", "event"))
-def servers(lab, root, request):
-    options = dict(mpm=request.param, limits=LIMITS[request.param], config=CONFIG.format(root=root, owner=OWNER))
+def servers(lab, root, base, request):
+    probe = c_module.probe(base / f"probe-{request.param}")
+    options = dict(mpm=request.param, limits=LIMITS[request.param], config=probe + CONFIG.format(root=root, owner=OWNER))
     stock = lab.stock(f"stock-{request.param}", root, **options).start()
     flash = lab.under_test(f"flash-{request.param}", root, **options)
     yield stock, flash
@@ -133,6 +137,32 @@ def test_included_files_are_not_opened(servers, root, path, opened, base):
                 assert client.get(path)[0] == 200
         found = [line for line in trace.lines() if any(f'"{where / name}"' in line for name in opened)]
     assert not found, found
+
+
+@pytest.mark.parametrize("kind", ("replaced", "rewritten", "removed", "link"))
+@pytest.mark.parametrize("size", (700, 200_000))
+def test_changed_after_httpd_has_looked(servers, root, base, kind, size):
+    """Core has found one file when the question is asked about another: it is served as by stock."""
+    flags = base / "flags"
+    flags.mkdir(exist_ok=True)
+    flags.chmod(0o777)
+    page = root / "changing.txt"
+    changes = {"replaced": lambda: os.rename(tree.put(root / "new", "B" * (size + 9)), page), "rewritten": lambda: tree.put(page, "B" * (size + 9)),
+               "removed": page.unlink, "link": lambda: (os.symlink("longer.txt", root / "new"), os.rename(root / "new", page))}
+    # A shorter one, of which core sends what it found before, ends stock's connection.
+    tree.put(root / "longer.txt", "C" * (size + 5))
+    answers = []
+    for number, server in enumerate(servers):
+        page.unlink(missing_ok=True)
+        tree.put(page, "A" * size)
+        with Client(server.port) as client:
+            before = [client.get("/one.shtml") for _ in range(3)]
+        assert all(status == 200 and body.count(b"A") == size for status, body in before)
+        status, _, body = ask_while(server, "/one.shtml", "included", changes[kind], flags / f"{kind}{size}{number}")
+        answers.append((status, body))
+        with Client(server.port) as client:
+            answers[-1] += client.get("/one.shtml")
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.needs_flashpache
