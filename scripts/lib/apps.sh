@@ -41,7 +41,7 @@ fp_app_unpack() {
     for archive in "$root.new/archives"/*.deb; do
         dpkg-deb -x "$archive" "$root.new" || return 1
     done
-    rm -rf "$root.new/archives"
+    rm -rf "$root.new/archives" "$root.new"/usr/share/{doc,man,locale,lintian}
     fp_app_turn_links "$root.new" || return 1
     mv "$root.new" "$root"
 }

@@ -6,18 +6,19 @@ Nothing of them is installed, and everything is made below the directory that is
 """
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import lab_kit      # and the way to the next ones
 import httpd as httpd_tests
 import procs
 from waiting import wait_for
 
 HERE = Path(__file__).resolve().parent
-BUILD = Path(os.environ.get("FLASHPACHE_BUILD", HERE.parents[1] / "build")).resolve()
-ROOT = BUILD / "apps/root"
+ROOT = lab_kit.BUILD / "apps/root"
 FPM_PROCESSES = 8
 EXTENSIONS = """ctype dom fileinfo iconv intl mbstring mysqlnd mysqli posix simplexml tokenizer xml xmlreader xmlwriter""".split()
 # PHP's own defaults, as Debian installs it: what a measurement with other settings is compared with.
@@ -175,14 +176,15 @@ class App:
     """One application. `docroot` has its files; the same files may be served through another path as well."""
 
     changing = ()       # patterns of what differs from one response to the next, whoever serves it
+    needs_database = False
 
     def __init__(self, base, php):
         self.base, self.php = Path(base), php
         self.docroot = self.base / self.name
         self.share = self.base / "share"
         if not self.share.exists():
-            copy(ROOT / "usr/share/php", self.share / "php")
-            copy(ROOT / "usr/share/javascript", self.share / "javascript")
+            for name in ("php", "php-geshi", "javascript"):
+                copy(ROOT / "usr/share" / name, self.share / name)
 
     def config(self, docroot):
         """Text for httpd with php-fpm."""
@@ -206,6 +208,7 @@ class WordPress(App):
     """With pretty permalinks and the .htaccess that it writes itself."""
 
     name = "wordpress"
+    needs_database = True
     pages = (Page("static", "/wp-includes/js/jquery/jquery.min.js"), Page("pretty", "/hello-world/"),
              Page("missing", "/no-such-page/", 404), Page("front", "/"), Page("page", "/sample-page/"),
              Page("script", "/wp-login.php"), Page("feed", "/feed/"), Page("style", "/wp-includes/css/dashicons.min.css"),
@@ -245,13 +248,20 @@ class DokuWiki(App):
         for path in (*self.docroot.glob("vendor/composer/*.php"), *self.docroot.glob("lib/exe/*.php")):
             path.write_text(path.read_text().replace("/usr/share/", f"{self.share}/"))
         (self.docroot / "conf/local.php").write_text(
-            "<?php\n$conf['savedir'] = './data';\n$conf['useacl'] = 0;\n$conf['userewrite'] = 1;\n$conf['updatecheck'] = 0;\n")
+            "<?php\n$conf['savedir'] = './data';\n$conf['useacl'] = 0;\n$conf['userewrite'] = 1;\n$conf['updatecheck'] = 0;\n$conf['send404'] = 1;\n")
         rules = (self.docroot / ".htaccess.dist").read_text()
         begin = rules.index("#RewriteEngine on")
         end = rules.index("## Not all installations")
         (self.docroot / ".htaccess").write_text(rules[:begin] + rules[begin:end].replace("#Rewrite", "Rewrite") + rules[end:])
         give_away(self.docroot)
         return self
+
+
+def plain(app, body):
+    """Without what an application changes from one response to the next."""
+    for pattern in app.changing:
+        body = re.sub(pattern.encode(), b"", body)
+    return body
 
 
 APPS = {app.name: app for app in (WordPress, DokuWiki)}
