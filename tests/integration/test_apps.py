@@ -20,7 +20,7 @@ import app_kit  # noqa: E402
 
 ROUNDS = 3
 WAYS = ("event", "prefork")        # with php-fpm, with mod_php
-TIMES = 5
+TIMES = 3
 # Nothing expires while a trace runs.
 SETTINGS = {"ttl_ms": 60000}
 pytestmark = pytest.mark.skipif(bool(app_kit.why_not()), reason=app_kit.why_not() or "")
@@ -60,7 +60,7 @@ def pages(server, app):
     """{path: (status, headers, body)} without what differs each time."""
     found = {}
     for page in app.pages:
-        with Client(server.port) as client:
+        with Client(server.port, app_kit.PATIENT_S) as client:
             client.conn.request("GET", page.path, headers={"Host": "localhost"})
             answer = client.conn.getresponse()
             headers = [(name, value) for name, value in answer.getheaders() if name not in ("Date", "Expires", "Set-Cookie")]
@@ -95,12 +95,12 @@ def test_a_warm_httpd_makes_no_path_calls(lab, app, settled):  # noqa: F811 (set
     calls = {}
     kinds = ("static", "pretty", "missing", "front")
     for server in servers(lab, app, "event", "calls"):
-        with Client(server.port) as client:
+        with Client(server.port, app_kit.PATIENT_S) as client:
             def ask(number):
                 for _ in range(number):
                     for kind in kinds:
                         assert client.get(app.page(kind).path)[0] == app.page(kind).status
-            ask(4)
+            ask(3)
             mark = server.mark()
             with PathTrace(server.pids(), server.dir / "strace.txt") as trace:
                 ask(TIMES)

@@ -54,7 +54,7 @@ def pair(base, app, docroot, php_kind, number):
 
 
 def load(server, base, page, *options):
-    return lab_kit.measure(server, base, "-c", CONNECTIONS, "--allow-errors", *options, page.path)
+    return lab_kit.measure(server, base, "-c", CONNECTIONS, "--allow-errors", "-t", app_kit.PATIENT_S, *options, page.path)
 
 
 def latency(server, base, page, rate, seconds):
@@ -84,7 +84,7 @@ def compare_page(servers, base, page, arguments):
 def calls_on_paths(server, pids, base, page):
     """{call: how often for each request} of these processes, on paths alone."""
     def ask(number):
-        with Client(server.port) as client:
+        with Client(server.port, app_kit.PATIENT_S) as client:
             for _ in range(number):
                 client.get(page.path)
     ask(3)
@@ -107,7 +107,7 @@ def bodies(server, app):
     """{path: (status, type, body without what differs each time)}"""
     found = {}
     for page in app.pages:
-        with Client(server.port) as client:
+        with Client(server.port, app_kit.PATIENT_S) as client:
             client.conn.request("GET", page.path, headers={"Host": "localhost"})
             answer = client.conn.getresponse()
             found[page.path] = (answer.status, answer.headers["Content-Type"], app_kit.plain(app, answer.read()))

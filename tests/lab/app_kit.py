@@ -20,6 +20,7 @@ from waiting import wait_for
 HERE = Path(__file__).resolve().parent
 ROOT = lab_kit.BUILD / "apps/root"
 FPM_PROCESSES = 8
+PATIENT_S = 120         # for a page that PHP compiles, on a machine that has much to do
 EXTENSIONS = """ctype dom fileinfo iconv intl mbstring mysqlnd mysqli posix simplexml tokenizer xml xmlreader xmlwriter""".split()
 # PHP's own defaults, as Debian installs it: what a measurement with other settings is compared with.
 SETTINGS = {"opcache.enable": 1, "opcache.memory_consumption": 128, "opcache.validate_timestamps": 1,
@@ -198,7 +199,7 @@ class App:
 
     @staticmethod
     def _directory(docroot):
-        return f"DirectoryIndex index.php index.html\n<Directory {docroot}>\nAllowOverride All\n</Directory>\n"
+        return f"Timeout {PATIENT_S}\nDirectoryIndex index.php index.html\n<Directory {docroot}>\nAllowOverride All\n</Directory>\n"
 
     def page(self, kind):
         return next(page for page in self.pages if page.kind == kind)
@@ -237,7 +238,7 @@ class DokuWiki(App):
              Page("missing", "/no-such-page", 404), Page("front", "/wiki:welcome"), Page("feed", "/feed.php"),
              Page("script", "/doku.php?id=wiki:dokuwiki"), Page("style", "/lib/tpl/dokuwiki/css/basic.less"),
              Page("media", "/_media/wiki:dokuwiki-128.png"), Page("denied", "/VERSION", 403))
-    changing = (r'name="sectok" value="\w*"', r"sectok=\w*", r"indexer\.php\?[^\"]*", r"[?&]t(?:seed)?=\w+",
+    changing = (r'name="sectok" value="\w*"', r"sectok=\w*", r"taskrunner\.php\?[^\"]*", r"[?&]t(?:seed)?=\w+",
                 r"<(?:pub|last)\w*Date>[^<]*", r"<dc:date>[^<]*")
 
     def make(self, _database=None):
