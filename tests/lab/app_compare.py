@@ -7,6 +7,7 @@ requests per second, latency at one load, processor time of httpd, calls on path
 """
 
 import contextlib
+import fnmatch
 import itertools
 import sys
 import time
@@ -22,11 +23,11 @@ from lab_kit import say  # noqa: E402
 from slowfs import Slowfs, why_not as no_slowfs  # noqa: E402
 
 KINDS = ("static", "pretty", "missing")
-PHP_KINDS = ("event + php-fpm", "prefork + mod_php")
-PLACES = ("local disk", "slowfs, 2 ms")
+PHP_KINDS = ("event+php-fpm", "prefork+mod_php")
+PLACES = ("disk", "slowfs")
 DELAY_US = 2000
 CONNECTIONS = 32
-WARM_REQUESTS = 64
+WARM_REQUESTS = {"static": 64, "pretty": 32, "missing": 32}
 TRACED = {"static": 50, "pretty": 10, "missing": 10}
 # A latency needs some requests to be one, and must end.
 LEAST_RATE, LEAST_REQUESTS, LONGEST_S = 0.5, 40, 20
@@ -67,7 +68,7 @@ def compare_page(servers, base, page, arguments):
     """{server: {figure: [of each round]}}: as fast as it goes, then both at half of what stock could do."""
     found = {server.name: {"rate": [], "cpu_us": [], "p50": [], "p99": []} for server in servers}
     for server in servers:
-        load(server, base, page, "-n", WARM_REQUESTS)
+        load(server, base, page, "-n", WARM_REQUESTS[page.kind])
     for _ in range(arguments.rounds):
         for server in servers:
             result = load(server, base, page, "-d", arguments.seconds)
@@ -158,14 +159,24 @@ class Run:
         self.stack.callback(slow.unmount)
         return {PLACES[0]: self.app.docroot, PLACES[1]: slow.target}
 
+    def is_wanted(self, *label):
+        """True unless --only leaves it out."""
+        return any(fnmatch.fnmatchcase("/".join(label), pattern) for pattern in self.arguments.only or ["*"])
+
     def measure(self, place, php_kind):
+        """Pages as far as they are wanted, and calls on paths."""
+        kinds = [kind for kind in KINDS if self.is_wanted(place, php_kind, kind)]
+        is_traced = place == PLACES[0] and self.is_wanted("calls", php_kind)
+        if not kinds and not is_traced:
+            return
         servers = pair(self.base, self.app, self.docroots[place], php_kind, next(self.number))
         with servers[0], servers[1]:
-            self.different += [f"{place}, {php_kind}: {path}" for path in differing(self.app, *servers)]
-            for kind in KINDS:
-                say(f"{place}, {php_kind}: {kind}")
+            self.different += [f"{place}/{php_kind}{path}" for path in differing(self.app, *servers)]
+            for kind in kinds:
+                say(f"{place}/{php_kind}/{kind}")
                 self.rows.append((place, php_kind, kind, compare_page(servers, self.base, self.app.page(kind), self.arguments)))
-            if place == PLACES[0]:
+            if is_traced:
+                say(f"calls/{php_kind}")
                 self.calls.append((php_kind, trace_pages(servers, self.base, self.app, php_kind)))
 
     def try_settings(self):
@@ -175,9 +186,9 @@ class Run:
         page = self.app.page("pretty")
         with server:
             for name, settings in VARIANTS:
-                say(f"{place}: {name}")
+                say(f"settings: {name}")
                 self.php.set(**settings)
-                load(server, self.base, page, "-n", WARM_REQUESTS)
+                load(server, self.base, page, "-n", WARM_REQUESTS[page.kind])
                 rounds = [load(server, self.base, page, "-d", self.arguments.seconds) for _ in range(self.arguments.rounds)]
                 calls = calls_on_paths(server, self.php.pids(), self.base, page)
                 self.settings.append((name, lab_kit.summary(rounds, "rate"),
@@ -199,7 +210,7 @@ def print_pages(rows):
     for place, php_kind, kind, found in rows:
         stock, ours = found["stock"], found["Flashpache"]
         for name, figures in found.items():
-            table.append((f"{place}; {php_kind}; {kind}", name, show(figures["rate"]), show(figures["cpu_us"]),
+            table.append((f"{place}/{php_kind}/{kind}", name, show(figures["rate"]), show(figures["cpu_us"]),
                           show(figures["p50"], ".2f"), show(figures["p99"], ".1f"),
                           "" if name == "stock" else f"{median([a / b for a, b in zip(ours['rate'], stock['rate'])]):.2f}",
                           "" if name == "stock" else f"{median([a / b for a, b in zip(ours['cpu_us'], stock['cpu_us'])]):.2f}"))
@@ -209,7 +220,7 @@ def print_pages(rows):
 def print_calls(calls):
     print("\nCalls on paths for a warm request, by strace. mod_php's are among httpd's\n")
     lab_kit.print_table(("page", "httpd, stock", "httpd, Flashpache", "php-fpm"), [
-        (f"{php_kind}; {kind}", f"{count['stock']:.2f}", f"{count['Flashpache']:.2f}",
+        (f"{php_kind}/{kind}", f"{count['stock']:.2f}", f"{count['Flashpache']:.2f}",
          f"{count['PHP']:.2f}" if "PHP" in count else "-") for php_kind, pages in calls for kind, count in pages.items()])
 
 
@@ -225,6 +236,8 @@ def print_settings(settings):
 def parse_arguments():
     parser = lab_kit.parser(__doc__, rounds=3, seconds=3, quick="one short round")
     parser.add_argument("--app", required=True, choices=sorted(app_kit.APPS))
+    parser.add_argument("--only", action="append", metavar="PATTERN",
+                        help="of PLACE/PHP/PAGE as progress shows them, calls/PHP, and settings; may be repeated")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds = 1, 1
@@ -239,10 +252,11 @@ def main():
     with lab_kit.work_directory() as base, Run(base, arguments) as run:
         for place, php_kind in itertools.product(run.docroots, PHP_KINDS):
             run.measure(place, php_kind)
-        run.try_settings()
-    print_pages(run.rows)
-    print_calls(run.calls)
-    print_settings(run.settings)
+        if run.is_wanted("settings"):
+            run.try_settings()
+    for printed, rows in ((print_pages, run.rows), (print_calls, run.calls), (print_settings, run.settings)):
+        if rows:
+            printed(rows)
     print("\npages differ from stock's: " + "; ".join(run.different) if run.different else
           f"\nall {len(run.app.pages)} pages are as stock's, everywhere")
     lab_kit.write_json(arguments.json, {"pages": run.rows, "calls": run.calls, "settings": run.settings,
