@@ -3,7 +3,6 @@
 #include "file.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/contents.h"
+#include "common/local_types.h"
 #include "common/packet.h"
 
 #define KEEP_LEAST    ((apr_size_t)256 * 1024) /* stays mapped from its first response */
@@ -216,49 +216,6 @@ void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t lengt
     return base != MAP_FAILED ? base : NULL;
 }
 
-/* Those that have no number in linux/magic.h. */
-#ifndef XFS_SUPER_MAGIC
-#define XFS_SUPER_MAGIC 0x58465342
-#endif
-#define TYPE_BCACHEFS 0xca451a4eu
-#define TYPE_JFS      0x3153464au
-#define TYPE_NTFS3    0x7366746eu
-#define TYPE_ZFS      0x2fc12fc1u
-#define TYPE_EXFAT    0x2011bab0u
-#define TYPE_UDF      0x15013346u
-#define TYPE_EROFS    0xe0f5e1e2u
-
-/* The daemon decides where files are watched (mounts.h); here FUSE alone matters, and what is not
- * known: their servers may cut a file, or not answer. */
-static bool is_local_type(unsigned type)
-{
-    static const unsigned types[] = { EXT4_SUPER_MAGIC,
-                                      XFS_SUPER_MAGIC,
-                                      BTRFS_SUPER_MAGIC,
-                                      F2FS_SUPER_MAGIC,
-                                      TMPFS_MAGIC,
-                                      RAMFS_MAGIC,
-                                      OVERLAYFS_SUPER_MAGIC,
-                                      SQUASHFS_MAGIC,
-                                      ISOFS_SUPER_MAGIC,
-                                      NILFS_SUPER_MAGIC,
-                                      REISERFS_SUPER_MAGIC,
-                                      MSDOS_SUPER_MAGIC,
-                                      TYPE_BCACHEFS,
-                                      TYPE_JFS,
-                                      TYPE_NTFS3,
-                                      TYPE_ZFS,
-                                      TYPE_EXFAT,
-                                      TYPE_UDF,
-                                      TYPE_EROFS };
-
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (types[i] == type)
-            return true;
-    }
-    return false;
-}
-
 static bool is_named(const struct stat *st, const char *path)
 {
     struct stat named;
@@ -272,7 +229,7 @@ static bool is_mappable(int fd, const char *path, apr_uint64_t dev, apr_uint64_t
     struct statfs fs;
 
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == dev && st.st_ino == ino
-           && fstatfs(fd, &fs) == 0 && is_local_type((unsigned)fs.f_type)
+           && fstatfs(fd, &fs) == 0 && fp_type_may_be_mapped((uint32_t)fs.f_type)
            && ((st.st_uid == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) || is_named(&st, path));
 }
 

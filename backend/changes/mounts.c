@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "changes/mounts_view.h"
+#include "common/local_types.h"
 #include "common/packet.h"
 #include "common/sight.h"
 
@@ -27,17 +28,12 @@ struct fp_mounts {
     uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
 };
 
-/* ---- policy ---- */
-
 /*
- * File systems on this machine that report every change to inotify.  All others, unknown
- * ones included, report what this machine does through the mount alone: on network file
- * systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
+ * ---- policy ----
+ *
+ * Where not all changes are reported (local_types.h) only those are that this machine makes through the mount: on
+ * network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
-static const char *const local_types[] = {
-    "bcachefs", "btrfs", "erofs",    "exfat",    "ext2",  "ext3", "ext4", "f2fs", "iso9660", "jfs",
-    "ntfs3",    "ramfs", "reiserfs", "squashfs", "tmpfs", "udf",  "vfat", "xfs",  "zfs",
-};
 
 /* File systems of the kernel itself, which change without a report. */
 static const char *const kernel_types[] = {
@@ -47,23 +43,13 @@ static const char *const kernel_types[] = {
     "selinuxfs", "smackfs", "sysfs",       "tracefs",
 };
 
-static bool is_among_types(const char *type, const char *const *types, size_t n)
+static bool is_kernel_type(const char *type)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(types[i], type) == 0)
+    for (size_t i = 0; i < sizeof(kernel_types) / sizeof(kernel_types[0]); i++) {
+        if (strcmp(kernel_types[i], type) == 0)
             return true;
     }
     return false;
-}
-
-static bool is_local_type(const char *type)
-{
-    return is_among_types(type, local_types, sizeof(local_types) / sizeof(local_types[0]));
-}
-
-static bool is_kernel_type(const char *type)
-{
-    return is_among_types(type, kernel_types, sizeof(kernel_types) / sizeof(kernel_types[0]));
 }
 
 /* What others change goes unseen, unless an operator says that there are none. */
@@ -118,7 +104,7 @@ static void apply(struct fp_mounts *m)
         struct fp_mount_row *row = &m->table.by_id[i];
         const struct fp_mount_rule *rule = find_rule(s, row->mount.point);
 
-        row->mount.local = is_local_type(row->mount.type);
+        row->mount.local = fp_type_reports_all(row->mount.type);
         row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
         row->mount.by = choose(row, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);

@@ -22,7 +22,7 @@ COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl ")
 SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
 # What begins so is run elsewhere: where, or why not.
 ELSEWHERE = {
-    "scripts/demo": "scripts/demo",
+    "scripts/demo": "test_demo",
     "scripts/test": "this is it",
     "FLASHPACHE_STRESS_READS": "make check, with fewer",
     "scripts/compare": "test_lab",

@@ -77,7 +77,7 @@ def test_used_for_many_lives(lab, base, slow_directory, stats, mpm):
     def used():
         return stats(server), use(file, connection, LIVES), stats(server)
     before, notes, after = until_good(used, lambda made: made[1].count("lease") >= 0.9 * len(made[1])
-                                      and "miss" not in made[1])
+                                      and "miss" not in made[1] and made[2]["misses"] == made[0]["misses"])
     assert after["misses"] == before["misses"], notes
     # A question is asked only where an event waits, of what other tests do beside it in /tmp, say.
     questions = len(notes) - notes.count("lease")

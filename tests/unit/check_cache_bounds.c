@@ -56,6 +56,8 @@ START_TEST(descriptors_that_wait_to_be_closed_take_places_when_none_is_spare)
     ck_assert_uint_eq(fp_cache_counts(cache).files, _i == 0 ? 8 : 5);
     for (int i = 0; i < FP_CLOSERS; i++)
         kill(pids[i], SIGCONT);
+    while (fp_closer_waiting() > 0)
+        usleep(1000);
     fp_closer_stop();
 }
 END_TEST

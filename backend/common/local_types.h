@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File systems that lie on this machine alone: no server has a say in them. */
+#ifndef FP_LOCAL_TYPES_H
+#define FP_LOCAL_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* By the name of the type in /proc/self/mountinfo.  Those report every change to inotify: overlay,
+ * below which other mounts may change, is none of them. */
+bool fp_type_reports_all(const char *name);
+
+/* By the number of the type (statfs.f_type): its files may be mapped, since no server cuts them or
+ * leaves a page unanswered. */
+bool fp_type_may_be_mapped(uint32_t number);
+
+#endif
