@@ -176,8 +176,8 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 extern const struct fp_change_ops fp_cache_change_ops;
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report, void *ctx);
 /*
- * Invalidates the watched entries at that path (terminated, in normal form) and below it,
- * and those reached through links; NULL: all that are watched.  Returns how many.
+ * Invalidates the entries at that path (terminated, in normal form) and below it, and the watched
+ * ones that are reached through links; NULL: all that are watched.  Returns how many.
  */
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 

@@ -148,8 +148,9 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        if (!e->watched || e->expires_ms == 0
-            || (at != NULL && !e->linked && !fp_path_is_below(e->path, e->len, at)))
+        const bool below = at != NULL && fp_path_is_below(e->path, e->len, at);
+
+        if (e->expires_ms == 0 || (!below && (!e->watched || (at != NULL && !e->linked))))
             continue;
         fp_entry_invalidate(c, e);
         n++;
@@ -166,7 +167,10 @@ static size_t on_lost(void *ctx)
 
 static size_t on_remounted(void *ctx, const char *point)
 {
-    return fp_cache_invalidate(ctx, point);
+    struct fp_cache *c = ctx;
+
+    fp_dependencies_remounted(c->dependencies);
+    return fp_cache_invalidate(c, point);
 }
 
 static bool is_needed(void *ctx, const struct fp_watch_key *key)

@@ -200,10 +200,11 @@ static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t st
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
-    if (own->mount == 0 && above != NULL)
-        own = above;
-    e->validity = *own;
-    e->validity.left_out = seen->meta != NULL && seen->meta->validity[step].left_out;
+    /* Nothing is there: on the mount above.  What was seen on the way there may lie elsewhere. */
+    e->validity = own->mount == 0 && above != NULL ? *above : *own;
+    e->validity.left_out = own->left_out;
+    e->validity.refused = own->refused;
+    e->validity.partial = e->validity.partial || own->partial;
 }
 
 /* A directory's watch reports the names in it.  Only an object's own watch reports a change
@@ -259,7 +260,7 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
 }
 
 /* True if a change was reported since the walk that saw it began.  An entry that is watched in
- * part has its reports too; lost events and changed mounts say nothing of it: it has its TTL. */
+ * part has its reports too; lost events say nothing of it: it has its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -268,6 +269,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     size_t len;
     const char *name = name_of(e, &len);
 
+    if (fp_dependencies_was_remounted(c->dependencies, seen->now_ms))
+        return true;
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
     /* Its name there, or the right to pass the directory. */
@@ -289,11 +292,11 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
-/* For how long what lies there may be relied on; not at all, where its watch is left out. */
+/* For how long what lies there may be relied on; not at all, where its watch is left out or refused. */
 static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
                          const struct fp_validity *validity)
 {
-    if (!e->watched && validity->left_out)
+    if (!e->watched && (validity->left_out || validity->refused))
         return 0;
     return e->watched && !validity->partial ? c->watched_ttl_ms : validity->ttl_ms;
 }

@@ -51,7 +51,8 @@ struct fp_dependencies {
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
-    uint64_t lost_ms; /* when everything may have changed */
+    uint64_t lost_ms;      /* when everything may have changed, */
+    uint64_t remounted_ms; /* and when mounts did */
     uint64_t recent_ms[RECENT];
 };
 
@@ -190,6 +191,16 @@ bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct 
 void fp_dependencies_lost(struct fp_dependencies *w)
 {
     w->lost_ms = w->now_ms();
+}
+
+void fp_dependencies_remounted(struct fp_dependencies *w)
+{
+    w->remounted_ms = w->now_ms();
+}
+
+bool fp_dependencies_was_remounted(const struct fp_dependencies *w, uint64_t since_ms)
+{
+    return w->remounted_ms >= since_ms;
 }
 
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms)

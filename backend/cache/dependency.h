@@ -61,6 +61,10 @@ void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *
 
 /* Events were lost: everything may have changed. */
 void fp_dependencies_lost(struct fp_dependencies *w);
+/* Mounts changed: a walk that was under way may have seen what lies there no more, on a mount of which
+ * nothing is known any more. */
+void fp_dependencies_remounted(struct fp_dependencies *w);
+bool fp_dependencies_was_remounted(const struct fp_dependencies *w, uint64_t since_ms);
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms);
 
 /* True if the name (empty: the object itself) may have changed since then; also of some that

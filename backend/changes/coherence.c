@@ -27,7 +27,7 @@ struct fp_coherence {
     struct fp_coherence_deps deps;
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
-    ev_io inotify, fanotify, mounts;
+    ev_io inotify, fanotify, remounts, mounts;
     ev_timer beat;
     struct fp_coherence_counts counts;
     struct fp_noise *noise;                    /* NULL: nothing is left out */
@@ -175,6 +175,9 @@ static void catch_up(struct fp_coherence *f)
         fp_lease_table_set_busy(f->deps.lease_table);
         if (mounts)
             on_mounts_changed(f);
+        fp_watch_drain_remounts(f->deps.watch);
+        if (fp_mounts_changed(f->deps.mounts))
+            on_mounts_changed(f);
         fp_watch_drain(f->deps.watch, &ops, f);
         fp_lease_table_clear_busy(f->deps.lease_table);
         fp_turn_work(before);
@@ -236,13 +239,11 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         refused = refused || o->refused;
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
-        if (m != NULL)
-            validity[i].ttl_ms = m->ttl_ms;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
-        if (refused)
-            validity[i].ttl_ms = 0;
+        validity[i].refused = refused;
         if (m == NULL)
             continue;
+        validity[i].ttl_ms = m->ttl_ms;
         validity[i].folds = m->folds;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */
@@ -325,6 +326,7 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
     fp_coherence_set(f, ttl_ms, stale_ms);
     watch_fd(f, &f->inotify, deps->watch->inotify);
     watch_fd(f, &f->fanotify, deps->watch->fanotify);
+    watch_fd(f, &f->remounts, deps->watch->remounts);
     watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts));
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
@@ -343,6 +345,7 @@ void fp_coherence_destroy(struct fp_coherence **fp)
         return;
     ev_io_stop(f->loop, &f->inotify);
     ev_io_stop(f->loop, &f->fanotify);
+    ev_io_stop(f->loop, &f->remounts);
     ev_io_stop(f->loop, &f->mounts);
     ev_timer_stop(f->loop, &f->beat);
     fp_noise_destroy(&f->noise);

@@ -27,6 +27,7 @@ void fp_watch_close(struct fp_watch *w)
     fp_close(&w->alive[0]);
     fp_close(&w->inotify);
     fp_close(&w->fanotify);
+    fp_close(&w->remounts);
     if (w->marks != NULL)
         fclose(w->marks);
     w->marks = NULL;
@@ -57,6 +58,8 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
     }
     if (w->fanotify != -1)
         w->marks = fp_fanotify_open_marks(w->fanotify);
+    if (w->remounts == -1)
+        w->remounts = fp_fanotify_open_remounts();
 }
 
 /* A mount point may be hidden by another one on top of it: then it is that
@@ -85,7 +88,7 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key)
 
 int fp_watch_event_set(const struct fp_watch *w)
 {
-    const int fds[] = { w->alive[0], w->inotify, w->fanotify };
+    const int fds[] = { w->alive[0], w->inotify, w->fanotify, w->remounts };
     int set = epoll_create1(EPOLL_CLOEXEC);
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -107,7 +110,17 @@ int fp_watch_queued(int fd)
 bool fp_watch_is_pending(const struct fp_watch *w)
 {
     return (w->inotify != -1 && (fp_inotify_has_more() || fp_watch_queued(w->inotify) > 0))
-           || (w->fanotify != -1 && fp_watch_queued(w->fanotify) > 0);
+           || (w->fanotify != -1 && fp_watch_queued(w->fanotify) > 0)
+           || (w->remounts != -1 && fp_watch_queued(w->remounts) > 0);
+}
+
+void fp_watch_drain_remounts(const struct fp_watch *w)
+{
+    static char buf[4096];
+
+    /* What does not fit waits for the next call, and clients ask until then. */
+    if (w->remounts != -1 && read(w->remounts, buf, sizeof(buf)) == -1)
+        return;
 }
 
 void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sources of change events: inotify, one watch for each directory and each open
- * file, and fanotify, one mark for a whole file system.
+ * file, and fanotify, one mark for a whole file system; and where the kernel has it (Linux 6.15)
+ * a queue of what is mounted and unmounted, so that clients see that at once as well.
  *
  * Made before workers are forked, which share it: a worker asks for a directory's
  * key (and so has it watched) before it looks inside; the daemon reads the
@@ -20,13 +21,14 @@
 
 struct fp_watch {
     int inotify, fanotify; /* -1: not at all */
+    int remounts;          /* something was mounted or unmounted; -1: the table of mounts alone tells */
     int alive[2];          /* a pipe of which nobody else has the other end; -1 */
     FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
 
 #define FP_WATCH_NONE \
     { \
-        -1, -1, { -1, -1 }, NULL \
+        -1, -1, -1, { -1, -1 }, NULL \
     } /* as it begins */
 
 /* What is watched, by inotify: a directory with what its names stand for, its names alone, or a file. */
@@ -60,8 +62,8 @@ void fp_watch_close(struct fp_watch *w);
  * Opens fanotify and marks the file systems that hold the roots (NULL-terminated;
  * none: none), where their mounts allow it, and those for which a rule asks.  A
  * mark reports every change on the whole file system, so there is none where
- * no root is configured.  Needs CAP_SYS_ADMIN, here and never later; where
- * the kernel or our rights do not do, nothing is marked.
+ * no root is configured.  Marks the mount namespace, too.  Needs CAP_SYS_ADMIN, here and never
+ * later; where the kernel or our rights do not do, nothing is marked.
  */
 void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots);
 /* What is marked now: an unmounted file system takes its mark along. */
@@ -87,6 +89,8 @@ int fp_watch_event_set(const struct fp_watch *w);
 /* True if an event waits to be read, or a watch to be ended. */
 bool fp_watch_is_pending(const struct fp_watch *w);
 
+/* To be called before the table of mounts is read: what that shows need not be told any more. */
+void fp_watch_drain_remounts(const struct fp_watch *w);
 /* Passes on every event that was queued before the call, and not for ever those that follow: what it
  * costs is bounded by the length of the kernel's queues. */
 void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
@@ -111,6 +115,8 @@ bool fp_fanotify_mark(int fanotify, const char *mount_point);
 FILE *fp_fanotify_open_marks(int fanotify);
 size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
 fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
+/* -1: the kernel, or our rights, do not do. */
+int fp_fanotify_open_remounts(void);
 void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 
 #endif

@@ -14,6 +14,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/packet.h"
+
 #ifndef FAN_REPORT_DFID_NAME
 #define FAN_REPORT_DFID_NAME 0x00000c00
 #endif
@@ -22,6 +24,13 @@
 #endif
 #ifndef FAN_REPORT_TARGET_FID
 #define FAN_REPORT_TARGET_FID 0x00001000
+#endif
+
+#ifndef FAN_REPORT_MNT
+#define FAN_REPORT_MNT 0x00004000
+#define FAN_MARK_MNTNS 0x00000110
+#define FAN_MNT_ATTACH 0x01000000
+#define FAN_MNT_DETACH 0x02000000
 #endif
 
 #define OF_BOTH      (FAN_ATTRIB | FAN_MODIFY | FAN_CLOSE_WRITE)
@@ -43,6 +52,20 @@ bool fp_fanotify_mark(int fanotify, const char *mount_point)
     return fanotify_mark(fanotify, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, OF_BOTH | OF_NAMES | FAN_ONDIR,
                          AT_FDCWD, mount_point)
            == 0;
+}
+
+int fp_fanotify_open_remounts(void)
+{
+    int fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_MNT, O_RDONLY);
+    int ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+    if (fd != -1
+        && (ns == -1
+            || fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_MNTNS, FAN_MNT_ATTACH | FAN_MNT_DETACH, ns, NULL)
+                   == -1))
+        fp_close(&fd);
+    fp_close(&ns);
+    return fd;
 }
 
 /* "fanotify sdev:fe00000 ...": the device in the kernel's own form, minor in 20 bits. */

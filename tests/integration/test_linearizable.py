@@ -5,6 +5,8 @@ Printed: how many answers were wrong, by kind of change, and who answered: a lea
 The full form makes a million tries on the base directory's file system and on overlay.
 """
 
+import os
+import re
 from contextlib import nullcontext
 
 import pytest
@@ -110,7 +112,8 @@ def test_new_files_are_not_content(lab, base):
     check("new files", linearizable(lab, root, "new-files", "event", chosen(2000, 100_000)))
 
 
-@pytest.mark.xfail(strict=False, reason="mount and umount reach no queue of events: they show within the heartbeat")
+@pytest.mark.xfail(tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 15), strict=False,
+                   reason="no queue of events tells of mounts before Linux 6.15: they show within the heartbeat")
 def test_mounts(lab, base):
     """mount and umount are system calls like others."""
     root = base / "mounts"
@@ -149,8 +152,5 @@ def test_limits(lab, base, name, value):
     """The queue overflows; no more can be watched."""
     root = base / name
     root.mkdir()
-    # Where watches run out and are given back all the time, a link behind a link was seen as it was before.
-    kinds = {kind: steps for kind, steps in by_one_name().items()
-             if name != "max_user_watches" or kind != "chain_of_links"}
     with system_limits.inotify(name, value):
-        check(name, linearizable(lab, root, name, "event", WITH_FAULTS, kinds=kinds), 0)
+        check(name, linearizable(lab, root, name, "event", WITH_FAULTS, kinds=by_one_name()), 0)

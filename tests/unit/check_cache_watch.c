@@ -404,6 +404,35 @@ START_TEST(how_many_the_end_of_a_watch_concerns)
 }
 END_TEST
 
+/* A mount that is gone when its walk ends is unknown, so what was seen there is not watched. */
+START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
+{
+    const uint64_t began = kit_now_ms;
+
+    walk_unwatched("/m/f", "ddf");
+    kit_now_ms++;
+    fp_cache_change_ops.remounted(cache, _i == 0 ? "/m" : NULL);
+    kit_now_ms++;
+    insert_as("/m/f", 0, began);
+    ck_assert(!known("/m/f"));
+    walk_unwatched("/m/f", "ddf");
+    insert("/m/f");
+    ck_assert(known("/m/f"));
+}
+END_TEST
+
+/* Nothing reports what happens there, but that something else is mounted there now. */
+START_TEST(what_is_not_watched_goes_with_its_mount)
+{
+    walk_unwatched("/m/f", "ddf");
+    insert("/m/f");
+    walk_unwatched("/n/f", "ddf");
+    insert("/n/f");
+    ck_assert_uint_eq(invalidate("/m"), 2);
+    assert_each(known, "!/m/f !/m /n/f");
+}
+END_TEST
+
 START_TEST(only_what_is_watched_is_doubted)
 {
     walk("/w/f", "ddf");
@@ -416,8 +445,8 @@ START_TEST(only_what_is_watched_is_doubted)
     ck_assert_uint_eq(invalidate("/w/g"), 0);
     ck_assert_uint_eq(invalidate("/wider"), 0);
     ck_assert(known("/w/f"));
-    ck_assert_uint_eq(invalidate("/w"), 1);
-    assert_each(known, "!/w/f /w /u/f");
+    ck_assert_uint_eq(invalidate("/w"), 2);
+    assert_each(known, "!/w/f !/w /u/f");
     ck_assert_uint_eq(invalidate("/w"), 0);
     ck_assert_uint_eq(invalidate(NULL), 0);
     ck_assert(known("/u/f"));
@@ -486,6 +515,8 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "end", setup, teardown, 0);
     tcase_add_test(t, nothing_below_is_told_any_more);
     tcase_add_test(t, how_many_the_end_of_a_watch_concerns);
+    tcase_add_loop_test(t, what_was_seen_of_a_mount_that_went_is_not_valid, 0, 2);
+    tcase_add_test(t, what_is_not_watched_goes_with_its_mount);
     tcase_add_test(t, only_what_is_watched_is_doubted);
     tcase_add_test(t, links_are_doubted_everywhere);
     tcase_add_test(t, watches_are_given_up);

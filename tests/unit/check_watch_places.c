@@ -348,6 +348,43 @@ START_TEST(what_holds_the_roots_is_marked)
 }
 END_TEST
 
+START_TEST(mounts_are_told_until_they_are_drained)
+{
+    const char *const none[] = { NULL };
+    const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0 };
+    struct fp_mounts *m;
+    int set;
+
+    if (!mount_own()) {
+        skip("nothing can be mounted");
+        return;
+    }
+    m = fp_mounts_create(NULL, &settings, NULL);
+    ck_assert_ptr_nonnull(m);
+    fp_watch_mark(&watch, m, none);
+    if (watch.remounts == -1) {
+        skip("no queue tells of mounts before Linux 6.15");
+        fp_mounts_destroy(&m);
+        return;
+    }
+    set = fp_watch_event_set(&watch);
+    ck_assert_int_eq(mkdir(in_dir("b"), 0755), 0);
+    ck_assert(!unit_wait_readable(set, 0));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(i == 0 ? mount("b", in_dir("b"), "tmpfs", 0, NULL) : umount(in_dir("b")), 0);
+        ck_assert(unit_wait_readable(set, 0));
+        ck_assert(fp_watch_is_pending(&watch));
+        fp_watch_drain_remounts(&watch);
+        ck_assert(!fp_watch_is_pending(&watch));
+        ck_assert(!unit_wait_readable(set, 0));
+        ck_assert(fp_mounts_changed(m));
+        ck_assert(!fp_mounts_changed(m));
+    }
+    close(set);
+    fp_mounts_destroy(&m);
+}
+END_TEST
+
 /* Changes on another file system are not told, whatever their names. */
 START_TEST(another_file_system_is_another_one)
 {
@@ -382,6 +419,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, marks_are_listed_until_the_unmount);
     tcase_add_test(t, what_holds_the_roots_is_marked);
     tcase_add_test(t, another_file_system_is_another_one);
+    tcase_add_test(t, mounts_are_told_until_they_are_drained);
     return s;
 }
 
