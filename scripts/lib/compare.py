@@ -23,7 +23,9 @@ EXAMPLE_DIRECTORIES = 20
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/compare", formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description="Stock Apache and Flashpache in turn on your documents, which are only read.")
+                                     description="Stock Apache and Flashpache in turn on your documents, which are only read.",
+                                     epilog="--app wordpress or --app dokuwiki: on an application set up for this, on local disk "
+                                            "and on a slow file system; --app wordpress --help has its options.")
     parser.add_argument("docroot", type=Path, nargs="?",
                         help="document root (default: that of --config; else a set of files made for this)")
     parser.add_argument("--log", help="access log (common, combined, .gz) or list of URLs: what to ask for, in its order")
