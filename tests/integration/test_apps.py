@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """WordPress and DokuWiki whole, each with PHP of its own: pages as stock's, and no call on a path by a warm httpd.
 
-Debian's packages are needed; scripts/compare --app wordpress unpacks them in the build directory.
+Debian's packages are needed; scripts/test full and scripts/compare --app unpack them in the build directory.
 """
 
 import sys
@@ -23,7 +23,7 @@ WAYS = ("event", "prefork")        # with php-fpm, with mod_php
 TIMES = 3
 # Nothing expires while a trace runs.
 SETTINGS = {"ttl_ms": 60000}
-pytestmark = pytest.mark.skipif(bool(app_kit.why_not()), reason=app_kit.why_not() or "")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(app_kit.why_not()), reason=app_kit.why_not() or "")]
 
 
 @pytest.fixture(scope="module")
