@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For scripts/compare --app, which sources it after setup.sh: Debian's packages of the applications, of PHP and
+# For scripts/compare --app and scripts/test full, which source it after setup.sh: Debian's packages of the applications, of PHP and
 # of a database, unpacked below $fp_build/apps/root. They are not installed: none of their scripts runs, no
 # service starts, and the machine's own Apache, PHP and databases stay as they are.
 
