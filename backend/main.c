@@ -48,6 +48,7 @@
 #include "lookup/router.h"
 #include "privsep/sandbox.h"
 #include "reload.h"
+#include "warm.h"
 #include "workers/whereabouts.h"
 #include "workers/worker.h"
 #include "workers/worker_pool.h"
@@ -404,6 +405,7 @@ static bool start(struct flashpached *d)
     watch_signal(d, &d->sigint, SIGINT, on_stop);
     watch_signal(d, &d->sighup, SIGHUP, on_reload);
     watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
+    fp_warm_read(d);
     return enter_sandbox(d);
 }
 
@@ -464,6 +466,7 @@ int main(int argc, char **argv)
         fp_service_say_ready();
         ev_run(d.loop, 0);
         ok = !d.failed;
+        fp_warm_write(&d);
     }
     stop(&d);
     return ok ? 0 : 1;

@@ -27,6 +27,15 @@ struct fp_client *fp_child_client;
 
 /* ---- which requests ---- */
 
+/*
+ * True for a subrequest whose file httpd has looked at by itself, and may send: one that a page
+ * includes, or a variant.  The entries of a listing are only named.
+ */
+static bool may_send_known(const request_rec *r)
+{
+    return r->finfo.filetype == APR_REG && r->main != NULL && r->main->finfo.filetype != APR_DIR;
+}
+
 /* The reason why this request is served without asking, or FP_OUTCOMES. */
 static enum fp_count reason_not_to_ask(const request_rec *r)
 {
@@ -34,8 +43,7 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
         return FP_COUNT_NOFILE;
     if (fp_request_is_again(r))
         return FP_COUNT_CHANGED;
-    /* httpd does not stat these itself: a directory listing's entries, for one. */
-    if (r->finfo.filetype != APR_NOFILE)
+    if (r->finfo.filetype != APR_NOFILE && !may_send_known(r))
         return FP_COUNT_KNOWN;
     /* Methods that change files (WebDAV) need the present state. */
     if (r->method_number != M_GET && r->method_number != M_POST && r->method_number != M_OPTIONS)
@@ -222,6 +230,37 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
         warn(r, settings, path, st);
 }
 
+/* True unless httpd has found another file before: the rest of the request goes by what it found. */
+static bool agrees(const request_rec *r, const struct fp_lease *lease)
+{
+    const struct fp_meta *m = lease->last->end == lease->path_len ? fp_step_target(lease->last) : NULL;
+    apr_finfo_t f;
+
+    if (r->finfo.filetype == APR_NOFILE)
+        return true;
+    if (m == NULL)
+        return false;
+    fp_walk_fill(&f, m, r->filename, r->pool);
+    return f.filetype == r->finfo.filetype && f.inode == r->finfo.inode && f.device == r->finfo.device
+           && f.size == r->finfo.size && f.mtime == r->finfo.mtime && f.ctime == r->finfo.ctime;
+}
+
+/* As find().  FP_ABSENT: the answer is not of the file that httpd has found, though it is a new one. */
+static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                               struct found *found_r)
+{
+    fp_status st = find(r, path, len, fresh, found_r);
+
+    if (st != FP_OK || agrees(r, found_r->lease))
+        return st;
+    fp_item_release(&found_r->lease->item);
+    st = find(r, path, len, true, found_r);
+    if (st != FP_OK || agrees(r, found_r->lease))
+        return st;
+    fp_item_release(&found_r->lease->item);
+    return FP_ABSENT;
+}
+
 static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     const bool fresh = fp_fresh_is_wanted(r);
@@ -230,16 +269,20 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
     struct found found;
     fp_status st;
 
-    if (tested != NULL) {
+    if (tested != NULL && agrees(r, tested->lease)) {
         /* What a test of this path was told: both are one view. */
         fp_item_retain(&tested->lease->item);
         fp_request_remember(r, tested->lease);
         fp_request_note(r, tested->found);
         return;
     }
-    st = find(r, path, len, fresh, &found);
+    st = find_agreeing(r, path, len, fresh, &found);
     if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
         fp_request_add_us(r, fp_now_us() - began_us);
+    if (st == FP_ABSENT) {
+        fp_request_note(r, FP_COUNT_KNOWN);
+        return;
+    }
     if (st != FP_OK) {
         note_failure(r, settings, path, st);
         return;
@@ -263,6 +306,16 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     q->lease = found.lease;
     fp_item_release_with(r->pool, &q->lease->item);
     return q;
+}
+
+struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
+{
+    struct found found;
+
+    if (!fp_path_is_normal(path, len) || find(r, path, len, fp_fresh_is_wanted(r), &found) != FP_OK)
+        return NULL;
+    fp_item_release_with(r->pool, &found.lease->item);
+    return found.lease;
 }
 
 int fp_lookup_renew(const request_rec *r, struct fp_request *q)

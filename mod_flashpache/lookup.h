@@ -8,6 +8,7 @@
 #include <httpd.h>
 
 struct fp_client;
+struct fp_lease;
 struct fp_request;
 
 /* This child's connections to the daemon; NULL: it has none. */
@@ -23,6 +24,12 @@ void fp_lookup_begin(request_rec *r);
 /* Asks about r->filename of a request with path-info, which was asked about as a whole.
  * NULL: there is no answer. */
 struct fp_request *fp_lookup_file(const request_rec *r);
+
+/*
+ * Asks about a directory that the answer to this request leads through, as the end of a path: then its times
+ * are known.  The first len bytes of path.  The request holds the lease; NULL: there is no answer.
+ */
+struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len);
 
 /*
  * As apr_stat(): the file test of a condition about any name.  Asks what the request was told before, a lease or the

@@ -24,6 +24,8 @@
 #include "htaccess.h"
 #include "lease.h"
 #include "lookup.h"
+#include "multiviews.h"
+#include "names.h"
 #include "request.h"
 #include "respond.h"
 #include "rewrite.h"
@@ -123,6 +125,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     (void)ptemp;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
+    fp_multiviews_begin();
     fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);
     start_or_end_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
@@ -176,6 +179,8 @@ static void start_child(apr_pool_t *p, server_rec *s)
     fp_shared_init(settings->leases > 0);
     fp_lease_init(p, settings->leases, threads <= 1);
     fp_htaccess_init(p, settings->parsed);
+    if (settings->leases > 0)
+        fp_names_init(p);
     fp_counters_begin_child();
 }
 
@@ -204,6 +209,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_dirwalk_stat(fp_shadow_stat, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_open_htaccess(fp_shadow_htaccess, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_type_checker(fp_multiviews_before, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_fixups(fp_multiviews_after, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);

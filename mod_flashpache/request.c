@@ -27,6 +27,8 @@ struct slot {
     bool handled;              /* the first one's: a handler did something in the family */
     bool serving;              /* this request's handler has begun */
     bool handled_before;       /* before this request's handler began */
+    ap_conf_vector_t *hidden;  /* the configuration in whose place .. */
+    ap_conf_vector_t *shown;   /* .. stands this one */
     apr_hash_t *held;          /* the family's items, struct fp_item *; NULL: none yet */
 };
 
@@ -147,6 +149,23 @@ bool fp_request_was_handled(const request_rec *r)
     const struct slot *s = slot_of(first_request((request_rec *)r));
 
     return s != NULL && s->handled;
+}
+
+/* ---- a configuration in another one's place ---- */
+
+void fp_request_set_hidden(request_rec *r, ap_conf_vector_t *hidden, ap_conf_vector_t *shown)
+{
+    struct slot *s = make_slot(r);
+
+    s->hidden = hidden;
+    s->shown = shown;
+}
+
+ap_conf_vector_t *fp_request_hidden(const request_rec *r, const ap_conf_vector_t *shown)
+{
+    const struct slot *s = slot_of(r);
+
+    return s != NULL && s->shown == shown ? s->hidden : NULL;
 }
 
 /* ---- answers ---- */

@@ -8,6 +8,7 @@
 #define FP_REQUEST_H
 
 #include <httpd.h>
+#include <http_config.h>
 #include <stdbool.h>
 
 #include "common/answer.h"
@@ -66,6 +67,13 @@ void fp_request_begin(request_rec *r);
 /* Takes the reference.  Holds the item for the life of the whole family's pool: a request may take
  * over the configuration of its subrequests. */
 void fp_request_hold(request_rec *r, struct fp_item *item);
+
+/* ---- for multiviews.c ---- */
+
+/* For a while r has the configuration `shown` in the place of `hidden`. */
+void fp_request_set_hidden(request_rec *r, ap_conf_vector_t *hidden, ap_conf_vector_t *shown);
+/* What `shown` stands for; NULL: it is itself. */
+ap_conf_vector_t *fp_request_hidden(const request_rec *r, const ap_conf_vector_t *shown);
 
 /* ---- for fresh.c ---- */
 

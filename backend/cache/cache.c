@@ -371,8 +371,10 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 {
     size_t done = 0;
 
-    while (done < n && fp_entry_evict_from(c, FP_KIND_FILE))
+    while (done < n && fp_entry_close_file(c))
         done++;
+    /* They count among what has no descriptor now. */
+    fp_entry_trim(c);
     fp_cache_verify(c);
     return done;
 }
@@ -428,6 +430,39 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
     v.names = names != 0 && e->names == names;
     return v;
+}
+
+/* A directory is on the way to other paths; it ends one if it has leases of its own for that. */
+static bool ends_paths(const struct fp_entry *e)
+{
+    return LIST_EMPTY(&e->children) || e->end_slot != FP_NO_SLOT;
+}
+
+/* One in use may have changed a moment ago. */
+static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64_t now_ms, bool used)
+{
+    enum fp_cache_state state;
+
+    if (e->generation == 0 || fp_entry_is_purged(c, e) || !ends_paths(e))
+        return false;
+    state = state_of(e, now_ms);
+    return state == FP_VIEW_KNOWN || (used && state != FP_VIEW_DETACHED);
+}
+
+void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list, void *ctx)
+{
+    struct fp_entry *e;
+
+    for (int used = 1; used >= 0; used--) {
+        FP_ENTRIES_FOREACH (e, c) {
+            /* A file's access files are its directory's. */
+            const struct fp_entry *dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
+
+            if (fp_entry_is_used(c, e) == used && is_listed(c, e, now_ms, used)
+                && !list(ctx, e->path, e->len, dir->names))
+                return;
+        }
+    }
 }
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)

@@ -231,6 +231,14 @@ struct fp_cache_view {
 struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
                                    uint64_t now_ms);
 
+/* False: no more of them. */
+typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len, unsigned names);
+/*
+ * Calls list for the ends of paths: those in use first, after them the others that are known at
+ * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at every entry.
+ */
+void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list, void *ctx);
+
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
 
 /* NULL, or a text: the invariant (cache_entry.h) that does not hold.  Looks at every entry. */

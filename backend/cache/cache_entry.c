@@ -227,6 +227,12 @@ static bool take_visited(struct fp_cache *c, struct fp_entry *e)
     return visited;
 }
 
+bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
+{
+    take_referenced(c, e);
+    return e->used;
+}
+
 /* If it is used so is all above it, which may be past half of its TTL already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
@@ -307,7 +313,8 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e);
 }
 
-bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
+/* Where the hand stops, on the one that is to go; NULL: none can. */
+static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
     struct fp_entry *e = s->hand;
@@ -317,7 +324,7 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
         if (e == NULL)
             e = TAILQ_LAST(&s->queue, fp_entry_queue);
         if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
-            return false;
+            return NULL;
         c->counts.visits++;
         if (e != c->newest && (visits == 0 || !take_visited(c, e)))
             break;
@@ -325,11 +332,39 @@ bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
         e = TAILQ_PREV(e, fp_entry_queue, link);
     }
     s->hand = e;
+    return e;
+}
+
+/* The newest one came before there was room for it: as if it were not there yet. */
+static void leave_newest(struct fp_cache *c, enum fp_kind kind)
+{
+    if (c->sieves[kind].hand != NULL && c->sieves[kind].hand == c->newest)
+        c->sieves[kind].hand = NULL;
+}
+
+bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
+{
+    struct fp_entry *e = move_hand(c, kind);
+
+    if (e == NULL)
+        return false;
     fp_entry_evict(c, e);
-    /* The newest one came before there was room for it: as if it were not there yet. */
-    if (s->hand != NULL && s->hand == c->newest)
-        s->hand = NULL;
+    leave_newest(c, kind);
     c->counts.evictions++;
+    return true;
+}
+
+bool fp_entry_close_file(struct fp_cache *c)
+{
+    struct fp_entry *e = move_hand(c, FP_KIND_FILE);
+
+    if (e == NULL)
+        return false;
+    fp_entry_drop_fd(c, e);
+    e->tried = false;
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+    leave_newest(c, FP_KIND_FILE);
+    c->counts.closed++;
     return true;
 }
 
@@ -369,6 +404,8 @@ void fp_entry_trim(struct fp_cache *c)
     for (int k = 0; k < FP_KINDS; k++) {
         const size_t limit = limit_now(c, (enum fp_kind)k);
 
+        while (k == FP_KIND_FILE && c->sieves[k].count > limit && fp_entry_close_file(c))
+            ;
         while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }

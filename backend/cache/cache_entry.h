@@ -203,6 +203,8 @@ void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
+/* True if it was asked for, or a lease on it was used, since it was seen. */
+bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
 /* A change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
@@ -217,6 +219,9 @@ void fp_entry_count(struct fp_entry *e, long more);
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 /* One of that kind; false: there is none that could go. */
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
+/* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk, but
+ * clients open files of this machine by themselves.  False: there is none. */
+bool fp_entry_close_file(struct fp_cache *c);
 /* One whose going makes room for that kind. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* All that is over the limits. */

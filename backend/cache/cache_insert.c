@@ -200,10 +200,11 @@ static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t st
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
-    if (own->mount == 0 && above != NULL)
-        own = above;
-    e->validity = *own;
-    e->validity.left_out = seen->meta != NULL && seen->meta->validity[step].left_out;
+    /* Nothing is there: on the mount above.  What was seen on the way there may lie elsewhere. */
+    e->validity = own->mount == 0 && above != NULL ? *above : *own;
+    e->validity.left_out = own->left_out;
+    e->validity.refused = own->refused;
+    e->validity.partial = e->validity.partial || own->partial;
 }
 
 /* A directory's watch reports the names in it.  Only an object's own watch reports a change
@@ -301,11 +302,11 @@ static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity
                : validity->ttl_ms;
 }
 
-/* For how long what lies there may be relied on; not at all, where its watch is left out. */
+/* For how long what lies there may be relied on; not at all, where its watch is left out or refused. */
 static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
                          const struct fp_validity *validity)
 {
-    if (!e->watched && validity->left_out)
+    if (!e->watched && (validity->left_out || validity->refused))
         return 0;
     return e->watched && !validity->partial ? c->watched_ttl_ms : unreported_ms(e, validity);
 }

@@ -241,13 +241,11 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         refused = refused || o->refused;
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
-        if (m != NULL)
-            validity[i].ttl_ms = m->ttl_ms;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
-        if (refused)
-            validity[i].ttl_ms = 0;
+        validity[i].refused = refused;
         if (m == NULL)
             continue;
+        validity[i].ttl_ms = m->ttl_ms;
         validity[i].folds = m->folds;
         validity[i].negative_ms = m->negative_ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;

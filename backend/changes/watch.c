@@ -58,7 +58,7 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
     }
     if (w->fanotify != -1)
         w->marks = fp_fanotify_open_marks(w->fanotify);
-    if (w->remounts == -1)
+    if (w->remounts == -1 && geteuid() == 0)
         w->remounts = fp_fanotify_open_remounts();
 }
 

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "common/answer.h"
 
+#include <endian.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "common/packet.h"
@@ -165,28 +167,69 @@ fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why)
     return fp_frame_end(w);
 }
 
+static bool is_time(const struct fp_time *t)
+{
+    return t->nsec < 1000000000;
+}
+
 static void get_time(struct fp_reader *r, struct fp_time *t)
 {
     t->sec = (int64_t)fp_get_u64(r);
     t->nsec = fp_get_u32(r);
-    if (t->nsec >= 1000000000)
+    if (!is_time(t))
         r->bad = true;
+}
+
+/* Each hit decodes the steps of its path, which are these above all: their room is looked at once. */
+#define META_BYTES 88u /* as fp_put_meta() writes: 3 * 4 + 5 * 8, and 3 times of 12 */
+
+static uint32_t take_u32(const uint8_t **p)
+{
+    uint32_t v;
+
+    memcpy(&v, *p, sizeof(v));
+    *p += sizeof(v);
+    return be32toh(v);
+}
+
+static uint64_t take_u64(const uint8_t **p)
+{
+    uint64_t v;
+
+    memcpy(&v, *p, sizeof(v));
+    *p += sizeof(v);
+    return be64toh(v);
+}
+
+static struct fp_time take_time(const uint8_t **p)
+{
+    struct fp_time t;
+
+    t.sec = (int64_t)take_u64(p);
+    t.nsec = take_u32(p);
+    return t;
 }
 
 void fp_get_meta(struct fp_reader *r, struct fp_meta *m)
 {
-    m->mode = fp_get_u32(r);
-    m->uid = fp_get_u32(r);
-    m->gid = fp_get_u32(r);
-    m->dev = fp_get_u64(r);
-    m->ino = fp_get_u64(r);
-    m->nlink = fp_get_u64(r);
-    m->size = fp_get_u64(r);
-    m->blocks = fp_get_u64(r);
-    get_time(r, &m->atime);
-    get_time(r, &m->mtime);
-    get_time(r, &m->ctime);
-    if (m->size > INT64_MAX)
+    const uint8_t *p = fp_get_bytes(r, META_BYTES);
+
+    if (p == NULL) {
+        memset(m, 0, sizeof(*m));
+        return;
+    }
+    m->mode = take_u32(&p);
+    m->uid = take_u32(&p);
+    m->gid = take_u32(&p);
+    m->dev = take_u64(&p);
+    m->ino = take_u64(&p);
+    m->nlink = take_u64(&p);
+    m->size = take_u64(&p);
+    m->blocks = take_u64(&p);
+    m->atime = take_time(&p);
+    m->mtime = take_time(&p);
+    m->ctime = take_time(&p);
+    if (m->size > INT64_MAX || !is_time(&m->atime) || !is_time(&m->mtime) || !is_time(&m->ctime))
         r->bad = true;
 }
 

@@ -20,6 +20,7 @@
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
+#define RECORD_USUAL 4096  /* of a reader's first try: some 35 directories without access files */
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
 /* Words: the hash's upper 16 bits, and 48 of the position in units. */
@@ -405,30 +406,38 @@ void fp_answer_view_destroy(struct fp_answer_view **vp)
     free(v);
 }
 
-/* A copy of a record; aligned as one. */
-union copy {
-    struct record head;
-    uint8_t bytes[RECORD_MOST];
+/* Room for the copy of a record. */
+struct room {
+    uint8_t *bytes;
+    size_t size;
+    bool is_short; /* a record did not fit that may be the right one */
 };
 
 /* The record there, if it is the key's, and its body. */
-static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, union copy *copy,
+static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct room *copy,
                         struct fp_reader *body_r)
 {
     struct fp_ring_item item;
+    struct record head;
 
-    if (!fp_ring_view_item(&v->ring, at, sizeof(copy->bytes), &item) || item.len != k->len
-        || item.size < sizeof(struct record) + k->len
-        || !fp_ring_view_copy(&v->ring, at, copy->bytes, item.size) || !fp_ring_view_is_whole(&v->ring, at))
+    if (!fp_ring_view_item(&v->ring, at, RECORD_MOST, &item) || item.len != k->len
+        || item.size < sizeof(struct record) + k->len)
         return false;
+    if (item.size > copy->size) {
+        copy->is_short = true;
+        return false;
+    }
+    if (!fp_ring_view_copy(&v->ring, at, copy->bytes, item.size) || !fp_ring_view_is_whole(&v->ring, at))
+        return false;
+    memcpy(&head, copy->bytes, sizeof(head));
     if (memcmp(copy->bytes + sizeof(struct record), k->bytes, k->len) != 0
-        || copy->head.body_len > item.size - sizeof(struct record) - k->len)
+        || head.body_len > item.size - sizeof(struct record) - k->len)
         return false;
-    fp_reader_init(body_r, copy->bytes + sizeof(struct record) + k->len, copy->head.body_len);
+    fp_reader_init(body_r, copy->bytes + sizeof(struct record) + k->len, head.body_len);
     return true;
 }
 
-static bool find_once(const struct fp_answer_view *v, const struct key *k, union copy *copy,
+static bool find_once(const struct fp_answer_view *v, const struct key *k, struct room *copy,
                       struct fp_reader *body_r)
 {
     const struct bucket *b = &v->index[k->hash & v->mask];
@@ -444,7 +453,7 @@ static bool find_once(const struct fp_answer_view *v, const struct key *k, union
     return false;
 }
 
-static bool find_record(const struct fp_answer_view *v, const struct key *k, union copy *copy,
+static bool find_record(const struct fp_answer_view *v, const struct key *k, struct room *copy,
                         struct fp_reader *body_r)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -496,14 +505,14 @@ static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above
            && last->generation == above->generation;
 }
 
-bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                         size_t len, struct fp_answer *a)
+/* As fp_answer_view_find(), of records that have room. */
+static bool find(const struct fp_answer_view *v, const struct fp_names *names, const char *path, size_t len,
+                 struct fp_answer *a, struct room *copy)
 {
     struct fp_step last;
     struct above above;
     struct fp_reader r;
     struct key k;
-    union copy copy;
 
     fp_answer_init(a, FP_OK);
     a->source = FP_SOURCE_CACHE;
@@ -511,14 +520,34 @@ bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *
     if (len > FP_MAX_PATH || !begin_key(&k, names))
         return false;
     set_key(&k, LEAF, path, len, v->key);
-    if (!find_record(v, &k, &copy, &r) || !get_leaf(&r, a, &above, &last) || above.len >= len
+    if (!find_record(v, &k, copy, &r) || !get_leaf(&r, a, &above, &last) || above.len >= len
         || (a->n_names != 0 && a->n_names != names->n))
         return false;
     if (above.len > 0) {
         set_key(&k, DIR, path, above.len, v->key);
-        if (!find_record(v, &k, &copy, &r) || !get_dir(&r, a, &above))
+        if (!find_record(v, &k, copy, &r) || !get_dir(&r, a, &above))
             return false;
     }
     memcpy(&a->steps[a->n_steps++], &last, fp_step_size(&last, a->n_names));
     return fp_answer_fits(a, len);
+}
+
+/* Not inlined: the compiler has each page of a large frame touched, and each would stay with
+ * the process, whether it ever meets a long record or not. */
+__attribute__((noinline)) static bool find_long(const struct fp_answer_view *v, const struct fp_names *names,
+                                                const char *path, size_t len, struct fp_answer *a)
+{
+    uint8_t bytes[RECORD_MOST];
+    struct room room = { bytes, sizeof(bytes), false };
+
+    return find(v, names, path, len, a, &room);
+}
+
+bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                         size_t len, struct fp_answer *a)
+{
+    uint8_t bytes[RECORD_USUAL];
+    struct room room = { bytes, sizeof(bytes), false };
+
+    return find(v, names, path, len, a, &room) || (room.is_short && find_long(v, names, path, len, a));
 }

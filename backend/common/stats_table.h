@@ -54,6 +54,7 @@
     ROW(left_out, coherence.left_out, counter, "Watches ended because they reported too many changes") \
     ROW(noisy, coherence.noisy, gauge, "Directories and files that change too often to be watched now") \
     ROW(evictions, cache.evictions, counter, "Entries evicted for lack of memory or descriptors") \
+    ROW(files_closed, cache.closed, counter, "Files closed for lack of descriptors, and still known") \
     ROW(walks, workers.walks, counter, "Walks that workers began") \
     ROW(timeouts, workers.timeouts, counter, "Walks that took too long") \
     ROW(deaths, workers.deaths, counter, "Workers that died") \

@@ -72,6 +72,11 @@ static int check_log(cfg_t *cfg, cfg_opt_t *opt)
     return fp_conf_check_path(cfg, opt);
 }
 
+static int check_warm_file(cfg_t *cfg, cfg_opt_t *opt)
+{
+    return cfg_opt_getnstr(opt, 0)[0] == '\0' ? 0 : fp_conf_check_path(cfg, opt);
+}
+
 static bool parse_log_level(const char *word, int *value_r)
 {
     *value_r = fp_log_level_parse(word);
@@ -102,6 +107,7 @@ static const struct setting settings[] = {
     WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level, "error, warning, info or debug"),
     WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
             "auto (which is fanotify where the daemon may), inotify or ttl"),
+    TEXT_OF(warm_file, RESTART, "", check_warm_file),
     { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
     NUMBER_OF(fp_conf, workers, RESTART, 32, 1, 256),
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),

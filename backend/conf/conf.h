@@ -22,6 +22,7 @@ struct fp_conf {
     gid_t gid;
     const char *log;
     int log_level; /* enum fp_log_level */
+    const char *warm_file; /* the list of paths in use, over a restart; "": none */
     unsigned workers;
     uint32_t lookup_timeout_ms;
     unsigned mount_workers;             /* at one mount at most; 0: three quarters of workers */

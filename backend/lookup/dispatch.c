@@ -18,7 +18,9 @@
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
+#include "lookup/restore.h"
 #include "lookup/walks.h"
+#include "lookup/warm_list.h"
 #include "workers/worker_pool.h"
 
 /* Refreshes may be this part of the walks under way: nobody waits for them. */
@@ -42,6 +44,7 @@ struct fp_dispatch {
     struct fp_walks *walks;
     struct fp_names_registry names;
     struct fp_publisher publisher;
+    struct fp_restore *restore; /* NULL: nothing was to be restored */
     struct fp_dispatch_settings settings;
     struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the walks and of the health */
@@ -261,6 +264,47 @@ void fp_dispatch_shed_files(struct fp_dispatch *d)
     fp_cache_shed_files(d->cache, FP_SHED_FILES);
 }
 
+/* ---- over a restart ---- */
+
+static bool is_in_service(void *ctx, const char *path, size_t len)
+{
+    size_t from;
+
+    return !is_out(ctx, path, len, &from);
+}
+
+void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len)
+{
+    const struct fp_restore_deps deps = { d->loop,   d->cache,          d->walks,      d->workers,
+                                          &d->names, d->settings.roots, is_in_service, d };
+
+    d->restore = fp_restore_create(&deps, text, len);
+}
+
+/* A list that is being written. */
+struct listing {
+    const struct fp_dispatch *dispatch;
+    struct fp_warm_text *text;
+};
+
+static bool list_path(void *ctx, const char *path, size_t len, unsigned names_id)
+{
+    static const struct fp_names none = { .n = 0 };
+    const struct listing *l = ctx;
+
+    return fp_warm_add(l->text, names_id != 0 ? &l->dispatch->names.lists[names_id - 1].names : &none, path, len);
+}
+
+bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text)
+{
+    struct listing l = { d, text };
+
+    if (fp_restore_is_under_way(d->restore))
+        return false;
+    fp_cache_list(d->cache, fp_now_ms(), list_path, &l);
+    return text->paths > 0 && fp_warm_end(text);
+}
+
 const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)
 {
     return &d->names;
@@ -330,6 +374,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     if (d == NULL)
         return;
     ev_timer_stop(d->loop, &d->reclaim);
+    fp_restore_destroy(&d->restore);
     fp_walks_destroy(&d->walks);
     fp_mount_health_destroy(&d->health);
     free(d);

@@ -25,6 +25,7 @@ struct fp_lookup;
 struct fp_names_registry;
 struct fp_observer;
 struct fp_tables;
+struct fp_warm_text;
 struct fp_worker_pool;
 
 struct fp_dispatch_counts {
@@ -55,6 +56,11 @@ void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *s
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer);
 /* The tables are others now, at the same place; the cache has forgotten the contents. */
 void fp_dispatch_renew_tables(struct fp_dispatch *d);
+/* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
+void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
+/* Lists the paths in use, a whole text for that.  False: there is nothing to list, or the former
+ * list has not been gone through and is still the better one. */
+bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text);
 /* After the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 

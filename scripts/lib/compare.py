@@ -25,7 +25,10 @@ from lab.runner import Runner  # noqa: E402
 from lab.store import Store  # noqa: E402
 
 EXAMPLE_DIRECTORIES = 20
+INSTALLED = "FLASHPACHE_COMMAND" in os.environ
 NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
+APPLICATIONS = ("--app wordpress or --app dokuwiki: on an application set up for this, on local disk and on a slow file "
+                "system; --app wordpress --help has its options.")
 MOST_WRONG = 0.01           # of the responses: above it nothing can be said
 PROBE_MOST_S = 300
 CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
@@ -33,7 +36,8 @@ CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog=NAME, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     description="Stock Apache and Flashpache in turn on your documents, which are only read.")
+                                     description="Stock Apache and Flashpache in turn on your documents, which are only read.",
+                                     epilog=None if INSTALLED else APPLICATIONS)
     parser.add_argument("docroot", type=Path, nargs="?",
                         help="document root (default: that of --config; else a set of files made for this)")
     parser.add_argument("--log", help="access log (common, combined, .gz) or list of URLs: what to ask for, in its order")

@@ -66,7 +66,7 @@ class Httpd:
     """
 
     def __init__(self, base, name, docroot, *, mpm="event", socket=None, module=None, config="",
-                 vhosts=None, tls=None, http2=False, limits=None, extra_modules=()):
+                 vhosts=None, tls=None, http2=False, limits=None, extra_modules=(), around=()):
         self.dir = Path(base) / name
         self.docroot = Path(docroot)
         self.name, self.mpm, self.socket, self.module = name, mpm, socket, module
@@ -74,7 +74,7 @@ class Httpd:
         self.vhosts = vhosts or [(["localhost"], "")]
         self.limits = limits if limits is not None else MPM_LIMITS[mpm]
         self.extra_modules = extra_modules
-        self.around = []        # a command that starts it, as some user or in some namespace
+        self.around = list(around)      # a command that starts it, as some user or in some namespace
         self.process = None
         self.ended_at = None
         self.port = self.tls_port = self.h2c_port = None

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define EARLIEST (APR_HOOK_REALLY_FIRST - 10) /* before the module that is tested */
+
 static void append(const char *path, const char *line)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -49,16 +51,54 @@ static int post_read_request(request_rec *r)
     return DECLINED;
 }
 
-/* ?wait=FILE: makes that file, and goes on when somebody has removed it. */
+/* ?wait=FILE, with the name of the phase in the place of "wait": makes that file, and goes on when somebody has
+ * removed it. */
+static void wait_in(const request_rec *r, const char *phase)
+{
+    const size_t len = strlen(phase);
+    const char *file;
+
+    if (r->args == NULL || strncmp(r->args, phase, len) != 0 || r->args[len] != '=' || r->main != NULL
+        || r->prev != NULL)
+        return;
+    file = r->args + len + 1;
+    append(file, "waiting");
+    for (int i = 0; i < 1000 && access(file, F_OK) == 0; i++)
+        usleep(10000);
+}
+
 static int fixups(request_rec *r)
 {
-    if (r->args != NULL && strncmp(r->args, "wait=", 5) == 0 && r->main == NULL && r->prev == NULL) {
-        append(r->args + 5, "waiting");
-        for (int i = 0; i < 1000 && access(r->args + 5, F_OK) == 0; i++)
-            usleep(10000);
-    }
+    wait_in(r, "wait");
     if (r->args != NULL && strcmp(r->args, "twice") == 0)
         ap_run_map_to_storage(r);
+    return DECLINED;
+}
+
+static int before_translation(request_rec *r)
+{
+    wait_in(r, "begun");
+    return DECLINED;
+}
+
+/* ?included=FILE: core has looked at the file of a subrequest by itself. */
+static int before_walk(request_rec *r)
+{
+    wait_in(r, "translated");
+    if (r->main != NULL && r->finfo.filetype == APR_REG)
+        wait_in(r->main, "included");
+    return DECLINED;
+}
+
+static int after_walk(request_rec *r)
+{
+    wait_in(r, "walked");
+    return DECLINED;
+}
+
+static int before_handler(request_rec *r)
+{
+    wait_in(r, "fixed");
     return DECLINED;
 }
 
@@ -110,6 +150,10 @@ static void register_hooks(apr_pool_t *p)
                               AP_AUTH_INTERNAL_PER_CONF);
     ap_hook_post_read_request(post_read_request, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_translate_name(before_translation, NULL, NULL, EARLIEST);
+    ap_hook_map_to_storage(before_walk, NULL, NULL, EARLIEST);
+    ap_hook_header_parser(after_walk, NULL, NULL, EARLIEST);
+    ap_hook_handler(before_handler, NULL, NULL, EARLIEST);
 }
 
 AP_DECLARE_MODULE(probe) = { STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, directives, register_hooks };

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "[Service]": "systemd's",
     "scrape_configs": "Prometheus'",
     "FP0120": "test_shadow: a line of the log",
+    "opcache.": "tests/lab/app_compare.py, each of them: PHP's settings",
     "RewriteCond": "test_rewrite: a line of the log; check_condition",
     " ": "a picture",
 }

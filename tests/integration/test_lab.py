@@ -330,7 +330,7 @@ def test_own_site_is_measured_by_its_files_alone(base):
     assert done.returncode == 0, done
     text = (place / "results/report.txt").read_text()
     assert "37.5% of the requests are measured" in text and "3 with status 403" in text and "2 with status 404" in text
-    assert "For this site's static files" in text and "1 virtual host(s) with TLS are served" in done.stdout
+    assert "Static files alone" in text and "1 virtual host(s) with TLS are served" in done.stdout
     assert target.visitors() == 0
     only_pages = tree.put(place / "pages", "/page.php\n/gone.txt\n")
     done = compare("--config", config, "--log", only_pages, *options[:-1], place / "nothing")

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import lab_kit  # noqa: F401 (the way to the next one)
-from trace import Trace
+from trace import REOPEN, Trace
 
 KINDS = ("path", "file", "daemon", "network", "other")
 PATH_CALLS = set("""stat lstat newfstatat statx open openat openat2 creat access faccessat
@@ -21,7 +21,7 @@ FSTAT = re.compile(r'^\d+\s+\w+\(\d+<[^>]*>, "",')
 def kind_of(name, first, line):
     """One of KINDS."""
     if name in PATH_CALLS:
-        return "file" if FSTAT.match(line) else "path"
+        return "file" if FSTAT.match(line) or REOPEN.search(line) else "path"
     if name in NETWORK_CALLS or (first or "").startswith("TCP") and name not in FILE_CALLS:
         return "network"
     if name in FILE_CALLS:

@@ -18,6 +18,7 @@ System calls are counted in runs of their own, httpd and the daemon apart, becau
 everything slow. Needs root, strace and a build (FLASHPACHE_BUILD, default build/).
 """
 
+import argparse
 import fnmatch
 import itertools
 import time
@@ -231,6 +232,11 @@ def run(base, cells, arguments):
             results += [measure_cell(servers, cell, base, arguments) for cell in group]
             lab_kit.write_json(arguments.json, results)
     return results
+
+
+def settings(**chosen):
+    """What the options choose, for another program: rounds and seconds are to be given."""
+    return argparse.Namespace(**{"sendfile": False, "no_calls": True, "json": None, **chosen})
 
 
 def parse_arguments():

@@ -203,7 +203,7 @@ def measure(server, base, *options, warmup=0):
     elapsed = time.monotonic() - start
     spent_us, turns = cpu_between(before, cpu_spent(server.pids()))
     done = found["requests"] + warmup
-    return {"rate": found["requests_per_s"], "cpu_us": spent_us / done, "turns": turns / done,
+    return {"requests": done, "rate": found["requests_per_s"], "cpu_us": spent_us / done, "turns": turns / done,
             "client_share": found["client_cpu_s"] / elapsed,
             "latency_ms": found["latency_ms"], "errors": found["errors"]}
 

@@ -27,7 +27,10 @@ START_TEST(files_are_bounded_with_their_descriptors)
         ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
     }
     ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
-    ck_assert_uint_eq(fp_cache_counts(cache).evictions, 46);
+    /* The others are known without: nothing has been forgotten. */
+    ck_assert_uint_eq(fp_cache_counts(cache).closed, 46);
+    ck_assert_uint_eq(fp_cache_counts(cache).evictions, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).directories, 1 + 46);
 }
 END_TEST
 

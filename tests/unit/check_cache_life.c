@@ -176,6 +176,30 @@ START_TEST(a_watch_that_is_left_out)
 }
 END_TEST
 
+/* A link of which the target is not there: the step is on the mount above, and what is not watched was on the
+ * way to the target. */
+START_TEST(a_watch_that_was_refused_on_a_links_way)
+{
+    walk("/a/b", "ddb");
+    result.step_watches[2].untold = validity[2].refused = true;
+    validity[2].mount = 0;
+    insert("/a/b");
+    ck_assert_uint_eq(life("/a/b"), 0);
+    ck_assert(known("/a"));
+}
+END_TEST
+
+/* The same, where the way leads over a mount on which others make changes, too. */
+START_TEST(what_others_change_on_a_links_way)
+{
+    walk("/a/b", "ddb");
+    validity[2].partial = true;
+    validity[2].mount = 0;
+    insert("/a/b");
+    ck_assert_uint_eq(life("/a/b"), TTL);
+}
+END_TEST
+
 static void walk_quiet(const char *path, const char *what)
 {
     walk(path, what);
@@ -240,9 +264,9 @@ END_TEST
 /* An event concerns no more entries than that: no answer about another one is given twice. */
 START_TEST(too_many_names_of_one_file)
 {
-    const struct fp_cache_limits limits = {
-        2 * FP_MAX_DEPENDENTS, 10, 100, 2 * FP_MAX_DEPENDENTS, SIZE_MAX, TTL, WATCHED_TTL, 0
-    };
+    const struct fp_cache_limits limits = { 2 * FP_MAX_DEPENDENTS, 10,       100,
+                                            2 * FP_MAX_DEPENDENTS, SIZE_MAX, TTL,
+                                            WATCHED_TTL,           0 };
     char path[16];
 
     start(&limits, SLOTS);
@@ -366,6 +390,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, known_by_what_is_watched_alone);
     tcase_add_test(t, a_watch_that_is_left_out);
+    tcase_add_test(t, a_watch_that_was_refused_on_a_links_way);
+    tcase_add_test(t, what_others_change_on_a_links_way);
     tcase_add_test(t, a_watch_that_reports_names_alone);
     tcase_add_loop_test(t, attributes_that_nobody_reports, 0, 5);
     tcase_add_test(t, leases_end_with_the_reports);

@@ -56,9 +56,9 @@ def sentence(rows):
     """The answer."""
     words = [row[4] for row in rows]
     if "WORSE" in words:
-        return ("For this site's static files on this file system Flashpache makes something worse: see the lines above, and keep "
+        return ("For this site on this file system Flashpache makes something worse: see the lines above, and keep "
                 "it off unless the others matter more.")
     if "better" not in words:
-        return "For this site's static files on this file system Flashpache would do little."
+        return "For this site on this file system Flashpache would do little."
     best = max((row for row in rows if row[4] == "better"), key=lambda row: row[3].median)
-    return f"For this site's static files on this file system: {best[0]}, better by a factor of {number(best[3].median)}."
+    return f"For this site on this file system: {best[0]}, better by a factor of {number(best[3].median)}."

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup/restore.h"
+
+#include <ev.h>
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "cache/names_registry.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/path.h"
+#include "common/turn.h"
+#include "lookup/walks.h"
+#include "lookup/warm_list.h"
+#include "workers/worker_pool.h"
+
+#define TURN_SECONDS 0.002
+#define TURN_PATHS   32  /* looked at in a turn: some 16,000 a second, which no disk bears */
+#define MOST_WALKS   256 /* under way, questions' own included; their directories' walks among them */
+#define MOST_LISTS   8   /* of names: the registry keeps each for good, and has room for twice as many */
+
+struct fp_restore {
+    struct fp_restore_deps deps;
+    struct fp_warm_reader reader;
+    char *text; /* NULL: done */
+    size_t walks, left_out;
+    uint64_t began_ms;
+    ev_timer timer;
+};
+
+static bool is_below_a_root(const struct fp_restore *r, const char *path, size_t len)
+{
+    const char *const *roots = r->deps.roots;
+
+    for (; *roots != NULL; roots++) {
+        if (fp_path_is_below(path, len, *roots))
+            return true;
+    }
+    return r->deps.roots[0] == NULL;
+}
+
+/* The file is not believed: its lists must not take the place of clients'. */
+static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *names)
+{
+    const unsigned known = fp_names_registry_find(r->deps.names, names);
+
+    return known != 0 || r->deps.names->n >= MOST_LISTS ? known : fp_names_registry_add(r->deps.names, names);
+}
+
+static bool is_known(const struct fp_restore *r, const struct fp_lookup *l, unsigned names_id)
+{
+    const struct fp_cache_view v =
+        fp_cache_view(r->deps.cache, l->path, l->path_len, names_id, fp_now_ms());
+
+    return v.state == FP_VIEW_KNOWN;
+}
+
+static void restore(struct fp_restore *r, const struct fp_lookup *l)
+{
+    unsigned names_id;
+    fp_status why;
+
+    if (!is_below_a_root(r, l->path, l->path_len) || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
+        r->left_out++;
+        return;
+    }
+    names_id = names_id_of(r, &l->names);
+    if (is_known(r, l, names_id) || fp_walk_find(r->deps.walks, l, names_id) != NULL)
+        return;
+    if (fp_walk_start(r->deps.walks, l, names_id, &why) != NULL)
+        r->walks++;
+    else
+        r->left_out++;
+}
+
+static bool has_room(const struct fp_restore *r)
+{
+    return fp_worker_pool_spare(r->deps.workers) && fp_walks_counts(r->deps.walks).inflight < MOST_WALKS;
+}
+
+static void finish(struct fp_restore *r)
+{
+    fp_log(FP_LOG_INFO, 13,
+           "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, or "
+           "their file system does not answer)",
+           r->walks, (unsigned long long)(fp_now_ms() - r->began_ms), r->left_out);
+    ev_timer_stop(r->deps.loop, &r->timer);
+    free(r->text);
+    r->text = NULL;
+}
+
+static void on_turn(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_restore *r = timer->data;
+    struct fp_lookup l;
+
+    fp_turn_work(FP_WORK_TIMER);
+    (void)loop;
+    (void)events;
+    for (unsigned n = 0; n < TURN_PATHS && has_room(r); n++) {
+        if (!fp_warm_next(&r->reader, &l)) {
+            finish(r);
+            return;
+        }
+        restore(r, &l);
+    }
+}
+
+struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text, size_t len)
+{
+    struct fp_restore *r = fp_memory_take_zeroed(1, sizeof(*r));
+
+    if (r == NULL) {
+        free(text);
+        return NULL;
+    }
+    r->deps = *deps;
+    r->text = text;
+    r->reader = (struct fp_warm_reader){ .text = text, .len = len };
+    r->began_ms = fp_now_ms();
+    ev_timer_init(&r->timer, on_turn, 0, TURN_SECONDS);
+    r->timer.data = r;
+    ev_timer_start(deps->loop, &r->timer);
+    return r;
+}
+
+bool fp_restore_is_under_way(const struct fp_restore *r)
+{
+    return r != NULL && r->text != NULL;
+}
+
+void fp_restore_destroy(struct fp_restore **rp)
+{
+    struct fp_restore *r = *rp;
+
+    *rp = NULL;
+    if (r == NULL)
+        return;
+    ev_timer_stop(r->deps.loop, &r->timer);
+    free(r->text);
+    free(r);
+}

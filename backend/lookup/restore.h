@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks up again, in the background, what the daemon before this one had in use (warm_list.h).
+ * All functions run on the loop.
+ *
+ * Bounded: each turn begins a few walks, and none while questions or earlier walks of these
+ * wait for workers.  What is known by then, lies outside roots or on a mount out of service is
+ * left out.  No client waits for any of it.
+ */
+#ifndef FP_RESTORE_H
+#define FP_RESTORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ev_loop;
+struct fp_cache;
+struct fp_names_registry;
+struct fp_restore;
+struct fp_walks;
+struct fp_worker_pool;
+
+/* All of them the caller's; they outlive it. */
+struct fp_restore_deps {
+    struct ev_loop *loop;
+    struct fp_cache *cache;
+    struct fp_walks *walks;
+    struct fp_worker_pool *workers;
+    struct fp_names_registry *names;
+    const char *const *roots; /* as in resolve.h */
+    bool (*may_walk)(void *ctx, const char *path, size_t len); /* false: its mount is out of service */
+    void *ctx;
+};
+
+/* Begins with the paths of a text that fp_warm_check() found good, and frees it at the end.  NULL: no memory,
+ * and the text is freed. */
+struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text, size_t len);
+void fp_restore_destroy(struct fp_restore **r);
+
+/* True while there are paths to come.  With NULL: false. */
+bool fp_restore_is_under_way(const struct fp_restore *r);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "multiviews.h"
+
+#include <apr_strings.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <stdbool.h>
+
+#include "common/answer.h"
+#include "lease.h"
+#include "lookup.h"
+#include "names.h"
+#include "request.h"
+#include "walk.h"
+
+static bool negotiates; /* mod_negotiation is loaded */
+
+void fp_multiviews_begin(void)
+{
+    negotiates = ap_find_linked_module("mod_negotiation.c") != NULL;
+}
+
+/* True if mod_negotiation would read the directory. */
+static bool is_negotiated(const request_rec *r)
+{
+    return negotiates && fp_request_of(r) != NULL && r->finfo.filetype == APR_NOFILE
+           && (ap_allow_options((request_rec *)r) & OPT_MULTI) != 0 && r->proxyreq == PROXYREQ_NONE;
+}
+
+/*
+ * In an answer about the absent name the directory is a part of the path, and may have its times of an
+ * earlier moment.  mod_negotiation makes an entity tag of them.
+ */
+static void renew_times(request_rec *r, const struct fp_meta *dir)
+{
+    apr_finfo_t f = r->finfo;
+
+    if (r->finfo.inode != dir->ino || r->finfo.device != dir->dev)
+        return;
+    fp_walk_fill(&f, dir, r->finfo.fname, r->finfo.pool);
+    f.valid = r->finfo.valid;
+    f.filetype = APR_NOFILE;
+    r->finfo = f;
+}
+
+static bool wants_digest(const request_rec *r)
+{
+#ifdef ETAG_DIGEST
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return ((d->etag_bits | d->etag_add) & ETAG_DIGEST) != 0;
+#else
+    (void)r;
+    return false;
+#endif
+}
+
+/* As mod_negotiation does where it finds nothing. */
+static void find_nothing(request_rec *r)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    r->vlist_validator = ap_make_etag(r, 0);
+}
+
+/* The request's configuration is another one without MultiViews, until fixups. */
+static void hide_option(request_rec *r)
+{
+    ap_conf_vector_t *conf =
+        ap_merge_per_dir_configs(r->pool, r->per_dir_config, ap_create_request_config(r->pool));
+    core_dir_config *core =
+        apr_pmemdup(r->pool, ap_get_core_module_config(r->per_dir_config), sizeof(core_dir_config));
+
+    core->opts &= (allow_options_t)~OPT_MULTI;
+    ap_set_core_module_config(conf, core);
+    fp_request_set_hidden(r, r->per_dir_config, conf);
+    r->per_dir_config = conf;
+}
+
+int fp_multiviews_before(request_rec *r)
+{
+    const char *name = is_negotiated(r) ? ap_strrchr_c(r->filename, '/') : NULL;
+    struct fp_lease *dir;
+
+    if (name == NULL || name[1] == '\0')
+        return DECLINED;
+    dir = fp_lookup_directory(r, r->filename, name == r->filename ? 1 : (apr_size_t)(name - r->filename));
+    if (dir == NULL)
+        return DECLINED;
+    if (fp_step_target(dir->last) != NULL)
+        renew_times(r, fp_step_target(dir->last));
+    if (!wants_digest(r) && fp_names_none_begins(dir, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
+        find_nothing(r);
+        hide_option(r);
+    }
+    return DECLINED;
+}
+
+int fp_multiviews_after(request_rec *r)
+{
+    ap_conf_vector_t *hidden = fp_request_hidden(r, r->per_dir_config);
+
+    if (hidden != NULL)
+        r->per_dir_config = hidden;
+    return DECLINED;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/answer.h"
+#include "common/clock.h"
+#include "common/lease_table.h"
+#include "common/packet.h"
+#include "lease.h"
+#include "table.h"
+
+#define DIRECTORIES 32          /* a child's: at most 1 MiB */
+#define TEXT_MOST   (32 * 1024) /* bytes of a directory's names */
+#define SETTLED_S   2           /* seconds: two changes within one tick of a clock have one time */
+#define FUSE_MS     1000        /* a server in user space may keep no times of its directories */
+
+/* Of one directory, as an answer shows it. */
+struct names {
+    struct fp_item item;
+    struct fp_lease_view *view; /* of slot and generation */
+    uint32_t slot, generation;
+    struct fp_meta meta;
+    uint64_t until_ms; /* 0: as long as the answer holds */
+    bool complete;     /* false: there are too many */
+    size_t size;
+    char *text; /* each with its '\0' */
+};
+
+static struct fp_table *table; /* NULL: none are kept */
+
+void fp_names_init(apr_pool_t *p)
+{
+    table = fp_table_create(p, DIRECTORIES);
+}
+
+static void destroy(struct fp_item *item)
+{
+    struct names *n = (struct names *)item;
+
+    fp_lease_view_release(&n->view);
+    free(n->text);
+    free(n);
+}
+
+/* ---- which directory ---- */
+
+static bool is_same_directory(const struct fp_meta *a, const struct fp_meta *b)
+{
+    return a->ino == b->ino && a->dev == b->dev && fp_time_equal(&a->mtime, &b->mtime)
+           && fp_time_equal(&a->ctime, &b->ctime);
+}
+
+/* True if the answer is as fresh as the file system itself at this moment. */
+static bool holds(const struct fp_lease *dir, uint64_t now_ms)
+{
+    return fp_lease_view_is_current(dir->view, now_ms)
+           && fp_lease_view_is_valid(dir->view, dir->last->slot, dir->last->generation, now_ms);
+}
+
+static bool is_of(const struct names *n, const struct fp_lease *dir, uint64_t now_ms)
+{
+    return n->view == dir->view && n->slot == dir->last->slot && n->generation == dir->last->generation
+           && is_same_directory(&n->meta, &dir->last->self) && (n->until_ms == 0 || now_ms < n->until_ms);
+}
+
+/* ---- reading ---- */
+
+static bool is_settled(const struct fp_meta *m)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec > m->ctime.sec + SETTLED_S;
+}
+
+static bool is_directory_of(int fd, const struct fp_meta *m)
+{
+    struct stat st;
+    struct fp_meta found;
+
+    if (fstat(fd, &st) == -1)
+        return false;
+    found = (struct fp_meta){ .dev = st.st_dev,
+                              .ino = st.st_ino,
+                              .mtime = { st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec },
+                              .ctime = { st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec } };
+    return is_same_directory(&found, m);
+}
+
+/* Names that do not fit make the list incomplete.  False: reading failed. */
+static bool read_names(DIR *d, struct names *n)
+{
+    const struct dirent *entry;
+
+    n->complete = true;
+    for (errno = 0; n->complete && (entry = readdir(d)) != NULL; errno = 0) {
+        const size_t size = strlen(entry->d_name) + 1;
+
+        n->complete = n->size + size <= TEXT_MOST;
+        if (!n->complete)
+            break;
+        memcpy(n->text + n->size, entry->d_name, size);
+        n->size += size;
+    }
+    return errno == 0;
+}
+
+static bool is_in_user_space(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == -1 || fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+/* Reads the directory, which must be the answer's before and afterwards. */
+static bool read_directory(const char *path, const struct fp_meta *m, struct names *n)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd != -1 && is_directory_of(fd, m) ? fdopendir(fd) : NULL;
+    bool good;
+
+    if (d == NULL) {
+        fp_close(&fd);
+        return false;
+    }
+    n->until_ms = is_in_user_space(fd) ? fp_now_ms() + FUSE_MS : 0;
+    good = read_names(d, n) && is_directory_of(fd, m);
+    closedir(d);
+    return good;
+}
+
+/* Retained for the caller, and kept; NULL: not to be had. */
+static struct names *create(const struct fp_lease *dir, const char *key, size_t key_len)
+{
+    char path[FP_MAX_PATH + 1];
+    struct names *n = calloc(1, sizeof(*n) + key_len);
+    char *text;
+
+    if (n == NULL)
+        return NULL;
+    fp_item_init(&n->item, memcpy(n + 1, key, key_len), key_len, destroy);
+    n->view = dir->view;
+    fp_lease_view_retain(n->view);
+    n->slot = dir->last->slot;
+    n->generation = dir->last->generation;
+    n->meta = dir->last->self;
+    n->text = malloc(TEXT_MOST);
+    memcpy(path, dir->path, dir->path_len);
+    path[dir->path_len] = '\0';
+    /* A change after the answer, reported or not, shows in the slot or in the directory's time. */
+    if (n->text == NULL || !read_directory(path, &n->meta, n) || !holds(dir, fp_now_ms())) {
+        fp_item_release(&n->item);
+        return NULL;
+    }
+    text = realloc(n->text, n->size > 0 ? n->size : 1);
+    n->text = text != NULL ? text : n->text;
+    fp_table_put(table, &n->item);
+    return n;
+}
+
+/* ---- asking ---- */
+
+static struct names *names_of(const struct fp_lease *dir)
+{
+    char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
+    const size_t key_len = fp_item_key(key, &table, dir->path, dir->path_len);
+    const uint64_t now_ms = fp_now_ms();
+    struct names *n;
+
+    if (dir->view == NULL || !holds(dir, now_ms))
+        return NULL;
+    n = (struct names *)fp_table_get(table, key, key_len);
+    if (n != NULL && is_of(n, dir, now_ms))
+        return n;
+    if (n != NULL)
+        fp_item_release(&n->item);
+    return is_settled(&dir->last->self) ? create(dir, key, key_len) : NULL;
+}
+
+static bool none_begins(const struct names *n, const char *text)
+{
+    const size_t len = strlen(text);
+
+    for (const char *at = n->text; at < n->text + n->size; at += strlen(at) + 1) {
+        if (strncmp(at, text, len) == 0)
+            return false;
+    }
+    return true;
+}
+
+bool fp_names_none_begins(const struct fp_lease *dir, const char *text)
+{
+    const struct fp_step *last = dir->last;
+    struct names *n;
+    bool none;
+
+    /* What changes behind a link is not reported of the link. */
+    if (table == NULL || dir->stale || last->end != dir->path_len || last->status != FP_OK
+        || !S_ISDIR(last->self.mode))
+        return false;
+    n = names_of(dir);
+    none = n != NULL && n->complete && none_begins(n, text);
+    if (n != NULL)
+        fp_item_release(&n->item);
+    return none;
+}

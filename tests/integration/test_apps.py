@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""WordPress and DokuWiki whole, each with PHP of its own: pages as stock's, and no call on a path by a warm httpd.
+
+Debian's packages are needed; scripts/test full and scripts/compare --app unpack them in the build directory.
+"""
+
+import sys
+
+import pytest
+
+from conftest import REPO
+from content_kit import clock, settled  # noqa: F401 (fixtures)
+from fetch import Client
+from test_walk_calls import LIMITS
+from trace import PathTrace
+
+sys.path.insert(0, str(REPO / "tests/lab"))
+
+import app_kit  # noqa: E402
+
+ROUNDS = 3
+WAYS = ("event", "prefork")        # with php-fpm, with mod_php
+TIMES = 3
+# Nothing expires while a trace runs.
+SETTINGS = {"ttl_ms": 60000}
+pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(app_kit.why_not()), reason=app_kit.why_not() or "")]
+
+
+@pytest.fixture(scope="module")
+def php(base):
+    with app_kit.Php(base / "php") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def database(base):
+    server = app_kit.Database(base / "database")
+    server.make()
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=app_kit.APPS)
+def app(base, php, request):
+    """Set up; a database only for the one that has one."""
+    made = app_kit.APPS[request.param](base, php)
+    return made.make(request.getfixturevalue("database") if made.needs_database else None)
+
+
+def servers(lab, app, mpm, what):
+    """(stock, Flashpache) with one child, started."""
+    config = app.config(app.docroot) if mpm == "event" else app.config_mod_php(app.docroot)
+    options = dict(mpm=mpm, config=config, limits=LIMITS[mpm], extra_modules=app_kit.MODULES,
+                   around=app_kit.around())
+    stock = lab.stock(f"{app.name}-{what}-stock-{mpm}", app.docroot, **options).start()
+    return stock, lab.under_test(f"{app.name}-{what}-{mpm}", app.docroot, daemon_settings=SETTINGS, **options)
+
+
+def pages(server, app):
+    """{path: (status, headers, body)} without what differs each time."""
+    found = {}
+    for page in app.pages:
+        with Client(server.port, app_kit.PATIENT_S) as client:
+            client.conn.request("GET", page.path, headers={"Host": "localhost"})
+            answer = client.conn.getresponse()
+            headers = [(name, value) for name, value in answer.getheaders() if name not in ("Date", "Expires", "Set-Cookie")]
+            found[page.path] = answer.status, headers, app_kit.plain(app, answer.read())
+    return found
+
+
+def first_difference(different):
+    """Path and what stands at the first place where the answers part."""
+    path, (theirs, ours) = next(iter(different.items()))
+    if theirs[:2] != ours[:2]:
+        return path, theirs[:2], ours[:2]
+    at = next((i for i, pair in enumerate(zip(theirs[2], ours[2])) if pair[0] != pair[1]), 0)
+    return path, theirs[2][max(0, at - 60):at + 60], ours[2][max(0, at - 60):at + 60]
+
+
+@pytest.mark.parametrize("mpm", WAYS)
+def test_pages_are_as_stocks(lab, app, mpm):
+    stock, flash = servers(lab, app, mpm, "pages")
+    expected = [pages(stock, app) for _ in range(2)][-1]        # the first time fills caches of the application
+    assert {path: answer[0] for path, answer in expected.items()} == {page.path: page.status for page in app.pages}
+    for _ in range(ROUNDS):
+        ours = pages(flash, app)
+        different = {path: (expected[path], ours[path]) for path in expected if ours[path] != expected[path]}
+        assert not different, first_difference(different)
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_a_warm_httpd_makes_no_path_calls(lab, app, settled):  # noqa: F811 (settled)
+    """PHP, in processes of its own, makes its calls as ever."""
+    calls = {}
+    kinds = ("static", "pretty", "missing", "front")
+    for server in servers(lab, app, "event", "calls"):
+        with Client(server.port, app_kit.PATIENT_S) as client:
+            def ask(number):
+                for _ in range(number):
+                    for kind in kinds:
+                        assert client.get(app.page(kind).path)[0] == app.page(kind).status
+            ask(3)
+            mark = server.mark()
+            with PathTrace(server.pids(), server.dir / "strace.txt") as trace:
+                ask(TIMES)
+                server.wait_entries(TIMES * len(kinds), mark)
+                calls[server.name] = trace.calls("")
+    stock, flash = calls.values()
+    print(f"{app.name}: calls a request: stock {len(stock) / TIMES / len(kinds):.1f}, Flashpache {len(flash) / TIMES / len(kinds):.1f}")
+    assert len(stock) >= 4 * TIMES * len(kinds), "the trace sees nothing of stock"
+    assert not flash, "\n".join(flash[:10])
+    lab.end()

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "lookup/warm_list.h"
+
+#include "common/answer.h"
+#include "unit.h"
+
+static const struct fp_names none = { .n = 0 };
+static struct fp_warm_text t;
+
+static void setup(void)
+{
+    memset(&t, 0, sizeof(t));
+}
+
+static void teardown(void)
+{
+    free(t.text);
+}
+
+static struct fp_names two(const char *first, const char *second)
+{
+    return (struct fp_names){ 2, { { first, strlen(first) }, { second, strlen(second) } } };
+}
+
+static bool add(const struct fp_names *names, const char *path)
+{
+    return fp_warm_add(&t, names, path, strlen(path));
+}
+
+static const char *wrong_with(const char *text, unsigned *line_r)
+{
+    struct fp_warm_reader r = { .text = text, .len = strlen(text) };
+    const char *wrong = fp_warm_check(&r);
+
+    ck_assert_uint_eq(r.at, 0);
+    *line_r = r.line;
+    return wrong;
+}
+
+static void assert_wrong(const char *text, const char *why, unsigned line)
+{
+    unsigned found;
+
+    ck_assert_pstr_eq(wrong_with(text, &found), why);
+    ck_assert_uint_eq(found, line);
+}
+
+static void assert_next(struct fp_warm_reader *r, const char *path, const struct fp_names *names)
+{
+    struct fp_lookup l;
+
+    ck_assert(fp_warm_next(r, &l));
+    ck_assert_uint_eq(l.path_len, strlen(path));
+    ck_assert_mem_eq(l.path, path, l.path_len);
+    ck_assert(fp_names_equal(&l.names, names));
+    ck_assert(!l.fresh);
+}
+
+START_TEST(a_list_is_read_as_it_was_written)
+{
+    const struct fp_names names = two(".htaccess", "an odd\tname");
+    struct fp_warm_reader r;
+    struct fp_lookup l;
+
+    ck_assert(add(&none, "/srv/a b"));
+    ck_assert(add(&names, "/srv/\xff"));
+    ck_assert(add(&names, "/names/end 1"));
+    ck_assert(add(&none, "/"));
+    ck_assert(fp_warm_end(&t));
+    ck_assert_uint_eq(t.paths, 4);
+
+    r = (struct fp_warm_reader){ .text = t.text, .len = t.len };
+    ck_assert_ptr_null(fp_warm_check(&r));
+    assert_next(&r, "/srv/a b", &none);
+    assert_next(&r, "/srv/\xff", &names);
+    assert_next(&r, "/names/end 1", &names);
+    assert_next(&r, "/", &none);
+    ck_assert(!fp_warm_next(&r, &l));
+}
+END_TEST
+
+START_TEST(what_has_a_line_end_is_left_out)
+{
+    const struct fp_names names = two("a", "b\nc");
+
+    ck_assert(add(&none, "/a\nend 0"));
+    ck_assert(add(&names, "/a"));
+    ck_assert(add(&none, "/b"));
+    ck_assert(fp_warm_end(&t));
+    ck_assert_uint_eq(t.len, strlen("flashpached paths 1\n/b\nend 1\n"));
+    ck_assert_mem_eq(t.text, "flashpached paths 1\n/b\nend 1\n", t.len);
+}
+END_TEST
+
+/* By their number, or by their bytes: the text is whole in both cases. */
+START_TEST(a_list_has_an_end)
+{
+    const size_t len = _i == 0 ? 20 : 4000;
+    struct fp_warm_reader r;
+    struct fp_lookup l;
+    size_t n = 0;
+    char path[4096];
+
+    memset(path, 'x', sizeof(path));
+    for (size_t i = 0; i < len; i += 200)
+        path[i] = '/';
+    while (fp_warm_add(&t, &none, path, len))
+        n++;
+    ck_assert(fp_warm_end(&t));
+    ck_assert_uint_eq(n, t.paths);
+    ck_assert_uint_le(t.len, FP_WARM_BYTES);
+    if (_i == 0)
+        ck_assert_uint_eq(n, FP_WARM_PATHS);
+    else
+        ck_assert_uint_gt(t.len + len, FP_WARM_BYTES - 40);
+
+    r = (struct fp_warm_reader){ .text = t.text, .len = t.len };
+    ck_assert_ptr_null(fp_warm_check(&r));
+    while (fp_warm_next(&r, &l))
+        n--;
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+START_TEST(garbage_is_refused)
+{
+    const char *head = "it does not begin with \"flashpached paths 1\"", *last = "its last line is missing";
+    const char *count = "it has not as many paths as it says", *path = "that is no path in normal form";
+    const char *name = "a name is none of a file";
+
+    assert_wrong("", head, 0);
+    assert_wrong("flashpached paths 1", head, 0);
+    assert_wrong("flashpached paths 2\nend 0\n", head, 1);
+    assert_wrong("flashpached paths 1\n", last, 1);
+    assert_wrong("flashpached paths 1\n/a\n/b", last, 2);
+    assert_wrong("flashpached paths 1\n/a\nend 2\n", count, 3);
+    assert_wrong("flashpached paths 1\n/a\nend 01\n", count, 3);
+    assert_wrong("flashpached paths 1\n/a\nend 1\n\n", count, 3);
+    assert_wrong("flashpached paths 1\n/a\nend 1\n/b\nend 2\n", count, 3);
+    assert_wrong("flashpached paths 1\n/a/../b\nend 1\n", path, 2);
+    assert_wrong("flashpached paths 1\n\nend 0\n", path, 2);
+    assert_wrong("flashpached paths 1\nrelative\nend 1\n", path, 2);
+    assert_wrong("flashpached paths 1\nnames//\n/a\nend 1\n", name, 2);
+    assert_wrong("flashpached paths 1\nnames/..\n/a\nend 1\n", name, 2);
+    assert_wrong("flashpached paths 1\nnames/a/a\n/a\nend 1\n", name, 2);
+    assert_wrong("flashpached paths 1\nnames/a/b/c/d/e\n/a\nend 1\n", name, 2);
+}
+END_TEST
+
+START_TEST(a_path_too_deep_is_refused)
+{
+    char text[64 + 2 * FP_MAX_STEPS] = "flashpached paths 1\n";
+
+    for (unsigned i = 0; i < FP_MAX_STEPS; i++)
+        strcat(text, "/a");
+    strcat(text, "\nend 1\n");
+    assert_wrong(text, "that is no path in normal form", 2);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("warm_list");
+    TCase *c = unit_add_case(s, "warm_list", setup, teardown, 30);
+
+    tcase_add_test(c, a_list_is_read_as_it_was_written);
+    tcase_add_test(c, what_has_a_line_end_is_left_out);
+    tcase_add_loop_test(c, a_list_has_an_end, 0, 2);
+    tcase_add_test(c, garbage_is_refused);
+    tcase_add_test(c, a_path_too_deep_is_refused);
+    return unit_run(s);
+}
