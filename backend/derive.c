@@ -61,7 +61,8 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
 
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c)
 {
-    return (struct fp_mounts_settings){ c->mounts, c->n_mounts, c->watch, c->ttl_ms, c->stale_if_error_ms };
+    return (struct fp_mounts_settings){ c->mounts, c->n_mounts,          c->watch,
+                                        c->ttl_ms, c->stale_if_error_ms, c->negative_ttl_ms };
 }
 
 struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c)

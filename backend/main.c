@@ -338,7 +338,7 @@ static void set_reports(struct flashpached *d)
     d->about = (struct fp_about){ d->conf,        d->args.file,
                                   d->descriptors, fp_derive_connections(d, d->conf),
                                   fp_now_ms(),    d->own_sandbox != NULL,
-                                  d->prompt };
+                                  d->prompt,      d->args.supervised };
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
                                   .coherence = d->coherence,
@@ -376,7 +376,7 @@ static bool start(struct flashpached *d)
     create_sandboxes(d);
     d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };
-    d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify };
+    d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
     d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;

@@ -26,6 +26,7 @@
 #include "common/packet.h"
 #include "common/priv.h"
 #include "common/socket_path.h"
+#include "trial.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -449,6 +450,38 @@ static const char *obstacle(apr_pool_t *p, const char *program)
     return make_directory(p, group());
 }
 
+/* In the first word of an origin is who runs it: under another identity it may read other files. */
+static int is_of_same_user(const struct daemon *d)
+{
+    const size_t len = strcspn(d->wanted, " ");
+
+    return strcspn(d->origin, " ") == len && memcmp(d->origin, d->wanted, len) == 0;
+}
+
+/*
+ * True if the daemon that runs is what is wanted, or is better than none: what was to replace it would
+ * not start.
+ */
+static int may_go_on(const struct daemon *d, const char *program, const char *configuration)
+{
+    const char *wrong;
+
+    if (d->life == NULL || !has_socket(d))
+        return 0;
+    if (strcmp(d->origin, d->wanted) == 0)
+        return 1;
+    if (!is_of_same_user(d) || strcmp(d->place, d->socket) != 0)
+        return 0;
+    wrong = fp_trial_run(d->pconf, d->server, program, configuration, d->socket);
+    if (wrong != NULL)
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, 0, d->server,
+            "FP0116: flashpached (process %d) goes on with its former program and configuration, because "
+            "the new one would not start: %s",
+            (int)d->proc.pid, wrong);
+    return wrong != NULL;
+}
+
 void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const char *configuration,
                     const char *socket)
 {
@@ -467,8 +500,7 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
     d->wanted = origin_of(pconf, configuration, d->command);
     apr_pool_cleanup_register(pconf, d, leave_no_socket, apr_pool_cleanup_null);
     /* It goes on, with the error log, which may have been rotated. */
-    if (d->life != NULL && strcmp(d->origin, d->wanted) == 0 && has_socket(d)
-        && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
+    if (may_go_on(d, program, configuration) && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;
     }

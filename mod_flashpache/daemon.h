@@ -19,7 +19,8 @@ const char *fp_daemon_socket(apr_pool_t *p);
 
 /*
  * post_config, in the parent: from now on one runs with that configuration file (NULL:
- * none) and socket.  A failed start is logged (FP0112).
+ * none) and socket.  A failed start is logged (FP0112).  A daemon that runs goes on where the one
+ * in its place would not start (FP0116).
  */
 void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const char *configuration,
                     const char *socket);

@@ -175,6 +175,26 @@ static fp_status find(const request_rec *r, const char *path, apr_size_t len, bo
     return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
+/* Why there is no answer, and the way out. */
+static const char *trouble(fp_status st)
+{
+    static const char *const no_connection[] = {
+        [FP_NO_CONNECTION_ENDED] = "it ended while it was asked; its log says why",
+        [FP_NO_CONNECTION_MISSING] =
+            "there is no such socket; flashpached does not run (FP0111 and FP0112 above say why httpd's own does "
+            "not), or FlashpacheSocket names another one than its configuration",
+        [FP_NO_CONNECTION_DENIED] =
+            "permission denied; let user and group of flashpached.conf be httpd's User and Group, who must be able to "
+            "pass the directories above the socket",
+        [FP_NO_CONNECTION_DESERTED] = "nobody listens there; flashpached has ended, start it again",
+        [FP_NO_CONNECTION_REFUSED] =
+            "it refused this child; its log names another user or group (FP0010): let its user and group be httpd's, "
+            "or says that all of max_connections are taken (FP0012)"
+    };
+
+    return st == FP_CLOSED ? no_connection[fp_client_no_connection(fp_child_client)] : fp_status_text(st);
+}
+
 /* What is wrong with a daemon that is not believed, and the way out. */
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
@@ -196,7 +216,7 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
                       "FP0101: no answer from flashpached at %s for %s (%s: "
                       "%s): serving it as without Flashpache",
-                      settings->socket, path, fp_outcomes[failure(st)].reason, fp_status_text(st));
+                      settings->socket, path, fp_outcomes[failure(st)].reason, trouble(st));
 }
 
 static void note_failure(request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
@@ -205,7 +225,7 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
         ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
                       "FP0101: no answer from flashpached at %s for %s (%s: %s)", settings->socket, path,
-                      fp_outcomes[failure(st)].reason, fp_status_text(st));
+                      fp_outcomes[failure(st)].reason, trouble(st));
     else
         warn(r, settings, path, st);
 }

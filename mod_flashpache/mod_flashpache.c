@@ -35,6 +35,7 @@
 #include "status/snapshot.h"
 #include "status/status.h"
 #include "table.h"
+#include "trial.h"
 #include "walk.h"
 
 /* Just before core's own functions, which come last. */
@@ -67,6 +68,29 @@ static const char *obstacle(void)
             return changers[i];
     }
     return NULL;
+}
+
+/* apachectl configtest: a daemon that would not start is a mistake in the configuration. */
+static int check_daemon(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    const struct fp_settings *settings;
+    const char *wrong;
+
+    (void)plog;
+    if (ap_state_query(AP_SQ_RUN_MODE) != AP_SQ_RM_CONFIG_TEST)
+        return OK;
+    /* post_config does not run. */
+    for (server_rec *each = s; each != NULL; each = each->next)
+        fp_settings_finish(pconf, each);
+    settings = fp_settings_of(s);
+    if (!engine_is_on(s) || obstacle() != NULL || settings->external)
+        return OK;
+    wrong = fp_trial_run(ptemp, s, settings->program, settings->configuration, settings->socket);
+    if (wrong == NULL)
+        return OK;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "FP0116: flashpached would not start: %s",
+                 wrong);
+    return HTTP_INTERNAL_SERVER_ERROR;
 }
 
 /* The pass that only checks the configuration starts nothing. */
@@ -175,6 +199,7 @@ static void register_hooks(apr_pool_t *p)
     fp_rewrite_register();
     ap_hook_expr_lookup(fp_expression_find, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(check_daemon, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_htaccess_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -273,6 +273,19 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
+/* httpd's own parser takes 10ms5 and 2sheep for times. */
+static int is_time(const char *arg)
+{
+    static const char *const units[] = { "", "ms", "s", "mi", "min", "h" };
+    const char *unit = arg + strspn(arg, "0123456789");
+
+    for (size_t i = 0; unit != arg && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcasecmp(unit, units[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
@@ -281,7 +294,8 @@ static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT || t > MOST_TIMEOUT)
+    if (!is_time(arg) || ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT
+        || t > MOST_TIMEOUT)
         return apr_psprintf(cmd->pool,
                             "FlashpacheTimeout %s: give a time from 1ms to 60s, "
                             "such as 500ms or 2 (seconds)",

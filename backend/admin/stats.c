@@ -123,6 +123,7 @@ size_t fp_about_line(void *ctx, uint32_t n, char *buf, size_t size)
     case 11: return number("connections_wanted", a->conf->max_connections, buf, size);
     case 12: return word("seccomp", a->seccomp ? "on" : "off", buf, size);
     case 13: return word("prompt", a->prompt ? "on" : "off", buf, size);
+    case 14: return word("supervised", a->supervised ? "on" : "off", buf, size);
     default: return 0;
     }
 }

@@ -58,6 +58,7 @@ struct fp_about {
     uint64_t began_ms;          /* clock.h */
     bool seccomp;               /* filters of system calls hold */
     bool prompt;                /* it runs as soon as an event comes */
+    bool supervised;            /* httpd started it */
 };
 
 /* A report, "KEY VALUE" a line; ctx is a struct fp_about. */

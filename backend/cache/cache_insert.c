@@ -292,13 +292,23 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
+/* Of what nobody reports.  A name that is absent is often one that another machine is about to make. */
+static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity *validity)
+{
+    const bool absent = e->status == FP_ABSENT || e->target_status == FP_ABSENT;
+
+    return absent && validity->negative_ms != 0 && validity->negative_ms < validity->ttl_ms
+               ? validity->negative_ms
+               : validity->ttl_ms;
+}
+
 /* For how long what lies there may be relied on; not at all, where its watch is left out or refused. */
 static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
                          const struct fp_validity *validity)
 {
     if (!e->watched && (validity->left_out || validity->refused))
         return 0;
-    return e->watched && !validity->partial ? c->watched_ttl_ms : validity->ttl_ms;
+    return e->watched && !validity->partial ? c->watched_ttl_ms : unreported_ms(e, validity);
 }
 
 /* True if neither its watch nor its parent's reports what happens in the directory, for now. */

@@ -231,11 +231,13 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
 
         validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms, .stale_ms = f->stale_ms };
-        if (o->refused)
+        if (o->refused) {
+            f->counts.watches_refused++;
             fp_log(FP_LOG_WARNING, 42,
                    "the system's limit on watches is reached: what is not watched "
                    "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
                    "and max_descriptors");
+        }
         refused = refused || o->refused;
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
@@ -245,6 +247,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
             continue;
         validity[i].ttl_ms = m->ttl_ms;
         validity[i].folds = m->folds;
+        validity[i].negative_ms = m->negative_ttl_ms;
         validity[i].stale_ms = m->stale_if_error_ms;
         /* A worker may have seen the table before its last change. */
         validity[i].watchable =

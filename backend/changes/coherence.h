@@ -46,6 +46,7 @@ struct fp_validity {
     uint32_t mount;
     bool watchable;    /* if changes are reported, for as long as they are */
     uint32_t ttl_ms;   /* else */
+    uint32_t negative_ms; /* so for absent names, if that is less; 0: as for others */
     uint32_t stale_ms; /* so much longer if the file system does not answer */
     bool folds;        /* an event in a directory may be of any name in it */
     bool partial;      /* others make changes that are not reported: at most ttl_ms */
@@ -70,6 +71,7 @@ struct fp_coherence_counts {
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
     /* Watches that were left out as too noisy, and how many objects are now. */
     uint64_t left_out, noisy;
+    uint64_t watches_refused; /* the system's limit on watches was reached */
 };
 
 /* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */

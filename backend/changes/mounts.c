@@ -78,7 +78,7 @@ static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int g
 
 static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s, const char *point)
 {
-    static const struct fp_mount_rule none = { "", FP_BY_AUTO, -1, -1 };
+    static const struct fp_mount_rule none = { "", FP_BY_AUTO, -1, -1, -1 };
 
     for (size_t i = 0; i < s->n_rules; i++) {
         if (strcmp(s->rules[i].point, point) == 0)
@@ -109,6 +109,7 @@ static void apply(struct fp_mounts *m)
         row->mount.by = choose(row, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);
+        row->mount.negative_ttl_ms = choose_ms(rule->negative_ttl_ms, s->negative_ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);
     }
     if (m->view != NULL)

@@ -33,7 +33,7 @@ struct fp_mounts_settings {
      * watched.  The kernel's own file systems never are.
      */
     int by;
-    uint32_t ttl_ms, stale_if_error_ms;
+    uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };
 
 struct fp_mounts;

@@ -55,6 +55,7 @@ struct fp_client {
     uint32_t pause_ms; /* the last one; 0 after a success */
     uid_t maker;       /* of the socket, as seen last */
     enum fp_sight_difference difference;
+    enum fp_no_connection no_connection;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     unsigned n_idle, max_idle;
     struct link idle[];
@@ -111,6 +112,16 @@ uid_t fp_client_maker(struct fp_client *c)
     maker = c->maker;
     pthread_mutex_unlock(&c->mutex);
     return maker;
+}
+
+enum fp_no_connection fp_client_no_connection(struct fp_client *c)
+{
+    enum fp_no_connection why;
+
+    pthread_mutex_lock(&c->mutex);
+    why = c->no_connection;
+    pthread_mutex_unlock(&c->mutex);
+    return why;
 }
 
 enum fp_sight_difference fp_client_difference(struct fp_client *c)
@@ -370,6 +381,26 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     return st;
 }
 
+static void note_no_connection(struct fp_client *c, enum fp_no_connection why)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->no_connection = why;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* FP_OK, or why not; a queue of connections that stays full is a daemon that hangs. */
+static fp_status reach(struct fp_client *c, int sock)
+{
+    if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == 0)
+        return FP_OK;
+    if (errno == EAGAIN)
+        return FP_TIMEOUT;
+    note_no_connection(c, errno == ENOENT || errno == ENOTDIR ? FP_NO_CONNECTION_MISSING
+                          : errno == EACCES || errno == EPERM ? FP_NO_CONNECTION_DENIED
+                                                              : FP_NO_CONNECTION_DESERTED);
+    return FP_CLOSED;
+}
+
 static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
 {
     fp_status st;
@@ -380,12 +411,11 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
     l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (l->sock == -1)
         return FP_SYSTEM;
-    if (!limit(l->sock, deadline_ms))
-        st = FP_SYSTEM;
-    else if (connect(l->sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == -1)
-        st = errno == EAGAIN ? FP_TIMEOUT : FP_CLOSED;
-    else
+    st = limit(l->sock, deadline_ms) ? reach(c, l->sock) : FP_SYSTEM;
+    if (st == FP_OK) {
         st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_FOREIGN;
+        note_no_connection(c, st == FP_CLOSED ? FP_NO_CONNECTION_REFUSED : FP_NO_CONNECTION_ENDED);
+    }
     if (st != FP_OK)
         hang_up(l);
     return st;

@@ -48,6 +48,16 @@ void fp_client_compare_sights(struct fp_client *client, bool files);
  * FP_FOREIGN that one is not believed. */
 uid_t fp_client_maker(struct fp_client *client);
 
+/* Why there is no connection, after FP_CLOSED. */
+enum fp_no_connection {
+    FP_NO_CONNECTION_ENDED,    /* the daemon ended it, behind the greeting */
+    FP_NO_CONNECTION_MISSING,  /* there is no socket at the path */
+    FP_NO_CONNECTION_DENIED,   /* this process may not connect to it */
+    FP_NO_CONNECTION_DESERTED, /* nobody listens at the socket that is there */
+    FP_NO_CONNECTION_REFUSED   /* the daemon ended it in place of a greeting */
+};
+enum fp_no_connection fp_client_no_connection(struct fp_client *client);
+
 /* After FP_ELSEWHERE: in what the two differ. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 

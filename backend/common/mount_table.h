@@ -25,7 +25,7 @@ struct fp_mount {
     bool folds;        /* names that differ in case may be one, by its type or options */
     bool nosymfollow;  /* links there are not followed (mount(8)) */
     bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
-    uint32_t ttl_ms, stale_if_error_ms;
+    uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };
 
 /* Has fanotify a mark on the file system?  LOST: it had, under this id. */

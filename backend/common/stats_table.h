@@ -46,6 +46,8 @@
     ROW(answers_kept, answers.kept, counter, "Records in use that got another place") \
     ROW(answers_overwritten, answers.overwritten, counter, "Records that gave their place to others") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
+    ROW(watches_refused, coherence.watches_refused, counter, \
+        "Watches that the system's limit refused (FP0042)") \
     ROW(events, coherence.events, counter, "Changes that were reported") \
     ROW(changes, cache.changes, counter, "Entries invalidated after a change") \
     ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \

@@ -112,6 +112,7 @@ static const struct setting settings[] = {
     NUMBER_OF(fp_conf, workers, RESTART, 32, 1, 256),
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),
     NUMBER_OF(fp_conf, ttl_ms, RELOAD, 3000, 1, 86400000),
+    NUMBER_OF(fp_conf, negative_ttl_ms, RELOAD, 1000, 1, 86400000),
     NUMBER_OF(fp_conf, watched_ttl_ms, RELOAD, 60000, 1, 86400000),
     NUMBER_OF(fp_conf, stale_if_error_ms, RELOAD, 0, 0, 86400000),
     NUMBER_OF(fp_conf, slow_log_ms, RELOAD, 1000, 0, 600000),
@@ -136,6 +137,7 @@ static const struct setting mount_settings[] = {
     WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, fanotify, inotify or ttl"),
     NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
     NUMBER_OF(fp_mount_rule, stale_if_error_ms, RELOAD, -1, 0, 86400000),
+    NUMBER_OF(fp_mount_rule, negative_ttl_ms, RELOAD, -1, 1, 86400000),
 };
 #define MOUNT_SETTINGS (sizeof(mount_settings) / sizeof(mount_settings[0]))
 
@@ -335,6 +337,7 @@ static cfg_t *make_table(void)
     cfg_set_validate_func(cfg, "mount|watch", check_setting);
     cfg_set_validate_func(cfg, "mount|ttl_ms", check_setting);
     cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_setting);
+    cfg_set_validate_func(cfg, "mount|negative_ttl_ms", check_setting);
     cfg_set_validate_func(cfg, "mount", check_mount);
     cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
     fp_conf_fleet_check(cfg);

@@ -30,6 +30,7 @@ struct fp_conf {
     uint32_t slow_log_ms;               /* slower lookups are logged; 0: none */
     int watch;                          /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
     uint32_t ttl_ms;                    /* of entries that are not watched */
+    uint32_t negative_ttl_ms;           /* of absent names among them, if that is less */
     uint32_t watched_ttl_ms;            /* of watched entries */
     uint32_t stale_if_error_ms;         /* beyond ttl_ms, while the file system fails */
     const struct fp_mount_rule *mounts; /* mount sections, one a mount point */

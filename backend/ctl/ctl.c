@@ -8,9 +8,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/packet.h"
+#include "common/socket_path.h"
 
 void ctl_complain(const char *format, ...)
 {
@@ -31,26 +35,56 @@ enum ctl_exit ctl_misused(const char *what)
     return CTL_USAGE;
 }
 
+const char *ctl_no_connection_text(const struct ctl *ctl)
+{
+    static const char *const texts[] = {
+        [FP_NO_CONNECTION_ENDED] = "flashpached ended while it was asked; its log says why",
+        [FP_NO_CONNECTION_MISSING] =
+            "there is no such socket; start flashpached (systemctl start flashpached, or httpd with FlashpacheDaemon "
+            "auto), or name its socket with -s or its configuration with -c",
+        [FP_NO_CONNECTION_DENIED] = "permission denied; run this as root or as the daemon's user",
+        [FP_NO_CONNECTION_DESERTED] =
+            "nobody listens there; flashpached has ended, start it again (systemctl start flashpached, or restart httpd "
+            "with FlashpacheDaemon auto)",
+        [FP_NO_CONNECTION_REFUSED] =
+            "flashpached refuses this user; run this as root or as the daemon's user. For root all of max_connections "
+            "are taken (FP0012 in its log)"
+    };
+
+    return texts[fp_client_no_connection(ctl->client)];
+}
+
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 {
     if (why == FP_FOREIGN)
         ctl_complain("what listens at %s is run by another user and not trusted: run this "
                      "as the daemon's user or as root",
                      ctl->socket);
-    else if (why == FP_CLOSED && access(ctl->socket, W_OK) == -1)
-        ctl_complain("cannot reach flashpached at %s: %s; is it running, with this socket "
-                     "(-s, -c), and is this its user or root?",
-                     ctl->socket, strerror(errno));
     else if (why == FP_CLOSED)
-        ctl_complain("flashpached does not listen at %s, or serves other users only: is it "
-                     "running, and is this its user or root?",
-                     ctl->socket);
+        ctl_complain("cannot reach flashpached at %s: %s", ctl->socket, ctl_no_connection_text(ctl));
     else if (why == FP_TIMEOUT)
         ctl_complain("flashpached at %s did not answer in time: -T allows more", ctl->socket);
     else
         ctl_complain("no answer from flashpached at %s: %s; are both of one release?", ctl->socket,
                      fp_status_text(why));
     return CTL_NO_DAEMON;
+}
+
+/* Of the service, or of a daemon that httpd started on Debian or Fedora. */
+const char *const ctl_usual_sockets[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
+                                          "/run/httpd/flashpache/flashpached.sock", NULL };
+
+bool ctl_listens(const char *path)
+{
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), why;
+    struct sockaddr_un addr;
+    bool found = sock != -1 && fp_unix_address(&addr, path)
+                 && (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN);
+
+    why = errno;
+    fp_close(&sock);
+    errno = why;
+    return found;
 }
 
 bool ctl_absolute(const char *path, char *buf)

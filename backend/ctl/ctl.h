@@ -34,6 +34,15 @@ enum ctl_exit ctl_misused(const char *what);
 /* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 
+/* Why there is no connection, after FP_CLOSED, and the way out. */
+const char *ctl_no_connection_text(const struct ctl *ctl);
+
+/* Where daemons usually have their sockets, that of the service first; the last one is NULL. */
+extern const char *const ctl_usual_sockets[];
+
+/* True if somebody listens there; else errno says why nobody can be reached. */
+bool ctl_listens(const char *path);
+
 /* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
  * *count.  Says what fails. */
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count);
@@ -41,6 +50,13 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
 /* The path in normal form, relative ones below the working directory, in buf, which has
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);
+
+/*
+ * A path, or a URL, whose path is below root ("": that of httpd's main server, which is asked for it and
+ * kept in root).  The path in normal form in path; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
+ * stands at its end.  False after saying why not.
+ */
+bool ctl_take_path(const char *text, char *root, char *path, bool *slash_r);
 
 #define CTL_ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
 

@@ -20,6 +20,8 @@
 
 #define MODULE      "/mod_flashpache.so"
 #define FEW_WATCHES 65536u /* a lower limit gets a note */
+#define START \
+    "start flashpached: httpd does with FlashpacheDaemon auto, systemd with systemctl start flashpached"
 
 struct check {
     const struct ctl *ctl;
@@ -46,6 +48,15 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
 
 /* ---- the socket ---- */
 
+/* One that another program serves is easily overlooked, beside a socket that a daemon left behind. */
+static void check_others(struct check *c)
+{
+    for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
+        if (strcmp(*path, c->ctl->socket) != 0 && ctl_listens(*path))
+            say(c, NOTE, "another daemon listens at %s: flashpachectl -s %s check", *path, *path);
+    }
+}
+
 static void check_socket(struct check *c)
 {
     const char *path = c->ctl->socket;
@@ -56,16 +67,20 @@ static void check_socket(struct check *c)
     snprintf(copy, sizeof(copy), "%s", path);
     dir = dirname(copy);
     if (stat(dir, &st) == -1)
-        say(c, BAD, "the socket's directory %s: %s", dir, strerror(errno));
+        say(c, BAD, "the socket's directory %s: %s; " START, dir, strerror(errno));
     else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         say(c, BAD, "the socket's directory %s may be written to by others: chmod go-w %s", dir, dir);
     else
         say(c, GOOD, "the socket's directory %s belongs to uid %u, who alone writes there", dir,
             (unsigned)st.st_uid);
-    if (stat(path, &st) == -1)
-        say(c, BAD, "the socket %s: %s", path, strerror(errno));
+    if (stat(path, &st) == -1 && errno == EACCES)
+        say(c, BAD, "the socket %s: permission denied: run this as root or as the daemon's user", path);
+    else if (stat(path, &st) == -1)
+        say(c, BAD, "the socket %s: %s; " START, path, strerror(errno));
     else if (!S_ISSOCK(st.st_mode))
-        say(c, BAD, "%s is no socket", path);
+        say(c, BAD, "%s is no socket: remove it, and " START, path);
+    else if (!ctl_listens(path) && errno == ECONNREFUSED)
+        say(c, BAD, "nobody listens at the socket %s, which a daemon left behind: " START, path);
     else
         say(c, GOOD, "the socket %s is there", path);
 }
@@ -96,6 +111,14 @@ static void check_seccomp(struct check *c)
         say(c, NOTE, "no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
+static bool httpd_started(const struct check *c)
+{
+    char supervised[8] = "?";
+
+    return ctl_word(c->reports.about, "supervised", supervised, sizeof(supervised))
+           && strcmp(supervised, "on") == 0;
+}
+
 static void check_promptness(struct check *c)
 {
     char prompt[8] = "?";
@@ -106,7 +129,8 @@ static void check_promptness(struct check *c)
     else
         say(c, NOTE,
             "the daemon waits for its turn (FP0072): while the processors are busy each change makes clients ask "
-            "instead of using leases; start flashpached as root, or with Nice=-10 in its service");
+            "instead of using leases; start %s as root, or with Nice=-10 in its service",
+            httpd_started(c) ? "httpd, which started it," : "flashpached");
 }
 
 static void check_workers(struct check *c)
@@ -130,8 +154,12 @@ static void check_limits(struct check *c)
     if (connections < wanted)
         say(c, NOTE,
             "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
-            " of max_connections: raise LimitNOFILE= or lower max_connections",
-            descriptors, connections, wanted);
+            " of max_connections: %s, or lower max_connections",
+            descriptors, connections, wanted,
+            httpd_started(c)
+                ? "raise the limit of httpd, which started the daemon (Debian: APACHE_ULIMIT_MAX_FILES in "
+                  "/etc/apache2/envvars; else LimitNOFILE= of httpd's service), and restart httpd"
+                : "raise LimitNOFILE= of flashpached.service (or ulimit -n), and restart it");
     else
         say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
     if (ctl_value(c->reports.stats, "refused") > 0)
@@ -147,8 +175,16 @@ static void check_limits(struct check *c)
 static void check_watches(struct check *c)
 {
     FILE *f = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
+    const uint64_t refused = ctl_value(c->reports.stats, "watches_refused");
     unsigned long most = 0;
 
+    if (refused > 0)
+        say(c, BAD,
+            "%" PRIu64
+            " watches were refused since the daemon began (FP0042), and what is not watched is looked at "
+            "for each request: raise fs.inotify.max_user_watches, or lower max_entries and max_descriptors; then "
+            "restart the daemon, which counts anew",
+            refused);
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
         say(c, NOTE, "cannot tell how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
@@ -156,7 +192,7 @@ static void check_watches(struct check *c)
             "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
             "sites that fanotify does not watch",
             most);
-    else
+    else if (refused == 0)
         say(c, GOOD, "%lu inotify watches are allowed", most);
     if (f != NULL)
         fclose(f);
@@ -260,7 +296,7 @@ static void check_httpd(struct check *c)
     check_maker(c, n.roots > 0);
     if (n.ours > 0)
         say(c, GOOD, "%u processes of that user have mod_flashpache loaded", n.ours);
-    else if (geteuid() != 0 && geteuid() != uid)
+    else if (geteuid() != 0)
         say(c, NOTE, "cannot see whether httpd has loaded mod_flashpache: run this as root");
     else
         say(c, BAD,
@@ -294,6 +330,7 @@ enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
     if (ctl->conf != NULL)
         say(&c, GOOD, "the configuration %s has no mistakes", ctl->conf);
     check_socket(&c);
+    check_others(&c);
     rc = ctl_read_reports(ctl, wanted, &c.reports);
     if (rc == CTL_DONE) {
         check_version(&c);

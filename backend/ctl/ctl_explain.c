@@ -6,7 +6,6 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
-#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +18,6 @@
 
 #define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"
-#define ASK_HTTPD \
-    "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
-    "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
-#define SAYS_ROOT "Main DocumentRoot: \""
 
 struct request {
     const struct ctl *ctl;
@@ -255,72 +250,6 @@ static enum ctl_exit explain(struct request *r)
 
 /* ---- arguments ---- */
 
-/* The main server's DocumentRoot, from httpd itself. */
-static bool ask_root(struct request *r)
-{
-    char line[FP_MAX_PATH + 64];
-    FILE *f = popen(ASK_HTTPD, "r");
-    bool found = false;
-
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        if (found || strncmp(line, SAYS_ROOT, sizeof(SAYS_ROOT) - 1) != 0)
-            continue;
-        line[strcspn(line, "\n") - 1] = '\0';
-        found = ctl_absolute(line + sizeof(SAYS_ROOT) - 1, r->root);
-    }
-    if (f != NULL)
-        pclose(f);
-    if (found)
-        printf("DocumentRoot %s, the main server's by apachectl: --root for another\n", r->root);
-    else
-        ctl_complain("cannot tell DocumentRoot by apachectl: give it with --root");
-    return found;
-}
-
-static int hex(char c)
-{
-    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-}
-
-/* Decodes the URL's path.  False for an encoded NUL byte or slash, which httpd refuses. */
-static bool decode(const char *url, char *to, size_t size)
-{
-    size_t n = 0;
-
-    for (; *url != '\0' && *url != '?' && *url != '#' && n + 1 < size; url++) {
-        char c = *url;
-
-        if (c == '%') {
-            if (!isxdigit((unsigned char)url[1]) || !isxdigit((unsigned char)url[2]))
-                return false;
-            c = (char)(hex(url[1]) * 16 + hex(url[2]));
-            url += 2;
-            if (c == '\0' || c == '/')
-                return false;
-        }
-        to[n++] = c;
-    }
-    to[n] = '\0';
-    return true;
-}
-
-/* Everything behind scheme and host, below the document root. */
-static bool take_url(struct request *r, const char *host)
-{
-    char path[FP_MAX_PATH + 1], whole[2 * FP_MAX_PATH + 2];
-    const char *url = host + strcspn(host, "/?#");
-
-    if (r->root[0] == '\0' && !ask_root(r))
-        return false;
-    if (!decode(url, path, sizeof(path))) {
-        ctl_complain("%s: httpd refuses what is encoded in it", url);
-        return false;
-    }
-    r->slash = path[0] == '\0' || path[strlen(path) - 1] == '/';
-    snprintf(whole, sizeof(whole), "%s/%s", r->root, path);
-    return ctl_absolute(whole, r->path);
-}
-
 static bool take_links(struct request *r, const char *text)
 {
     static const char *const names[] = { "follow", "owner", "none" };
@@ -359,8 +288,6 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         { "links", required_argument, NULL, 'l' },       { NULL, 0, NULL, 0 },
     };
     static struct request r;
-    const char *text, *scheme;
-    bool good;
     int c;
 
     r.ctl = ctl;
@@ -375,9 +302,5 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         ctl_add_name(&r.names, CTL_ACCESS_FILE);
     if (r.n_indexes == 0)
         r.indexes[r.n_indexes++] = DEFAULT_INDEX;
-    text = argv[optind];
-    scheme = strstr(text, "://");
-    r.slash = text[0] != '\0' && text[strlen(text) - 1] == '/';
-    good = scheme != NULL ? take_url(&r, scheme + 3) : ctl_absolute(text, r.path);
-    return good ? explain(&r) : CTL_FAILED;
+    return ctl_take_path(argv[optind], r.root, r.path, &r.slash) ? explain(&r) : CTL_FAILED;
 }

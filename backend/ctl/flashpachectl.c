@@ -28,91 +28,96 @@ struct arguments {
     uint32_t timeout_ms;
 };
 
-/* ---- messages ---- */
-
-static void usage(FILE *out)
-{
-    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
-          "Controls and inspects flashpached.\n\n"
-          "  status                   the daemon's state, on one screen\n"
-          "  check                    check socket, daemon, limits, mounts and httpd\n"
-          "  top [-n TIMES] [-d SECONDS]\n"
-          "                           hot paths, slow lookups and mounts, every second\n"
-          "  stats [--json | --latency]\n"
-          "                           counters; or the latency of lookups on each mount\n"
-          "  mounts                   file systems, and how their changes are detected\n"
-          "  lookup [--access-file NAME]... PATH\n"
-          "                           look a path up, and print the answer step by step\n"
-          "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
-          "          [--links follow|owner|none] PATH|URL\n"
-          "                           the system calls of stock httpd for a request, and the\n"
-          "                           cache entries that answer them\n"
-          "  purge PATH...            invalidate the entries of these paths\n"
-          "  purge --tree DIR...      of these directories and everything below them\n"
-          "  purge --all              of everything\n"
-          "  warm [--access-file NAME]... FILE\n"
-          "                           look up the paths in FILE, one a line (-: standard\n"
-          "                           input), and the files of that name (.htaccess) in\n"
-          "                           the directories above them\n"
-          "  switch [--force] LINK TARGET\n"
-          "                           point the symbolic link at TARGET, and purge the tree\n"
-          "                           below it; --force: even if TARGET does not exist\n"
-          "  log-level LEVEL          error, warning, info or debug, until the configuration\n"
-          "                           is reread\n\n"
-          "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
-          "  -c, --config FILE        take the socket from the daemon's configuration\n"
-          "  -T, --timeout MS         how long one question may take (5000)\n"
-          "  -V, --version            print the version and exit\n"
-          "  -h, --help               print this and exit\n\n"
-          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
-          out);
-}
-
 /* ---- purge ---- */
 
-static enum ctl_exit purge_paths(const struct ctl *ctl, enum fp_scope scope, char **paths)
+struct purge {
+    const struct ctl *ctl;
+    enum fp_scope scope;
+    char root[FP_MAX_PATH + 1]; /* of URLs; "": to be asked for */
+    uint64_t count;
+};
+
+/* Nothing known is no failure: what was purged may not have been asked for yet.  But it may be a mistake. */
+static void say_unknown(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0)
+        printf("nothing was known of %s\n", path);
+    else
+        printf("nothing was known of %s: %s\n", path, strerror(errno));
+}
+
+static enum ctl_exit purge_one(struct purge *p, const char *what)
 {
     char path[FP_MAX_PATH + 1];
+    const uint64_t before = p->count;
+    enum ctl_exit rc;
+    bool slash;
+
+    if (!ctl_take_path(what, p->root, path, &slash))
+        return CTL_FAILED;
+    rc = ctl_purge(p->ctl, p->scope, path, &p->count);
+    if (rc == CTL_DONE && p->count == before)
+        say_unknown(path);
+    return rc;
+}
+
+static enum ctl_exit purge_paths(struct purge *p, char **paths)
+{
     enum ctl_exit rc = CTL_DONE, one;
-    uint64_t count = 0;
 
     for (; *paths != NULL; paths++) {
-        one = ctl_absolute(*paths, path) ? ctl_purge(ctl, scope, path, &count) : CTL_FAILED;
+        one = purge_one(p, *paths);
         if (one == CTL_NO_DAEMON)
             return one;
         if (one != CTL_DONE)
             rc = one;
     }
-    printf("%" PRIu64 " entries forgotten\n", count);
+    printf("%" PRIu64 " entries forgotten\n", p->count);
     return rc;
+}
+
+static enum ctl_exit purge_all(struct purge *p)
+{
+    const enum ctl_exit rc = ctl_purge(p->ctl, FP_SCOPE_ALL, "", &p->count);
+
+    if (rc == CTL_DONE)
+        printf("%" PRIu64 " entries forgotten\n", p->count);
+    return rc;
+}
+
+static bool take_purge_option(struct purge *p, int c)
+{
+    if (c == 'r')
+        return ctl_absolute(optarg, p->root);
+    if (c != 't' && c != 'a')
+        return false;
+    if (p->scope != FP_SCOPE_PATH) {
+        ctl_complain("purge takes one of --tree and --all");
+        return false;
+    }
+    p->scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
+    return true;
 }
 
 static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 {
     static const struct option options[] = { { "tree", no_argument, NULL, 't' },
                                              { "all", no_argument, NULL, 'a' },
+                                             { "root", required_argument, NULL, 'r' },
                                              { NULL, 0, NULL, 0 } };
-    enum fp_scope scope = FP_SCOPE_PATH;
-    enum ctl_exit rc;
-    uint64_t count = 0;
+    struct purge p = { .ctl = ctl, .scope = FP_SCOPE_PATH };
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (scope != FP_SCOPE_PATH)
-            return ctl_misused("purge takes one of --tree and --all");
-        if (c != 't' && c != 'a')
+        if (!take_purge_option(&p, c))
             return ctl_misused(NULL);
-        scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
     }
-    if (scope != FP_SCOPE_ALL)
-        return optind < argc ? purge_paths(ctl, scope, argv + optind)
-                             : ctl_misused("purge takes paths, or --all");
-    if (optind < argc)
-        return ctl_misused("purge --all takes no path");
-    rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
-    if (rc == CTL_DONE)
-        printf("%" PRIu64 " entries forgotten\n", count);
-    return rc;
+    if (p.scope != FP_SCOPE_ALL)
+        return optind < argc ? purge_paths(&p, argv + optind)
+                             : ctl_misused("purge takes paths, URLs, or --all");
+    return optind == argc ? purge_all(&p) : ctl_misused("purge --all takes no path");
 }
 
 /* ---- mounts ---- */
@@ -148,25 +153,112 @@ static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
 
 /* ---- the command line ---- */
 
-static const struct {
-    const char *name;
+static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv);
+
+#define INDENT "                           "
+
+static const struct command {
+    const char *name, *help; /* lines of --help */
     enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
 } commands[] = {
-    { "purge", purge },         { "warm", ctl_warm },   { "switch", ctl_switch },   { "lookup", ctl_lookup },
-    { "explain", ctl_explain }, { "mounts", mounts },   { "stats", ctl_stats },     { "status", ctl_status },
-    { "top", ctl_top },         { "check", ctl_check }, { "log-level", log_level },
+    { "status", "  status                   the daemon's state, on one screen\n", ctl_status },
+    { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check },
+    { "top", "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
+      ctl_top },
+    { "stats", "  stats [--json | --latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
+      ctl_stats },
+    { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts },
+    { "lookup",
+      "  lookup [--access-file NAME]... PATH\n" INDENT "look a path up, and print the answer step by step\n",
+      ctl_lookup },
+    { "explain",
+      "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
+      "          [--links follow|owner|none] PATH|URL\n" INDENT
+      "the system calls of stock httpd for a request, and the\n" INDENT "cache entries that answer them\n",
+      ctl_explain },
+    { "purge",
+      "  purge [--root DIR] PATH|URL...\n" INDENT "invalidate the entries of these paths\n"
+      "  purge [--root DIR] --tree DIR|URL...\n" INDENT "of these directories and everything below them\n"
+      "  purge --all              of everything\n",
+      purge },
+    { "warm",
+      "  warm [--access-file NAME]... FILE\n" INDENT
+      "look up the paths in FILE, one a line (-: standard\n" INDENT
+      "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
+      ctl_warm },
+    { "switch",
+      "  switch [--force] LINK TARGET\n" INDENT
+      "point the symbolic link at TARGET, and purge the tree\n" INDENT
+      "below it; --force: even if TARGET does not exist\n",
+      ctl_switch },
+    { "log-level",
+      "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT
+      "is reread\n",
+      log_level },
+    { "help", "  help [COMMAND]           print this, or what belongs to one command\n", help },
 };
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void usage(FILE *out)
+{
+    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
+          "Controls and inspects flashpached.\n\n",
+          out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fputs(commands[i].help, out);
+    fputs("\n"
+          "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
+          "  -c, --config FILE        take the socket from the daemon's configuration\n"
+          "  -T, --timeout MS         how long one question may take (5000)\n"
+          "  -V, --version            print the version and exit\n"
+          "  -h, --help               print this and exit\n\n"
+          "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
+          out);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    ctl_complain("unknown command: %s", name);
+    return NULL;
+}
+
+static enum ctl_exit help_on(const struct command *command)
+{
+    printf("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] %s ...\n\n%s", command->name, command->help);
+    return CTL_DONE;
+}
+
+static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv)
+{
+    const struct command *command;
+
+    (void)ctl;
+    if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
+        return ctl_misused("help takes one command, or none");
+    if (argc < 2) {
+        usage(stdout);
+        return CTL_DONE;
+    }
+    command = find_command(argv[1]);
+    return command != NULL ? help_on(command) : ctl_misused(NULL);
+}
 
 static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(commands[i].name, argv[0]) == 0) {
-            optind = 0; /* a new command line for getopt */
-            return commands[i].run(ctl, argc, argv);
-        }
+    const struct command *command = find_command(argv[0]);
+
+    if (command == NULL)
+        return ctl_misused(NULL);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return help_on(command);
     }
-    ctl_complain("unknown command: %s", argv[0]);
-    return ctl_misused(NULL);
+    optind = 0; /* a new command line for getopt */
+    return command->run(ctl, argc, argv);
 }
 
 static bool parse_timeout(const char *text, uint32_t *ms_r)
@@ -215,17 +307,19 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     return false;
 }
 
-/* Of the service, or of a daemon that httpd started on Debian or Fedora. */
+/* The first at which somebody listens, so that what a daemon left behind hides no other; else the first that is
+ * there, or would be. */
 static const char *usual_socket(void)
 {
-    static const char *const paths[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
-                                         "/run/httpd/flashpache/flashpached.sock" };
-
-    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        if (access(paths[i], F_OK) == 0)
-            return paths[i];
+    for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
+        if (ctl_listens(*path))
+            return *path;
     }
-    return paths[0];
+    for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
+        if (access(*path, F_OK) == 0)
+            return *path;
+    }
+    return ctl_usual_sockets[0];
 }
 
 static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)

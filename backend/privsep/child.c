@@ -33,7 +33,7 @@ static void close_between(int first, int last)
         fp_close_all((unsigned)first, (unsigned)last);
 }
 
-void fp_child_begin(const char *name, int sock, int inotify)
+void fp_child_begin(const char *name, int sock, int inotify, bool lent_log)
 {
     static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
     const int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
@@ -41,6 +41,8 @@ void fp_child_begin(const char *name, int sock, int inotify)
 
     prctl(PR_SET_NAME, name);
     fp_priv_close_memory();
+    if (lent_log)
+        fp_lead_to_null(STDERR_FILENO);
     close_between(3, low - 1);
     close_between(low > 2 ? low + 1 : 3, high - 1);
     fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);

@@ -153,6 +153,8 @@ static fp_status do_one(struct state *s, int sock)
         return FP_PROTOCOL;
     fd = tasks[task](s);
     why = fd == -1 ? errno : 0;
+    if (s->settings->job->lent_log)
+        fp_lead_to_null(STDERR_FILENO);
     if (fd == DONE)
         fd = -1;
     st = fp_send_packet(sock, &why, sizeof(why), fd);
@@ -172,7 +174,7 @@ int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *set
 
     if (pid != 0)
         return pid == -1 ? -1 : 0;
-    fp_child_begin("fp-monitor", m->sock, settings->job->inherited);
+    fp_child_begin("fp-monitor", m->sock, settings->job->inherited, settings->job->lent_log);
     signal(SIGCHLD, SIG_IGN); /* the kernel reaps spawners */
     while (do_one(&s, m->sock) == FP_OK)
         ;
@@ -192,9 +194,8 @@ int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
     int32_t why = EPIPE;
     size_t len = 0;
     int fd = -1;
-    /* The monitor writes mistakes to the daemon's present standard error. */
-    fp_status st = fp_send_packet(m->sock, &number, sizeof(number),
-                                  task == FP_MONITOR_CONFIGURATION ? STDERR_FILENO : -1);
+    /* The monitor writes what is wrong to the daemon's present standard error. */
+    fp_status st = fp_send_packet(m->sock, &number, sizeof(number), STDERR_FILENO);
 
     if (st == FP_OK)
         st = fp_recv_packet(m->sock, &why, sizeof(why), &len, &fd);

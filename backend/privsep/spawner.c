@@ -116,7 +116,7 @@ static void be_spawner(int sock, const struct fp_worker_job *job)
     uint8_t what;
     pid_t pid;
 
-    fp_child_begin("fp-spawner", sock, job->inherited);
+    fp_child_begin("fp-spawner", sock, job->inherited, job->lent_log);
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);

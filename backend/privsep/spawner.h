@@ -10,6 +10,7 @@
 #ifndef FP_SPAWNER_H
 #define FP_SPAWNER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/errors.h"
@@ -19,6 +20,7 @@ struct fp_worker_job {
     void (*run)(int sock, const void *ctx); /* serves the daemon at the other end; does not return */
     const void *ctx;
     int inherited; /* the one descriptor beside sock that is left open; -1: none */
+    bool lent_log; /* standard error is the log of who started the daemon: see child.h */
 };
 
 struct fp_spawner {

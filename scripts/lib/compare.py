@@ -3,29 +3,41 @@
 """Shows the effect of Flashpache on this site and file system. Run by scripts/compare."""
 
 import argparse
+import ctypes
+import fcntl
 import os
 import signal
+import socket
+import struct
 import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "lab"))
+HERE = Path(__file__).resolve().parent
+# As installed, all is in one directory.
+sys.path.insert(0, str(HERE if (HERE / "lab").is_dir() else HERE.parents[1] / "tests" / "lab"))
 
-from lab import Impossible, machine, report, site, verdict  # noqa: E402
+from lab import Impossible, machine, servers, site, verdict  # noqa: E402
 from lab.findings import Findings  # noqa: E402
-from lab.load import Content  # noqa: E402
+from lab.load import Content, Load  # noqa: E402
 from lab.plan import Experiment, equal_load, step  # noqa: E402
 from lab.runner import Runner  # noqa: E402
 from lab.store import Store  # noqa: E402
 
 EXAMPLE_DIRECTORIES = 20
+INSTALLED = "FLASHPACHE_COMMAND" in os.environ
+NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
+APPLICATIONS = ("--app wordpress or --app dokuwiki: on an application set up for this, on local disk and on a slow file "
+                "system; --app wordpress --help has its options.")
+MOST_WRONG = 0.01           # of the responses: above it nothing can be said
+PROBE_MOST_S = 300
+CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="scripts/compare", formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = argparse.ArgumentParser(prog=NAME, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      description="Stock Apache and Flashpache in turn on your documents, which are only read.",
-                                     epilog="--app wordpress or --app dokuwiki: on an application set up for this, on local disk "
-                                            "and on a slow file system; --app wordpress --help has its options.")
+                                     epilog=None if INSTALLED else APPLICATIONS)
     parser.add_argument("docroot", type=Path, nargs="?",
                         help="document root (default: that of --config; else a set of files made for this)")
     parser.add_argument("--log", help="access log (common, combined, .gz) or list of URLs: what to ask for, in its order")
@@ -53,6 +65,45 @@ class Compare(Runner):
         return site.Site(self.work / "rig", experiment.content, experiment.connections, self.docroot, self.config)
 
 
+def leave_the_network():
+    """From here on there is a loopback of our own and nothing else: whatever a copy of the configuration
+    says, no server of the site can be reached."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) == -1:
+        raise Impossible(f"no network of its own ({os.strerror(ctypes.get_errno())}): without one the site's own servers "
+                         "could be reached; run this outside of the container")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
+def probe(content, rig, key, directory):
+    """What of the content a private stock Apache serves as files."""
+    directory.mkdir()
+    server = servers.make(key, rig.place(directory))
+    distinct = list(dict.fromkeys(content.paths))
+    try:
+        server.start()
+        load = Load(directory, server.host, server.port, connections=rig.connections)
+        load.ask_for(distinct)
+        started = load.start("probe", "-u", load.urls, "--once", "-d", PROBE_MOST_S, records=True)
+        load.finish(started)
+        statuses = statuses_of(started[2])
+    finally:
+        server.stop()
+    good = {distinct[number] for number, status in statuses.items() if 200 <= status < 300}
+    why = {path: f"status {statuses[number]}" if statuses.get(number) else "no answer"
+           for number, path in enumerate(distinct)}
+    return content.only(good, why)
+
+
+def statuses_of(records):
+    """{number of the URL: status} of a file of records."""
+    with open(records, encoding="latin-1") as lines:
+        names = next(lines).rstrip("\n").split("\t")
+        rows = (dict(zip(names, line.rstrip("\n").split("\t"))) for line in lines)
+        return {int(row["url"]): int(row["status"]) for row in rows}
+
+
 def documents(arguments, config, work):
     """(document root, what to ask for)"""
     docroot = arguments.docroot or (config.docroot() if config else None)
@@ -74,28 +125,48 @@ def experiment_for(arguments, content):
 
 
 def answer(store, pair):
+    """(the text, whether it has a verdict)"""
     found = Findings(store)
     rows = verdict.of(found, "site", *pair)
     for where in store.failures():
         print("not measured:", *where)
     if not rows:
-        return "Nothing could be measured."
-    return (f"{found.rigs['site']['about']}\n\n{verdict.text(rows)}\n\n{verdict.sentence(rows)}\n"
-            "The same load is half of what stock Apache can serve. Private servers on loopback; your own were not touched.")
+        return "Nothing could be measured.", False
+    wrong = verdict.wrong(found, "site", pair)
+    said = verdict.sentence(rows)
+    if wrong > MOST_WRONG:
+        said = (f"No verdict: {wrong:.1%} of the responses were errors. The error.log of the servers, or a shorter list of "
+                "requests, shows why; numbers above say nothing about your site.")
+    return (f"{found.rigs['site']['about']}\n\n{verdict.text(rows)}\n\n{said}\n"
+            "The same load is half of what stock Apache can serve. Static files alone; both servers were private ones, in a "
+            "network that has nothing but a loopback of its own."), wrong <= MOST_WRONG
+
+
+def plots(store):
+    """Where the report is; it needs a package that the numbers do not need."""
+    try:
+        from lab import report
+    except ImportError:
+        return f"{store.directory}/report.txt; for plots install python3-matplotlib"
+    return report.write(store)
 
 
 def run(arguments, work):
     config = site.SiteConfig(arguments.config) if arguments.config else None
-    if config and config.hosts_left_out:
-        print(f"{config.hosts_left_out} virtual host(s) with TLS are left out")
+    if config and config.tls_hosts:
+        print(f"{config.tls_hosts} virtual host(s) with TLS are served without it, and before the others")
+    leave_the_network()
     docroot, content = documents(arguments, config, work)
+    experiment = experiment_for(arguments, content)
+    rig = site.Site(work / "rig", content, arguments.connections, docroot, config)
+    experiment = experiment_for(arguments, probe(content, rig, experiment.reference, work / "probe"))
     store = Store(arguments.results or Path(tempfile.mkdtemp(prefix="flashpache-compare-", dir=".")))
     store.facts("machine", machine.describe())
-    experiment = experiment_for(arguments, content)
     Compare(store, work, arguments.rounds, docroot, config).run([experiment])
-    text = answer(store, experiment.servers)
+    text, certain = answer(store, experiment.servers)
     (store.directory / "report.txt").write_text(text + "\n")
-    print(f"\n{text}\n\n{report.write(store)}")
+    print(f"\n{text}\n\n{plots(store)}")
+    return 0 if certain else 1
 
 
 def main():
@@ -108,7 +179,7 @@ def main():
         work = Path(name)
         work.chmod(0o755)
         try:
-            run(arguments, work)
+            sys.exit(run(arguments, work))
         except Impossible as problem:
             sys.exit(f"compare: {problem}")
         except KeyboardInterrupt:

@@ -180,6 +180,7 @@ def flashpachectl():
 @pytest.fixture(scope="session")
 def module_path():
     built("mod_flashpache/.libs/mod_flashpache_srpt.so")    # beside it (Httpd)
+    built("backend/flashpached")                            # for Httpd.check()
     return built("mod_flashpache/.libs/mod_flashpache.so")
 
 

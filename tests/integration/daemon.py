@@ -45,6 +45,8 @@ class Flashpached:
         self.log = self.dir / "flashpached.log"
         self.settings = {"socket": self.socket, "user": USER, "log": "stderr",
                          "log_level": "info", **settings}
+        if "ttl_ms" in settings:        # tests of it mean absent names, too
+            self.settings.setdefault("negative_ttl_ms", settings["ttl_ms"])
         self.process = None
         self.around = []        # a command that starts it, as some user and groups
         self.write_config()

@@ -18,7 +18,7 @@ from waiting import wait_for
 
 APACHE = os.environ.get("FLASHPACHE_APACHE") or shutil.which("apache2") or shutil.which("httpd") or ""
 MODULES_DIR = Path(os.environ.get("FLASHPACHE_APACHE_MODULES", "/usr/lib/apache2/modules"))
-USER = "www-data"
+USER = os.environ.get("FLASHPACHE_USER", "www-data")
 MODULES = """access_compat alias asis auth_basic authn_core authn_file authz_core authz_host
 authz_user autoindex deflate dir env expires filter headers include mime negotiation
 reqtimeout rewrite setenvif substitute""".split()
@@ -157,8 +157,12 @@ MaxKeepAliveRequests 0
         return path
 
     def check(self):
-        """apache2 -t with this configuration: the completed process."""
-        return subprocess.run([APACHE, "-t", "-f", str(self.write_config())],
+        """apache2 -t with this configuration: the completed process. Without a program of flashpached in it, it is
+        the one that was built beside the module."""
+        ours = f"{self.config}{self.vhosts}"
+        program = Path(self.module).parents[2] / "backend/flashpached" if self.module else None
+        more = ["-c", f"FlashpacheDaemonProgram {program}"] if program and "FlashpacheDaemonProgram" not in ours else []
+        return subprocess.run([APACHE, "-t", "-f", str(self.write_config()), *more],
                               capture_output=True, text=True, timeout=30,
                               env=sanitizer.environment())
 

@@ -204,7 +204,74 @@ def test_mistakes_are_found_by_a_check(make, config, message):
     assert done.returncode != 0 and message in done.stderr, done.stderr
 
 
+def no_program(place):
+    return f"FlashpacheDaemonProgram {place}/no-such-program\n", "no-such-program: No such file"
+
+
+def another_program(place):
+    return "FlashpacheDaemonProgram /bin/true\n", "/bin/true is no flashpached"
+
+
+def closed_program(place):
+    program = tree.put(place / "closed-program", "#!/bin/sh\n", 0o700)
+    return f"FlashpacheDaemonProgram {program}\n", f"cannot run it as uid {user_ids()[0]}"
+
+
+def no_configuration(place):
+    return f"FlashpacheDaemonConfig {place}/no-such.conf\n", f"{place}/no-such.conf: No such file"
+
+
+def wrong_configuration(place):
+    config = tree.put(place / "wrong.conf", "ttl_ms = 5\nttl_ms = 10ms5\n")
+    return f"FlashpacheDaemonConfig {config}\n", f"{config}:2"
+
+
+def closed_configuration(place):
+    config = tree.put(place / "closed.conf", "ttl_ms = 5\n", 0o600)
+    return f"FlashpacheDaemonConfig {config}\n", f"{config}: Permission denied"
+
+
+WOULD_NOT_START = (no_program, another_program, closed_program, no_configuration, wrong_configuration,
+                   closed_configuration)
+
+
+@pytest.mark.parametrize("wrong", WOULD_NOT_START)
+def test_daemon_that_would_not_start_is_found_by_a_check(make, base, wrong):
+    config, message = wrong(base)
+    server = make(config)
+    done = server.check()
+    assert done.returncode != 0 and "FP0116" in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
+    assert not socket_of(server).parent.exists()
+
+
+@pytest.mark.parametrize("unused", ("FlashpacheEngine Off\n", "FlashpacheDaemon external\n", "ChrootDir /\n"))
+def test_daemon_that_is_not_wanted_is_not_checked(make, base, unused):
+    assert make(no_program(base)[0] + unused).check().returncode == 0
+
+
 # Life
+
+@pytest.mark.parametrize("wrong", (no_program, another_program, no_configuration, wrong_configuration))
+def test_graceful_restart_keeps_a_daemon_where_the_next_would_not_start(make, base, wrong):
+    with make("FlashpacheTimeout 10\n") as server:
+        first = daemon_of(server)
+        until_hit(server)
+        config = server.dir / "httpd.conf"
+        good = config.read_text()
+        text, message = wrong(base)
+        config.write_text(f"{good}{text}")
+        server.graceful()
+        until_hit(server)
+        assert daemon_of(server) == first
+        told = [line for line in server.error_text().splitlines() if "FP0116" in line]
+        assert len(told) == 1 and message in told[0], told
+        config.write_text(good)
+        server.graceful()
+        until_hit(server)
+        assert daemon_of(server) == first
+        assert server.error_text().count("FP0116") == 1
+
 
 def test_killed_daemon_is_started_again_and_no_request_fails(make, root, bodycheck_program):
     with make(mpm="event") as server:
@@ -325,6 +392,9 @@ def test_daemon_logs_into_the_error_log_that_follows_a_rotation(make):
         os.kill(daemon, signal.SIGUSR1)
         wait_for(lambda: "FP0006" in server.error_log.read_text(), "the daemon's counters")
         assert daemon_of(server) == daemon
+        below = procs.descendants(daemon)
+        assert {"fp-monitor", "fp-spawner", "fp-worker", "fp-closer"} <= set(below.values())
+        assert [name for p, name in below.items() if str(server.dir / "error.log.1") in held_by(p)] == []
 
 
 def test_second_httpd_does_not_take_the_socket_of_the_first(make):

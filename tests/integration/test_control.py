@@ -91,6 +91,21 @@ def test_purged_path_is_looked_at_again(server, root, ctl):
     assert_note(server, "/two.txt", "miss")
 
 
+def test_purge_by_url(server, root, ctl):
+    warm(server, "/one.txt")
+    assert done(ctl("purge", "--root", root, "https://example.org/%6fne.txt?query")) == "1 entries forgotten\n"
+    assert_note(server, "/one.txt", "miss")
+    refused = ctl("purge", "--root", root, "http://example.org/a%2fb")
+    assert refused.returncode == 1 and "httpd refuses" in refused.stderr
+
+
+def test_purge_says_when_nothing_was_known(root, ctl):
+    never_asked = tree.put(root / "never-asked.txt", "x\n")
+    assert done(ctl("purge", never_asked)) == f"nothing was known of {never_asked}\n0 entries forgotten\n"
+    out = done(ctl("purge", root / "mispelt.txt", "--tree"))
+    assert out == f"nothing was known of {root}/mispelt.txt: No such file or directory\n0 entries forgotten\n"
+
+
 def test_purged_absent_name_appears(server, root, ctl):
     ask(server, f"/{MISSING}")
     assert ask(server, f"/{MISSING}")[::2] == (404, "hit")

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "scripts/srpt-setup": "test_srpt_setup",
     "apt-get install": "scripts/test, test_packages",
     "apachectl": "test_auto_daemon",
+    "systemctl enable": "systemd's: test_service plays it",
     "install -": "test_packages, test_service: with directories of their own",
     "cd build && make dist": "make distcheck",
     "ACL SETUSER": "test_fleet",

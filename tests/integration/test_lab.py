@@ -4,12 +4,15 @@
 import os
 import random
 import re
+import socket
 import subprocess
 import sys
 
 import pytest
 
+import tree
 from conftest import BUILD, REPO
+from httpd import MODULES_DIR
 from waiting import wait_for
 
 sys.path.insert(0, str(REPO / "tests/lab"))
@@ -174,16 +177,30 @@ def test_copy_of_a_configuration_keeps_away_from_its_server(tmp_path):
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites/one.conf").write_text(
         "<VirtualHost *:80>\nDocumentRoot /srv/one\nCustomLog ${LOGS}/one.log \\\n combined\n</VirtualHost>\n"
-        "<VirtualHost *:443>\nSSLEngine on\nDocumentRoot /srv/tls\n</VirtualHost>\n")
+        "<VirtualHost *:443>\nSSLEngine on\nSSLCertificateFile /etc/key.pem\nDocumentRoot /srv/tls\n"
+        "ProxyPass /app http://app.internal:3000/\n<FilesMatch php$>\nSetHandler \"proxy:unix:/run/php.sock\"\n"
+        "</FilesMatch>\nRewriteRule ^/old http://app.internal/ [P,L]\n</VirtualHost>\n"
+        "<Proxy balancer://x>\nBalancerMember http://app.internal\n</Proxy>\n")
     main = tmp_path / "httpd.conf"
     main.write_text(f"ServerRoot {tmp_path}\nListen 80\nPidFile /run/httpd.pid\nErrorLog ${{LOGS}}/error.log\n"
+                    "LoadModule proxy_http_module x.so\nLoadModule ssl_module x.so\n"
                     "Alias /logs ${LOGS}\nIncludeOptional sites/*.conf\n")
     config = site.SiteConfig(main)
     text = config.text(tmp_path / "private", "127.0.0.1", 8123)
-    assert (str(config.docroot()), config.hosts_left_out) == ("/srv/one", 1)
-    assert "Alias /logs /var/log/httpd\n" in text and "<VirtualHost 127.0.0.1:8123>" in text
-    assert not any(word in text for word in ("/run/httpd.pid", "one.log", "error.log combined", "/srv/tls", "Listen 80\n"))
-    assert text.count("Listen") == 1
+    assert (str(config.docroot()), config.tls_hosts) == ("/srv/tls", 1)
+    assert text.index("/srv/tls") < text.index("/srv/one")
+    assert "Alias /logs /var/log/httpd\n" in text and text.count("<VirtualHost 127.0.0.1:8123>") == 2
+    assert not any(word in text for word in ("/run/httpd.pid", "one.log", "error.log combined", "Listen 80\n", "SSL",
+                                             "app.internal", "php.sock", "LoadModule", "balancer"))
+    assert text.count("Listen") == 1 and "RewriteRule ^/old - [F]\n" in text
+
+
+@pytest.mark.parametrize("program", ("scripts/compare", "tests/lab/run"))
+def test_help_needs_no_matplotlib(program, tmp_path):
+    tree.put(tmp_path / "matplotlib.py", "raise ImportError('hidden')\n")
+    done = subprocess.run([REPO / program, "--help"], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0 and "usage:" in done.stdout and done.stderr == "", done
 
 
 def test_urls_of_a_tree_are_quoted_and_leave_out_what_is_hidden(tmp_path):
@@ -252,3 +269,76 @@ def test_one_server_is_measured(base):
             assert 0 <= found["inversion"] <= 1 and len(found["deciles"]) == 10
         finally:
             server.stop()
+
+
+# An operator's own site, measured
+
+def compare(*arguments):
+    return subprocess.run(["/usr/bin/python3", REPO / "scripts/lib/compare.py", *arguments], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "FLASHPACHE_BUILD": str(BUILD)})
+
+
+class Target:
+    """What a site's configuration leads to: it counts who comes."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.port = self.listener.getsockname()[1]
+
+    def visitors(self):
+        try:
+            self.listener.accept()
+        except BlockingIOError:
+            return 0
+        return 1
+
+
+SITE = """ServerRoot {place}
+{load}
+DocumentRoot {place}/docs
+<Directory {place}/docs>
+    Require all granted
+    RewriteEngine On
+    RewriteRule ^pretty/ page.php
+</Directory>
+Listen 80
+<VirtualHost *:443>
+    SSLEngine on
+    DocumentRoot {place}/docs
+    ProxyPass /app http://127.0.0.1:{port}/
+    RewriteEngine On
+    RewriteRule ^/old/ http://127.0.0.1:{port}/ [P]
+</VirtualHost>
+"""
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_own_site_is_measured_by_its_files_alone(base):
+    """The log of a site with pages, a proxy and TLS: they are left out and counted, and nobody is asked."""
+    place, target = base / "own-site", Target()
+    for name in ("a.txt", "b.txt"):
+        tree.put(place / "docs" / name, f"{name}\n")
+    tree.put(place / "docs/page.php", "<?php system('true');\n")
+    names = ("mpm_event", "authz_core", "rewrite", "dir", "proxy", "proxy_http", "ssl")
+    load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
+    config = tree.put(place / "httpd.conf", SITE.format(place=place, port=target.port, load=load))
+    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/gone.txt", "/a.txt"]
+    log = tree.put(place / "urls", "\n".join(paths) + "\n")
+    options = ("--seconds", "0.3", "--rounds", "2", "--connections", "4", "--results", place / "results")
+    done = compare("--config", config, "--log", log, *options)
+    assert done.returncode == 0, done
+    text = (place / "results/report.txt").read_text()
+    assert "37.5% of the requests are measured" in text and "3 with status 403" in text and "2 with status 404" in text
+    assert "Static files alone" in text and "1 virtual host(s) with TLS are served" in done.stdout
+    assert target.visitors() == 0
+    only_pages = tree.put(place / "pages", "/page.php\n/gone.txt\n")
+    done = compare("--config", config, "--log", only_pages, *options[:-1], place / "nothing")
+    assert done.returncode == 1 and "serves none of what is asked for as a file" in done.stderr
+
+
+def test_no_verdict_where_responses_are_errors():
+    class Found:
+        def rounds(self, _, key, step):
+            return [{"requests": 1000, "errors": 20 if key == "flash" and step == "capacity" else 0}]
+    assert verdict.wrong(Found(), "site", ("stock", "flash")) == 0.02

@@ -281,6 +281,19 @@ def test_level_of_the_log(lab, flashpachectl):
         assert run("log-level", "loud") == 2
 
 
+def test_help_on_one_command(flashpachectl, base):
+    whole = flashpachectl("--help").stdout
+    assert flashpachectl("help").stdout == whole
+    for name in re.findall(r"^  ([a-z][a-z-]*)(?= |$)", whole, re.M):
+        one = flashpachectl("-s", base / "nobody.sock", "help", name)
+        assert one.returncode == 0 and one.stderr == ""
+        assert one.stdout.startswith("Usage: flashpachectl ") and one.stdout.split("\n\n")[1] in whole
+        assert {line.split()[0] for line in one.stdout.splitlines() if re.match("  [a-z]", line)} == {name}
+        for option in ("--help", "-h"):
+            assert flashpachectl(name, option).stdout == one.stdout
+    assert flashpachectl("help", "nothing").returncode == 2 == flashpachectl("help", "purge", "more").returncode
+
+
 @pytest.mark.parametrize("command", (
     ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["lookup"],
     ["lookup", "/a", "/b"], ["explain"], ["explain", "--links", "some", "/a"], ["top", "-n", "0"], ["top", "-d", "x"],

@@ -57,7 +57,7 @@ def test_full_queue(start, root, file):
 
 
 @pytest.mark.alone
-def test_no_watches_left(start, file):
+def test_no_watches_left(start, file, flashpachectl):
     with inotify("max_user_watches", WATCHES):
         server = start(ttl_ms=NEVER_MS)
         connection = Connection(server.port)
@@ -65,6 +65,10 @@ def test_no_watches_left(start, file):
         file.replace()
         assert file.ask(connection) == (200, NEW, "miss")
         assert "FP0042" in server.daemon.log_text()
+        refused = server.daemon.counters()["watches_refused"]
+        checked = flashpachectl("-s", server.daemon.socket, "check")
+    assert refused > 0 and checked.returncode == 1
+    assert f"BAD   {refused} watches were refused" in checked.stdout
 
 
 def test_nothing_is_watched_if_told_so(start, file, flashpachectl):

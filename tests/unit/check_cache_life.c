@@ -54,6 +54,31 @@ START_TEST(absence_is_watched_from_above)
 }
 END_TEST
 
+/* Where nobody reports changes, absent names have a time of their own, if it is the shorter one. */
+START_TEST(absence_has_its_own_time)
+{
+    static const struct {
+        uint32_t negative_ms, life_ms;
+    } cases[] = { { TTL / 2, TTL / 2 }, { 0, TTL }, { 2 * TTL, TTL } };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        walk_unwatched("/m/no", "dda");
+        for (unsigned step = 0; step < 3; step++)
+            validity[step].negative_ms = cases[i].negative_ms;
+        insert("/m/no");
+        ck_assert_uint_eq(life("/m/no"), cases[i].life_ms);
+    }
+    walk_unwatched("/m/f", "ddf");
+    validity[2].negative_ms = TTL / 2;
+    insert("/m/f");
+    ck_assert_uint_eq(life("/m/f"), TTL);
+    walk("/w/no", "dda");
+    validity[1].negative_ms = validity[2].negative_ms = TTL / 2;
+    insert("/w/no");
+    ck_assert_uint_eq(life("/w/no"), WATCHED_TTL);
+}
+END_TEST
+
 /* A directory that may not be read any more cannot be watched anew; but while it
  * is the same one, its watch goes on. */
 START_TEST(a_watch_goes_on)
@@ -356,6 +381,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, without_evidence_they_do_not);
     tcase_add_test(t, time_to_live_is_the_mounts);
     tcase_add_test(t, absence_is_watched_from_above);
+    tcase_add_test(t, absence_has_its_own_time);
     tcase_add_test(t, a_watch_goes_on);
     tcase_add_test(t, a_watch_that_ended_meanwhile_does_not_go_on);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);

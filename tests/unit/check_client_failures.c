@@ -138,6 +138,7 @@ START_TEST(daemon_ends_before_the_answer)
 {
     start(answer_nothing_and_close);
     ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_ENDED);
     ck_assert_int_eq((int)ask(), FP_AGAIN);
 }
 END_TEST
@@ -427,6 +428,30 @@ START_TEST(socket_without_a_listener)
     listen_there(1);
     fp_close(&d.listener);
     ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_DESERTED);
+}
+END_TEST
+
+START_TEST(no_socket)
+{
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_MISSING);
+}
+END_TEST
+
+static void *close_in_greeting(void *arg)
+{
+    if (d_accept() && d_hello())
+        fp_close(&d.sock);
+    return arg;
+}
+
+/* As a daemon does with another user's. */
+START_TEST(connection_that_is_refused)
+{
+    start(close_in_greeting);
+    ck_assert_int_eq((int)ask(), FP_CLOSED);
+    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_REFUSED);
 }
 END_TEST
 
@@ -481,6 +506,8 @@ int main(void)
     tcase_add_test(t, no_daemon_at_all);
     tcase_add_test(t, daemon_comes_back);
     tcase_add_test(t, socket_without_a_listener);
+    tcase_add_test(t, no_socket);
+    tcase_add_test(t, connection_that_is_refused);
     tcase_add_test(t, idle_connection_that_outlived_its_daemon);
     tcase_add_test(t, no_descriptor_free_for_the_answer);
     return unit_run(s);

@@ -162,12 +162,18 @@ START_TEST(the_log_is_the_present_configurations)
 }
 END_TEST
 
-/* And what was good goes on to count. */
+/* And what was good goes on to count.  A log that was lent the monitor keeps for the task alone. */
 START_TEST(mistakes_are_told_here)
 {
+    struct fp_worker_job lent = { .inherited = -1, .lent_log = true };
     const int saved = dup(STDERR_FILENO);
     int room = memfd_create("stderr", MFD_CLOEXEC), rc, why;
 
+    if (_i == 1) {
+        fp_monitor_stop(&monitor);
+        settings.job = &lent;
+        ck_assert_int_eq(fp_monitor_start(&monitor, &settings), 0);
+    }
     unit_write_file(file, "nonsense");
     dup2(room, STDERR_FILENO);
     rc = ask(FP_MONITOR_CONFIGURATION);
@@ -279,7 +285,7 @@ int main(void)
 
     tcase_add_test(t, files_that_the_configuration_names);
     tcase_add_test(t, the_log_is_the_present_configurations);
-    tcase_add_test(t, mistakes_are_told_here);
+    tcase_add_loop_test(t, mistakes_are_told_here, 0, 2);
     tcase_add_test(t, a_configuration_that_is_not_there);
     tcase_add_test(t, without_a_fleet);
     tcase_add_test(t, errors_are_told);

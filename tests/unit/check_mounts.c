@@ -18,7 +18,7 @@ static struct fp_mounts *mounts;
 static struct fp_mounts_view *view;
 static int fds_before;
 
-static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL, GENERAL_STALE };
+static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL, GENERAL_STALE, 0 };
 
 static void setup(void)
 {
@@ -508,19 +508,22 @@ END_TEST
 START_TEST(rules_override)
 {
     const dev_t disk = makedev(254, 0);
-    const struct fp_mount_rule rules[] = {
-        { "/", FP_BY_TTL, 10, -1 },           { "/ov", FP_BY_INOTIFY, -1, 20 },
-        { "/bt", FP_BY_FANOTIFY, -1, -1 },    { "/tmp", FP_BY_FANOTIFY, 0, 0 },
-        { "/nfs", FP_BY_AUTO, LONG_MAX, 40 }, { "/none", FP_BY_TTL, 1, 1 },
-        { "/bin", FP_BY_TTL, 1, 1 }
-    };
-    struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200 };
+    const struct fp_mount_rule rules[] = { { "/", FP_BY_TTL, 10, -1, 4 },
+                                           { "/ov", FP_BY_INOTIFY, -1, 20, -1 },
+                                           { "/bt", FP_BY_FANOTIFY, -1, -1, -1 },
+                                           { "/tmp", FP_BY_FANOTIFY, 0, 0, -1 },
+                                           { "/nfs", FP_BY_AUTO, LONG_MAX, 40, -1 },
+                                           { "/none", FP_BY_TTL, 1, 1, -1 },
+                                           { "/bin", FP_BY_TTL, 1, 1, -1 } };
+    struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200, 50 };
 
     load_with(some_types, &s);
     fp_mounts_set_marked(mounts, &disk, 1);
     assert_ways("ttl inotify+ttl inotify inotify ttl fanotify inotify inotify+ttl");
     ck_assert_uint_eq(known(1)->ttl_ms, 10);
     ck_assert_uint_eq(known(1)->stale_if_error_ms, 200);
+    ck_assert_uint_eq(known(1)->negative_ttl_ms, 4);
+    ck_assert_uint_eq(known(3)->negative_ttl_ms, 50);
     ck_assert_uint_eq(known(3)->ttl_ms, 100);
     ck_assert_uint_eq(known(3)->stale_if_error_ms, 20);
     ck_assert_uint_eq(known(7)->ttl_ms, 0);
@@ -534,10 +537,10 @@ END_TEST
 START_TEST(general_settings)
 {
     const dev_t disk = makedev(254, 0);
-    const struct fp_mount_rule rules[] = { { "/bind", FP_BY_FANOTIFY, -1, -1 },
-                                           { "/tmp", FP_BY_INOTIFY, -1, -1 },
-                                           { "/bt", FP_BY_AUTO, 5, -1 } };
-    struct fp_mounts_settings s = { rules, 3, FP_BY_INOTIFY, 100, 200 };
+    const struct fp_mount_rule rules[] = { { "/bind", FP_BY_FANOTIFY, -1, -1, -1 },
+                                           { "/tmp", FP_BY_INOTIFY, -1, -1, -1 },
+                                           { "/bt", FP_BY_AUTO, 5, -1, -1 } };
+    struct fp_mounts_settings s = { rules, 3, FP_BY_INOTIFY, 100, 200, 50 };
 
     load_with(some_types, &s);
     fp_mounts_set_marked(mounts, &disk, 1);
@@ -556,8 +559,8 @@ END_TEST
 START_TEST(settings_are_copied)
 {
     char point[] = "/tmp";
-    struct fp_mount_rule rule = { point, FP_BY_TTL, 5, 6 };
-    const struct fp_mounts_settings s = { &rule, 1, FP_BY_AUTO, 100, 200 };
+    struct fp_mount_rule rule = { point, FP_BY_TTL, 5, 6, -1 };
+    const struct fp_mounts_settings s = { &rule, 1, FP_BY_AUTO, 100, 200, 50 };
 
     load_with(some_types, &s);
     strcpy(point, "/xxx");

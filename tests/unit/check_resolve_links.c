@@ -473,8 +473,8 @@ END_TEST
 
 static void setup_watch(void)
 {
-    static const struct fp_mount_rule rules[] = { { "/", FP_BY_INOTIFY, -1, -1 } };
-    const struct fp_mounts_settings mount_settings = { rules, 1, FP_BY_INOTIFY, 1000, 0 };
+    static const struct fp_mount_rule rules[] = { { "/", FP_BY_INOTIFY, -1, -1, -1 } };
+    const struct fp_mounts_settings mount_settings = { rules, 1, FP_BY_INOTIFY, 1000, 0, 1000 };
 
     watch = (struct fp_watch)FP_WATCH_NONE;
     ck_assert(fp_watch_open(&watch));

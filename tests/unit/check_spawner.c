@@ -18,7 +18,7 @@
 #define PATIENCE_MS 3000
 
 static struct fp_resolver_settings everywhere; /* and nothing is watched */
-static const struct fp_worker_job job = { fp_worker_run, &everywhere, -1 };
+static const struct fp_worker_job job = { fp_worker_run, &everywhere, -1, false };
 static struct fp_sandbox *sandbox;
 static struct fp_spawner spawner;
 static struct fp_answer answer;
@@ -261,7 +261,7 @@ START_TEST(worker_keeps_to_the_roots)
 {
     static const char *const roots[] = { "/proc", NULL };
     static const struct fp_resolver_settings settings = { .roots = roots };
-    static const struct fp_worker_job limited = { fp_worker_run, &settings, -1 };
+    static const struct fp_worker_job limited = { fp_worker_run, &settings, -1, false };
     const char *path = unit_join(dir, "file");
     pid_t pid;
     int sock;

@@ -313,8 +313,10 @@ END_TEST
 static void mark_and_look(const char *root, enum fp_watch_by rule, bool a, bool b, bool fan)
 {
     const char *const roots[] = { root, NULL };
-    const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1 } };
-    const struct fp_mounts_settings settings = { rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0 };
+    const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1, -1 } };
+    const struct fp_mounts_settings settings = {
+        rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0, 1000
+    };
     struct fp_mounts *m = fp_mounts_create(NULL, &settings, NULL);
 
     ck_assert_ptr_nonnull(m);
@@ -351,7 +353,7 @@ END_TEST
 START_TEST(mounts_are_told_until_they_are_drained)
 {
     const char *const none[] = { NULL };
-    const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0 };
+    const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0, 1000 };
     struct fp_mounts *m;
     int set;
 

@@ -8,10 +8,16 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
 
+# The package has all files of Python in one directory.
 for where in (REPO / "tests" / "integration", REPO / "tests" / "lab"):
-    if str(where) not in sys.path:
+    if where.is_dir() and str(where) not in sys.path:
         sys.path.insert(0, str(where))
 sys.dont_write_bytecode = True
+
+
+def program(name, variable):
+    """Where the build left it; a package says in the environment where it is."""
+    return Path(os.environ.get(variable) or BUILD / name)
 
 
 class Impossible(Exception):

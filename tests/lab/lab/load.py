@@ -7,9 +7,9 @@ from collections import namedtuple
 
 import workload
 
-from lab import BUILD, Impossible, machine
+from lab import Impossible, machine, program
 
-PROGRAM = BUILD / "tests/lab/flashpache-bench"
+PROGRAM = program("tests/lab/flashpache-bench", "FLASHPACHE_BENCH")
 Records = namedtuple("Records", "starts latencies sizes failed")
 
 

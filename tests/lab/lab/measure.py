@@ -70,7 +70,7 @@ class Clock:
 
 def of_client(found):
     """What the client says about itself, so that its own limit is not taken for the server's."""
-    return {name: found.get(name) for name in ("client_limited", "client_limited_by", "client_cpu", "errors")}
+    return {name: found.get(name) for name in ("client_limited", "client_limited_by", "client_cpu", "errors", "requests")}
 
 
 def capacity(session, seconds):

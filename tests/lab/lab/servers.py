@@ -15,10 +15,10 @@ import procs
 from daemon import Flashpached
 from waiting import wait_for
 
-from lab import BUILD, Impossible, machine
+from lab import BUILD, Impossible, machine, program
 
-MODULE = BUILD / "mod_flashpache/.libs/mod_flashpache.so"
-DAEMON = BUILD / "backend/flashpached"
+MODULE = program("mod_flashpache/.libs/mod_flashpache.so", "FLASHPACHE_MODULE")
+DAEMON = program("backend/flashpached", "FLASHPACHE_DAEMON")
 APACHE_MODULES = ["alias", "authz_core", "authz_host", "dir", "mime"]
 THREADS_PER_CHILD = 64
 # Descriptors that nginx needs beside connections and its open_file_cache.

@@ -5,6 +5,7 @@ import glob
 import os
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +19,16 @@ MOST_FILES = 100_000
 # What would reach beyond a private copy of the server: its addresses, logs and files.
 DROPPED = re.compile(r"\s*(Listen|PidFile|ErrorLog|CustomLog|TransferLog|GlobalLog|Mutex|ScoreBoardFile|"
                      r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+|ForensicLog)\s", re.IGNORECASE)
-OUR_MODULE = re.compile(r"\s*LoadModule\s+flashpache_module", re.IGNORECASE)
+# What asks other servers, runs programs, or needs keys.
+OUTWARD = re.compile(r"\s*((Proxy|Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache)\w*|Action|"
+                     r"(Set|Add)Handler\s.*(proxy|fcgi|cgi|php|wsgi).*)\s", re.IGNORECASE)
+MODULE = re.compile(r"\s*LoadModule\s+(flashpache|proxy\w*|lbmethod_\w+|ssl|md|fcgid|fastcgi|cgid?|scgi|php\w*|wsgi|passenger|jk|"
+                    r"perl|python|lua|uwsgi)_module\s", re.IGNORECASE)
+PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
+PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
+# In place of an interpreter: a page is refused, and so left out of what is measured.
+PAGES = ("<FilesMatch \"\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$\">\n"
+         "    Require all denied\n</FilesMatch>\n")
 INCLUDE = re.compile(r"\s*(Include|IncludeOptional)\s+(\S+)", re.IGNORECASE)
 VIRTUAL_HOST = re.compile(r"[ \t]*<VirtualHost\s[^>]*>.*?</VirtualHost>[^\n]*\n", re.IGNORECASE | re.DOTALL)
 TLS = re.compile(r"^\s*SSLEngine\s+(on|optional)", re.IGNORECASE | re.MULTILINE)
@@ -40,6 +50,17 @@ class SiteContent:
 
     def bytes(self):
         return 0
+
+    def only(self, good, why):
+        """Those among the good ones; why: {path: reason} of the others."""
+        kept = [path for path in self.paths if path in good]
+        counted = Counter(why[path] for path in self.paths if path not in good)
+        text = ", ".join(f"{count} with {reason}" for reason, count in counted.most_common())
+        if not kept:
+            raise Impossible(f"stock Apache serves none of what is asked for as a file: {text}")
+        about = (f"; {len(kept) / len(self.paths):.1%} of the requests are measured, those that a private stock Apache "
+                 f"serves as files (it answers {text}: pages, and what only the site's own servers have)")
+        return SiteContent(kept, self.in_order, self.text + (about if counted else ""))
 
 
 def from_log(path):
@@ -104,9 +125,20 @@ class SiteConfig:
         found = re.search(r'^\s*ServerRoot\s+"?([^"\s]+)', text, re.IGNORECASE | re.MULTILINE)
         self.root = Path(found.group(1)) if found else self.path.parent
         self.variables = dict(re.findall(r"^\s*export\s+(\w+)=(\S+)", self.variables_text(), re.MULTILINE))
-        whole = "".join(self.lines(text))
-        self.hosts_left_out = sum(bool(TLS.search(host)) for host in VIRTUAL_HOST.findall(whole))
-        self.template = VIRTUAL_HOST.sub(lambda m: "" if TLS.search(m.group()) else m.group(), whole)
+        self.template = self.inward("".join(self.lines(text)))
+
+    def inward(self, whole):
+        """Virtual hosts with TLS are served without it, before the others, which often only redirect to them;
+        and nothing leads to another server or to a program."""
+        hosts = VIRTUAL_HOST.findall(whole)
+        secure = [host for host in hosts if TLS.search(host)]
+        self.tls_hosts = len(secure)
+        first = whole.index(hosts[0]) if hosts else len(whole)
+        for host in secure:
+            whole = whole.replace(host, "", 1)
+        whole = PROXY_SECTION.sub("", whole[:first] + "".join(secure) + whole[first:])
+        lines = [PROXY_RULE.sub(r"\1- [F]\n", line) for line in whole.splitlines(keepends=True)]
+        return "".join(line for line in lines if not OUTWARD.match(line) and not MODULE.match(line))
 
     def variables_text(self):
         """Debian's envvars; its suffix for several instances is empty."""
@@ -123,19 +155,19 @@ class SiteConfig:
             if included:
                 for path in sorted(glob.glob(str(self.root / included.group(2).strip('"')))):
                     yield from self.lines(Path(path).read_text(errors="replace") + "\n")
-            elif not DROPPED.match(line) and not OUR_MODULE.match(line):
+            elif not DROPPED.match(line):
                 yield line
 
     def docroot(self):
         found = re.search(r'^\s*DocumentRoot\s+"?([^"\n]+?)"?\s*$', self.template, re.IGNORECASE | re.MULTILINE)
         if not found:
-            raise Impossible(f"{self.path} has no DocumentRoot without TLS: name one on the command line")
+            raise Impossible(f"{self.path} has no DocumentRoot: name one on the command line")
         return Path(found.group(1))
 
     def text(self, directory, host, port):
         """For a server with files of its own in a directory, at a private address."""
         head = (f"ServerName localhost\nListen {host}:{port}\nPidFile {directory}/httpd.pid\n"
                 f"DefaultRuntimeDir {directory}\nMutex pthread\nErrorLog {directory}/error.log\n"
-                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n")
+                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n{PAGES}")
         body = re.sub(r"<VirtualHost\s[^>]*>", f"<VirtualHost {host}:{port}>", self.template, flags=re.IGNORECASE)
         return body + "\n" + head

@@ -34,6 +34,16 @@ def of(found, experiment, stock, flash):
     return rows
 
 
+def wrong(found, experiment, keys):
+    """The largest share of errors among the responses of a step."""
+    shares = [0.0]
+    for key in keys:
+        for step in ("capacity", "latency=equal"):
+            rounds = found.rounds(experiment, key, step)
+            shares += [each["errors"] / max(1, each["requests"]) for each in rounds if each.get("errors")]
+    return max(shares)
+
+
 def text(rows):
     lines = [f"{'':36}{'stock':>12}{'Flashpache':>12}{'better by':>12}   (range)"]
     for question, theirs, ours, better, word in rows:

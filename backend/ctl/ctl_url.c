@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths and URLs on flashpachectl's command line.
+ */
+#include "config.h"
+#include "ctl/ctl.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/path.h"
+
+#define ASK_HTTPD \
+    "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
+    "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
+#define SAYS_ROOT "Main DocumentRoot: \""
+
+/* The main server's DocumentRoot, from httpd itself. */
+static bool ask_root(char *root)
+{
+    char line[FP_MAX_PATH + 64];
+    FILE *f = popen(ASK_HTTPD, "r");
+    bool found = false;
+
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (found || strncmp(line, SAYS_ROOT, sizeof(SAYS_ROOT) - 1) != 0)
+            continue;
+        line[strcspn(line, "\n") - 1] = '\0';
+        found = ctl_absolute(line + sizeof(SAYS_ROOT) - 1, root);
+    }
+    if (f != NULL)
+        pclose(f);
+    if (found)
+        printf("DocumentRoot %s, the main server's by apachectl: --root for another\n", root);
+    else
+        ctl_complain("cannot tell DocumentRoot by apachectl: give it with --root");
+    return found;
+}
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+}
+
+/* Decodes the URL's path.  False for an encoded NUL byte or slash, which httpd refuses. */
+static bool decode(const char *url, char *to, size_t size)
+{
+    size_t n = 0;
+
+    for (; *url != '\0' && *url != '?' && *url != '#' && n + 1 < size; url++) {
+        char c = *url;
+
+        if (c == '%') {
+            if (!isxdigit((unsigned char)url[1]) || !isxdigit((unsigned char)url[2]))
+                return false;
+            c = (char)(hex(url[1]) * 16 + hex(url[2]));
+            url += 2;
+            if (c == '\0' || c == '/')
+                return false;
+        }
+        to[n++] = c;
+    }
+    to[n] = '\0';
+    return true;
+}
+
+/* Everything behind scheme and host, below the document root. */
+static bool take_url(const char *host, char *root, char *to, bool *slash_r)
+{
+    char path[FP_MAX_PATH + 1], whole[2 * FP_MAX_PATH + 2];
+    const char *url = host + strcspn(host, "/?#");
+
+    if (root[0] == '\0' && !ask_root(root))
+        return false;
+    if (!decode(url, path, sizeof(path))) {
+        ctl_complain("%s: httpd refuses what is encoded in it", url);
+        return false;
+    }
+    *slash_r = path[0] == '\0' || path[strlen(path) - 1] == '/';
+    snprintf(whole, sizeof(whole), "%s/%s", root, path);
+    return ctl_absolute(whole, to);
+}
+
+bool ctl_take_path(const char *text, char *root, char *path, bool *slash_r)
+{
+    const char *scheme = strstr(text, "://");
+
+    *slash_r = text[0] != '\0' && text[strlen(text) - 1] == '/';
+    return scheme != NULL ? take_url(scheme + 3, root, path, slash_r) : ctl_absolute(text, path);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "trial.h"
+
+#include <apr_strings.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mpm_common.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/packet.h"
+
+#define TRIAL_SECONDS 10u  /* a configuration on a file system that does not answer holds no restart */
+#define MOST_SAID     1024 /* bytes of the program's messages that are repeated */
+#define VERDICT       " is good\n"
+
+/* In the new process.  What it says, and what the program says, goes to the pipe. */
+static void __attribute__((noreturn))
+be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
+{
+    fp_lead_to_null(STDIN_FILENO);
+    dup2(said, STDOUT_FILENO);
+    dup2(said, STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    alarm(TRIAL_SECONDS);
+    if (ap_run_drop_privileges(p, s) != OK)
+        _exit(1);
+    execv(command[0], (char *const *)command);
+    dprintf(STDERR_FILENO,
+            "cannot run it as uid %u: %s; see to its permissions and those of the directories above it",
+            (unsigned)geteuid(), strerror(errno));
+    _exit(1);
+}
+
+/* All that is written to the pipe, as one line of text. */
+static const char *hear(apr_pool_t *p, int pipe, bool *good_r)
+{
+    char *text = apr_palloc(p, MOST_SAID + 1);
+    size_t len = 0;
+    ssize_t n;
+
+    do {
+        n = read(pipe, text + len, MOST_SAID - len);
+        if (n > 0)
+            len += (size_t)n;
+    } while ((n > 0 && len < MOST_SAID) || (n == -1 && errno == EINTR));
+    text[len] = '\0';
+    *good_r = strstr(text, VERDICT) != NULL;
+    while (len > 0 && text[len - 1] == '\n')
+        text[--len] = '\0';
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c == '\n')
+            *c = ' ';
+    }
+    return text;
+}
+
+static const char *judge(apr_pool_t *p, const char *program, const char *said, bool good, int status)
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        return apr_psprintf(
+            p, "%s -t did not end within %u s; is its configuration on a file system that answers?", program,
+            TRIAL_SECONDS);
+    if (WIFSIGNALED(status))
+        return apr_psprintf(p, "%s -t ended by signal %d", program, WTERMSIG(status));
+    if (WEXITSTATUS(status) != 0)
+        return apr_psprintf(p, "%s -t failed: %s", program, said);
+    return good ? NULL : apr_psprintf(p, "%s is no flashpached: correct FlashpacheDaemonProgram", program);
+}
+
+const char *fp_trial_run(apr_pool_t *p, server_rec *s, const char *program, const char *configuration,
+                         const char *socket)
+{
+    const char *const command[] = { program, "-t",
+                                    "-c",    configuration != NULL ? configuration : "/dev/null",
+                                    "-o",    apr_pstrcat(p, "socket=", socket, NULL),
+                                    NULL };
+    int ends[2], status = 0;
+    const char *said;
+    bool good;
+    pid_t pid;
+
+    if (access(program, X_OK) == -1)
+        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with FlashpacheDaemonProgram",
+                            program, &errno);
+    if (pipe2(ends, O_CLOEXEC) == -1)
+        return apr_psprintf(p, "cannot try %s: %pm", program, &errno);
+    pid = fork();
+    if (pid == 0)
+        be_tried(p, s, command, ends[1]);
+    fp_close(&ends[1]);
+    said = hear(p, ends[0], &good);
+    fp_close(&ends[0]);
+    if (pid == -1)
+        return apr_psprintf(p, "cannot try %s: no process can be made; raise httpd's limits", program);
+    while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
+        ;
+    return judge(p, program, said, good, status);
+}
