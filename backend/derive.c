@@ -44,10 +44,11 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
         l->files = most;
     }
     if (c->max_descriptors == 0 && most < FEW_FILES)
-        fp_log(FP_LOG_WARNING, 7,
-               "the limit of %zu descriptors leaves %zu for open files: others are closed for them and opened again "
-               "for requests (files_closed in flashpachectl stats); raise it (LimitNOFILE=, ulimit -n), to 16384 or more",
-               d->descriptors, most);
+        fp_log(
+            FP_LOG_WARNING, 7,
+            "the limit of %zu descriptors leaves %zu for open files: others are closed for them and opened again "
+            "for requests (files_closed in flashpachectl stats); raise it (LimitNOFILE=, ulimit -n), to 16384 or more",
+            d->descriptors, most);
     l->spare = most - l->files;
     /* Files that requests ask for come first. */
     l->open_dirs = l->files / OPEN_DIRS_SHARE + 1;
@@ -95,10 +96,11 @@ static uint32_t derive_leases(const struct fp_cache_limits *l)
     size_t n = l->files + l->negatives + 2 * l->directories;
 
     if (n > FP_MAX_SLOTS)
-        fp_log(FP_LOG_WARNING, 7,
-               "max_entries and max_negative ask for %zu leases, and a table has %u: entries beyond are asked about "
-               "by a message each time; lower them",
-               n, FP_MAX_SLOTS);
+        fp_log(
+            FP_LOG_WARNING, 7,
+            "max_entries and max_negative ask for %zu leases, and a table has %u: entries beyond are asked about "
+            "by a message each time; lower them",
+            n, FP_MAX_SLOTS);
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 

@@ -52,10 +52,11 @@ static char *read_text(int fd, size_t size)
 
 static void ignore(const char *file, unsigned line, const char *why)
 {
-    fp_log(FP_LOG_WARNING, 13,
-           "ignoring the list of paths %s: %s (line %u); the cache begins empty, and the next clean end writes "
-           "another list in its place",
-           file, why, line);
+    fp_log(
+        FP_LOG_WARNING, 13,
+        "ignoring the list of paths %s: %s (line %u); the cache begins empty, and the next clean end writes "
+        "another list in its place",
+        file, why, line);
 }
 
 static void take_text(struct flashpached *d, char *text, size_t len)
@@ -129,15 +130,16 @@ void fp_warm_write(struct flashpached *d)
         return;
     }
     fd = fp_monitor_ask(&d->monitor, FP_MONITOR_PATHS);
-    ok = fd != -1 && write_text(fd, t.text, t.len)
-         && fp_monitor_ask(&d->monitor, FP_MONITOR_KEEP_PATHS) != -1;
+    ok =
+        fd != -1 && write_text(fd, t.text, t.len) && fp_monitor_ask(&d->monitor, FP_MONITOR_KEEP_PATHS) != -1;
     if (ok)
         fp_log(FP_LOG_INFO, 13, "wrote %zu paths in use to %s", t.paths, d->conf->warm_file);
     else
-        fp_log(FP_LOG_WARNING, 13,
-               "cannot write the list of paths %s: %m; the next daemon begins with an empty cache: let its directory "
-               "belong to the daemon's user, or leave warm_file out",
-               d->conf->warm_file);
+        fp_log(
+            FP_LOG_WARNING, 13,
+            "cannot write the list of paths %s: %m; the next daemon begins with an empty cache: let its directory "
+            "belong to the daemon's user, or leave warm_file out",
+            d->conf->warm_file);
     fp_close(&fd);
     free(t.text);
 }

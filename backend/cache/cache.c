@@ -454,7 +454,8 @@ void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list
     struct fp_entry *e;
 
     for (int used = 1; used >= 0; used--) {
-        FP_ENTRIES_FOREACH (e, c) {
+        FP_ENTRIES_FOREACH(e, c)
+        {
             /* A file's access files are its directory's. */
             const struct fp_entry *dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
 

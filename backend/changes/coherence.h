@@ -44,14 +44,14 @@ struct fp_change_ops {
 /* How long what lies on a mount is valid. */
 struct fp_validity {
     uint32_t mount;
-    bool watchable;    /* if changes are reported, for as long as they are */
-    uint32_t ttl_ms;   /* else */
+    bool watchable;       /* if changes are reported, for as long as they are */
+    uint32_t ttl_ms;      /* else */
     uint32_t negative_ms; /* so for absent names, if that is less; 0: as for others */
-    uint32_t stale_ms; /* so much longer if the file system does not answer */
-    bool folds;        /* an event in a directory may be of any name in it */
-    bool partial;      /* others make changes that are not reported: at most ttl_ms */
-    bool left_out;     /* a watch is left out for now (noise.h): without one not valid at all */
-    bool refused;      /* there are no more watches, for it or above it: the same */
+    uint32_t stale_ms;    /* so much longer if the file system does not answer */
+    bool folds;           /* an event in a directory may be of any name in it */
+    bool partial;         /* others make changes that are not reported: at most ttl_ms */
+    bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */
+    bool refused;         /* there are no more watches, for it or above it: the same */
 };
 
 /* All of them the caller's, and outlive it. */

@@ -270,7 +270,8 @@ static bool is_trusted(struct fp_client *c, int sock)
  * not by that name. */
 static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
 {
-    const enum fp_sight_difference d = c->compares ? fp_sight_compare(daemons, c->compares_files) : FP_SIGHT_SAME;
+    const enum fp_sight_difference d =
+        c->compares ? fp_sight_compare(daemons, c->compares_files) : FP_SIGHT_SAME;
 
     pthread_mutex_lock(&c->mutex);
     c->difference = d;

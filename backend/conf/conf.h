@@ -21,7 +21,7 @@ struct fp_conf {
     uid_t uid;          /* of the daemon and of its clients */
     gid_t gid;
     const char *log;
-    int log_level; /* enum fp_log_level */
+    int log_level;         /* enum fp_log_level */
     const char *warm_file; /* the list of paths in use, over a restart; "": none */
     unsigned workers;
     uint32_t lookup_timeout_ms;

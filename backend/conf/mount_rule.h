@@ -19,8 +19,8 @@ bool fp_watch_by_parse(const char *name, int *by_r);
 
 /* One `mount "POINT" { ... }` section of the configuration. */
 struct fp_mount_rule {
-    const char *point;              /* the mount point, in normal form */
-    int by;                         /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
+    const char *point; /* the mount point, in normal form */
+    int by;            /* enum fp_watch_by, or FP_BY_AUTO: the general setting */
     long ttl_ms, stale_if_error_ms, negative_ttl_ms; /* -1: the general setting */
 };
 

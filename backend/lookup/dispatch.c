@@ -292,7 +292,8 @@ static bool list_path(void *ctx, const char *path, size_t len, unsigned names_id
     static const struct fp_names none = { .n = 0 };
     const struct listing *l = ctx;
 
-    return fp_warm_add(l->text, names_id != 0 ? &l->dispatch->names.lists[names_id - 1].names : &none, path, len);
+    return fp_warm_add(l->text, names_id != 0 ? &l->dispatch->names.lists[names_id - 1].names : &none, path,
+                       len);
 }
 
 bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text)

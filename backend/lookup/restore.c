@@ -51,8 +51,7 @@ static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *n
 
 static bool is_known(const struct fp_restore *r, const struct fp_lookup *l, unsigned names_id)
 {
-    const struct fp_cache_view v =
-        fp_cache_view(r->deps.cache, l->path, l->path_len, names_id, fp_now_ms());
+    const struct fp_cache_view v = fp_cache_view(r->deps.cache, l->path, l->path_len, names_id, fp_now_ms());
 
     return v.state == FP_VIEW_KNOWN;
 }
@@ -82,10 +81,11 @@ static bool has_room(const struct fp_restore *r)
 
 static void finish(struct fp_restore *r)
 {
-    fp_log(FP_LOG_INFO, 13,
-           "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, or "
-           "their file system does not answer)",
-           r->walks, (unsigned long long)(fp_now_ms() - r->began_ms), r->left_out);
+    fp_log(
+        FP_LOG_INFO, 13,
+        "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, or "
+        "their file system does not answer)",
+        r->walks, (unsigned long long)(fp_now_ms() - r->began_ms), r->left_out);
     ev_timer_stop(r->deps.loop, &r->timer);
     free(r->text);
     r->text = NULL;

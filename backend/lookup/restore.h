@@ -27,7 +27,7 @@ struct fp_restore_deps {
     struct fp_walks *walks;
     struct fp_worker_pool *workers;
     struct fp_names_registry *names;
-    const char *const *roots; /* as in resolve.h */
+    const char *const *roots;                                  /* as in resolve.h */
     bool (*may_walk)(void *ctx, const char *path, size_t len); /* false: its mount is out of service */
     void *ctx;
 };

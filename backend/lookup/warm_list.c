@@ -140,7 +140,8 @@ static const char *check_line(const char *line, size_t len, size_t *paths_r)
     struct fp_names names;
 
     if (is_names(line, len))
-        return parse_names(line + strlen(NAMES), len - strlen(NAMES), &names) ? NULL : "a name is none of a file";
+        return parse_names(line + strlen(NAMES), len - strlen(NAMES), &names) ? NULL
+                                                                              : "a name is none of a file";
     if (!fp_path_is_normal(line, len) || fp_path_depth(line, len) > FP_MAX_STEPS)
         return "that is no path in normal form";
     return ++*paths_r <= FP_WARM_PATHS ? NULL : "there are too many paths";

@@ -9,6 +9,7 @@ import signal
 import pytest
 
 import exposition
+import procs
 import status_kit
 import tree
 from fetch import Client, get
@@ -210,8 +211,11 @@ def reconfigure(server, old, new):
 
 def restart(server, number):
     before = server.error_text().count("resuming normal operations")
+    children = set(procs.children(server.process.pid))
     server.process.send_signal(number)
     wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
+    # One that is about to end may still take a connection, and close it.
+    wait_for(lambda: not children & set(procs.children(server.process.pid)), "the end of the children before")
 
 
 @pytest.mark.parametrize("number", (signal.SIGUSR1, signal.SIGHUP), ids=("graceful", "restart"))

@@ -215,7 +215,7 @@ END_TEST
 /* An operator may know that it has the same files, in another container. */
 START_TEST(daemon_whose_files_are_not_compared)
 {
-    uint64_t *const fields[] = { &daemons_view.mounts,    &daemons_view.root_dev,   &daemons_view.root_ino,
+    uint64_t *const fields[] = { &daemons_view.mounts,    &daemons_view.root_dev, &daemons_view.root_ino,
                                  &daemons_view.mounts_ns, &daemons_view.users_ns, &daemons_view.time_ns };
 
     fp_sight_take(&daemons_view);
