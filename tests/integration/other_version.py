@@ -36,4 +36,7 @@ def serve(path):
 
 
 if __name__ == "__main__":
+    if "-t" in sys.argv:
+        print("the configuration is good")
+        sys.exit()
     serve(Path(next(a.removeprefix("socket=") for a in sys.argv if a.startswith("socket="))))

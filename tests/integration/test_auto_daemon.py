@@ -299,7 +299,7 @@ def test_graceful_restart_keeps_the_daemon(make, root, bodycheck_program, mpm):
             more_requests(server)
             assert_clean(running.end())
         assert daemon_of(server) == first
-        assert "FP0111" not in server.error_text()
+        assert "FP0111:" not in server.error_text()
 
 
 @pytest.mark.parametrize("mpm", ("prefork", "event"))
@@ -333,7 +333,7 @@ def test_graceful_restart_with_another_configuration_replaces_the_daemon(make, l
             assert gone([first])
             until_hit(server)
             assert_clean(running.end())
-        assert "FP0111" not in server.error_text()
+        assert "FP0111:" not in server.error_text()
 
 
 def test_restart_as_another_user_replaces_the_daemon(make):

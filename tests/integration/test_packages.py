@@ -71,8 +71,9 @@ class Clean:
         return self.run(f"apt-get -y -q --no-install-recommends {arguments}", networks=())
 
     def get(self, path):
-        return run("nsenter", "-t", str(self.inside[0]), "--net", "curl", "-sS", "--fail",
-                   f"http://127.0.0.1{path}")
+        """An Apache that is being started again listens after a moment."""
+        return run("nsenter", "-t", str(self.inside[0]), "--net", "curl", "-sS", "--fail", "--retry", "20",
+                   "--retry-delay", "1", "--retry-connrefused", f"http://127.0.0.1{path}")
 
     def notes(self, number):
         """Those of the first requests; a log is written when the response is sent."""
