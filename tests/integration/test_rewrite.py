@@ -14,6 +14,7 @@ from fetch import Client
 from forms import chosen
 from test_walk_calls import LIMITS
 from trace import PathTrace
+from waiting import wait_for
 
 GROUPS = chosen(24, 240)
 ROUNDS = 6
@@ -264,10 +265,14 @@ def test_it_is_turned_off_and_on_by_a_graceful_restart(lab, base):
     for switch, pattern in (("", "!-eq-f"), ("FlashpacheRewrite Off\n", "!-f"), ("FlashpacheRewrite \"on\"\n", "!-eq-f")):
         conf.write_text(text + switch)
         server.graceful()
-        before = len(server.error_text())
-        with Client(server.port) as client:
-            assert client.get("/file.txt")[0] == 200
-        assert f"pattern='{pattern}'" in server.error_text()[before:], switch
+
+        def is_seen():
+            """By a child of before it may not be."""
+            before = len(server.error_text())
+            with Client(server.port) as client:
+                assert client.get("/file.txt")[0] == 200
+            return f"pattern='{pattern}'" in server.error_text()[before:]
+        wait_for(is_seen, f"{pattern} with {switch!r}")
     server.config = "<VirtualHost *:1>\nFlashpacheRewrite Off\n</VirtualHost>\n"
     assert "FlashpacheRewrite cannot occur within <VirtualHost> section" in server.check().stderr
     lab.end()
