@@ -377,6 +377,6 @@ struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
 {
     struct fp_coherence_counts counts = f->counts;
 
-    counts.noisy = f->noise != NULL ? fp_noise_places(f->noise) : 0;
+    counts.noisy = f->noise != NULL ? fp_noise_places(f->noise, fp_now_ms()) : 0;
     return counts;
 }

@@ -221,7 +221,8 @@ void fp_noise_expire(struct fp_noise *n, uint64_t now_ms)
     atomic_store(&n->view->n, used);
 }
 
-size_t fp_noise_places(const struct fp_noise *n)
+size_t fp_noise_places(struct fp_noise *n, uint64_t now_ms)
 {
+    fp_noise_expire(n, now_ms);
     return n->n;
 }

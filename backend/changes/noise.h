@@ -77,7 +77,7 @@ uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum
 /* Those whose time is over may be watched again. */
 void fp_noise_expire(struct fp_noise *n, uint64_t now_ms);
 
-/* How many are left out. */
-size_t fp_noise_places(const struct fp_noise *n);
+/* How many are left out now. */
+size_t fp_noise_places(struct fp_noise *n, uint64_t now_ms);
 
 #endif

@@ -124,12 +124,12 @@ START_TEST(left_out_for_a_while)
     ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_ATTRIBUTES), FP_NOISE_FIRST_MS);
     assert_left_out(5, FP_LEFT_OUT_ATTRIBUTES);
     assert_left_out(6, FP_LEFT_OUT_NOT);
-    ck_assert_uint_eq(fp_noise_places(noise), 1);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms), 1);
     later(FP_NOISE_FIRST_MS - 1);
     assert_left_out(5, FP_LEFT_OUT_ATTRIBUTES);
     later(1);
     assert_left_out(5, FP_LEFT_OUT_NOT);
-    ck_assert_uint_eq(fp_noise_places(noise), 0);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms), 0);
 }
 END_TEST
 
@@ -160,7 +160,7 @@ START_TEST(reported_again)
     assert_left_out(5, FP_LEFT_OUT_WHOLLY);
     ck_assert_uint_eq(leave_out(5, FP_LEFT_OUT_ATTRIBUTES), FP_NOISE_FIRST_MS);
     assert_left_out(5, FP_LEFT_OUT_WHOLLY);
-    ck_assert_uint_eq(fp_noise_places(noise), 1);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms), 1);
 }
 END_TEST
 
@@ -172,8 +172,17 @@ START_TEST(no_more_places)
     assert_left_out(FP_NOISE_PLACES, FP_LEFT_OUT_WHOLLY);
     assert_left_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_NOT);
     later(2 * FP_NOISE_FIRST_MS);
-    ck_assert_uint_eq(fp_noise_places(noise), 0);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms), 0);
     ck_assert_uint_eq(leave_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_WHOLLY), FP_NOISE_FIRST_MS);
+}
+END_TEST
+
+/* Nothing happens: whoever asks for the number sees that their time is over. */
+START_TEST(expired_while_nothing_happens)
+{
+    leave_out(5, FP_LEFT_OUT_WHOLLY);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms + FP_NOISE_FIRST_MS - 1), 1);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms + FP_NOISE_FIRST_MS), 0);
 }
 END_TEST
 
@@ -191,6 +200,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, longer_if_it_goes_on);
     tcase_add_test(t, reported_again);
     tcase_add_test(t, no_more_places);
+    tcase_add_test(t, expired_while_nothing_happens);
     return s;
 }
 
