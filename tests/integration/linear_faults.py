@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes on beside the writers: contexts, by name."""
 
-import multiprocessing
 import os
 import random
 import signal
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
+import procs
 from content_kit import forget_all
 from quick import Quick
 
@@ -61,13 +61,8 @@ def _noise(server, pace_s):
         path.write_text("noisy\n")
         connection.ask(f"/noisy/{path.name}")
     connection.close()
-    process = multiprocessing.get_context("fork").Process(target=_make_noise, args=(paths, pace_s))
-    process.start()
-    try:
+    with procs.beside(_make_noise, paths, pace_s):
         yield
-    finally:
-        process.kill()
-        process.join()
 
 
 def noise(server):
@@ -96,17 +91,11 @@ def _make_storm(root):
 @contextmanager
 def storms(server):
     """Several processes make as many events as they can, in the very directories of the writers."""
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_make_storm, args=(server.docroot,)) for _ in range(STORMING)]
-    for process in processes:
-        process.start()
-    try:
+    with ExitStack() as processes:
+        for _ in range(STORMING):
+            processes.enter_context(procs.beside(_make_storm, server.docroot))
         yield
         assert server.daemon.counters()["left_out"] > 0, "no directory was left out"
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
 
 
 @contextmanager

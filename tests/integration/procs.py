@@ -1,10 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes: who is whose child, how many descriptors somebody holds, and their end."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def beside(work, *args):
+    """work(*args) in a process of its own, which is killed behind the block."""
+    process = multiprocessing.get_context("fork").Process(target=work, args=args)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
 
 
 def _stat(pid):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One tenant's storm of events: what is noisy is asked about for each request, and nobody else's is."""
 
-import multiprocessing
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
+import procs
 import tree
 from forms import chosen
 from freshness import WATCHED, settings
@@ -62,15 +62,8 @@ def _make(storm, own):
             storm(own)
 
 
-@contextmanager
 def storm_of(storm, own):
-    process = multiprocessing.get_context("fork").Process(target=_make, args=(storm, own))
-    process.start()
-    try:
-        yield
-    finally:
-        process.kill()
-        process.join()
+    return procs.beside(_make, storm, own)
 
 
 def text_of(tenant, number):
