@@ -100,37 +100,31 @@ static void check_version(struct check *c)
             PACKAGE_VERSION);
 }
 
+/* In what the daemon says about itself. */
+static bool is_on(const struct check *c, const char *key)
+{
+    char word[8];
+
+    return ctl_word(c->reports.about, key, word, sizeof(word)) && strcmp(word, "on") == 0;
+}
+
 static void check_seccomp(struct check *c)
 {
-    char seccomp[8] = "?";
-
-    ctl_word(c->reports.about, "seccomp", seccomp, sizeof(seccomp));
-    if (strcmp(seccomp, "on") == 0)
+    if (is_on(c, "seccomp"))
         say(c, GOOD, "the daemon and its workers have filters of system calls");
     else
         say(c, NOTE, "no filters of system calls: seccomp = false, or see FP0070 in the log");
 }
 
-static bool httpd_started(const struct check *c)
-{
-    char supervised[8] = "?";
-
-    return ctl_word(c->reports.about, "supervised", supervised, sizeof(supervised))
-           && strcmp(supervised, "on") == 0;
-}
-
 static void check_promptness(struct check *c)
 {
-    char prompt[8] = "?";
-
-    ctl_word(c->reports.about, "prompt", prompt, sizeof(prompt));
-    if (strcmp(prompt, "on") == 0)
+    if (is_on(c, "prompt"))
         say(c, GOOD, "the daemon runs as soon as a change is reported");
     else
         say(c, NOTE,
             "the daemon waits for its turn (FP0072): while the processors are busy each change makes clients ask "
             "instead of using leases; start %s as root, or with Nice=-10 in its service",
-            httpd_started(c) ? "httpd, which started it," : "flashpached");
+            is_on(c, "supervised") ? "httpd, which started it," : "flashpached");
 }
 
 static void check_workers(struct check *c)
@@ -156,7 +150,7 @@ static void check_limits(struct check *c)
             "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
             " of max_connections: %s, or lower max_connections",
             descriptors, connections, wanted,
-            httpd_started(c)
+            is_on(c, "supervised")
                 ? "raise the limit of httpd, which started the daemon (Debian: APACHE_ULIMIT_MAX_FILES in "
                   "/etc/apache2/envvars; else LimitNOFILE= of httpd's service), and restart httpd"
                 : "raise LimitNOFILE= of flashpached.service (or ulimit -n), and restart it");
