@@ -236,13 +236,14 @@ bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
 /* If it is used so is all above it, which may be past half of its TTL already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
-    take_referenced(c, e);
-    for (struct fp_entry *p = e->parent; e->used && p != NULL; p = p->parent) {
+    if (!fp_entry_is_used(c, e))
+        return false;
+    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
         if (!p->used && half_ms(p) <= now_ms)
             set_refresh(c, p, now_ms);
         p->used = true;
     }
-    return e->used;
+    return true;
 }
 
 /* True if it would expire before, or just when, it is seen whether the entries below are in
