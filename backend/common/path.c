@@ -78,6 +78,15 @@ bool fp_path_is_below(const char *path, size_t len, const char *above)
     return len >= n && memcmp(path, above, n) == 0 && (len == n || path[n] == '/');
 }
 
+bool fp_path_is_below_any(const char *path, size_t len, const char *const *above)
+{
+    for (; *above != NULL; above++) {
+        if (fp_path_is_below(path, len, *above))
+            return true;
+    }
+    return false;
+}
+
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t most = a_len < b_len ? a_len : b_len, common = 1;

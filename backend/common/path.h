@@ -39,6 +39,8 @@ size_t fp_path_child_len(const char *path, size_t len, size_t at);
 
 /* True if a path in normal form is above, which is terminated, or lies below it. */
 bool fp_path_is_below(const char *path, size_t len, const char *above);
+/* The same of any in a list, which ends with NULL. */
+bool fp_path_is_below_any(const char *path, size_t len, const char *const *above);
 
 /* The length of the longest path that two in normal form both are, or lie below. */
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);

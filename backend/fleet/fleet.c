@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/path.h"
 #include "common/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
@@ -194,7 +195,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     f->counts.received++;
     if (m.op == FP_FLEET_JOIN)
         return;
-    if (m.path != NULL && !fp_fleet_has(f->settings->roots, m.path, m.path_len)) {
+    if (m.path != NULL && !fp_path_is_below_any(m.path, m.path_len, f->settings->roots)) {
         drop(f, id, "its path is not in the fleet's roots");
         return;
     }
@@ -450,7 +451,7 @@ void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tre
 {
     if (f == NULL)
         return;
-    if (fp_fleet_has(f->settings->roots, path, len)) {
+    if (fp_path_is_below_any(path, len, f->settings->roots)) {
         fp_fleet_queue_add(f->queue, tree ? FP_FLEET_TREE : FP_FLEET_PATH, path, len);
     } else if (tree) {
         for (const char *const *root = f->settings->roots; *root != NULL; root++) {

@@ -61,15 +61,6 @@ bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message
     return false;
 }
 
-bool fp_fleet_has(const char *const *roots, const char *path, size_t len)
-{
-    for (; *roots != NULL; roots++) {
-        if (fp_path_is_below(path, len, *roots))
-            return true;
-    }
-    return false;
-}
-
 /* How many digits the text begins with; 0: none, or too many. */
 static size_t digits(const char *text, size_t len)
 {

@@ -40,9 +40,6 @@ size_t fp_fleet_message_write(char *buf, const struct fp_fleet_message *m);
  * the text. */
 bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m);
 
-/* True if the path is one of the roots (NULL-terminated) or below one. */
-bool fp_fleet_has(const char *const *roots, const char *path, size_t len);
-
 /* True for "MILLISECONDS-NUMBER", an id of a stream's entry. */
 bool fp_fleet_is_id(const char *id, size_t len);
 

@@ -30,15 +30,9 @@ struct fp_restore {
     ev_timer timer;
 };
 
-static bool is_below_a_root(const struct fp_restore *r, const char *path, size_t len)
+static bool is_within_roots(const struct fp_restore *r, const char *path, size_t len)
 {
-    const char *const *roots = r->deps.roots;
-
-    for (; *roots != NULL; roots++) {
-        if (fp_path_is_below(path, len, *roots))
-            return true;
-    }
-    return r->deps.roots[0] == NULL;
+    return r->deps.roots[0] == NULL || fp_path_is_below_any(path, len, r->deps.roots);
 }
 
 /* The file is not believed: its lists must not take the place of clients'. */
@@ -61,7 +55,7 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
     unsigned names_id;
     fp_status why;
 
-    if (!is_below_a_root(r, l->path, l->path_len) || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
+    if (!is_within_roots(r, l->path, l->path_len) || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
         r->left_out++;
         return;
     }

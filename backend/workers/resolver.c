@@ -40,13 +40,7 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 {
     const char *const *roots = r->settings->roots;
 
-    if (roots == NULL || roots[0] == NULL)
-        return true;
-    for (; *roots != NULL; roots++) {
-        if (fp_path_is_below(path, len, *roots))
-            return true;
-    }
-    return false;
+    return roots == NULL || roots[0] == NULL || fp_path_is_below_any(path, len, roots);
 }
 
 /* A link may lead out of the roots: the kernel knows where the file really is. */
