@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "common/memory.h"
 #include "common/mount_table.h"
 
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
@@ -24,10 +25,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 
 struct fp_mounts_view *fp_mounts_view_create(void)
 {
-    void *p =
-        mmap(NULL, sizeof(struct fp_mounts_view), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    return p != MAP_FAILED ? p : NULL;
+    return fp_memory_share(sizeof(struct fp_mounts_view));
 }
 
 int fp_mounts_view_protect(struct fp_mounts_view *v)

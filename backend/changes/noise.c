@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "common/memory.h"
+
 struct shared_place {
     _Atomic uint64_t dev, ino;
     _Atomic uint32_t what; /* enum fp_left_out */
@@ -51,10 +53,7 @@ struct fp_noise {
 
 struct fp_noise_view *fp_noise_view_create(void)
 {
-    void *p =
-        mmap(NULL, sizeof(struct fp_noise_view), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    return p != MAP_FAILED ? p : NULL;
+    return fp_memory_share(sizeof(struct fp_noise_view));
 }
 
 int fp_noise_view_protect(struct fp_noise_view *v)

@@ -3,6 +3,7 @@
 #include "common/memory.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #ifdef HAVE_MALLOC_TRIM
 #include <malloc.h>
@@ -11,6 +12,13 @@
 #include "common/log.h"
 
 static uint64_t failures;
+
+void *fp_memory_share(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return p != MAP_FAILED ? p : NULL;
+}
 
 void fp_memory_is_out(void)
 {

@@ -15,6 +15,10 @@ void *fp_memory_take(size_t size);
 void *fp_memory_take_zeroed(size_t n, size_t size);
 void *fp_memory_resize(void *p, size_t size);
 
+/* Zeroed, the same for this process and those that it forks, and there for as long as they are.  NULL with errno,
+ * not counted: the daemon does not start. */
+void *fp_memory_share(size_t size);
+
 /* There was none. */
 void fp_memory_is_out(void);
 

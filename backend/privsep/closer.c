@@ -10,13 +10,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/memory.h"
 #include "common/packet.h"
 #include "privsep/sandbox.h"
 
@@ -175,11 +175,10 @@ static void grow_table(size_t n)
 static struct lane *create_lanes(void)
 {
     const size_t bytes = limit / CHAR_BIT;
-    char *memory = mmap(NULL, FP_CLOSERS * (sizeof(struct lane) + bytes), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *memory = fp_memory_share(FP_CLOSERS * (sizeof(struct lane) + bytes));
     struct lane *created = (struct lane *)memory;
 
-    if (memory == MAP_FAILED)
+    if (memory == NULL)
         return NULL;
     memory += FP_CLOSERS * sizeof(struct lane);
     for (unsigned i = 0; i < FP_CLOSERS; i++)

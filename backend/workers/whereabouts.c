@@ -4,7 +4,8 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
+
+#include "common/memory.h"
 
 #define PLACES 1024 /* 8 KB; settings allow 256 workers, and killed ones leave theirs at once */
 
@@ -19,10 +20,7 @@ struct fp_whereabouts {
 
 struct fp_whereabouts *fp_whereabouts_create(void)
 {
-    void *p =
-        mmap(NULL, sizeof(struct fp_whereabouts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    return p != MAP_FAILED ? p : NULL;
+    return fp_memory_share(sizeof(struct fp_whereabouts));
 }
 
 void fp_whereabouts_leave(struct fp_whereabouts *w, pid_t pid)
