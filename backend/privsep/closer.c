@@ -41,7 +41,8 @@ struct side {
     uint64_t since_ms; /* nothing was closed */
 };
 
-static struct lane *lanes; /* FP_CLOSERS of them; NULL: not started */
+static struct lane *lanes;      /* FP_CLOSERS of them; NULL: not started */
+static atomic_flag *hanging_up; /* shared with the closers: one of them does, or did, so */
 static struct side sides[FP_CLOSERS];
 static size_t limit; /* a multiple of BITS */
 
@@ -74,10 +75,12 @@ static void close_waiting(struct lane *lane)
 /*
  * The daemon is dead, but another closer may hang and keep the table of descriptors: whoever has the other end
  * of a socket or pipe has to see the end, and the next daemon needs the lock.  Files are open for
- * reading, and closing those may hang.
+ * reading, and closing those may hang.  The table is the same for all closers, and large.
  */
 static void hang_up_all(void)
 {
+    if (atomic_flag_test_and_set(hanging_up))
+        return;
     for (int fd = 0; fd < (int)limit; fd++) {
         const int flags = fcntl(fd, F_GETFL);
 
@@ -175,7 +178,7 @@ static void grow_table(size_t n)
 static struct lane *create_lanes(void)
 {
     const size_t bytes = limit / CHAR_BIT;
-    char *memory = fp_memory_share(FP_CLOSERS * (sizeof(struct lane) + bytes));
+    char *memory = fp_memory_share(FP_CLOSERS * (sizeof(struct lane) + bytes) + sizeof(*hanging_up));
     struct lane *created = (struct lane *)memory;
 
     if (memory == NULL)
@@ -183,6 +186,7 @@ static struct lane *create_lanes(void)
     memory += FP_CLOSERS * sizeof(struct lane);
     for (unsigned i = 0; i < FP_CLOSERS; i++)
         created[i].bits = (atomic_ulong *)(memory + i * bytes);
+    hanging_up = (atomic_flag *)(memory + FP_CLOSERS * bytes);
     return created;
 }
 
