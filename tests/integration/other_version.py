@@ -13,6 +13,7 @@ from pathlib import Path
 import wire
 
 ERROR, VERSION = 5, 21          # a frame, a status
+WAIT_S = 3600                   # the test has ended long before
 
 
 def listening(path):
@@ -29,6 +30,8 @@ def listening(path):
 
 def serve(path):
     with listening(path) as place:
+        # httpd's socket does not block, and a daemon that still ends may take the connection first.
+        place.settimeout(WAIT_S)
         while True:
             with place.accept()[0] as conn:
                 conn.recv(wire.MAX_FRAME)

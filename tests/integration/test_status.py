@@ -125,7 +125,8 @@ CustomLog {without} "%U" env=FLASHPACHE_REASON
     server.wait_entries(2, mark)
     # The logs are written one after the other.
     assert wait_for(without.read_text, "the last log").splitlines()[-1:] == ["/excluded/file.txt"]
-    assert every.read_text().splitlines()[-2:] == ["/file0.txt miss -", "/excluded/file.txt bypass excluded"]
+    ours = [line for line in every.read_text().splitlines() if line.startswith("/")]     # httpd itself asks for "*"
+    assert ours == ["/file0.txt miss -", "/excluded/file.txt bypass excluded"]
     assert "/file0.txt" not in without.read_text()
 
 
