@@ -13,6 +13,7 @@ from waiting import wait_for
 
 READY = "FP0001"
 HELPER = "fp-worker"
+WORKERS = 8             # fewer than usual: hundreds of daemons are started
 
 
 def setting(key, value):
@@ -44,7 +45,7 @@ class Flashpached:
         self.config = self.dir / "flashpached.conf"
         self.log = self.dir / "flashpached.log"
         self.settings = {"socket": self.socket, "user": USER, "log": "stderr",
-                         "log_level": "info", **settings}
+                         "log_level": "info", "workers": WORKERS, **settings}
         if "ttl_ms" in settings:        # tests of it mean absent names, too
             self.settings.setdefault("negative_ttl_ms", settings["ttl_ms"])
         self.process = None

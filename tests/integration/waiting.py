@@ -5,20 +5,22 @@ import signal
 import threading
 import time
 
-STEP_S = 0.01
+FIRST_S, LONGEST_S = 0.005, 0.05        # between two looks: a look may cost a program's start
 ATTEMPTS = 8
 
 
 def wait_for(condition, what, timeout=20.0):
     """Call condition() until it is true; return its value, or raise naming `what`."""
     end = time.monotonic() + timeout
+    step = FIRST_S
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise TimeoutError(f"waited {timeout:g} s for {what}")
-        time.sleep(STEP_S)
+        time.sleep(step)
+        step = min(1.5 * step, LONGEST_S)
 
 
 def restart(server):
