@@ -21,6 +21,7 @@
 #include "common/turn.h"
 #include "common/walk_result.h"
 #include "ipc/connection.h"
+#include "lookup/detours.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
@@ -30,19 +31,9 @@
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
-#define DETOUR_MS         5000              /* then a walk looks again */
-#define MAX_DETOURS       64                /* paths that are known to lead to a mount that does not answer */
-#define LOOKS_FOR_DETOURS (4 * MAX_DETOURS) /* of the walks that hang when a mount trips */
+#define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
 
 TAILQ_HEAD(siblings, fp_walk);
-
-/* A walk of the path never came back from that mount, which neither names nor entries show: a link
- * leads there.  It counts for a while, if the mount is out of service: the link may change. */
-struct detour {
-    uint32_t mount; /* 0: free */
-    uint64_t until_ms;
-    char *path;
-};
 
 struct fp_walk {
     UT_hash_handle hh;
@@ -84,8 +75,7 @@ struct fp_walks {
     LIST_HEAD(, fp_walk) detached;
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
-    struct detour detours[MAX_DETOURS];
-    unsigned next_detour;    /* that is replaced */
+    struct fp_detours detours;
     struct fp_answer answer; /* from the cache, while questions are answered */
 };
 
@@ -142,20 +132,11 @@ static void mark_stale(struct fp_walk *w, const char *path, size_t len)
         w->outdated = true;
 }
 
-static void forget_detour(struct detour *d)
-{
-    free(d->path);
-    *d = (struct detour){ .mount = 0 };
-}
-
 void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
 {
     struct fp_walk *w, *next;
 
-    for (struct detour *d = ws->detours; d < ws->detours + MAX_DETOURS; d++) {
-        if (d->mount != 0 && fp_path_common_len(d->path, strlen(d->path), path, len) == len)
-            forget_detour(d);
-    }
+    fp_detours_forget(&ws->detours, path, len);
     LIST_FOREACH(w, &ws->detached, link)
         mark_stale(w, path, len);
     HASH_ITER(hh, ws->by_key, w, next) {
@@ -370,34 +351,19 @@ static bool hangs(const struct fp_walk *w, uint32_t mount)
     return w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children));
 }
 
-/* So that the next question about it, or about what lies below, costs no worker. */
-static void note_detour(struct fp_walks *ws, const struct fp_walk *w)
-{
-    const struct fp_lookup *l = &w->task.lookup;
-    struct detour *d = &ws->detours[ws->next_detour];
-    size_t from;
-
-    if (fp_walks_expected_mount(ws, l->path, l->path_len, &from) == w->mount)
-        return;
-    forget_detour(d);
-    d->path = fp_memory_take(l->path_len + 1);
-    if (d->path == NULL)
-        return;
-    memcpy(d->path, l->path, l->path_len);
-    d->path[l->path_len] = '\0';
-    d->mount = w->mount;
-    d->until_ms = fp_now_ms() + DETOUR_MS;
-    ws->next_detour = (ws->next_detour + 1) % MAX_DETOURS;
-}
-
+/* So that the next questions about their paths, or about what lies below, cost no worker. */
 static void note_detours(struct fp_walks *ws, uint32_t mount)
 {
     const struct fp_walk *w;
     unsigned looks = 0;
+    size_t from;
 
     LIST_FOREACH(w, &ws->detached, link) {
-        if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS)
-            note_detour(ws, w);
+        const struct fp_lookup *l = &w->task.lookup;
+
+        if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS
+            && fp_walks_expected_mount(ws, l->path, l->path_len, &from) != mount)
+            fp_detours_note(&ws->detours, mount, l->path, l->path_len, fp_now_ms());
     }
 }
 
@@ -443,21 +409,6 @@ void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
 
 /* ---- begins ---- */
 
-/* 0: none. */
-static uint32_t mount_by_detours(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
-{
-    for (unsigned i = 0; i < MAX_DETOURS; i++) {
-        const struct detour *d = &ws->detours[i];
-
-        if (d->mount != 0 && fp_path_is_below(path, len, d->path) && fp_now_ms() < d->until_ms
-            && fp_mount_health_is_out(ws->deps.health, d->mount)) {
-            *from_r = strlen(d->path);
-            return d->mount;
-        }
-    }
-    return 0;
-}
-
 static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
     const struct fp_coherence *coherence = ws->deps.coherence;
@@ -475,7 +426,7 @@ static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size
 
 uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
 {
-    const uint32_t detour = mount_by_detours(ws, path, len, from_r);
+    const uint32_t detour = fp_detours_find(&ws->detours, ws->deps.health, path, len, fp_now_ms(), from_r);
 
     return detour != 0 ? detour : mount_by_names(ws, path, len, from_r);
 }
@@ -784,8 +735,7 @@ void fp_walks_destroy(struct fp_walks **wsp)
         detach(ws->by_key);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)
         discard(w);
-    for (unsigned i = 0; i < MAX_DETOURS; i++)
-        forget_detour(&ws->detours[i]);
+    fp_detours_clear(&ws->detours);
     free(ws);
 }
 
