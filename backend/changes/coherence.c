@@ -238,7 +238,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
                    "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
                    "and max_descriptors");
         }
-        refused = refused || o->refused;
+        refused = refused || o->refused || (m != NULL && m->unreported);
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */

@@ -35,7 +35,8 @@ struct fp_mounts {
  * network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
 
-/* File systems of the kernel itself, which change without a report. */
+/* File systems of the kernel itself, which change without a report.  In autofs that is only a directory which is about
+ * to be mounted on, and mounts are noticed. */
 static const char *const kernel_types[] = {
     "autofs",    "binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",    "configfs",
     "cpuset",    "debugfs", "devpts",      "efivarfs", "functionfs", "fusectl",    "hugetlbfs",
@@ -108,6 +109,8 @@ static void apply(struct fp_mounts *m)
         row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
         row->mount.by = choose(row, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);
+        row->mount.unreported = is_kernel_type(row->mount.type) && strcmp(row->mount.type, "autofs") != 0
+                                && rule->by == FP_BY_AUTO;
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);
         row->mount.negative_ttl_ms = choose_ms(rule->negative_ttl_ms, s->negative_ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);

@@ -22,6 +22,7 @@ struct fp_mount {
     enum fp_watch_by by;
     bool local;        /* on this machine: looking at an open file does not block */
     bool partial;      /* events report what this machine does through it: ttl_ms holds as well */
+    bool unreported;   /* the kernel itself makes the files and changes them: each question looks */
     bool folds;        /* names that differ in case may be one, by its type or options */
     bool nosymfollow;  /* links there are not followed (mount(8)) */
     bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */

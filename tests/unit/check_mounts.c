@@ -294,6 +294,23 @@ START_TEST(by_type)
 }
 END_TEST
 
+/* The kernel makes and changes its own files; what it shows of an automounter's stays, and an operator knows better. */
+START_TEST(of_what_nothing_is_kept)
+{
+    static const char text[] = "1 1 254:0 / / rw - ext4 d rw\n2 1 0:1 / /proc rw - proc p rw\n"
+                               "3 1 0:2 / /home rw - autofs a rw\n4 1 0:3 / /sys rw - sysfs s rw\n";
+    const struct fp_mount_rule sys = { "/sys", FP_BY_TTL, -1, -1, -1 };
+    struct fp_mounts_settings s = general;
+
+    load(text);
+    ck_assert(!known(1)->unreported && known(2)->unreported && !known(3)->unreported && known(4)->unreported);
+    s.rules = &sys;
+    s.n_rules = 1;
+    load_with(text, &s);
+    ck_assert(known(2)->unreported && !known(4)->unreported);
+}
+END_TEST
+
 START_TEST(marks_come_and_go)
 {
     const dev_t disk = makedev(254, 0), memory = makedev(0, 7), nfs = makedev(0, 2), btrfs = makedev(0, 4);
@@ -608,6 +625,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, destroying_nothing);
     t = unit_add_case(s, "watching", setup, teardown, 0);
     tcase_add_test(t, by_type);
+    tcase_add_test(t, of_what_nothing_is_kept);
     tcase_add_test(t, marks_come_and_go);
     tcase_add_test(t, rules_override);
     tcase_add_test(t, general_settings);

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's own file systems report nothing of what changes in them: each request looks."""
+
+import subprocess
+
+import pytest
+
+from forms import chosen
+from quick import Quick
+
+pytestmark = pytest.mark.needs_flashpache
+TRIES = chosen(50, 5000)
+RULES = """
+RewriteEngine On
+RewriteCond %{REQUEST_URI} ^/process/(\\d+)$
+RewriteCond /proc/%1 -d
+RewriteRule . /runs.txt [L]
+RewriteRule ^/process/ /none.txt [L]
+Alias /proc /proc
+<Directory /proc>
+Require all granted
+</Directory>
+"""
+
+
+@pytest.fixture(scope="module")
+def server(lab, base):
+    root = base / "processes"
+    root.mkdir()
+    for name in ("runs", "none"):
+        (root / f"{name}.txt").write_text(name)
+    return lab.under_test("processes", root, mpm="event", vhosts=[(["localhost"], RULES)])
+
+
+@pytest.mark.parametrize("path,running,gone", (("/process/{}", (200, b"runs"), (200, b"none")), ("/proc/{}/comm", (200, b""), (404, None))))
+def test_processes_come_and_go(server, path, running, gone):
+    connection = Quick(server.port)
+
+    def asked():
+        replies = [connection.ask(path.format(process.pid)) for _ in range(3)]
+        return {(reply.status, reply.body if reply.status == 200 else None) for reply in replies}
+    for _ in range(TRIES):
+        process = subprocess.Popen(["sleep", "60"])
+        try:
+            assert asked() == {running}
+        finally:
+            process.kill()
+            process.wait()
+        assert asked() == {gone}
