@@ -84,9 +84,10 @@ def test_check_names_the_way_out(lab, flashpachectl, base):
     assert out.count("FlashpacheDaemon auto") == 2 and "systemctl start flashpached" in out
     daemon = lab.daemon("left-behind").start()
     daemon.kill()
-    done = flashpachectl("-s", daemon.socket, "check")
-    assert done.returncode == 3
-    assert "BAD   nobody listens at the socket" in done.stdout and "systemctl start flashpached" in done.stdout
+    # Its closers have the socket for a moment more.
+    done = wait_for(lambda: (made := flashpachectl("-s", daemon.socket, "check"))
+                    and "BAD   nobody listens at the socket" in made.stdout and made, "the end of its socket")
+    assert done.returncode == 3 and "systemctl start flashpached" in done.stdout
 
 
 def test_check_by_the_daemons_own_user(lab, flashpachectl, root):
