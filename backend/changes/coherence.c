@@ -242,7 +242,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
         /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
-        validity[i].refused = refused;
+        validity[i].refused = refused || o->unseen;
         if (m == NULL)
             continue;
         validity[i].ttl_ms = m->ttl_ms;

@@ -4,7 +4,14 @@
 
 #include <string.h>
 
-enum { UNTOLD = 1, REFUSED = 2, PARTIAL = 4, LEFT_OUT = 8, QUIET = 16 }; /* flags of a step's watch */
+enum {
+    UNTOLD = 1,
+    REFUSED = 2,
+    PARTIAL = 4,
+    LEFT_OUT = 8,
+    QUIET = 16,
+    UNSEEN = 32
+}; /* flags of a step's watch */
 
 const char *fp_call_text(enum fp_call call)
 {
@@ -49,7 +56,7 @@ static bool has_object(const struct fp_watch_key *k)
 static uint8_t flags_of(const struct fp_step_watch *o)
 {
     return (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)
-                     | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0));
+                     | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0) | (o->unseen ? UNSEEN : 0));
 }
 
 static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
@@ -133,6 +140,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
         o->partial = (flags & PARTIAL) != 0;
         o->left_out = (flags & LEFT_OUT) != 0;
         o->quiet = (flags & QUIET) != 0;
+        o->unseen = (flags & UNSEEN) != 0;
         o->links = fp_get_u8(r);
         if (o->links > FP_MAX_LINKS)
             r->bad = true;

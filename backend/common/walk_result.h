@@ -37,6 +37,7 @@ struct fp_step_watch {
     bool untold;               /* something in the step may change without an event: there
                                    was no room for a name, or its directory is not watched */
     bool refused;              /* the system's limit on watches is reached */
+    bool unseen;               /* a file without a watch has other names, by which it may be changed */
     bool partial;              /* something in the step may be changed by others, without an event */
     bool left_out;             /* something in the step is not watched for now, or not wholly (noise.h); */
     bool quiet;                /* the step's own watch is one of them: it reports names alone */

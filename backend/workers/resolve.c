@@ -33,11 +33,16 @@ struct walk {
 
 /* ---- one step ---- */
 
-/* Only on local file systems all names of a file are sure to be one inode, whose watch reports
- * what is written by any of them. */
-static void note_names(struct fp_step_watch *watch, const struct fp_meta *m)
+/*
+ * Only on local file systems all names of a file are sure to be one inode, whose watch reports
+ * what is done by any of them.  Without a watch nobody reports what is done by the others.
+ */
+static void note_names(struct fp_step_watch *watch, const struct fp_node *node, const struct fp_meta *m)
 {
-    watch->untold = watch->untold || (watch->partial && S_ISREG(m->mode) && m->nlink > 1);
+    const bool several = S_ISREG(m->mode) && m->nlink > 1;
+
+    watch->untold = watch->untold || (several && (watch->partial || node->unwatchable));
+    watch->unseen = watch->unseen || (several && node->unwatchable);
 }
 
 /*
@@ -64,7 +69,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     if (again)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
-        note_names(watch, m);
+        note_names(watch, node, m);
     return st;
 }
 

@@ -209,6 +209,7 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     fp_call_note(FP_CALL_WATCH, began_us);
     if (st != FP_OK)
         n->watch.len = 0;
+    n->unwatchable = st != FP_OK;
     n->watch.dev = n->dev;
     n->watch.ino = n->ino;
     step->refused = step->refused || st == FP_BUSY;

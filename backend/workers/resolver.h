@@ -48,6 +48,7 @@ struct fp_node {
     uint64_t dev, ino;
     struct fp_watch_key watch; /* empty: no event reports changes there */
     bool quiet;                /* of a directory's the names alone */
+    bool unwatchable;          /* it could not be watched, as who may not read it cannot */
 };
 
 /* 0, or -1 with errno: "/" cannot be opened. */

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import acl
+import aio
 from change_cases import exchange
 from httpd import user_ids
 
@@ -178,6 +179,26 @@ def written_through_a_mapping_that_stays(spot):
             area[:] = bytes([letter]) * LARGE
             area.flush()
             yield "store, msync", spot.see("file.txt", bytes([letter]) * LARGE)
+
+
+@kind
+def written_asynchronously(spot):
+    spot.write("file.txt", b"*" * PAGE)
+    for letter in itertools.cycle(b"abcdefg"):
+        with open(spot.at("file.txt"), "r+b") as file:
+            aio.pwrite(file.fileno(), bytes([letter]) * PAGE)
+        yield "io_submit, close", spot.see("file.txt", bytes([letter]) * PAGE)
+
+
+@kind
+def written_asynchronously_while_it_stays_open(spot):
+    """Nothing tells of that either."""
+    spot.write("file.txt", b"*" * LARGE)
+    with open(spot.at("file.txt"), "r+b") as file:
+        for length in itertools.cycle(range(LARGE, 2 * LARGE, 1000)):
+            os.truncate(spot.at("file.txt"), LARGE)
+            aio.pwrite(file.fileno(), b"*" * length)
+            yield "io_submit", spot.see("file.txt", b"*" * length)
 
 
 @kind

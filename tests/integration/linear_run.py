@@ -24,7 +24,8 @@ WARM_REQUESTS = 2
 ENDS_S = 3600               # a hang; a million tries take less
 # What a file system may not be able to do; elsewhere these are failures.
 MAY_BE_MISSING = ("list_of_a_parent", "list_of_the_file", "linked_in_without_a_name_before", "copied_into",
-                  "directories_exchanged", "written_through_a_mapping", "written_through_a_mapping_that_stays")
+                  "directories_exchanged", "written_through_a_mapping", "written_through_a_mapping_that_stays",
+                  "written_asynchronously", "written_asynchronously_while_it_stays_open")
 
 # A writer's place: a directory and its URL. prefix: of names, where it shares the directory; else each
 # kind has a directory of its own.

@@ -29,6 +29,7 @@ TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs
          "fuse": chosen(1500, 50_000), "fanotify": chosen(2000, 100_000)}
 IN_FULL_WITH_PREFORK = 50_000
 WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), chosen(1000, 20_000)
+BY_ITSELF = chosen(100, 10_000)         # of each kind
 ALONE, SHARED = 2, 2        # writers
 SHOWN = 20
 REMEMBERED = 0.5            # undisturbed it is all but all
@@ -44,10 +45,10 @@ def where(request):
     return request.param
 
 
-def places(root, shared):
+def places(root, shared, url=""):
     """Directories of the writers' own, and one that two of them share."""
-    made = [linear_run.Place(root / f"alone{number}", f"/alone{number}", "") for number in range(ALONE)]
-    made += [linear_run.Place(root / "shared", "/shared", f"w{number}-") for number in range(shared)]
+    made = [linear_run.Place(root / f"alone{number}", f"{url}/alone{number}", "") for number in range(ALONE)]
+    made += [linear_run.Place(root / "shared", f"{url}/shared", f"w{number}-") for number in range(shared)]
     for place in made:
         place.directory.mkdir(exist_ok=True)
     return made
@@ -103,6 +104,21 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
                               kinds=by_one_name() if where == "fuse" else linear_kinds.KINDS)
     check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result)
     assert where != "disk" or not result.missing, result.missing
+
+
+def test_each_kind_by_itself(lab, base, clock):  # noqa: F811
+    """No change of another kind raises an event that would hide one that is missing."""
+    root, results = base / "by-itself", []
+    root.mkdir()
+    with clock.ahead(SETTLED_S):
+        server = lab.under_test("by-itself", root, mpm="event", config=config(root),
+                                daemon_settings=settings(reported=True))
+        for name, steps in linear_kinds.KINDS.items():
+            for made in (root / name, lab.base / f"records-{name}"):
+                made.mkdir()
+            results.append(linear_run.run(server.port, places(root / name, 0, f"/{name}"), BY_ITSELF,
+                                          lab.base / f"records-{name}", {name: steps}))
+    check("each kind by itself", linear_run.together(results))
 
 
 def test_new_files_are_not_content(lab, base):

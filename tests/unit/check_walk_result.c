@@ -82,6 +82,7 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
         ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
         ck_assert_int_eq(in.step_watches[i].left_out, out.step_watches[i].left_out);
+        ck_assert_int_eq(in.step_watches[i].unseen, out.step_watches[i].unseen);
         ck_assert_int_eq(in.step_watches[i].quiet, out.step_watches[i].quiet);
         ck_assert_uint_eq(in.step_watches[i].links, out.step_watches[i].links);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
@@ -117,7 +118,7 @@ static void shape_usual(void)
     const struct fp_watch_key k = key_of_object(3, UINT64_MAX);
 
     in.step_watches[0] = (struct fp_step_watch){
-        .mount = 21, .left_out = true, .quiet = true, .watch = key_of_object(UINT64_MAX, 4)
+        .mount = 21, .left_out = true, .quiet = true, .unseen = true, .watch = key_of_object(UINT64_MAX, 4)
     };
     in.step_watches[1] = (struct fp_step_watch){
         .mount = 22, .untold = true, .partial = true, .links = 7, .watch = key(13, 9)
