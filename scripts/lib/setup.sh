@@ -31,7 +31,7 @@ fp_packages=(
 # What the tests use beside: packages and service, manual pages, fleets, HTTP/2, a whole system to
 # install in, other servers and the report of the lab.
 fp_test_packages=(
-    acl python3-pytest-xdist debhelper dpkg-dev libsystemd-dev lintian mmdebstrap systemd man-db
+    acl python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db
     iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
