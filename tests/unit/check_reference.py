@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each directive, reason, counter, message and source file is in its page, and each page names only those that exist.
 
-Settings and options: tests/integration/test_pages.py.
+Defaults and bounds of the settings are those of the page, and the manual page is made of it. That each setting and option
+is there: tests/integration/test_pages.py.
 """
 
 import os
@@ -11,11 +12,16 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("srcdir", Path(__file__).parents[2]))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import man_settings  # noqa: E402
+
 MESSAGE = re.compile(r"\bFP0\d{3}\b")
 # The id behind a level, whatever expression that is.
 LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
 COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
 DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
+NUMBER = re.compile(r"\bNUMBER_OF\(fp_conf, (\w+), (\w+), (\d+), (\d+), (\d+)\)")
 OUTCOME = re.compile(r'\[FP_COUNT_\w+\] = \{ "(\w+)", (?:"(\w+)"|NULL) \}')
 
 
@@ -59,6 +65,20 @@ def directives():
     yield "directive", in_code, set(re.findall(r"^\| Syntax \| `(\w+) ", page, re.M)), "Syntax in docs/directives.md"
 
 
+def settings():
+    in_code = {f"{name}: {default}, {least} to {most}, reload {'yes' if effect == 'RELOAD' else 'no'}"
+               for name, effect, default, least, most in NUMBER.findall(text("backend/conf/conf.c"))}
+    names = {line.split(":")[0] for line in in_code}
+    rows = man_settings.table(text("docs/flashpached.conf.md"), "| key | default | range | reload | |")
+    in_page = {f"{key}: {row['default']}, {row['range']}, reload {row['reload']}"
+               for row in rows if (key := row["key"].strip("`")) in names}
+    yield "setting", in_code, in_page, "docs/flashpached.conf.md"
+    page, made = text("docs/man/flashpached.conf.5"), man_settings.page_of(SOURCE)
+    kind, way_out = "line of docs/man/flashpached.conf.5", "the page: write it by scripts/lib/man_settings.py"
+    yield kind, set(made.splitlines()), set(page.splitlines()), way_out
+    yield kind, {"in the order of the tables"}, {"in the order of the tables"} if page == made else set(), way_out
+
+
 def outcomes():
     rows = OUTCOME.findall(text("mod_flashpache/status/counters.c"))
     for outcome in ("bypass", "fallback"):
@@ -89,7 +109,7 @@ def files():
 
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, outcomes, counters, files):
+    for check in (messages, directives, settings, outcomes, counters, files):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
