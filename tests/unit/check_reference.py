@@ -83,7 +83,8 @@ def outcomes():
     rows = OUTCOME.findall(text("mod_flashpache/status/counters.c"))
     for outcome in ("bypass", "fallback"):
         table = section("docs/directives.md", f"| reason | {outcome} because |")
-        yield f"reason of a {outcome}", {reason for name, reason in rows if name == outcome}, first_cells(table), "docs/directives.md"
+        in_code = {reason for name, reason in rows if name == outcome}
+        yield f"reason of a {outcome}", in_code, first_cells(table), "docs/directives.md"
     note = re.search(r"^\| `%\{flashpache\}n` \|.*$", text("docs/directives.md"), re.M).group()
     yield "outcome", {name for name, _ in rows}, set(re.findall(r"`(\w+)`:", note)), "%{flashpache}n in docs/directives.md"
 
