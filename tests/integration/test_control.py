@@ -102,8 +102,8 @@ def test_purge_by_url(server, root, ctl):
 def test_purge_says_when_nothing_was_known(root, ctl):
     never_asked = tree.put(root / "never-asked.txt", "x\n")
     assert done(ctl("purge", never_asked)) == f"nothing was known of {never_asked}\n0 entries forgotten\n"
-    out = done(ctl("purge", root / "mispelt.txt", "--tree"))
-    assert out == f"nothing was known of {root}/mispelt.txt: No such file or directory\n0 entries forgotten\n"
+    out = done(ctl("purge", root / "misspelt.txt", "--tree"))
+    assert out == f"nothing was known of {root}/misspelt.txt: No such file or directory\n0 entries forgotten\n"
 
 
 def test_purged_absent_name_appears(server, root, ctl):

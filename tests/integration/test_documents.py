@@ -13,7 +13,7 @@ import tree
 from conftest import REPO, built
 from httpd import Httpd
 
-PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((REPO / "docs").glob("*.md")))]
+PAGES = ["README.md", *(str(path.relative_to(REPO)) for path in sorted((REPO / "docs").rglob("*.md")))]
 BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
 HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
 DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")

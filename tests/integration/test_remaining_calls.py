@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What httpd's own modules still ask the file system in a warm request: the table of docs/architecture.md, "What stays
-httpd's own"."""
+"""What httpd's own modules still ask the file system in a warm request: the table of docs/directives.md, "What stays httpd's own"."""
 
 import os
 import pwd

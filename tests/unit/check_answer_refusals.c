@@ -224,7 +224,7 @@ START_TEST(answer_must_have_steps)
 }
 END_TEST
 
-/* PROTOCOL.md: 16 to 20 and 23 stand in an ANSWER. */
+/* docs/protocol.md: 16 to 20 and 23 stand in an ANSWER. */
 START_TEST(statuses_that_no_answer_has)
 {
     for (int st = 1; st < 256; st++) {

@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-/* The numbers of PROTOCOL.md, "Status". */
+/* The numbers of docs/protocol.md, "Status". */
 START_TEST(wire_numbers_are_fixed)
 {
     static const struct {

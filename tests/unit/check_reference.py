@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each directive, reason, counter, message and source file is in its page, and each page names only those that exist.
+
+Defaults and bounds of the settings are those of the page, and the manual page is made of it. That each setting and option
+is there: tests/integration/test_pages.py.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("srcdir", Path(__file__).parents[2]))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import man_settings  # noqa: E402
+
+MESSAGE = re.compile(r"\bFP0\d{3}\b")
+# The id behind a level, whatever expression that is.
+LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
+COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
+DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
+NUMBER = re.compile(r"\bNUMBER_OF\(fp_conf, (\w+), (\w+), (\d+), (\d+), (\d+)\)")
+OUTCOME = re.compile(r'\[FP_COUNT_\w+\] = \{ "(\w+)", (?:"(\w+)"|NULL) \}')
+
+
+def text(name):
+    return (SOURCE / name).read_text()
+
+
+def sources(pattern):
+    return {path: path.read_text() for folder in ("backend", "mod_flashpache")
+            for path in sorted((SOURCE / folder).rglob(pattern))}
+
+
+def section(page, begin):
+    """From that line to the next empty one behind a table."""
+    return re.search(rf"^{re.escape(begin)}\n(?:.*\n)*?\n", text(page) + "\n", re.M).group()
+
+
+def first_cells(table):
+    """What stands in code in the first cell of each row."""
+    return {name for cell in re.findall(r"^\| ([^|]*) \|", table, re.M) for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def messages():
+    """Those of the daemon have a number, those of the module stand in their text."""
+    daemon = {found for path, source in sources("*.c").items() if path.name != "log.c" for found in LOGGED.findall(source)}
+    texts = {found for source in sources("*.c").values() for string in re.findall(r'"(?:\\.|[^"\\])*"', source)
+             for found in re.findall(r"\b(FP0\d{3}):", string)}
+    in_code = {f"FP{int(number):04}" for number in daemon} | texts
+    rows = re.findall(r"^\| (FP\d{4}) \|", text("docs/flashpached.conf.md"), re.M)
+    yield "message", in_code, set(rows), "docs/flashpached.conf.md, Log messages"
+    pages = [*SOURCE.glob("*.md"), *SOURCE.glob("docs/**/*.md"), *SOURCE.glob("docs/man/*")]
+    named = {found for page in pages for found in MESSAGE.findall(page.read_text())}
+    yield "message", in_code, named | in_code, "the pages"
+    yield "message, once a row", set(rows), {row for row in rows if rows.count(row) == 1}, "docs/flashpached.conf.md"
+
+
+def directives():
+    in_code = {name for source in sources("*.c").values() for name in DIRECTIVE.findall(source)} - {"RewriteCond"}
+    page = text("docs/directives.md")
+    yield "directive", in_code, set(re.findall(r"^## (Flashpache\w+)$", page, re.M)), "the headings of docs/directives.md"
+    yield "directive", in_code, set(re.findall(r"^\| Syntax \| `(\w+) ", page, re.M)), "Syntax in docs/directives.md"
+
+
+def settings():
+    in_code = {f"{name}: {default}, {least} to {most}, reload {'yes' if effect == 'RELOAD' else 'no'}"
+               for name, effect, default, least, most in NUMBER.findall(text("backend/conf/conf.c"))}
+    names = {line.split(":")[0] for line in in_code}
+    rows = man_settings.table(text("docs/flashpached.conf.md"), "| key | default | range | reload | |")
+    in_page = {f"{key}: {row['default']}, {row['range']}, reload {row['reload']}"
+               for row in rows if (key := row["key"].strip("`")) in names}
+    yield "setting", in_code, in_page, "docs/flashpached.conf.md"
+    page, made = text("docs/man/flashpached.conf.5"), man_settings.page_of(SOURCE)
+    kind, way_out = "line of docs/man/flashpached.conf.5", "the page: write it by scripts/lib/man_settings.py"
+    yield kind, set(made.splitlines()), set(page.splitlines()), way_out
+    yield kind, {"in the order of the tables"}, {"in the order of the tables"} if page == made else set(), way_out
+
+
+def outcomes():
+    rows = OUTCOME.findall(text("mod_flashpache/status/counters.c"))
+    for outcome in ("bypass", "fallback"):
+        table = section("docs/directives.md", f"| reason | {outcome} because |")
+        in_code = {reason for name, reason in rows if name == outcome}
+        yield f"reason of a {outcome}", in_code, first_cells(table), "docs/directives.md"
+    note = re.search(r"^\| `%\{flashpache\}n` \|.*$", text("docs/directives.md"), re.M).group()
+    yield "outcome", {name for name, _ in rows}, set(re.findall(r"`(\w+)`:", note)), "%{flashpache}n in docs/directives.md"
+
+
+def counters():
+    in_code = set(COUNTER.findall(text("backend/common/stats_table.h")))
+    fleet = {name for name in in_code if name.startswith("fleet_")}
+    page = first_cells(section("docs/flashpachectl.md", "| counters | |")) - {"fleet_..."}
+    yield "counter", in_code - fleet, page, "stats in docs/flashpachectl.md"
+    page = set(re.findall(r"^\| (`fleet_[^|]*) \|", text("docs/fleet.md"), re.M))
+    yield "counter", fleet, {name for cell in page for name in re.findall(r"`(fleet_\w+)`", cell)}, "docs/fleet.md"
+
+
+def files():
+    rows = re.findall(r"^\| `([\w/]+)` \| [^|]* \| ([^|]*) \|$", text("HACKING.md").split("## Where to change what")[0], re.M)
+    for name, cell in rows:
+        room = next(SOURCE / folder for folder in (f"backend/{name}", name) if (SOURCE / folder).is_dir())
+        yield f"file of {name}", {path.stem for path in room.glob("*.[ch]")}, set(re.findall(r"`(\w+)`", cell)), "HACKING.md"
+    rooms = {path.parent.relative_to(SOURCE) for path in sources("*.[ch]")}
+    named = {Path(name) if name.startswith(("backend", "mod_")) else Path("backend", name) for name, _ in rows}
+    yield "room", set(map(str, rooms)), set(map(str, named)), "HACKING.md"
+
+
+def main():
+    wrong, n = [], 0
+    for check in (messages, directives, settings, outcomes, counters, files):
+        for kind, in_code, in_page, where in check():
+            n += len(in_code)
+            if not in_code:
+                wrong.append(f"{kind}: found none in the sources")
+            wrong += [f"{kind} {name} is in the sources and not in {where}" for name in sorted(in_code - in_page)]
+            wrong += [f"{kind} {name} is in {where} and not in the sources" for name in sorted(in_page - in_code)]
+    print("\n".join(wrong + [f"{n} names compared, {len(wrong)} differences"]))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
