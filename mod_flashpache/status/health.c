@@ -81,10 +81,9 @@ static void look_at_versions(const struct look *at)
 {
     const char *version = fp_snapshot_about(at->f, "version");
 
-    if (version != NULL && strcmp(version, PACKAGE_VERSION) != 0)
+    if (version != NULL && strcmp(version, FP_RELEASE) != 0)
         find(at, FP_DEGRADED,
-             apr_psprintf(at->pool, "The daemon is of release %s, the module of %s.", version,
-                          PACKAGE_VERSION),
+             apr_psprintf(at->pool, "The daemon is of release %s, the module of %s.", version, FP_RELEASE),
              "Install both from one release. Then restart the daemon, and `apachectl graceful`.");
 }
 
@@ -147,7 +146,7 @@ static void look_at_requests(const struct look *at)
         find(at, FP_HEALTHY,
              apr_psprintf(at->pool,
                           U64 " of " U64
-                              " requests since httpd began fell back: httpd served them by itself.",
+                              " requests since httpd was started fell back: httpd served them by itself.",
                           fallback, all),
              "If the number grows, the reasons below say what to do.");
     if (at->f->hosts->nelts == 0)

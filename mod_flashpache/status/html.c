@@ -26,9 +26,11 @@ const char *fp_html_number(apr_pool_t *p, apr_uint64_t n)
     return made;
 }
 
-/* Tenths of the unit, with a point. */
+/* Of tenths of the unit: "12.3 ms", "12 ms". */
 static const char *tenths(apr_pool_t *p, apr_uint64_t n, const char *unit)
 {
+    if (n % 10 == 0)
+        return apr_psprintf(p, "%" APR_UINT64_T_FMT " %s", n / 10, unit);
     return apr_psprintf(p, "%" APR_UINT64_T_FMT ".%u %s", n / 10, (unsigned)(n % 10), unit);
 }
 

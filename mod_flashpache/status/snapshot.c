@@ -45,7 +45,7 @@ static unsigned number_of(const char *name)
 /* Kept by httpd over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
-    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION, FP_COUNTS);
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", FP_RELEASE, FP_COUNTS);
     struct fp_counters *kept = ap_retained_data_get(key);
 
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
@@ -91,15 +91,6 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
     f->hosts = hosts;
     f->total.name = "all";
     f->children = fp_counters_usage(&f->usage);
-}
-
-apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to)
-{
-    apr_uint64_t sum = 0;
-
-    for (unsigned what = from; what <= (unsigned)to; what++)
-        sum += h->counts[what];
-    return sum;
 }
 
 /* ---- the daemon's ---- */
@@ -270,59 +261,4 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_dep
             f->daemon = ask(client, reports[i].what, reports[i].read, *reports[i].rows);
     }
     fp_client_destroy(&client);
-}
-
-apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name)
-{
-    for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_snapshot_counter *c = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
-
-        if (strcmp(c->name, name) == 0)
-            return c->value;
-    }
-    return 0;
-}
-
-const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key)
-{
-    for (int i = 0; i < f->about->nelts; i++) {
-        const struct fp_snapshot_fact *fact = &APR_ARRAY_IDX(f->about, i, struct fp_snapshot_fact);
-
-        if (strcmp(fact->key, key) == 0)
-            return fact->value;
-    }
-    return NULL;
-}
-
-const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point)
-{
-    for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
-
-        if (strcmp(m->point, point) == 0)
-            return m;
-    }
-    return NULL;
-}
-
-const struct fp_snapshot_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point)
-{
-    for (int i = 0; i < f->latencies->nelts; i++) {
-        const struct fp_snapshot_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency);
-
-        if (strcmp(l->point, point) == 0)
-            return l;
-    }
-    return NULL;
-}
-
-const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
-{
-    switch (f->daemon) {
-    case FP_CLOSED: return "nobody listens at its socket";
-    case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_FOREIGN: return "its socket was not made by root, so it is not believed";
-    case FP_ELSEWHERE: return "it does not see the files that httpd sees";
-    default: return fp_status_text(f->daemon);
-    }
 }

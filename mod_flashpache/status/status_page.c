@@ -17,7 +17,8 @@
 #include "status/snapshot.h"
 
 #define MOST_HOSTS 20 /* have a bar; the table of all counters has the others */
-#define MOST_PATHS 10
+#define MOST_HOT   10
+#define MOST_SLOW  5
 
 /* ---- the top ---- */
 
@@ -73,7 +74,7 @@ static void write_versions(request_rec *r, const struct fp_snapshot *f)
 
     apr_rfc822_date(now, apr_time_now());
     ap_rvputs(r, "<p class=\"quiet\">", ap_escape_html(r->pool, ap_get_server_name(r)),
-              " · mod_flashpache " PACKAGE_VERSION, NULL);
+              " · mod_flashpache " FP_RELEASE, NULL);
     if (began > 0 && began < r->request_time)
         ap_rvputs(r, ", httpd up ",
                   fp_html_duration(r->pool, (apr_uint64_t)apr_time_sec(r->request_time - began)), NULL);
@@ -233,7 +234,7 @@ static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
     if (fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_ERROR) == 0)
         return;
     ap_rputs("<h2>Requests without an answer of Flashpache</h2>\n<table class=\"words\">\n"
-             "<thead><tr><th>reason</th><th>requests</th><th>meaning</th></tr></thead>\n",
+             "<thead><tr><th>reason</th><th class=\"n\">requests</th><th>meaning</th></tr></thead>\n",
              r);
     for (unsigned i = FP_COUNT_ERROR + 1; i-- > FP_COUNT_NOFILE;) {
         if (t->counts[i] > 0)
@@ -253,9 +254,9 @@ static void write_hot(request_rec *r, const struct fp_snapshot *f)
     if (f->hot->nelts == 0)
         return;
     ap_rputs("<h2>Paths that the daemon is asked for most</h2>\n<table class=\"words\">\n"
-             "<thead><tr><th>questions</th><th>path</th></tr></thead>\n",
+             "<thead><tr><th class=\"n\">questions</th><th>path</th></tr></thead>\n",
              r);
-    for (int i = 0; i < f->hot->nelts && i < MOST_PATHS; i++) {
+    for (int i = 0; i < f->hot->nelts && i < MOST_HOT; i++) {
         const unsigned share = (unsigned)(hot[0].count > 0 ? hot[i].count * 100 / hot[0].count : 0);
 
         ap_rprintf(r, "<tr><td class=\"n\" style=\"--share:%u%%\">%s</td><td>", share,
@@ -278,7 +279,7 @@ static void write_slow_one(request_rec *r, const struct fp_snapshot_slow *s)
                  s->call_us > 0 ? apr_psprintf(r->pool, "%s in %s", fp_html_time(r->pool, s->call_us),
                                                ap_escape_html(r->pool, s->call))
                                 : "no answer");
-    fp_html_number_cell(r, "waited", s->waited);
+    fp_html_number_cell(r, "waited for it", s->waited);
     fp_html_cell(r, "ago", fp_html_duration(r->pool, s->ago_ms / 1000));
     ap_rputs("</tr>\n", r);
 }
@@ -289,9 +290,9 @@ static void write_slow(request_rec *r, const struct fp_snapshot *f)
         return;
     ap_rputs(
         "<h2>The longest lookups of the last minute</h2>\n<table class=\"rows\">\n<thead><tr><th>path</th>"
-        "<th>took</th><th>in one call</th><th>requests that waited</th><th>ago</th></tr></thead>\n",
+        "<th>took</th><th>in one call</th><th>waited for it</th><th>ago</th></tr></thead>\n",
         r);
-    for (int i = 0; i < f->slow->nelts && i < MOST_PATHS; i++)
+    for (int i = 0; i < f->slow->nelts && i < MOST_SLOW; i++)
         write_slow_one(r, &APR_ARRAY_IDX(f->slow, i, struct fp_snapshot_slow));
     ap_rputs("</table>\n", r);
 }

@@ -35,6 +35,9 @@ fp_test_packages=(
     iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
+# What scripts/test full uses beside these: a browser, and letters for it.
+fp_full_packages=(chromium fonts-dejavu-core)
+
 fp_begin=$SECONDS
 
 # A line of progress with the seconds since the start.

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The status page in a real browser: nothing is cut on a phone, and it is readable in the dark.
+
+FLASHPACHE_PICTURES  a directory: the pictures of the page are left there
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import browser
+from dead_mounts_kit import world  # noqa: F401
+from fetch import Client
+from status_page_kit import read, serve, traffic
+
+pytestmark = [pytest.mark.needs_flashpache, pytest.mark.full,
+              pytest.mark.skipif(not browser.CHROMIUM, reason="needs chromium: scripts/test full installs it")]
+
+WIDTHS = {"phone": 400, "desk": 1200}
+READABLE = 4.5              # the least contrast of text, as WCAG 2 computes it
+PICTURES = os.environ.get("FLASHPACHE_PICTURES")
+
+
+def luminance(colour):
+    """Of "rgb(r, g, b)"."""
+    parts = [int(each) / 255 for each in colour[colour.index("(") + 1:-1].split(",")[:3]]
+    linear = [each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(a, b):
+    dim, bright = sorted((luminance(a), luminance(b)))
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.fixture(scope="module")
+def pages(lab, base, request):
+    """{state: text of the page}"""
+    return {}
+
+
+def page_of(state, lab, make):
+    """The page of a site in that state."""
+    site = make(state)
+    server = serve(lab, site, f"{state}-httpd")
+    traffic(server, site)
+    if state == "degraded":
+        with Client(server.port) as client:
+            for number in range(400):
+                client.get(f"/local/a-rather-long-name-of-a-file-that-nobody-has-made-yet-{number}.html")
+        site.mount.behave("hang")
+        site.until_out()
+    elif state == "down":
+        site.daemon.kill()
+        with Client(server.port) as client:
+            for number in range(20):
+                client.get(f"/local/none{number}")
+    page = read(server)
+    assert page.state == state
+    return page.text
+
+
+@pytest.mark.parametrize("state", ("healthy", "degraded", "down"))
+def test_looks(lab, world, base, state):  # noqa: F811
+    text = page_of(state, lab, world)
+    colours = {}
+    for device, width in WIDTHS.items():
+        for dark in (False, True):
+            found = browser.measure(base, text, width, dark)
+            assert found["width"] == width and found["needed"] <= width, found["outside"]
+            assert found["outside"] == []
+            assert (found["open"], found["folded"]) == (0, 0)
+            assert contrast(found["body"][0], found["body"][1]) >= READABLE
+            assert contrast(found["state"], found["health"][1]) >= READABLE
+            colours[dark] = found["body"][1]
+            parts = found["parts"]
+            assert {"lease", "miss"} <= set(parts) and all(size >= 3 for _, size in parts.values())
+            assert len({colour for colour, _ in parts.values()}) == len(parts), "two parts of one colour"
+            assert state == "down" or max(found["heights"]) > 40
+            if PICTURES:
+                name = f"{state}-{device}-{'dark' if dark else 'light'}.png"
+                browser.take_picture(base, text, width, found["height"], Path(PICTURES).resolve() / name, dark)
+    assert luminance(colours[True]) < 0.05 < 0.8 < luminance(colours[False])
