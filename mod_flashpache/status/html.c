@@ -34,9 +34,16 @@ static const char *tenths(apr_pool_t *p, apr_uint64_t n, const char *unit)
     return apr_psprintf(p, "%" APR_UINT64_T_FMT ".%u %s", n / 10, (unsigned)(n % 10), unit);
 }
 
+/* Rounded; but none is not some, and some is not all. */
 const char *fp_html_share(apr_pool_t *p, apr_uint64_t part, apr_uint64_t all)
 {
-    return all > 0 ? tenths(p, part * PER_CENT / all, "%") : "-";
+    const apr_uint64_t rounded = all > 0 ? (part * PER_CENT + all / 2) / all : 0;
+
+    if (all == 0)
+        return "-";
+    if (part > 0 && rounded == 0)
+        return "under 0.1 %";
+    return tenths(p, part < all && rounded == PER_CENT ? PER_CENT - 1 : rounded, "%");
 }
 
 const char *fp_html_time(apr_pool_t *p, apr_uint64_t us)

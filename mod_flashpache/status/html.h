@@ -15,7 +15,7 @@ extern const char fp_html_style[];
 
 /* "1,234,567" */
 const char *fp_html_number(apr_pool_t *p, apr_uint64_t n);
-/* "12.3 %"; "-": there are none at all. */
+/* "12.3 %", "under 0.1 %"; "-": there are none at all. */
 const char *fp_html_share(apr_pool_t *p, apr_uint64_t part, apr_uint64_t all);
 /* "840 µs", "12.3 ms", "4.2 s" */
 const char *fp_html_time(apr_pool_t *p, apr_uint64_t us);

@@ -61,6 +61,9 @@ const char fp_html_style[] =
     "table { border-collapse: collapse; width: 100%; background: var(--box); font-size: .9375rem }\n"
     "th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top }\n"
     "th:first-child, td:first-child, .words th, .words td { text-align: left }\n"
+    /* Words stay whole; paths break where they must. */
+    "td { overflow-wrap: break-word }\n"
+    "td code { overflow-wrap: anywhere }\n"
     "th { font-weight: 600; font-size: .8125rem; color: var(--quiet); overflow-wrap: normal }\n"
     ".rows td:not(:first-child), .words .n { text-align: right; white-space: nowrap }\n"
     "td.n { background: linear-gradient(to left, color-mix(in srgb, var(--bar) 25%, transparent) var(--share, 0%), transparent 0) }\n"

@@ -12,6 +12,7 @@
 #include "status/html.h"
 #include "status/snapshot.h"
 
+#define MINUTE_MS   60000u
 #define FEW_BUCKETS 10u /* a histogram has at least so many, so that one bar is no wall */
 
 /* The buckets that a page's histograms show: the same of all mounts, so that they compare. */
@@ -126,7 +127,9 @@ static void write_mount(request_rec *r, const struct fp_snapshot_mount *m,
                             : "<span class=\"tag out\">does not answer</span>",
               "</h3>\n<p class=\"quiet\">Changes: ", noticed(r->pool, m), NULL);
     if (m->stale_ms > 0)
-        ap_rvputs(r, ". Stale answers for ", fp_html_time(r->pool, m->stale_ms * 1000),
+        ap_rvputs(r, ". Stale answers for ",
+                  m->stale_ms < MINUTE_MS ? fp_html_time(r->pool, m->stale_ms * 1000)
+                                          : fp_html_duration(r->pool, m->stale_ms / 1000),
                   " while it does not answer", NULL);
     ap_rputs(".</p>\n", r);
     if (l != NULL)

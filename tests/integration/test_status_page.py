@@ -109,7 +109,7 @@ def test_stale_answers_are_said(lab, world):  # noqa: F811
     site.mount.behave("hang")
     site.until_out()
     assert "Meanwhile stale answers are served" in read(server).text_of("health")
-    assert "Stale answers for 60 s while it does not answer" in read(server).sections["File systems"]
+    assert "Stale answers for 1 min while it does not answer" in read(server).sections["File systems"]
 
 
 def test_down_and_up_again(site):
