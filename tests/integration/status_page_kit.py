@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import status_kit
 import tree
 from fetch import Client
+from waiting import wait_for
 
 VOID = {"meta", "br", "hr", "img", "link"}
 HOSTILE_NAME = '<b>&"\'`x`<title>'
@@ -56,10 +57,18 @@ def read(server):
     return Page(status_kit.page(server))
 
 
+def until(server, state):
+    """The page once it says so: on a busy machine lookups may wait for a worker for a moment."""
+    def found():
+        page = read(server)
+        return page if page.state == state else None
+    return wait_for(found, f"the page to say {state}", 40)
+
+
 def serve(lab, world, name, engine="On", **options):
     """A server over the world's trees, with two sites and the page's own."""
     return lab.flash(name, world.root, world.daemon.socket,
-                     config=f"FlashpacheEngine {engine}\nFlashpacheTimeout 1\n"
+                     config=f"FlashpacheEngine {engine}\nFlashpacheTimeout 20\n"
                             f"FlashpacheExclude {world.root}/excluded\n",
                      vhosts=[(["localhost"], ""), (["shop.test"], "FlashpacheEngine On"), status_kit.VHOST],
                      extra_modules=status_kit.MODULES, **options).start()

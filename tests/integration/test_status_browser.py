@@ -18,7 +18,7 @@ import tree
 from conftest import built
 from dead_mounts_kit import Breakable, world  # noqa: F401
 from fetch import Client
-from status_page_kit import read, serve, traffic
+from status_page_kit import read, serve, traffic, until
 from waiting import wait_for
 
 Image = pytest.importorskip("PIL.Image", reason="needs python3-pil, which python3-matplotlib brings")
@@ -59,9 +59,7 @@ def page_of(state, lab, make):
         with Client(server.port) as client:
             for number in range(20):
                 client.get(f"/local/none{number}")
-    page = read(server)
-    assert page.state == state
-    return page.text
+    return until(server, state).text
 
 
 @pytest.mark.parametrize("state", ("healthy", "degraded", "down"))
