@@ -45,7 +45,7 @@ static unsigned number_of(const char *name)
 /* Kept by httpd over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
-    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION, FP_COUNTS);
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", FP_RELEASE, FP_COUNTS);
     struct fp_counters *kept = ap_retained_data_get(key);
 
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
@@ -93,15 +93,6 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
     f->children = fp_counters_usage(&f->usage);
 }
 
-apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to)
-{
-    apr_uint64_t sum = 0;
-
-    for (unsigned what = from; what <= (unsigned)to; what++)
-        sum += h->counts[what];
-    return sum;
-}
-
 /* ---- the daemon's ---- */
 
 /* Appends what a report's line says to rows.  A line of another form is of a later release. */
@@ -132,6 +123,14 @@ static unsigned split(char *line, char **words, unsigned most)
     return n;
 }
 
+/* The number behind "NAME=", 0 if it is another word. */
+static apr_uint64_t number_behind(const char *word, const char *name)
+{
+    apr_size_t len = strlen(name);
+
+    return strncmp(word, name, len) == 0 && word[len] == '=' ? strtoull(word + len + 1, NULL, 10) : 0;
+}
+
 /* "POINT TYPE WATCH ttl_ms=N stale_if_error_ms=N", and a sixth word if it is out of service */
 static void read_mount(char *line, apr_array_header_t *rows)
 {
@@ -147,7 +146,12 @@ static void read_mount(char *line, apr_array_header_t *rows)
     if (i == rows->nelts)
         apr_array_push(rows);
     APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount) =
-        (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
+        (struct fp_snapshot_mount){ .point = words[0],
+                                    .type = words[1],
+                                    .watch = words[2],
+                                    .ttl_ms = number_behind(words[3], "ttl_ms"),
+                                    .stale_ms = number_behind(words[4], "stale_if_error_ms"),
+                                    .in_service = n == 5 };
 }
 
 /* "POINT COUNT SUM_US LONGEST_US N,N,..." */
@@ -160,6 +164,7 @@ static void read_latency(char *line, apr_array_header_t *rows)
         return;
     l.count = strtoull(words[1], NULL, 10);
     l.sum_us = strtoull(words[2], NULL, 10);
+    l.longest_us = strtoull(words[3], NULL, 10);
     next = words[4];
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
         l.buckets[i] = strtoull(next, &next, 10);
@@ -168,6 +173,41 @@ static void read_latency(char *line, apr_array_header_t *rows)
         next++;
     }
     APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
+}
+
+/* "COUNT PATH" */
+static void read_hot(char *line, apr_array_header_t *rows)
+{
+    char *words[2];
+
+    if (split(line, words, 2) == 2)
+        APR_ARRAY_PUSH(rows, struct fp_snapshot_hot) =
+            (struct fp_snapshot_hot){ words[1], strtoull(words[0], NULL, 10) };
+}
+
+/* "AGO_MS US CALL CALL_US WAITED POINT PATH" */
+static void read_slow(char *line, apr_array_header_t *rows)
+{
+    char *words[7];
+
+    if (split(line, words, 7) == 7)
+        APR_ARRAY_PUSH(rows, struct fp_snapshot_slow) =
+            (struct fp_snapshot_slow){ .path = words[6],
+                                       .point = words[5],
+                                       .call = words[2],
+                                       .ago_ms = strtoull(words[0], NULL, 10),
+                                       .us = strtoull(words[1], NULL, 10),
+                                       .call_us = strtoull(words[3], NULL, 10),
+                                       .waited = strtoull(words[4], NULL, 10) };
+}
+
+/* "KEY VALUE" */
+static void read_fact(char *line, apr_array_header_t *rows)
+{
+    char *words[2];
+
+    if (split(line, words, 2) == 2)
+        APR_ARRAY_PUSH(rows, struct fp_snapshot_fact) = (struct fp_snapshot_fact){ words[0], words[1] };
 }
 
 static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read, apr_array_header_t *rows)
@@ -193,29 +233,32 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
 }
 
 /* With a connection of its own: requests wait longer, and their back-off is not the page's. */
-void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth)
 {
     struct fp_client *client = new_client(daemon_socket, PATIENCE_MS, 1);
+    const struct {
+        enum fp_snapshot_depth from;
+        enum fp_report what;
+        read_line *read;
+        apr_array_header_t **rows;
+        apr_size_t size;
+    } reports[] = {
+        { FP_SNAPSHOT_COUNTERS, FP_REPORT_STATS, read_counter, &f->from_daemon,
+          sizeof(struct fp_snapshot_counter) },
+        { FP_SNAPSHOT_MOUNTS, FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_snapshot_mount) },
+        { FP_SNAPSHOT_MOUNTS, FP_REPORT_LATENCY, read_latency, &f->latencies,
+          sizeof(struct fp_snapshot_latency) },
+        { FP_SNAPSHOT_ALL, FP_REPORT_HOT, read_hot, &f->hot, sizeof(struct fp_snapshot_hot) },
+        { FP_SNAPSHOT_ALL, FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_snapshot_slow) },
+        { FP_SNAPSHOT_ALL, FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
+    };
 
     f->socket = daemon_socket;
-    f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
-    f->mounts = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_mount));
-    f->latencies = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_latency));
-    f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon) : FP_NOMEM;
-    if (mounts && f->daemon == FP_OK)
-        f->daemon = ask(client, FP_REPORT_MOUNTS, read_mount, f->mounts);
-    if (mounts && f->daemon == FP_OK)
-        f->daemon = ask(client, FP_REPORT_LATENCY, read_latency, f->latencies);
-    fp_client_destroy(&client);
-}
-
-const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
-{
-    switch (f->daemon) {
-    case FP_CLOSED: return "nobody listens at its socket";
-    case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_FOREIGN: return "its socket was not made by root, so it is not believed";
-    case FP_ELSEWHERE: return "it does not see the files that httpd sees";
-    default: return fp_status_text(f->daemon);
+    f->daemon = client != NULL ? FP_OK : FP_NOMEM;
+    for (unsigned i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
+        *reports[i].rows = apr_array_make(r->pool, 16, (int)reports[i].size);
+        if (f->daemon == FP_OK && depth >= reports[i].from)
+            f->daemon = ask(client, reports[i].what, reports[i].read, *reports[i].rows);
     }
+    fp_client_destroy(&client);
 }

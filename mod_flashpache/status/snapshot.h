@@ -23,17 +23,35 @@ struct fp_snapshot_counter {
     apr_uint64_t value;
 };
 
-/* Mount points are escaped as by fp_text_escape(). */
+/* Paths and mount points are escaped as by fp_text_escape(). */
 struct fp_snapshot_mount {
-    const char *point, *watch;
+    const char *point, *type, *watch;
+    apr_uint64_t ttl_ms, stale_ms;
     bool in_service;
 };
 
 /* The walks that ended on a file system. */
 struct fp_snapshot_latency {
     const char *point;
-    apr_uint64_t count, sum_us;
+    apr_uint64_t count, sum_us, longest_us;
     apr_uint64_t buckets[FP_LATENCY_BUCKETS];
+};
+
+/* A path that is asked for often. */
+struct fp_snapshot_hot {
+    const char *path;
+    apr_uint64_t count;
+};
+
+/* A long lookup of the last minute. */
+struct fp_snapshot_slow {
+    const char *path, *point, *call; /* call: that took most of it */
+    apr_uint64_t ago_ms, us, call_us, waited;
+};
+
+/* What the daemon says of itself. */
+struct fp_snapshot_fact {
+    const char *key, *value;
 };
 
 struct fp_snapshot {
@@ -46,6 +64,16 @@ struct fp_snapshot {
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
     apr_array_header_t *mounts;      /* of struct fp_snapshot_mount */
     apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
+    apr_array_header_t *hot;         /* of struct fp_snapshot_hot, the hottest first */
+    apr_array_header_t *slow;        /* of struct fp_snapshot_slow, the longest first */
+    apr_array_header_t *about;       /* of struct fp_snapshot_fact */
+};
+
+/* How much the daemon is asked for; each has what is before it, too. */
+enum fp_snapshot_depth {
+    FP_SNAPSHOT_COUNTERS,
+    FP_SNAPSHOT_MOUNTS, /* and their latencies */
+    FP_SNAPSHOT_ALL
 };
 
 /* As fp_client_create(). */
@@ -63,9 +91,18 @@ void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_s
 /* The module's numbers; the daemon is not asked. */
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 
-/* The daemon's numbers, with mounts also those of each mount.  Waits at most half a second to
- * connect and for each answer. */
-void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts);
+/* The daemon's numbers.  Waits at most half a second to connect and for each answer. */
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth);
+
+/* 0: the daemon has no counter of that name, or did not answer. */
+apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name);
+
+/* NULL: the daemon did not say. */
+const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key);
+
+/* NULL: there is none of that mount point. */
+const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point);
+const struct fp_snapshot_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point);
 
 /* The sum of the counts from one outcome to another, both included. */
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to);

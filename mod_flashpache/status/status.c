@@ -45,6 +45,7 @@ static void set_refresh(request_rec *r)
 int fp_status_respond(request_rec *r)
 {
     void (*write)(request_rec *, const struct fp_snapshot *) = fp_status_page;
+    enum fp_snapshot_depth depth = FP_SNAPSHOT_ALL;
     const char *type = "text/html; charset=utf-8";
     struct fp_snapshot f;
 
@@ -55,9 +56,11 @@ int fp_status_respond(request_rec *r)
         return HTTP_METHOD_NOT_ALLOWED;
     if (argument(r, "prometheus") != NULL) {
         write = fp_status_metrics;
+        depth = FP_SNAPSHOT_MOUNTS;
         type = "text/plain; version=0.0.4; charset=utf-8";
     } else if (argument(r, "auto") != NULL) {
         write = fp_status_lines;
+        depth = FP_SNAPSHOT_COUNTERS;
         type = "text/plain; charset=utf-8";
     }
     ap_set_content_type(r, type);
@@ -66,7 +69,7 @@ int fp_status_respond(request_rec *r)
     if (r->header_only)
         return OK;
     fp_snapshot_count(r, &f);
-    fp_snapshot_ask(r, &f, write == fp_status_metrics);
+    fp_snapshot_ask(r, &f, depth);
     write(r, &f);
     return OK;
 }

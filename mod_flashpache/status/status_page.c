@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status page for people.
+ * The status page for people: its top, outcomes and paths.
  */
 #include "config.h"
 #include "status/status.h"
@@ -8,185 +8,307 @@
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_protocol.h>
+#include <scoreboard.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "status/health.h"
+#include "status/html.h"
 #include "status/snapshot.h"
 
-#define PER_CENT 1000u /* in tenths of one */
+#define MOST_HOSTS 20 /* have a bar; the table of all counters has the others */
+#define MOST_HOT   10
+#define MOST_SLOW  5
 
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<title>Flashpache</title>\n<style>\n"
-    "body { margin: 0 auto; max-width: 60rem; padding: 1rem; color: #1b1f24; background: #fff;\n"
-    "  font: 16px/1.45 system-ui, sans-serif }\n"
-    "h1 { font-size: 1.5rem; margin: 0 }\n"
-    "h2 { font-size: 1.1rem; margin: 2rem 0 .5rem }\n"
-    "p { margin: .25rem 0; color: #57606a; overflow-wrap: anywhere }\n"
-    "div { overflow-x: auto }\n"
-    "dl { display: grid; gap: .5rem; margin: 1rem 0;\n"
-    "  grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)) }\n"
-    "dl > div { border: 1px solid #d0d7de; border-radius: 6px; padding: .5rem .75rem }\n"
-    "dt { color: #57606a; font-size: .85rem }\n"
-    "dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums }\n"
-    "table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }\n"
-    "th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid #d0d7de }\n"
-    "th:first-child, td:first-child { text-align: left; overflow-wrap: anywhere;\n"
-    "  min-width: 7rem }\n"
-    "th { font-weight: 600; font-size: .85rem; color: #57606a }\n"
-    ".all { font-weight: 600 }\n"
-    ".reasons { max-width: 26rem }\n"
-    "footer { margin: 2rem 0 }\n"
-    /* A virtual host's numbers stand below its name, each with its label. */
-    "@media (max-width: 40rem) {\n"
-    "  .hosts tr { display: grid; grid-template-columns: repeat(4, 1fr); padding: .5rem 0;\n"
-    "    border-bottom: 1px solid #d0d7de }\n"
-    "  .hosts tr:first-child { display: none }\n"
-    "  .hosts td { border: 0; padding: .15rem .25rem; text-align: left }\n"
-    "  .hosts td:first-child { grid-column: 1 / -1; font-weight: 600 }\n"
-    "  .hosts td:not(:first-child)::before { content: attr(data-is); display: block;\n"
-    "    color: #57606a; font-size: .75rem; font-weight: 400 }\n"
-    "}\n"
-    ".bad { margin: .75rem 0; border-left: 4px solid #cf222e; background: #fff5f5; color: #1b1f24;\n"
-    "  padding: .5rem .75rem; overflow-wrap: anywhere }\n"
-    "</style>\n</head>\n<body>\n";
+/* ---- the top ---- */
 
-static const char *number(apr_pool_t *p, apr_uint64_t n)
+static void write_finding(request_rec *r, const struct fp_finding *finding)
 {
-    const char *digits = apr_psprintf(p, "%" APR_UINT64_T_FMT, n);
-    apr_size_t len = strlen(digits);
-    char *made = apr_palloc(p, len + len / 3 + 1), *to = made;
+    fp_html_text(r, finding->why);
+    ap_rputs(" ", r);
+    fp_html_advice(r, finding->advice);
+}
 
-    for (apr_size_t i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = digits[i];
+static void write_good(request_rec *r, const struct fp_snapshot *f)
+{
+    const apr_uint64_t all = fp_snapshot_sum(&f->total, 0, FP_OUTCOMES - 1);
+    const apr_uint64_t memory = fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT);
+
+    if (all == 0)
+        ap_rputs("The daemon answers. No request has come yet.", r);
+    else
+        ap_rvputs(r, "The daemon answers. ", fp_html_share(r->pool, memory, all), " of ",
+                  fp_html_number(r->pool, all),
+                  " requests were answered from memory. There is nothing to do.", NULL);
+}
+
+static void write_health(request_rec *r, const struct fp_snapshot *f, const struct fp_health *health)
+{
+    const struct fp_finding *findings = (const struct fp_finding *)health->findings->elts;
+    const bool good = health->level == FP_HEALTHY;
+    int next = good ? 0 : 1;
+
+    ap_rvputs(r, "<div class=\"health ", fp_health_text(health->level), "\" role=\"status\"><strong>",
+              fp_health_text(health->level), "</strong> ", NULL);
+    if (good)
+        write_good(r, f);
+    else
+        write_finding(r, &findings[0]);
+    if (next < health->findings->nelts) {
+        ap_rputs("\n<ul>", r);
+        for (; next < health->findings->nelts; next++) {
+            ap_rputs("<li>", r);
+            write_finding(r, &findings[next]);
+            ap_rputs("</li>\n", r);
+        }
+        ap_rputs("</ul>", r);
     }
-    *to = '\0';
-    return made;
+    ap_rputs("</div>\n", r);
 }
 
-static const char *share(apr_pool_t *p, apr_uint64_t part, apr_uint64_t all)
+static void write_versions(request_rec *r, const struct fp_snapshot *f)
 {
-    apr_uint64_t n = all > 0 ? part * PER_CENT / all : 0;
-
-    return all == 0 ? "-" : apr_psprintf(p, "%u.%u %%", (unsigned)(n / 10), (unsigned)(n % 10));
-}
-
-static void card(request_rec *r, const char *what, const char *value)
-{
-    ap_rvputs(r, "<div><dt>", what, "</dt><dd>", value, "</dd></div>\n", NULL);
-}
-
-static void number_card(request_rec *r, const char *what, apr_uint64_t n)
-{
-    card(r, what, number(r->pool, n));
-}
-
-static void write_head(request_rec *r, const struct fp_snapshot *f)
-{
-    apr_uint64_t all = fp_snapshot_sum(&f->total, 0, FP_OUTCOMES - 1);
+    const char *version = fp_snapshot_about(f, "version"), *uptime = fp_snapshot_about(f, "uptime_s");
+    const apr_time_t began = ap_scoreboard_image != NULL ? ap_scoreboard_image->global->restart_time : 0;
     char now[APR_RFC822_DATE_LEN];
 
     apr_rfc822_date(now, apr_time_now());
-    ap_rputs(head, r);
-    ap_rvputs(r, "<h1>Flashpache</h1>\n<p>", ap_escape_html(r->pool, ap_get_server_name(r)), ", ", now,
-              "</p>\n", NULL);
-    if (f->daemon != FP_OK)
-        ap_rvputs(r, "<p class=\"bad\">The daemon at ", ap_escape_html(r->pool, f->socket),
-                  " does not answer: ", fp_snapshot_daemon_problem(f), ".</p>\n", NULL);
-    ap_rputs("<dl>\n", r);
-    number_card(r, "requests", all);
-    card(r, "from memory", share(r->pool, fp_snapshot_sum(&f->total, FP_COUNT_LEASE, FP_COUNT_HIT), all));
-    number_card(r, "leases held", f->usage.leases);
-    number_card(r, "descriptors held", f->usage.descriptors);
-    number_card(r, "bytes mapped", f->usage.mapped);
-    number_card(r, "children", f->children);
-    ap_rputs("</dl>\n", r);
+    ap_rvputs(r, "<p class=\"quiet\">", ap_escape_html(r->pool, ap_get_server_name(r)),
+              " · mod_flashpache " FP_RELEASE, NULL);
+    if (began > 0 && began < r->request_time)
+        ap_rvputs(r, ", httpd up ",
+                  fp_html_duration(r->pool, (apr_uint64_t)apr_time_sec(r->request_time - began)), NULL);
+    if (version != NULL && uptime != NULL)
+        ap_rvputs(r, " · flashpached ", ap_escape_html(r->pool, version), ", up ",
+                  fp_html_duration(r->pool, strtoull(uptime, NULL, 10)), NULL);
+    ap_rvputs(r, " · ", now, "</p>\n", NULL);
 }
 
-static void cell(request_rec *r, const char *what, apr_uint64_t n)
+static void write_head(request_rec *r, const struct fp_snapshot *f, const struct fp_health *health)
 {
-    ap_rvputs(r, "<td data-is=\"", what, "\">", number(r->pool, n), "</td>", NULL);
+    ap_rvputs(r,
+              "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Flashpache: ",
+              fp_health_text(health->level), "</title>\n<style>\n", fp_html_style,
+              "</style>\n</head>\n<body>\n<h1>Flashpache</h1>\n", NULL);
+    write_versions(r, f);
+    write_health(r, f, health);
 }
 
-static void write_host(request_rec *r, const struct fp_snapshot_host *h, const char *row)
+/* ---- outcomes ---- */
+
+/* The parts of a bar. */
+static const struct part {
+    const char *name;
+    enum fp_count from, to;
+    const char *meaning;
+} parts[] = {
+    { "lease", FP_COUNT_LEASE, FP_COUNT_LEASE, "in httpd's memory, no question" },
+    { "hit", FP_COUNT_HIT, FP_COUNT_HIT, "in the daemon's memory" },
+    { "miss", FP_COUNT_MISS, FP_COUNT_MISS, "the daemon asked the file system" },
+    { "stale", FP_COUNT_STALE, FP_COUNT_STALE, "the file system does not answer, memory does" },
+    { "bypass", FP_COUNT_NOFILE, FP_COUNT_DEEP, "not asked" },
+    { "fallback", FP_COUNT_NOBODY, FP_COUNT_ERROR, "asked in vain: httpd looked by itself" },
+};
+
+#define PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static void write_bar(request_rec *r, const struct fp_snapshot_host *h)
 {
-    ap_rvputs(r, row, "<td>", ap_escape_html(r->pool, h->name), "</td>", NULL);
-    for (unsigned i = FP_COUNT_LEASE; i <= FP_COUNT_STALE; i++)
-        cell(r, fp_outcomes[i].word, h->counts[i]);
-    cell(r, "bypass", fp_snapshot_sum(h, FP_COUNT_NOFILE, FP_COUNT_DEEP));
-    cell(r, "fallback", fp_snapshot_sum(h, FP_COUNT_NOBODY, FP_COUNT_ERROR));
-    cell(r, "absent", h->counts[FP_COUNT_ABSENT]);
-    ap_rputs("</tr>\n", r);
+    ap_rputs("<div class=\"bar\" aria-hidden=\"true\">", r);
+    for (size_t i = 0; i < PARTS; i++) {
+        const apr_uint64_t n = fp_snapshot_sum(h, parts[i].from, parts[i].to);
+
+        if (n > 0)
+            ap_rprintf(r, "<i class=\"%s\" style=\"flex-grow:%" APR_UINT64_T_FMT "\" title=\"%s: %s\"></i>",
+                       parts[i].name, n, parts[i].name, fp_html_number(r->pool, n));
+    }
+    ap_rputs("</div>\n", r);
 }
 
-static void write_hosts(request_rec *r, const struct fp_snapshot *f)
+static void write_shares(request_rec *r, const struct fp_snapshot_host *h, apr_uint64_t all)
 {
-    ap_rputs("<h2>Requests</h2>\n<div><table class=\"hosts\">\n<tr><th>virtual host</th>"
-             "<th>lease</th><th>hit</th><th>miss</th><th>stale</th><th>bypass</th><th>fallback</th>"
-             "<th>absent</th></tr>\n",
-             r);
-    for (int i = 0; i < f->hosts->nelts; i++)
-        write_host(r, &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host), "<tr>");
-    if (f->hosts->nelts > 1)
-        write_host(r, &f->total, "<tr class=\"all\">");
-    ap_rputs("</table></div>\n", r);
-    if (f->hosts->nelts == 0)
-        ap_rputs("<p>FlashpacheEngine is off everywhere.</p>\n", r);
+    ap_rputs("<ul class=\"parts\">", r);
+    for (size_t i = 0; i < PARTS; i++) {
+        const apr_uint64_t n = fp_snapshot_sum(h, parts[i].from, parts[i].to);
+
+        if (n > 0)
+            ap_rvputs(r, "<li class=\"", parts[i].name, "\" title=\"", parts[i].meaning, "\">", parts[i].name,
+                      " ", fp_html_share(r->pool, n, all), "</li>", NULL);
+    }
+    ap_rputs("</ul>", r);
 }
+
+static void write_host(request_rec *r, const struct fp_snapshot_host *h)
+{
+    const apr_uint64_t all = fp_snapshot_sum(h, 0, FP_OUTCOMES - 1);
+
+    ap_rvputs(r, "<div class=\"box\"><h3>", ap_escape_html(r->pool, h->name), " <small>",
+              fp_html_number(r->pool, all), all == 1 ? " request" : " requests", "</small></h3>\n", NULL);
+    write_bar(r, h);
+    write_shares(r, h, all);
+    ap_rputs("</div>\n", r);
+}
+
+/* The busiest first. */
+static int by_requests(const void *a, const void *b)
+{
+    const struct fp_snapshot_host *x = *(const struct fp_snapshot_host *const *)a;
+    const struct fp_snapshot_host *y = *(const struct fp_snapshot_host *const *)b;
+    const apr_uint64_t of_x = fp_snapshot_sum(x, 0, FP_OUTCOMES - 1);
+    const apr_uint64_t of_y = fp_snapshot_sum(y, 0, FP_OUTCOMES - 1);
+
+    return of_x == of_y ? strcmp(x->name, y->name) : of_x < of_y ? 1 : -1;
+}
+
+/* The hosts that have had requests. */
+static apr_array_header_t *busy_hosts(request_rec *r, const struct fp_snapshot *f)
+{
+    apr_array_header_t *busy =
+        apr_array_make(r->pool, f->hosts->nelts, sizeof(const struct fp_snapshot_host *));
+
+    for (int i = 0; i < f->hosts->nelts; i++) {
+        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
+
+        if (fp_snapshot_sum(h, 0, FP_OUTCOMES - 1) > 0)
+            APR_ARRAY_PUSH(busy, const struct fp_snapshot_host *) = h;
+    }
+    qsort(busy->elts, (size_t)busy->nelts, (size_t)busy->elt_size, by_requests);
+    return busy;
+}
+
+static void write_legend(request_rec *r)
+{
+    ap_rputs("<ul class=\"parts quiet\">", r);
+    for (size_t i = 0; i < PARTS; i++)
+        ap_rvputs(r, "<li class=\"", parts[i].name, "\">", parts[i].name, ": ", parts[i].meaning, "</li>",
+                  NULL);
+    ap_rputs("</ul>\n", r);
+}
+
+static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
+{
+    const apr_array_header_t *busy = busy_hosts(r, f);
+
+    if (busy->nelts == 0)
+        return;
+    ap_rputs("<h2>Requests</h2>\n", r);
+    if (busy->nelts > 1)
+        write_host(r, &f->total);
+    for (int i = 0; i < busy->nelts && i < MOST_HOSTS; i++)
+        write_host(r, APR_ARRAY_IDX(busy, i, const struct fp_snapshot_host *));
+    if (busy->nelts > MOST_HOSTS)
+        ap_rprintf(r, "<p class=\"quiet\">%d more virtual hosts are in the table of all counters.</p>\n",
+                   busy->nelts - MOST_HOSTS);
+    write_legend(r);
+}
+
+/* ---- reasons ---- */
+
+/* For an operator who sees the number grow. */
+static const char *const reasons[FP_OUTCOMES] = {
+    [FP_COUNT_NOFILE] = "the request leads to no file, as a proxied one",
+    [FP_COUNT_KNOWN] = "httpd knew the file already, as in a listing",
+    [FP_COUNT_METHOD] = "the method is not GET, HEAD, POST or OPTIONS",
+    [FP_COUNT_PATH] = "the path has no normal form, or is too long",
+    [FP_COUNT_EXCLUDED] = "FlashpacheExclude names it",
+    [FP_COUNT_DISABLED] = "the module stays off beside another one, or has no memory: see httpd's error log",
+    [FP_COUNT_CHANGED] = "the file was replaced meanwhile: httpd served the new one",
+    [FP_COUNT_ROOTS] = "outside of roots in flashpached.conf",
+    [FP_COUNT_DEEP] = "more than 64 components, or 40 symbolic links",
+    [FP_COUNT_NOBODY] = "no connection to the daemon: FP0101 in httpd's error log says why",
+    [FP_COUNT_PAUSED] = "the daemon failed a moment before, and the child waited before it asked again",
+    [FP_COUNT_TIMEOUT] = "no answer within FlashpacheTimeout: see the slow lookups",
+    [FP_COUNT_BUSY] = "the daemon's queue is full: raise workers, or see the slow lookups",
+    [FP_COUNT_UNAVAILABLE] = "the file system does not answer: see to its server",
+    [FP_COUNT_FAILED] = "a worker died: FP0022 and FP0023 in the daemon's log",
+    [FP_COUNT_VERSION] = "module and daemon are of different releases: install both from one",
+    [FP_COUNT_FOREIGN] = "another user made the socket: FP0114 in httpd's error log",
+    [FP_COUNT_ELSEWHERE] = "the daemon sees other files than httpd: FP0115 in httpd's error log",
+    [FP_COUNT_DESCRIPTORS] = "httpd has no descriptor free: raise its LimitNOFILE=",
+    [FP_COUNT_ERROR] = "a call failed, or the daemon broke the protocol: see httpd's error log",
+};
 
 static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
 {
     if (fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_ERROR) == 0)
         return;
-    ap_rputs("<h2>Why without an answer</h2>\n<div><table class=\"reasons\">\n"
-             "<tr><th>reason</th><th>requests</th></tr>\n",
+    ap_rputs("<h2>Requests without an answer of Flashpache</h2>\n<table class=\"words\">\n"
+             "<thead><tr><th>reason</th><th class=\"n\">requests</th><th>meaning</th></tr></thead>\n",
              r);
-    for (unsigned i = FP_COUNT_NOFILE; i < FP_OUTCOMES; i++) {
-        if (t->counts[i] == 0)
-            continue;
-        ap_rvputs(r, "<tr><td>", fp_outcomes[i].word, ": ", fp_outcomes[i].reason, "</td>", NULL);
-        cell(r, "requests", t->counts[i]);
-        ap_rputs("</tr>\n", r);
+    for (unsigned i = FP_COUNT_ERROR + 1; i-- > FP_COUNT_NOFILE;) {
+        if (t->counts[i] > 0)
+            ap_rvputs(r, "<tr><td>", fp_outcomes[i].word, ": ", fp_outcomes[i].reason,
+                      "</td><td class=\"n\">", fp_html_number(r->pool, t->counts[i]), "</td><td>", reasons[i],
+                      "</td></tr>\n", NULL);
     }
-    ap_rputs("</table></div>\n", r);
+    ap_rputs("</table>\n", r);
 }
 
-static void write_shadow(request_rec *r, const struct fp_snapshot_host *t)
+/* ---- paths ---- */
+
+static void write_hot(request_rec *r, const struct fp_snapshot *f)
 {
-    if (t->counts[FP_COUNT_COMPARED] == 0)
+    const struct fp_snapshot_hot *hot = (const struct fp_snapshot_hot *)f->hot->elts;
+
+    if (f->hot->nelts == 0)
         return;
-    ap_rputs("<h2>Shadow</h2>\n<dl>\n", r);
-    number_card(r, "compared", t->counts[FP_COUNT_COMPARED]);
-    number_card(r, "different", t->counts[FP_COUNT_DIFFERENT]);
-    ap_rputs("</dl>\n", r);
+    ap_rputs("<h2>Paths that the daemon is asked for most</h2>\n<table class=\"words\">\n"
+             "<thead><tr><th class=\"n\">questions</th><th>path</th></tr></thead>\n",
+             r);
+    for (int i = 0; i < f->hot->nelts && i < MOST_HOT; i++) {
+        const unsigned share = (unsigned)(hot[0].count > 0 ? hot[i].count * 100 / hot[0].count : 0);
+
+        ap_rprintf(r, "<tr><td class=\"n\" style=\"--share:%u%%\">%s</td><td>", share,
+                   fp_html_number(r->pool, hot[i].count));
+        fp_html_code(r, hot[i].path);
+        ap_rputs("</td></tr>\n", r);
+    }
+    ap_rputs("</table>\n<p class=\"quiet\">Estimated, over the last half minute or so. Requests that httpd "
+             "answers from its own memory ask nothing.</p>\n",
+             r);
 }
 
-static void write_daemon(request_rec *r, const struct fp_snapshot *f)
+static void write_slow_one(request_rec *r, const struct fp_snapshot_slow *s)
 {
-    if (f->daemon != FP_OK)
-        return;
-    ap_rvputs(r, "<h2>flashpached</h2>\n<p>", ap_escape_html(r->pool, f->socket), "</p>\n<dl>\n", NULL);
-    for (int i = 0; i < f->from_daemon->nelts; i++) {
-        const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
-        char *name = apr_pstrdup(r->pool, g->name);
+    ap_rputs("<tr><td>", r);
+    fp_html_code(r, s->path);
+    ap_rputs("</td>", r);
+    fp_html_cell(r, "took", fp_html_time(r->pool, s->us));
+    fp_html_cell(r, "in one call",
+                 s->call_us > 0 ? apr_psprintf(r->pool, "%s in %s", fp_html_time(r->pool, s->call_us),
+                                               ap_escape_html(r->pool, s->call))
+                                : "no answer");
+    fp_html_number_cell(r, "waited for it", s->waited);
+    fp_html_cell(r, "ago", fp_html_duration(r->pool, s->ago_ms / 1000));
+    ap_rputs("</tr>\n", r);
+}
 
-        for (char *c = strchr(name, '_'); c != NULL; c = strchr(c, '_'))
-            *c = ' ';
-        number_card(r, name, g->value);
-    }
-    ap_rputs("</dl>\n", r);
+static void write_slow(request_rec *r, const struct fp_snapshot *f)
+{
+    if (f->slow->nelts == 0)
+        return;
+    ap_rputs(
+        "<h2>The longest lookups of the last minute</h2>\n<table class=\"rows\">\n<thead><tr><th>path</th>"
+        "<th>took</th><th>in one call</th><th>waited for it</th><th>ago</th></tr></thead>\n",
+        r);
+    for (int i = 0; i < f->slow->nelts && i < MOST_SLOW; i++)
+        write_slow_one(r, &APR_ARRAY_IDX(f->slow, i, struct fp_snapshot_slow));
+    ap_rputs("</table>\n", r);
 }
 
 void fp_status_page(request_rec *r, const struct fp_snapshot *f)
 {
-    write_head(r, f);
-    write_hosts(r, f);
+    const struct fp_health health = fp_health_of(r->pool, f);
+
+    write_head(r, f, &health);
+    write_outcomes(r, f);
     write_reasons(r, &f->total);
-    write_shadow(r, &f->total);
-    write_daemon(r, f);
-    ap_rputs("<footer><a href=\"?auto\">for scripts</a>, "
-             "<a href=\"?prometheus\">for Prometheus</a>, "
-             "<a href=\"?refresh=5\">refreshed</a></footer>\n</body>\n</html>\n",
+    fp_status_write_mounts(r, f);
+    write_slow(r, f);
+    write_hot(r, f);
+    fp_status_write_raw(r, f);
+    ap_rputs("<footer><a href=\"?refresh=5\">refresh every 5 s</a> <a href=\"?auto\">for scripts</a> "
+             "<a href=\"?prometheus\">for Prometheus</a></footer>\n</body>\n</html>\n",
              r);
 }

@@ -32,8 +32,11 @@ fp_packages=(
 # install in, other servers and the report of the lab.
 fp_test_packages=(
     acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db
-    iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
+    iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
+
+# What scripts/test full uses beside these: a browser, and letters for it.
+fp_full_packages=(chromium fonts-dejavu-core)
 
 fp_begin=$SECONDS
 

@@ -17,7 +17,8 @@ PAGES = ["README.md", *(str(path.relative_to(REPO)) for path in sorted((REPO / "
 BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
 HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
 DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")
-COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl ")
+COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl |ln -sfn ")
+SUDO = re.compile(r"\w+ ALL=\(")
 # How a command is given in general; test_pages compares these with --help.
 SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
 # What begins so is run elsewhere: where, or why not.
@@ -39,6 +40,8 @@ ELSEWHERE = {
     "scrape_configs": "Prometheus'",
     "FP0120": "test_shadow: a line of the log",
     "opcache.": "tests/lab/app_compare.py, each of them: PHP's settings",
+    'after "deploy:': "Capistrano's language; its command is that of the other examples",
+    "task(": "Deployer's language; its command is that of the other examples",
     "RewriteCond": "test_rewrite: a line of the log; check_condition",
     " ": "a picture",
 }
@@ -88,6 +91,16 @@ def check_daemon(block, lab, site, base):
     assert done.returncode == 0, done.stderr
 
 
+def check_sudo(block, base):
+    rules = base / "sudoers"
+    rules.write_text(block)
+    done = subprocess.run(["visudo", "-c", "-f", rules], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    # The rule allows a command that the same page has run.
+    allowed = re.search(r"/usr/sbin/(flashpachectl .*)", block).group(1)
+    assert any(f"sudo -u www-data {allowed}\n" in each.values[0] for each in examples())
+
+
 def run_commands(block, daemon, site, tool):
     for line in here(block.replace("\\\n", " "), site).splitlines():
         if SYNOPSIS.search(line):
@@ -101,6 +114,8 @@ def run_commands(block, daemon, site, tool):
 def test_example(block, lab, base, site, daemon, module_path):
     if HTTPD.match(block):
         check_httpd(block, base, module_path)
+    elif SUDO.match(block):
+        check_sudo(block, base)
     elif COMMAND.match(block):
         run_commands(block, daemon, site, built("backend/flashpachectl"))
     elif any(block.startswith(begin) for begin in ELSEWHERE):

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "status/health.h"
+
+#include <apr_strings.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "status/snapshot.h"
+
+#define U64           "%" APR_UINT64_T_FMT
+#define MANY_FALLBACK 100u /* one fallback in so many requests is worth a finding */
+
+struct look {
+    apr_pool_t *pool;
+    const struct fp_snapshot *f;
+    struct fp_health *health;
+};
+
+static void find(const struct look *at, enum fp_health_level level, const char *why, const char *advice)
+{
+    struct fp_finding *finding = apr_array_push(at->health->findings);
+
+    *finding = (struct fp_finding){ level, why, advice };
+    if (level > at->health->level)
+        at->health->level = level;
+}
+
+static const char *advice_for_daemon(fp_status st)
+{
+    switch (st) {
+    case FP_CLOSED:
+        return "Start it: httpd does with FlashpacheDaemon auto, systemd with "
+               "`systemctl start flashpached`. FP0101 in httpd's error log has the reason.";
+    case FP_TIMEOUT:
+        return "Read the end of its log. Then restart it: `systemctl restart flashpached`, or "
+               "`apachectl graceful` where httpd started it.";
+    case FP_FOREIGN:
+        return "Start flashpached as root, by its systemd socket or by httpd (FP0114 in httpd's error log).";
+    case FP_ELSEWHERE:
+        return "Run both in one container, or set FlashpacheDaemon elsewhere (FP0115 in httpd's error log).";
+    case FP_VERSION:
+        return "Install module and daemon from one release. Then restart the daemon, and "
+               "`apachectl graceful`.";
+    default: return "As root, `flashpachectl check` looks at everything between httpd and the daemon.";
+    }
+}
+
+static void look_at_daemon(const struct look *at)
+{
+    const struct fp_snapshot *f = at->f;
+
+    if (f->daemon == FP_OK)
+        return;
+    find(at, FP_DOWN,
+         apr_psprintf(at->pool,
+                      "The daemon at %s does not answer: %s. httpd serves each request by itself, as without "
+                      "Flashpache.",
+                      f->socket, fp_snapshot_daemon_problem(f)),
+         advice_for_daemon(f->daemon));
+}
+
+static void look_at_mounts(const struct look *at)
+{
+    for (int i = 0; i < at->f->mounts->nelts; i++) {
+        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(at->f->mounts, i, struct fp_snapshot_mount);
+
+        if (!m->in_service)
+            find(
+                at, FP_DEGRADED,
+                apr_psprintf(at->pool, "The %s file system at %s does not answer.", m->type, m->point),
+                m->stale_ms > 0
+                    ? "See to its server. Meanwhile stale answers are served (stale_if_error_ms), and other "
+                      "file systems are not affected."
+                    : "See to its server. Other file systems are not affected. stale_if_error_ms in its mount "
+                      "section would serve stale answers meanwhile.");
+    }
+}
+
+static void look_at_versions(const struct look *at)
+{
+    const char *version = fp_snapshot_about(at->f, "version");
+
+    if (version != NULL && strcmp(version, FP_RELEASE) != 0)
+        find(at, FP_DEGRADED,
+             apr_psprintf(at->pool, "The daemon is of release %s, the module of %s.", version, FP_RELEASE),
+             "Install both from one release. Then restart the daemon, and `apachectl graceful`.");
+}
+
+static void look_at_workers(const struct look *at)
+{
+    const char *word = fp_snapshot_about(at->f, "workers_wanted");
+    apr_uint64_t wanted = word != NULL ? strtoull(word, NULL, 10) : 0;
+    apr_uint64_t alive = fp_snapshot_counter(at->f, "workers");
+    apr_uint64_t queued = fp_snapshot_counter(at->f, "queued");
+
+    if (alive < wanted)
+        find(at, FP_DEGRADED, apr_psprintf(at->pool, "Only " U64 " of " U64 " workers live.", alive, wanted),
+             "FP0022 and FP0023 in the daemon's log have the reason.");
+    if (queued > 0 && queued >= alive)
+        find(at, FP_DEGRADED, apr_psprintf(at->pool, U64 " lookups wait for a free worker.", queued),
+             "The slow lookups on this page show where the workers are. Raise workers in flashpached.conf if "
+             "this lasts.");
+}
+
+static void look_at_limits(const struct look *at)
+{
+    apr_uint64_t watches = fp_snapshot_counter(at->f, "watches_refused");
+    apr_uint64_t refused = fp_snapshot_counter(at->f, "refused");
+
+    if (watches > 0)
+        find(at, FP_DEGRADED,
+             apr_psprintf(at->pool, "The system refused " U64 " watches since the daemon began.", watches),
+             "Raise `sysctl fs.inotify.max_user_watches`. Then restart the daemon, which counts anew (FP0042 "
+             "in its log).");
+    if (refused > 0)
+        find(at, FP_DEGRADED,
+             apr_psprintf(at->pool, "The daemon refused " U64 " connections since it began.", refused),
+             "FP0010 in its log names those of another user. For the others raise max_connections in "
+             "flashpached.conf.");
+}
+
+static void look_at_fleet(const struct look *at)
+{
+    if (fp_snapshot_counter(at->f, "fleet_member") == 0)
+        return;
+    if (fp_snapshot_counter(at->f, "fleet_connected") == 0
+        || fp_snapshot_counter(at->f, "fleet_sending") == 0)
+        find(at, FP_DEGRADED, "The fleet's Redis cannot be reached: purges of other machines do not arrive.",
+             "FP0061 in the daemon's log has the reason.");
+}
+
+/* Counters outlive an outage, so these findings say nothing about the present moment. */
+static void look_at_requests(const struct look *at)
+{
+    const struct fp_snapshot_host *t = &at->f->total;
+    apr_uint64_t all = fp_snapshot_sum(t, 0, FP_OUTCOMES - 1);
+    apr_uint64_t fallback = fp_snapshot_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR);
+
+    if (t->counts[FP_COUNT_DIFFERENT] > 0)
+        find(at, FP_HEALTHY,
+             apr_psprintf(at->pool, "Shadow: " U64 " of " U64 " compared requests differed.",
+                          t->counts[FP_COUNT_DIFFERENT], t->counts[FP_COUNT_COMPARED]),
+             "FP0120 in httpd's error log has each with both results.");
+    if (fallback > 0 && fallback * MANY_FALLBACK >= all)
+        find(at, FP_HEALTHY,
+             apr_psprintf(at->pool,
+                          U64 " of " U64
+                              " requests since httpd was started fell back: httpd served them by itself.",
+                          fallback, all),
+             "If the number grows, the reasons below say what to do.");
+    if (at->f->hosts->nelts == 0)
+        find(at, FP_HEALTHY, "FlashpacheEngine is off everywhere.", "`FlashpacheEngine On` makes use of it.");
+}
+
+static void sort(apr_array_header_t *findings)
+{
+    /* Few, and those of one level stay in their order. */
+    for (int i = 1; i < findings->nelts; i++) {
+        for (int j = i; j > 0; j--) {
+            struct fp_finding *b = &APR_ARRAY_IDX(findings, j, struct fp_finding), *a = b - 1, swap = *a;
+
+            if (a->level >= b->level)
+                break;
+            *a = *b;
+            *b = swap;
+        }
+    }
+}
+
+struct fp_health fp_health_of(apr_pool_t *p, const struct fp_snapshot *f)
+{
+    struct fp_health health = { FP_HEALTHY, apr_array_make(p, 8, sizeof(struct fp_finding)) };
+    const struct look at = { p, f, &health };
+
+    look_at_daemon(&at);
+    look_at_mounts(&at);
+    look_at_versions(&at);
+    look_at_workers(&at);
+    look_at_limits(&at);
+    look_at_fleet(&at);
+    look_at_requests(&at);
+    sort(health.findings);
+    return health;
+}
+
+const char *fp_health_text(enum fp_health_level level)
+{
+    static const char *const texts[] = { "healthy", "degraded", "down" };
+
+    return texts[level];
+}
