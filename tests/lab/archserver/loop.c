@@ -208,7 +208,7 @@ static unsigned share(const struct server *s)
 {
     unsigned loops = s->has_offload ? 1 : s->options.workers;
 
-    return (s->options.connections + loops - 1) / loops;
+    return s->options.connections / loops;
 }
 
 int loop_process(struct server *s, void *user)

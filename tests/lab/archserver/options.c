@@ -114,7 +114,8 @@ static void usage(void)
         "  --host ADDRESS        of the listener (127.0.0.1)\n"
         "  --connections NUMBER  at once (1024); others wait in the backlog\n"
         "  --workers NUMBER      mp, mt: processes, threads (as many as connections); symped: loops;\n"
-        "                        amped, new-flash: helpers; pipeline: threads of the stage that blocks (8)\n"
+        "                        amped, new-flash: helpers; pipeline: threads of the stage that blocks (8);\n"
+        "                        never more than --connections\n"
         "  --cache-entries NUMBER  files in a cache (1000)\n"
         "  --cache-bytes NUMBER  contents in a cache (67108864)\n"
         "  --idle SECONDS        after which a silent client is left (60)\n"
@@ -246,7 +247,7 @@ static void set_defaults(const struct row *row, const struct given *given, struc
                                     : o->connections;
     if (row->workers == 1)
         o->workers = 1;
-    if (row->workers == 0 && o->workers > o->connections)
+    if (o->workers > o->connections) /* more would have nothing to do */
         o->workers = o->connections;
 }
 

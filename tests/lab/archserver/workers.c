@@ -10,12 +10,14 @@
 
 #define STACK_BYTES (256u << 10)
 
-/* Returns false if the client is silent for too long. */
+/* Returns false if the client is silent for too long. A socket that blocks has waited already. */
 static bool wait_for(const struct server *s, const struct conn *c, enum conn_want want)
 {
     struct pollfd one = { c->fd, want == CONN_INPUT ? POLLIN : POLLOUT, 0 };
     int n;
 
+    if (s->sockets_block)
+        return false;
     do {
         n = poll(&one, 1, (int)s->options.idle_s * 1000);
     } while (n < 0 && errno == EINTR);
