@@ -8,7 +8,7 @@
 
 /* Longer paths are not kept. */
 #define KEY_MAX 256
-#define NONE    (-1)
+#define NONE    0 /* of entries, which count from 1: a cache begins as zeros, and takes no memory before use */
 
 struct entry {
     char path[KEY_MAX];
@@ -32,7 +32,7 @@ struct cache {
 
 static struct entry *entry_at(struct cache *c, int index)
 {
-    return (struct entry *)(void *)((char *)c + c->entries_at) + index;
+    return (struct entry *)(void *)((char *)c + c->entries_at) + index - 1;
 }
 
 static void lock(struct cache *c)
@@ -75,11 +75,8 @@ struct cache *cache_create(unsigned entries, uint64_t bytes, enum cache_users us
         return NULL;
     c->capacity = entries;
     c->max_bytes = bytes;
-    c->free = c->oldest = c->newest = NONE;
     c->buckets = buckets;
     c->entries_at = entries_at;
-    for (unsigned i = 0; i < buckets; i++)
-        c->bucket[i] = NONE;
     make_lock(c, users);
     return c;
 }
@@ -177,7 +174,7 @@ static int make_room(struct cache *c, uint64_t bytes)
     if (c->free == NONE && c->used == c->capacity && !evict_one(c))
         return NONE;
     if (c->free == NONE)
-        return (int)c->used++;
+        return (int)++c->used;
     index = c->free;
     c->free = entry_at(c, index)->chain;
     return index;
@@ -223,9 +220,9 @@ void cache_keep(struct cache *c, const char *path, struct file *file)
     } else if ((index = make_room(c, bytes_of(file))) != NONE) {
         insert(c, index, path, file);
         take(c, index, file);
-        own = (struct file)FILE_NONE;
+        own = FILE_NONE;
     } else {
-        own = (struct file)FILE_NONE;
+        own = FILE_NONE;
     }
     unlock(c);
     file_end(&own);
@@ -240,5 +237,5 @@ void cache_release(struct cache *c, struct file *file)
     lock(c);
     entry_at(c, file->entry)->references--;
     unlock(c);
-    *file = (struct file)FILE_NONE;
+    *file = FILE_NONE;
 }

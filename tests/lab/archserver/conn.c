@@ -37,7 +37,7 @@ void conn_begin(struct conn *c, int fd)
     c->generation = generation;
     c->fd = fd;
     c->has_input = true;
-    c->file = (struct file)FILE_NONE;
+    c->file = FILE_NONE;
     c->active_at = conn_now();
 }
 
@@ -184,7 +184,7 @@ static bool prepare_file(const struct server *s, struct conn *c)
 {
     bool is_content = s->options.cache == CACHE_CONTENT && c->file.size <= FILE_CONTENT_MAX;
 
-    if (c->file.entry >= 0)
+    if (c->file.entry != 0)
         return true;
     if (is_content && !may_load(s, c))
         return false;

@@ -62,7 +62,7 @@ int file_open(int root_fd, const char *path, struct file *file_r)
     struct stat st;
     int status;
 
-    *file_r = (struct file)FILE_NONE;
+    *file_r = FILE_NONE;
     /* Without waiting for the other side of a FIFO. */
     file_r->fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file_r->fd < 0)
@@ -177,5 +177,5 @@ void file_end(struct file *file)
     free(file->content);
     if (file->fd >= 0)
         (void)close(file->fd);
-    *file = (struct file)FILE_NONE;
+    *file = FILE_NONE;
 }

@@ -22,7 +22,7 @@
 
 struct file {
     int fd;           /* -1: none */
-    int entry;        /* of the cache that has a reference counted for this copy; -1: this copy owns all */
+    int entry;        /* of the cache that has a reference counted for this copy; 0: this copy owns all */
     bool may_mincore; /* the kernel tells of pages only who could write the file */
     uint64_t size;
     char *mapping; /* of all of it, or NULL */
@@ -30,10 +30,7 @@ struct file {
     char modified[HTTP_DATE_MAX];
 };
 
-#define FILE_NONE \
-    { \
-        .fd = -1, .entry = -1 \
-    }
+#define FILE_NONE ((struct file){ .fd = -1 })
 
 /* Opens a path below root_fd. Returns 0, or the status of an error: 403, 404, 500. */
 int file_open(int root_fd, const char *path, struct file *file_r);
