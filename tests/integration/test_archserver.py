@@ -45,7 +45,7 @@ ENTRIES = 6
 
 
 def goes_together(named):
-    """What the page on the server says goes together (docs/architectures.md)."""
+    """What the page on the server says goes together (tests/lab/archserver/README.md)."""
     arch, send, cache = named["arch"], named["send"], named["cache"]
     if cache == "content" and send != "writev":
         return False
