@@ -283,7 +283,7 @@ static enum conn_want send_by_reading(const struct server *s, struct conn *c, si
     if (length > 0) {
         n = may_wait ? pread(c->file.fd, file_scratch(), length, (off_t)c->sent)
                      : file_read_resident(&c->file, file_scratch(), length, c->sent);
-        if (n < 0 && !may_wait && (errno == EAGAIN || errno == EOPNOTSUPP))
+        if (n < 0 && !may_wait && errno == EAGAIN)
             return want_data(c, c->sent, length);
         if (n <= 0)
             return CONN_CLOSE;

@@ -135,13 +135,6 @@ static bool mapping_resident(const struct file *file, uint64_t offset, uint64_t 
     return true;
 }
 
-ssize_t file_read_resident(const struct file *file, char *buffer, size_t length, uint64_t offset)
-{
-    struct iovec part = { buffer, length };
-
-    return preadv2(file->fd, &part, 1, (off_t)offset, RWF_NOWAIT);
-}
-
 /* True if the page cache has all pages, read or still being read: for file systems without RWF_NOWAIT. */
 static bool pages_present(int fd, uint64_t offset, uint64_t length)
 {
@@ -153,6 +146,19 @@ static bool pages_present(int fd, uint64_t offset, uint64_t length)
            && pages.cached >= (offset + length + page - 1) / page - offset / page;
 }
 
+ssize_t file_read_resident(const struct file *file, char *buffer, size_t length, uint64_t offset)
+{
+    struct iovec part = { buffer, length };
+    ssize_t n = preadv2(file->fd, &part, 1, (off_t)offset, RWF_NOWAIT);
+
+    if (n >= 0 || errno != EOPNOTSUPP)
+        return n;
+    if (pages_present(file->fd, offset, length))
+        return pread(file->fd, buffer, length, (off_t)offset);
+    errno = EAGAIN;
+    return -1;
+}
+
 bool file_resident(const struct file *file, uint64_t offset, uint64_t length)
 {
     if (file->mapping != NULL && file->may_mincore)
@@ -162,7 +168,7 @@ bool file_resident(const struct file *file, uint64_t offset, uint64_t length)
         ssize_t n = file_read_resident(file, file_scratch(), part, offset + done);
 
         if (n < 0)
-            return errno == EOPNOTSUPP && pages_present(file->fd, offset, length);
+            return false;
         if (n == 0)
             return true; /* the file became shorter: sending it will show */
         done += (uint64_t)n;
