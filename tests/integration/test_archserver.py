@@ -20,8 +20,7 @@ from forms import chosen, full, full_where, never_where
 from ports import free_port
 from waiting import wait_for
 
-pytestmark = [pytest.mark.needs_flashpache,
-              pytest.mark.not_sanitized("processes that share descriptors are made past the C library")]
+pytestmark = pytest.mark.needs_flashpache
 
 ARCHITECTURES = ("mp", "mt", "sped", "symped", "shared-symped", "amped", "new-flash", "pipeline")
 SENDS = ("blocking-sendfile", "nonblocking-sendfile", "writev", "mmap")
@@ -215,7 +214,26 @@ def test_several_requests_at_once_and_one_in_pieces(files, arch):
     assert data == b""
 
 
-@pytest.mark.parametrize("arch", [arch if arch in ("mt", "sped", "pipeline") else full(arch) for arch in ARCHITECTURES])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_client_that_does_not_read_delays_nobody(files, arch):
+    name, size, count = f"f{SIZES[-1]}", SIZES[-1], 12
+    with running(files, "--arch", arch) as (_, port), socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(20)
+        slow.connect(("127.0.0.1", port))
+        slow.sendall(f"GET /dir/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * count)
+        for _ in range(20):
+            with connection(port) as client:
+                client.sendall(b"GET /dir/f100 HTTP/1.1\r\nConnection: close\r\n" + HOST)
+                assert until_closed(client).endswith(tree.content("f100", 100))
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        slow.shutdown(socket.SHUT_WR)
+        parts = until_closed(slow).split(b"HTTP/1.1 200 OK\r\n")
+    assert parts[0] == b"" and len(parts) == count + 1
+    assert all(part.partition(b"\r\n\r\n")[2] == tree.content(name, size) for part in parts[1:])
+
+
+@pytest.mark.parametrize("arch", [arch if arch in ("mt", "sped") else full(arch) for arch in ARCHITECTURES])
 def test_bounds_of_connections_and_silence(files, arch):
     """At the limit others wait; who is silent is left, and makes room."""
     with running(files, "--arch", arch, "--idle", 1, connections=4) as (_, port):

@@ -343,7 +343,7 @@ def arch_kinds():
     return {
         "arch-mp": Kind(ArchServer, {"arch": "mp"}, "MP (Apache 1.3): mmap, keeps nothing"),
         "arch-mt": Kind(ArchServer, {"arch": "mt"}, f"{knot}: blocking sendfile, keeps descriptors"),
-        "arch-mt-content": Kind(ArchServer, {"arch": "mt", "more": "--cache content"}, f"{knot}: keeps contents"),
+        "arch-mt-content": Kind(ArchServer, {"arch": "mt", "more": "--cache content"}, f"{knot}: keeps 64 MiB of contents"),
         "arch-sped": Kind(ArchServer, {"arch": "sped"}, "SPED (userver, one process)"),
         "arch-symped": Kind(ArchServer, {"arch": "symped"}, f"{userver}: 8 loops, non-blocking sendfile"),
         "arch-symped-blocking": Kind(ArchServer, {"arch": "symped", "more": "--send blocking-sendfile --workers 100"},
