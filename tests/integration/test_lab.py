@@ -4,6 +4,7 @@
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import tree
 from conftest import BUILD, REPO
+from forms import full
 from httpd import MODULES_DIR
 from waiting import wait_for
 
@@ -124,6 +126,15 @@ def test_plan_names_what_exists(make):
         assert not any(step.options.get("rate") for step in one.steps) or one.reference in one.servers
 
 
+def test_plan_measures_what_is_named():
+    def of(*arguments):
+        return {one.name: one.servers for one in plan.chosen(plan.quick(), *arguments)}
+    assert "architectures" not in of() and "disk" in of()
+    assert of(["architectures"])["architectures"] == plan.ARCHITECTURES
+    assert of(None, ["arch-new-flash"]) == {"architectures": ["arch-new-flash"]}
+    assert of(["disk"], ["arch-amped", "nginx-1"]) == {"disk": ["arch-amped", "nginx-1"]}
+
+
 def test_store_keeps_rounds_and_failures(tmp_path):
     store = Store(tmp_path / "results")
     for number in range(12):
@@ -227,7 +238,7 @@ def test_configurations_are_valid(key, tmp_path, base):
     path = server.dir / "server.conf"
     path.write_text(server.configuration())
     command = [str(part) for part in server.command(path) if part != "-D"]
-    if not any(os.access(f"{where}/{command[0]}", os.X_OK) for where in os.environ["PATH"].split(":")):
+    if not shutil.which(command[0]):
         pytest.skip(f"needs {command[0]}")
     done = subprocess.run([*command, "-t"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -247,10 +258,11 @@ def test_rig_is_set_up_and_removed(name, base):
 
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
-def test_one_server_is_measured(base):
+@pytest.mark.parametrize("key", ("flash-event-All", *(full(key) for key in servers.arch_kinds())))
+def test_one_server_is_measured(base, key):
     if not (BUILD / "tests/lab/flashpache-bench").exists() or not servers.MODULE.exists():
         pytest.fail(f"not built in {BUILD}: run make")
-    directory = base / "lab-measured"
+    directory = base / f"lab-measured-{key}"
     rig = RIGS["memory"](directory / "rig", Content(1), 8)
     if rig.missing():
         pytest.skip("; ".join(rig.missing()))
@@ -258,7 +270,7 @@ def test_one_server_is_measured(base):
     with rig:
         place = rig.place(directory / "servers")
         place.directory.mkdir()
-        server = servers.make("flash-event-All", place)
+        server = servers.make(key, place)
         try:
             server.start()
             session = measure.Session(rig, server, place, 1)

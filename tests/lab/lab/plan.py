@@ -5,7 +5,7 @@ from collections import namedtuple
 from dataclasses import dataclass, field, replace
 
 from lab.load import Content
-from lab.servers import apache_kinds, other_kinds
+from lab.servers import apache_kinds, arch_kinds, other_kinds
 
 # name: of its result file; call: in measure.STEPS; options: its arguments; once: in the first round only;
 # servers: only for these, if it says so.
@@ -30,6 +30,7 @@ class Experiment:
     warm_s: float = 0.5
     rig_options: dict = field(default_factory=dict)
     reference: str = None       # whose capacity the equal absolute load is a share of
+    on_request: bool = False    # only where it, or one of its servers, is named
 
     def steps_of(self, server, number):
         """What is measured of a server in a round."""
@@ -62,6 +63,8 @@ NONE = ["stock-prefork-None", "flash-prefork-None"]
 ALL = ["stock-prefork-All", "flash-prefork-All"]
 EVENT = ["stock-event-None", "flash-event-None"]
 EVENT_ALL = ["stock-event-All", "flash-event-All"]
+# Beside the papers' architectures, what they are built into today.
+ARCHITECTURES = [*arch_kinds(), "stock-event-None", "nginx-1-cache"]
 
 
 def quick():
@@ -87,6 +90,8 @@ def quick():
         Experiment("link", "link", small, NONE, [capacity, *at_loads(2, (0.95,))], 64),
         Experiment("network", "network", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2),
         Experiment("contention", "contention", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2),
+        Experiment("architectures", "memory", small, ARCHITECTURES, [capacity, calls, *at_loads(1, (0.8,))], 64,
+                   warm_s=1, on_request=True),
     ]
 
 
@@ -116,6 +121,8 @@ def full():
                    rig_options={"attributes_s": 1.0, "names_s": 1.0}, reference="stock-prefork-All"),
         Experiment("slowfs-attributes", "slowfs", hot, ALL, everything, 1024, warm_s=20,
                    rig_options={"attributes_s": 1.0}, reference="stock-prefork-All"),
+        Experiment("architectures", "memory", large, ARCHITECTURES, [calls, step("capacity", 10), *at_loads(10, FEW)],
+                   1024, warm_s=5, on_request=True),
         Experiment("network", "network", hot, [*ALL, *NONE, "nginx-1-cache"], everything, 256, warm_s=20,
                    reference="stock-prefork-All"),
         Experiment("contention", "contention", large, [*ALL, *NONE], everything, 1024, warm_s=5,
@@ -123,7 +130,14 @@ def full():
     ]
 
 
-def of_servers(experiments, names):
-    """The experiments that have one of these servers, with these alone."""
-    kept = [replace(one, servers=[key for key in one.servers if key in names]) for one in experiments]
-    return [one for one in kept if one.servers]
+def chosen(experiments, names=None, servers=None):
+    """The experiments of these names, and of these those that have one of these servers, with these alone. Where
+    both are named, these servers in these experiments, though the plan may have it otherwise."""
+    if names and servers:
+        return [replace(one, servers=list(servers)) for one in experiments if one.name in names]
+    if names:
+        return [one for one in experiments if one.name in names]
+    if servers:
+        kept = [replace(one, servers=[key for key in one.servers if key in servers]) for one in experiments]
+        return [one for one in kept if one.servers]
+    return [one for one in experiments if not one.on_request]

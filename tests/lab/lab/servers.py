@@ -19,6 +19,7 @@ from lab import BUILD, Impossible, machine, program
 
 MODULE = program("mod_flashpache/.libs/mod_flashpache.so", "FLASHPACHE_MODULE")
 DAEMON = program("backend/flashpached", "FLASHPACHE_DAEMON")
+ARCHSERVER = program("tests/lab/archserver/archserver", "FLASHPACHE_ARCHSERVER")
 APACHE_MODULES = ["alias", "authz_core", "authz_host", "dir", "mime"]
 THREADS_PER_CHILD = 64
 # Descriptors that nginx needs beside connections and its open_file_cache.
@@ -285,6 +286,23 @@ mimetype.assign = ( "" => "text/plain" )
 """
 
 
+class ArchServer(Other):
+    """tests/lab/archserver: all but the architecture is the same. It keeps what it opened, as nginx's open_file_cache."""
+
+    def command(self, path):
+        return [ARCHSERVER, *path.read_text().split()]
+
+    def configuration(self):
+        if not ARCHSERVER.exists():
+            raise Impossible(f"{ARCHSERVER} is not built: run make, or set FLASHPACHE_BUILD")
+        arch, connections = self.options["arch"], 2 * self.place.connections
+        if arch in ("mp", "mt"):        # as many workers, as prefork has
+            connections = self.place.connections + 32
+        files = min(100_000, machine.descriptor_limit() - 2 * connections - SPARE_DESCRIPTORS)
+        return (f"--arch {arch} {self.options.get('more', '')} --connections {connections} --cache-entries {files}\n"
+                f"--root {self.place.docroot} --host {self.place.host} --port {self.port}\n")
+
+
 def apache_kinds():
     """{key: Kind} of stock Apache and Flashpache on every MPM, with AllowOverride None and All."""
     architecture = {"prefork": "MP: a process for each connection",
@@ -319,6 +337,24 @@ def other_kinds():
     }
 
 
+def arch_kinds():
+    """One server with each architecture of the papers (tests/lab/archserver), as the papers' servers send and keep."""
+    knot, userver = "MT (Knot)", "SYMPED (userver)"
+    return {
+        "arch-mp": Kind(ArchServer, {"arch": "mp"}, "MP (Apache 1.3): mmap, keeps nothing"),
+        "arch-mt": Kind(ArchServer, {"arch": "mt"}, f"{knot}: blocking sendfile, keeps descriptors"),
+        "arch-mt-content": Kind(ArchServer, {"arch": "mt", "more": "--cache content"}, f"{knot}: keeps 64 MiB of contents"),
+        "arch-sped": Kind(ArchServer, {"arch": "sped"}, "SPED (userver, one process)"),
+        "arch-symped": Kind(ArchServer, {"arch": "symped"}, f"{userver}: 8 loops, non-blocking sendfile"),
+        "arch-symped-blocking": Kind(ArchServer, {"arch": "symped", "more": "--send blocking-sendfile --workers 100"},
+                                     f"{userver}: 100 loops, blocking sendfile"),
+        "arch-shared-symped": Kind(ArchServer, {"arch": "shared-symped"}, f"shared-{userver}: one cache of descriptors"),
+        "arch-amped": Kind(ArchServer, {"arch": "amped"}, "AMPED (Flash): mmap, mincore, 8 helpers"),
+        "arch-new-flash": Kind(ArchServer, {"arch": "new-flash"}, "AMPED (New-Flash): helpers pass descriptors"),
+        "arch-pipeline": Kind(ArchServer, {"arch": "pipeline"}, "pipeline (WatPipe, Haboob): a stage for what blocks"),
+    }
+
+
 def site_kinds():
     """httpd with an operator's own configuration."""
     options = {"mpm": "event", "override": "All"}
@@ -327,7 +363,7 @@ def site_kinds():
 
 
 def kinds():
-    return {**apache_kinds(), **other_kinds(), **site_kinds()}
+    return {**apache_kinds(), **other_kinds(), **arch_kinds(), **site_kinds()}
 
 
 def make(key, place):
