@@ -132,14 +132,14 @@ static unsigned split(char *line, char **words, unsigned most)
     return n;
 }
 
-/* "POINT TYPE WATCH ttl_ms=N stale_if_error_ms=N", and a sixth word if it is out of service */
+/* "POINT TYPE WATCH ttl_ms=N negative_ttl_ms=N stale_if_error_ms=N", and a seventh word if it is out of service */
 static void read_mount(char *line, apr_array_header_t *rows)
 {
-    char *words[6];
-    unsigned n = split(line, words, 6);
+    char *words[7];
+    unsigned n = split(line, words, 7);
     int i = 0;
 
-    if (n < 5)
+    if (n < 6)
         return;
     /* More than one may be mounted at a point: the last one covers the others. */
     while (i < rows->nelts && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
@@ -147,7 +147,7 @@ static void read_mount(char *line, apr_array_header_t *rows)
     if (i == rows->nelts)
         apr_array_push(rows);
     APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount) =
-        (struct fp_snapshot_mount){ words[0], words[2], n == 5 };
+        (struct fp_snapshot_mount){ words[0], words[2], n == 6 };
 }
 
 /* "POINT COUNT SUM_US LONGEST_US N,N,..." */
