@@ -28,10 +28,10 @@ fp_packages=(
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 
-# What the tests use beside: packages and service, manual pages, fleets, HTTP/2, a whole system to
+# What the tests use beside: packages and service, manual pages, shells that complete, fleets, HTTP/2, a whole system to
 # install in, other servers and the report of the lab.
 fp_test_packages=(
-    acl python3-pytest-xdist debhelper dpkg-dev libsystemd-dev lintian mmdebstrap systemd man-db
+    acl python3-pytest-xdist debhelper dpkg-dev libsystemd-dev lintian mmdebstrap systemd man-db fish zsh
     iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
