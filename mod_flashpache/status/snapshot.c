@@ -45,7 +45,7 @@ static unsigned number_of(const char *name)
 /* Kept by httpd over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
-    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", PACKAGE_VERSION, FP_COUNTS);
+    const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", FP_RELEASE, FP_COUNTS);
     struct fp_counters *kept = ap_retained_data_get(key);
 
     return kept != NULL ? kept : ap_retained_data_create(key, sizeof(*kept));
@@ -170,6 +170,15 @@ static void read_latency(char *line, apr_array_header_t *rows)
     APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
 }
 
+/* "KEY VALUE" */
+static void read_fact(char *line, apr_array_header_t *rows)
+{
+    char *words[2];
+
+    if (split(line, words, 2) == 2)
+        APR_ARRAY_PUSH(rows, struct fp_snapshot_fact) = (struct fp_snapshot_fact){ words[0], words[1] };
+}
+
 static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read, apr_array_header_t *rows)
 {
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
@@ -201,12 +210,26 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts)
     f->from_daemon = apr_array_make(r->pool, 60, sizeof(struct fp_snapshot_counter));
     f->mounts = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_mount));
     f->latencies = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_latency));
+    f->about = apr_array_make(r->pool, 16, sizeof(struct fp_snapshot_fact));
     f->daemon = client != NULL ? ask(client, FP_REPORT_STATS, read_counter, f->from_daemon) : FP_NOMEM;
     if (mounts && f->daemon == FP_OK)
         f->daemon = ask(client, FP_REPORT_MOUNTS, read_mount, f->mounts);
     if (mounts && f->daemon == FP_OK)
         f->daemon = ask(client, FP_REPORT_LATENCY, read_latency, f->latencies);
+    if (mounts && f->daemon == FP_OK)
+        f->daemon = ask(client, FP_REPORT_ABOUT, read_fact, f->about);
     fp_client_destroy(&client);
+}
+
+const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key)
+{
+    for (int i = 0; i < f->about->nelts; i++) {
+        const struct fp_snapshot_fact *fact = &APR_ARRAY_IDX(f->about, i, struct fp_snapshot_fact);
+
+        if (strcmp(fact->key, key) == 0)
+            return fact->value;
+    }
+    return NULL;
 }
 
 const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)

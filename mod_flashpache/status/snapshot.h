@@ -36,6 +36,11 @@ struct fp_snapshot_latency {
     apr_uint64_t buckets[FP_LATENCY_BUCKETS];
 };
 
+/* What the daemon says of itself. */
+struct fp_snapshot_fact {
+    const char *key, *value;
+};
+
 struct fp_snapshot {
     const apr_array_header_t *hosts; /* of struct fp_snapshot_host */
     struct fp_snapshot_host total;
@@ -46,6 +51,7 @@ struct fp_snapshot {
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
     apr_array_header_t *mounts;      /* of struct fp_snapshot_mount */
     apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
+    apr_array_header_t *about;       /* of struct fp_snapshot_fact */
 };
 
 /* As fp_client_create(). */
@@ -63,9 +69,12 @@ void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_s
 /* The module's numbers; the daemon is not asked. */
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 
-/* The daemon's numbers, with mounts also those of each mount.  Waits at most half a second to
- * connect and for each answer. */
+/* The daemon's numbers, with mounts also those of each mount, and what it says of itself.  Waits at most half a
+ * second to connect and for each answer. */
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool mounts);
+
+/* NULL: the daemon did not say. */
+const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key);
 
 /* The sum of the counts from one outcome to another, both included. */
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to);
