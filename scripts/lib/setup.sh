@@ -35,6 +35,9 @@ fp_test_packages=(
     iproute2 nftables redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
+# What scripts/test full uses beside these: promtool.
+fp_full_packages=(prometheus)
+
 fp_begin=$SECONDS
 
 # A line of progress with the seconds since the start.
@@ -96,7 +99,7 @@ fp_keep_down() {
     local package
     for package in "$@"; do
         case $package in
-        nginx|lighttpd|redis-server) fp_as_root systemctl disable "$package" || return 1 ;;
+        nginx|lighttpd|redis-server|prometheus|prometheus-node-exporter) fp_as_root systemctl disable "$package" || return 1 ;;
         esac
     done
 }
