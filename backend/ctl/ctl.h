@@ -20,8 +20,11 @@ enum ctl_exit {
 
 struct ctl {
     const char *socket;
-    const char *conf; /* the configuration's file; NULL: not read */
-    uint32_t ttl_ms;  /* of the configuration; 0: not read */
+    const char *conf;    /* the configuration's file; NULL: not read */
+    uint32_t ttl_ms;     /* of the configuration; 0: not read */
+    uint32_t timeout_ms; /* for one question */
+    bool named;          /* the socket was given, itself or by its configuration */
+    bool json;           /* reports are to be JSON */
     struct fp_client *client;
 };
 
@@ -36,6 +39,10 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 
 /* Why there is no connection, after FP_CLOSED, and the way out. */
 const char *ctl_no_connection_text(const struct ctl *ctl);
+
+/* For questions to the daemon there.  Root trusts a daemon of the user who owns the socket's directory, if nobody
+ * else can write there.  NULL: no memory, or the path is too long for a socket. */
+struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms);
 
 /* Where daemons usually have their sockets, that of the service first; the last one is NULL. */
 extern const char *const ctl_usual_sockets[];
@@ -56,7 +63,7 @@ bool ctl_absolute(const char *path, char *buf);
  * kept in root).  The path in normal form in path; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
  * stands at its end.  False after saying why not.
  */
-bool ctl_take_path(const char *text, char *root, char *path, bool *slash_r);
+bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r);
 
 #define CTL_ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
 
@@ -78,6 +85,7 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
 
 #endif

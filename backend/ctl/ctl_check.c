@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "ctl/ctl_json.h"
+#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
 #define MODULE      "/mod_flashpache.so"
@@ -26,24 +28,33 @@
 struct check {
     const struct ctl *ctl;
     struct ctl_reports reports;
+    struct ctl_json json;
     unsigned bad;
 };
 
-enum verdict { GOOD, NOTE, BAD }; /* NOTE: no reason to fail */
+/* NOTE: no reason to fail. */
+enum verdict { GOOD = CTL_OK, NOTE = CTL_WARNING, BAD = CTL_ERROR };
 
 static void say(struct check *c, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void say(struct check *c, enum verdict verdict, const char *format, ...)
 {
     static const char *const words[] = { "ok", "note", "BAD" };
+    char text[2 * FP_MAX_PATH];
     va_list ap;
 
     c->bad += verdict == BAD;
-    printf("%-5s ", words[verdict]);
     va_start(ap, format);
-    vprintf(format, ap);
+    vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    putchar('\n');
+    if (!c->ctl->json) {
+        printf("%s%-5s%s %s\n", ctl_paint((enum ctl_state)verdict), words[verdict], ctl_plain(), text);
+        return;
+    }
+    ctl_json_begin(&c->json, NULL, '{');
+    ctl_json_text(&c->json, "verdict", words[verdict]);
+    ctl_json_text(&c->json, "text", text);
+    ctl_json_end(&c->json, '}');
 }
 
 /* ---- the socket ---- */
@@ -312,32 +323,50 @@ static void check_httpd(struct check *c)
 
 /* ---- the command ---- */
 
-enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_exit check_all(struct check *c)
 {
     static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, FP_REPORT_MOUNTS, 0 };
-    struct check c = { .ctl = ctl };
+    enum ctl_exit rc;
+
+    if (c->ctl->conf != NULL)
+        say(c, GOOD, "the configuration %s has no mistakes", c->ctl->conf);
+    check_socket(c);
+    check_others(c);
+    rc = ctl_read_reports(c->ctl, wanted, &c->reports);
+    if (rc == CTL_DONE) {
+        check_version(c);
+        check_workers(c);
+        check_seccomp(c);
+        check_promptness(c);
+        check_limits(c);
+        check_watches(c);
+        check_mounts(c);
+        check_fleet(c);
+        check_httpd(c);
+        rc = c->bad > 0 ? CTL_FAILED : CTL_DONE;
+    }
+    ctl_free_reports(&c->reports);
+    return rc;
+}
+
+enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv)
+{
+    struct check c = { .ctl = ctl, .json = { .to = stdout } };
     enum ctl_exit rc;
 
     (void)argv;
     if (argc > 1)
         return ctl_misused("check takes nothing more");
-    if (ctl->conf != NULL)
-        say(&c, GOOD, "the configuration %s has no mistakes", ctl->conf);
-    check_socket(&c);
-    check_others(&c);
-    rc = ctl_read_reports(ctl, wanted, &c.reports);
-    if (rc == CTL_DONE) {
-        check_version(&c);
-        check_workers(&c);
-        check_seccomp(&c);
-        check_promptness(&c);
-        check_limits(&c);
-        check_watches(&c);
-        check_mounts(&c);
-        check_fleet(&c);
-        check_httpd(&c);
-        rc = c.bad > 0 ? CTL_FAILED : CTL_DONE;
+    if (ctl->json) {
+        ctl_json_begin(&c.json, NULL, '{');
+        ctl_json_begin(&c.json, "checks", '[');
     }
-    ctl_free_reports(&c.reports);
+    rc = check_all(&c);
+    if (ctl->json) {
+        ctl_json_end(&c.json, ']');
+        ctl_json_bool(&c.json, "answered", rc != CTL_NO_DAEMON);
+        ctl_json_number(&c.json, "bad", c.bad);
+        ctl_json_finish(&c.json, '}');
+    }
     return rc;
 }

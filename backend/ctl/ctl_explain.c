@@ -6,6 +6,7 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,14 @@
 
 #include "common/client.h"
 #include "common/packet.h"
+#include "ctl/ctl_json.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
 
 #define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"
+
+static const char *const links_words[] = { "follow", "owner", "none" }; /* by enum ctl_links */
 
 struct request {
     const struct ctl *ctl;
@@ -29,6 +33,7 @@ struct request {
     char path[FP_MAX_PATH + 2]; /* in normal form */
     bool slash;
     unsigned calls;
+    struct ctl_json json; /* where the command's --json is on */
 };
 
 /* The cache entry of one component. */
@@ -93,6 +98,28 @@ static void print_known(const struct request *r, const struct knowledge *k)
     }
 }
 
+static void put_known(struct request *r, const struct knowledge *k)
+{
+    struct ctl_json *j = &r->json;
+
+    ctl_json_begin(j, "components", '[');
+    for (unsigned i = 0; i < k->n; i++) {
+        const struct known *s = &k->steps[i];
+
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_path(j, "path", r->path, s->len);
+        ctl_json_text(j, "state", s->state);
+        ctl_json_text(j, "watch", s->watch);
+        ctl_json_text(j, "point", s->point);
+        ctl_json_number(j, "left_ms", s->left_ms);
+        ctl_json_bool(j, "leasable", strcmp(s->lease, "lease") == 0);
+        ctl_json_bool(j, "open", strcmp(s->kept, "open") == 0);
+        ctl_json_bool(j, "content", strcmp(s->kept, "content") == 0);
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
 /* ---- the calls ---- */
 
 /* The context of on_call(). */
@@ -102,75 +129,143 @@ struct printer {
     const struct fp_answer *answer;
 };
 
-/* How the daemon answers a call: from the cache if it has entries for all components down to the
+/* True if the daemon answers a call from the cache: it has entries for all components down to the
  * one where every walk ends. */
-static const char *answered(const struct printer *p, const struct ctl_call *c)
+static bool is_known(const struct printer *p, const struct ctl_call *c)
 {
     const struct knowledge *k = p->knowledge;
     const size_t end = p->answer->steps[p->answer->n_steps - 1].end;
 
     for (unsigned i = 0; i < k->n && k->steps[i].len <= c->len && k->steps[i].len <= end; i++) {
         if (strcmp(k->steps[i].state, "known") != 0)
-            return "a worker looks";
+            return false;
         if (k->steps[i].len == c->len && c->name_len > 0 && c->outcome != FP_NOTDIR
             && k->steps[i].names[0] == '-')
-            return "a worker looks";
+            return false;
     }
-    return "known";
+    return true;
+}
+
+static const char *result_text(const struct ctl_call *c)
+{
+    return c->outcome == FP_OK ? "there" : fp_status_text(c->outcome);
+}
+
+static void put_call(struct ctl_json *j, const struct ctl_call *c, const char *path, bool known)
+{
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_text(j, "call", c->call);
+    ctl_json_path(j, "path", path, strlen(path));
+    ctl_json_text(j, "result", result_text(c));
+    ctl_json_bool(j, "known", known);
+    ctl_json_end(j, '}');
 }
 
 static void on_call(void *ctx, const struct ctl_call *c)
 {
     const struct printer *p = ctx;
-    const struct request *r = p->request;
-    const size_t len = c->name_len > 0 && c->len == 1 ? 0 : c->len;
+    struct request *r = p->request;
+    const bool known = is_known(p, c);
+    char path[2 * FP_MAX_PATH + 2];
 
-    p->request->calls++;
-    printf("  %-5s %.*s%s%.*s -> %s; %s\n", c->call, (int)len, r->path, c->name_len > 0 ? "/" : "",
-           (int)c->name_len, c->name_len > 0 ? c->name : "",
-           c->outcome == FP_OK ? "there" : fp_status_text(c->outcome), answered(p, c));
+    r->calls++;
+    snprintf(path, sizeof(path), "%.*s%s%.*s", (int)(c->name_len > 0 && c->len == 1 ? 0 : c->len), r->path,
+             c->name_len > 0 ? "/" : "", (int)c->name_len, c->name_len > 0 ? c->name : "");
+    if (r->ctl->json)
+        put_call(&r->json, c, path, known);
+    else
+        printf("  %-5s %s -> %s; %s\n", c->call, path, result_text(c), known ? "known" : "a worker looks");
 }
 
 /* ---- why not ---- */
 
 /* Reasons that lie in the path. */
-static void print_bypass(const struct fp_answer *a)
+static const char *bypass_text(const struct fp_answer *a)
 {
-    switch (a->status) {
-    case FP_REFUSED: puts("bypass: the path, or where it leads, is outside roots of flashpached.conf"); break;
-    case FP_TOODEEP: printf("bypass: it has more than %d components\n", FP_MAX_STEPS); break;
-    default:
-        printf("fallback: no answer: %s; httpd asks the file system itself\n", fp_status_text(a->status));
-    }
+    static char text[128];
+
+    if (a->status == FP_REFUSED)
+        return "bypass: the path, or where it leads, is outside roots of flashpached.conf";
+    if (a->status == FP_TOODEEP)
+        snprintf(text, sizeof(text), "bypass: it has more than %d components", FP_MAX_STEPS);
+    else
+        snprintf(text, sizeof(text), "fallback: no answer: %s; httpd asks the file system itself",
+                 fp_status_text(a->status));
+    return text;
 }
 
-static void print_end(enum ctl_end end, const struct fp_answer *a)
+static const char *end_text(enum ctl_end end, const struct fp_answer *a)
 {
     switch (end) {
     case CTL_END_FILE:
-        puts(a->content    ? "served by mod_flashpache from its content in memory"
-             : a->fd == -1 ? "403: it may not be read; core tries, and says so"
-                           : "served by mod_flashpache from the open file");
-        break;
+        return a->content    ? "served by mod_flashpache from its content in memory"
+               : a->fd == -1 ? "403: it may not be read; core tries, and says so"
+                             : "served by mod_flashpache from the open file";
     case CTL_END_INFO:
-        puts("a file with more behind its name: a handler that takes path-info, "
-             "else 404");
-        break;
-    case CTL_END_DIRECTORY: puts("a directory"); break;
-    case CTL_END_SPECIAL: puts("403: neither a file nor a directory"); break;
-    case CTL_END_ABSENT: puts("404"); break;
-    default: puts("403");
+        return "a file with more behind its name: a handler that takes path-info, "
+               "else 404";
+    case CTL_END_DIRECTORY: return "a directory";
+    case CTL_END_SPECIAL: return "403: neither a file nor a directory";
+    case CTL_END_ABSENT: return "404";
+    default: return "403";
     }
 }
 
 /* ---- one walk ---- */
 
-/* Prints the calls of one walk; *end_r: how it ends.  CTL_FAILED: there was no answer. */
+/* Prints the calls of a walk with an answer; how it ends. */
+static enum ctl_end explain_calls(struct request *r, const struct ctl_walk *walk, const struct knowledge *k)
+{
+    const struct fp_answer *a = walk->answer;
+    struct printer p = { r, k, a };
+    const enum ctl_end end = ctl_stock_walk(&r->stock, walk, on_call, &p);
+
+    if (end == CTL_END_FILE)
+        on_call(&p, &(struct ctl_call){ "open", walk->len, NULL, 0,
+                                        a->content || a->fd != -1 ? FP_OK : FP_DENIED });
+    return end;
+}
+
+/* Prints one walk as text; *end_r: how it ends.  CTL_FAILED: there is no answer. */
+static enum ctl_exit print_walk(struct request *r, const struct ctl_walk *walk, const struct knowledge *k,
+                                enum ctl_end *end_r)
+{
+    if (walk->answer->status != FP_OK) {
+        puts(bypass_text(walk->answer));
+        return CTL_FAILED;
+    }
+    *end_r = explain_calls(r, walk, k);
+    if (!walk->sub || *end_r == CTL_END_FILE)
+        printf("  = %s\n", end_text(*end_r, walk->answer));
+    if (!walk->sub)
+        print_known(r, k);
+    return CTL_DONE;
+}
+
+/* The same as JSON. */
+static enum ctl_exit put_walk(struct request *r, const struct ctl_walk *walk, const struct knowledge *k,
+                              enum ctl_end *end_r)
+{
+    const struct fp_answer *a = walk->answer;
+    struct ctl_json *j = &r->json;
+
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_path(j, "path", r->path, walk->len);
+    ctl_json_bool(j, "index", walk->sub);
+    ctl_json_begin(j, "calls", '[');
+    if (a->status == FP_OK)
+        *end_r = explain_calls(r, walk, k);
+    ctl_json_end(j, ']');
+    ctl_json_text(j, "result", a->status == FP_OK ? end_text(*end_r, a) : bypass_text(a));
+    put_known(r, k);
+    ctl_json_end(j, '}');
+    return a->status == FP_OK ? CTL_DONE : CTL_FAILED;
+}
+
 static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_r)
 {
     static struct knowledge k;
     static struct fp_answer a;
-    struct printer p = { r, &k, &a };
     const struct ctl_walk walk = { r->path, strlen(r->path), r->slash, sub, &a };
     enum ctl_exit rc = read_knowledge(r, &k);
     fp_status st;
@@ -180,22 +275,9 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     st = fp_client_lookup(r->ctl->client, r->path, walk.len, &r->names, &a, NULL);
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
-    if (a.status != FP_OK) {
-        print_bypass(&a);
-        return CTL_FAILED;
-    }
-    *end_r = ctl_stock_walk(&r->stock, &walk, on_call, &p);
-    if (*end_r == CTL_END_FILE)
-        on_call(&p,
-                &(struct ctl_call){ "open", walk.len, NULL, 0, a.content || a.fd != -1 ? FP_OK : FP_DENIED });
-    if (!sub || *end_r == CTL_END_FILE) {
-        fputs("  = ", stdout);
-        print_end(*end_r, &a);
-    }
-    if (!sub)
-        print_known(r, &k);
+    rc = r->ctl->json ? put_walk(r, &walk, &k, end_r) : print_walk(r, &walk, &k, end_r);
     fp_close(&a.fd);
-    return CTL_DONE;
+    return rc;
 }
 
 /* mod_dir tries one after the other. */
@@ -211,10 +293,11 @@ static enum ctl_exit explain_indexes(struct request *r)
 
         if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i]) >= size)
             break;
-        printf("\nDirectoryIndex %s:\n", r->indexes[i]);
+        if (!r->ctl->json)
+            printf("\nDirectoryIndex %s:\n", r->indexes[i]);
         rc = explain_one(r, true, &end);
     }
-    if (rc == CTL_DONE && end != CTL_END_FILE)
+    if (rc == CTL_DONE && end != CTL_END_FILE && !r->ctl->json)
         puts("\nno index: mod_autoindex reads the directory, or 403");
     return rc;
 }
@@ -231,20 +314,66 @@ static void print_assumptions(const struct request *r)
     puts("; above it FollowSymLinks and AllowOverride None; no Alias and no rewriting; GET");
 }
 
+static void put_assumptions(struct request *r)
+{
+    struct ctl_json *j = &r->json;
+
+    ctl_json_begin(j, "assumed", '{');
+    ctl_json_path(j, "root", r->stock.root, strlen(r->stock.root));
+    ctl_json_text(j, "links", links_words[r->stock.links]);
+    ctl_json_bool(j, "htaccess", r->stock.htaccess);
+    ctl_json_begin(j, "access_files", '[');
+    for (unsigned i = 0; r->stock.htaccess && i < r->names.n; i++)
+        ctl_json_path(j, NULL, r->names.list[i].name, r->names.list[i].len);
+    ctl_json_end(j, ']');
+    ctl_json_end(j, '}');
+}
+
+static enum ctl_exit explain_walks(struct request *r)
+{
+    const bool slash = r->slash;
+    enum ctl_end end;
+    enum ctl_exit rc = explain_one(r, false, &end);
+
+    return rc == CTL_DONE && end == CTL_END_DIRECTORY && slash ? explain_indexes(r) : rc;
+}
+
 static enum ctl_exit explain(struct request *r)
 {
-    enum ctl_end end;
     enum ctl_exit rc;
 
-    r->stock.names = &r->names;
-    r->stock.root = r->root[0] != '\0' ? r->root : "/";
     print_assumptions(r);
     printf("\nstock httpd asks for %s%s:\n", r->path, r->slash && r->path[1] != '\0' ? "/" : "");
-    rc = explain_one(r, false, &end);
-    if (rc == CTL_DONE && end == CTL_END_DIRECTORY && r->slash)
-        rc = explain_indexes(r);
+    rc = explain_walks(r);
     if (rc == CTL_DONE)
         printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n", r->calls);
+    return rc;
+}
+
+/* Put together in memory: a daemon that goes away in between leaves no half of a document. */
+static enum ctl_exit explain_as_json(struct request *r)
+{
+    struct ctl_json *j = &r->json;
+    char *text = NULL;
+    size_t size;
+    enum ctl_exit rc;
+
+    j->to = open_memstream(&text, &size);
+    if (j->to == NULL) {
+        ctl_complain("no memory for the report: %s", strerror(errno));
+        return CTL_FAILED;
+    }
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_path(j, "path", r->path, strlen(r->path));
+    put_assumptions(r);
+    ctl_json_begin(j, "walks", '[');
+    rc = explain_walks(r);
+    ctl_json_end(j, ']');
+    ctl_json_number(j, "calls", r->calls);
+    ctl_json_finish(j, '}');
+    if (fclose(j->to) == 0 && rc != CTL_NO_DAEMON)
+        fputs(text, stdout);
+    free(text);
     return rc;
 }
 
@@ -252,10 +381,8 @@ static enum ctl_exit explain(struct request *r)
 
 static bool take_links(struct request *r, const char *text)
 {
-    static const char *const names[] = { "follow", "owner", "none" };
-
     for (unsigned i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
+        if (strcmp(text, links_words[i]) == 0) {
             r->stock.links = (enum ctl_links)i;
             return true;
         }
@@ -302,5 +429,9 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
         ctl_add_name(&r.names, CTL_ACCESS_FILE);
     if (r.n_indexes == 0)
         r.indexes[r.n_indexes++] = DEFAULT_INDEX;
-    return ctl_take_path(argv[optind], r.root, r.path, &r.slash) ? explain(&r) : CTL_FAILED;
+    if (!ctl_take_path(ctl, argv[optind], r.root, r.path, &r.slash))
+        return CTL_FAILED;
+    r.stock.names = &r.names;
+    r.stock.root = r.root[0] != '\0' ? r.root : "/";
+    return ctl->json ? explain_as_json(&r) : explain(&r);
 }

@@ -14,15 +14,16 @@
 #include "common/answer.h"
 #include "common/client.h"
 #include "common/packet.h"
+#include "ctl/ctl_json.h"
+
+static const char *kind_text(const struct fp_meta *m)
+{
+    return S_ISDIR(m->mode) ? "directory" : S_ISREG(m->mode) ? "file" : S_ISLNK(m->mode) ? "link" : "special";
+}
 
 static void print_meta(const struct fp_meta *m)
 {
-    const char *kind = S_ISDIR(m->mode)   ? "directory"
-                       : S_ISREG(m->mode) ? "file"
-                       : S_ISLNK(m->mode) ? "link"
-                                          : "special";
-
-    printf("%s %04o %" PRIu32 ":%" PRIu32, kind, m->mode & 07777, m->uid, m->gid);
+    printf("%s %04o %" PRIu32 ":%" PRIu32, kind_text(m), m->mode & 07777, m->uid, m->gid);
     if (S_ISREG(m->mode))
         printf(" %" PRIu64 " bytes", m->size);
 }
@@ -92,6 +93,83 @@ static void print_answer(const char *path, const struct fp_answer *a, const stru
         print_step(path, &a->steps[i], names, a->n_names);
 }
 
+/* ---- JSON ---- */
+
+static void put_meta(struct ctl_json *j, const struct fp_meta *m)
+{
+    char mode[16];
+
+    snprintf(mode, sizeof(mode), "%04o", m->mode & 07777);
+    ctl_json_text(j, "type", kind_text(m));
+    ctl_json_text(j, "mode", mode);
+    ctl_json_number(j, "uid", m->uid);
+    ctl_json_number(j, "gid", m->gid);
+    if (S_ISREG(m->mode))
+        ctl_json_number(j, "size", m->size);
+}
+
+static void put_target(struct ctl_json *j, const struct fp_step *s)
+{
+    ctl_json_begin(j, "target", '{');
+    ctl_json_text(j, "status", fp_status_text(s->target_status));
+    if (s->target_status == FP_OK)
+        put_meta(j, &s->target);
+    ctl_json_end(j, '}');
+}
+
+static void put_access(struct ctl_json *j, const struct fp_step *s, const struct fp_names *names, unsigned n)
+{
+    ctl_json_begin(j, "access_files", '[');
+    for (unsigned i = 0; i < n; i++) {
+        const struct fp_access *x = &s->access[i];
+
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_path(j, "name", names->list[i].name, names->list[i].len);
+        ctl_json_text(j, "status", fp_status_text(x->status));
+        if (x->status == FP_OK)
+            ctl_json_number(j, "size", x->size);
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
+static void put_step(struct ctl_json *j, const char *path, const struct fp_step *s,
+                     const struct fp_names *names, unsigned n_names)
+{
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_path(j, "path", path, s->end);
+    ctl_json_text(j, "status", fp_status_text(s->status));
+    if (s->status == FP_OK) {
+        put_meta(j, &s->self);
+        if (S_ISLNK(s->self.mode))
+            put_target(j, s);
+        if (fp_step_is_dir(s))
+            put_access(j, s, names, n_names);
+        ctl_json_bool(j, "leased", s->slot != 0);
+    }
+    ctl_json_end(j, '}');
+}
+
+static void put_answer(const char *path, const struct fp_answer *a, const struct fp_names *names)
+{
+    struct ctl_json j = { .to = stdout };
+
+    ctl_json_begin(&j, NULL, '{');
+    ctl_json_path(&j, "path", path, strlen(path));
+    ctl_json_text(&j, "status", fp_status_text(a->status));
+    if (a->status == FP_OK) {
+        ctl_json_text(&j, "source", source_text(a->source));
+        ctl_json_bool(&j, "content", a->content);
+        ctl_json_bool(&j, "descriptor", a->fd != -1);
+        ctl_json_bool(&j, "leasable", a->leasable);
+        ctl_json_begin(&j, "steps", '[');
+        for (unsigned i = 0; i < a->n_steps; i++)
+            put_step(&j, path, &a->steps[i], names, a->n_names);
+        ctl_json_end(&j, ']');
+    }
+    ctl_json_finish(&j, '}');
+}
+
 enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv)
 {
     static struct fp_answer a;
@@ -106,7 +184,10 @@ enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv)
     st = fp_client_lookup(ctl->client, path, strlen(path), &names, &a, NULL);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
-    print_answer(path, &a, &names);
+    if (ctl->json)
+        put_answer(path, &a, &names);
+    else
+        print_answer(path, &a, &names);
     fp_close(&a.fd);
     return a.status == FP_OK ? CTL_DONE : CTL_FAILED;
 }

@@ -137,16 +137,17 @@ static bool number_after(const char *word, const char *key, uint64_t *v_r)
 
 bool ctl_parse_mount(char *line, struct ctl_mount *m)
 {
-    char *words[6];
-    const size_t n = ctl_words(line, words, 6);
+    char *words[7];
+    const size_t n = ctl_words(line, words, 7);
 
-    if (n < 5 || !number_after(words[3], "ttl_ms", &m->ttl_ms)
-        || !number_after(words[4], "stale_if_error_ms", &m->stale_ms))
+    if (n < 6 || !number_after(words[3], "ttl_ms", &m->ttl_ms)
+        || !number_after(words[4], "negative_ttl_ms", &m->negative_ttl_ms)
+        || !number_after(words[5], "stale_if_error_ms", &m->stale_ms))
         return false;
     m->point = words[0];
     m->type = words[1];
     m->watch = words[2];
-    m->out = n == 6;
+    m->out = n == 7;
     return true;
 }
 

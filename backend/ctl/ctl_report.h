@@ -35,7 +35,7 @@ bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
 struct ctl_mount {
     const char *point, *type, *watch; /* in the cut line */
-    uint64_t ttl_ms, stale_ms;
+    uint64_t ttl_ms, negative_ttl_ms, stale_ms;
     bool out; /* of service */
 };
 bool ctl_parse_mount(char *line, struct ctl_mount *m);

@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "ctl/ctl_json_report.h"
+#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
 #define MOST_SLOW 5u
@@ -103,7 +105,8 @@ static void print_out_of_service(char *mounts)
 
     while ((line = ctl_next_line(&mounts)) != NULL) {
         if (ctl_parse_mount(line, &m) && m.out)
-            printf("OUT OF SERVICE: the %s file system at %s does not answer\n", m.type, m.point);
+            printf("%sOUT OF SERVICE%s: the %s file system at %s does not answer\n", ctl_paint(CTL_ERROR),
+                   ctl_plain(), m.type, m.point);
     }
 }
 
@@ -123,6 +126,19 @@ static void print_state(const struct ctl_reports *s)
     ctl_print_slow(stdout, s->slow, MOST_SLOW);
 }
 
+static void print_json_state(const struct ctl_reports *s)
+{
+    struct ctl_json j = { .to = stdout };
+
+    ctl_json_begin(&j, NULL, '{');
+    ctl_json_about(&j, s->about);
+    ctl_json_stats(&j, s->stats);
+    ctl_json_mounts(&j, s->mounts);
+    ctl_json_lookups(&j, s->latency);
+    ctl_json_slow(&j, s->slow);
+    ctl_json_finish(&j, '}');
+}
+
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
 {
     static const enum fp_report wanted[] = { FP_REPORT_ABOUT,   FP_REPORT_STATS, FP_REPORT_MOUNTS,
@@ -134,7 +150,9 @@ enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
     if (argc > 1)
         return ctl_misused("status takes nothing more");
     rc = ctl_read_reports(ctl, wanted, &s);
-    if (rc == CTL_DONE)
+    if (rc == CTL_DONE && ctl->json)
+        print_json_state(&s);
+    else if (rc == CTL_DONE)
         print_state(&s);
     ctl_free_reports(&s);
     return rc;

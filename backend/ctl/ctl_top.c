@@ -15,16 +15,19 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "ctl/ctl_json_report.h"
+#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
 #define MAX_HOT    12u
 #define MAX_SLOW   6u
 #define MAX_MOUNTS 12u
 /* Lines of a screen beside the lists, with the one of the cursor. */
-#define OTHER_LINES 9u
-#define TO_THE_TOP  "\033[H"
-#define CLEAR_LINE  "\033[K"
-#define CLEAR_BELOW "\033[J"
+#define OTHER_LINES    9u
+#define OUT_OF_SERVICE " OUT OF SERVICE"
+#define TO_THE_TOP     "\033[H"
+#define CLEAR_LINE     "\033[K"
+#define CLEAR_BELOW    "\033[J"
 
 /* The reports of one screen. */
 struct view {
@@ -93,7 +96,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
                     : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
                 ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
-                out ? " OUT OF SERVICE" : "");
+                out ? OUT_OF_SERVICE : "");
     }
     free(copy);
 }
@@ -124,16 +127,40 @@ static struct lengths lengths_for(unsigned rows)
     return most;
 }
 
+/* One view, with the rates since the one before. */
+static void print_json_view(struct view *now, const struct view *before)
+{
+    static const char *const rates[] = { "hits", "misses", "joined", "refreshed", "changes" };
+    struct ctl_json j = { .to = stdout };
+
+    ctl_json_begin(&j, NULL, '{');
+    ctl_json_number(&j, "interval_ms", now->at_ms - before->at_ms);
+    ctl_json_begin(&j, "per_second", '{');
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+        ctl_json_real(&j, rates[i], rate(now, before, rates[i]));
+    ctl_json_end(&j, '}');
+    ctl_json_stats(&j, now->reports.stats);
+    ctl_json_hot(&j, now->reports.hot);
+    ctl_json_slow(&j, now->reports.slow);
+    ctl_json_lookups(&j, now->reports.latency);
+    ctl_json_mounts(&j, now->reports.mounts);
+    ctl_json_finish(&j, '}');
+}
+
 /* A line that is too long loses its middle: the end of a path says most. */
 static void draw_line(const char *line, unsigned columns)
 {
-    const unsigned len = (unsigned)strlen(line), end = columns / 3;
+    const unsigned len = (unsigned)strlen(line), end = columns / 3, alarm = sizeof(OUT_OF_SERVICE) - 1;
+    const bool is_alarm = len > alarm && strcmp(line + len - alarm, OUT_OF_SERVICE) == 0;
 
     fputs(CLEAR_LINE, stdout); /* behind a full line it would take the last column */
+    if (is_alarm)
+        fputs(ctl_paint(CTL_ERROR), stdout);
     if (len <= columns || columns < 12)
-        printf("%.*s\n", (int)columns, line);
+        printf("%.*s", (int)columns, line);
     else
-        printf("%.*s...%s\n", (int)(columns - end - 3), line, line + len - end);
+        printf("%.*s...%s", (int)(columns - end - 3), line, line + len - end);
+    puts(is_alarm ? ctl_plain() : "");
 }
 
 static void draw_view(const struct view *now, const struct view *before)
@@ -158,27 +185,44 @@ static void draw_view(const struct view *now, const struct view *before)
     free(text);
 }
 
+static enum ctl_exit take_view(const struct ctl *ctl, struct view *v)
+{
+    static const enum fp_report wanted[] = { FP_REPORT_STATS,   FP_REPORT_HOT,    FP_REPORT_SLOW,
+                                             FP_REPORT_LATENCY, FP_REPORT_MOUNTS, 0 };
+    const enum ctl_exit rc = ctl_read_reports(ctl, wanted, &v->reports);
+
+    v->at_ms = fp_now_ms();
+    return rc;
+}
+
+static void show_view(const struct view *now, const struct view *before, bool terminal)
+{
+    const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
+
+    if (terminal) {
+        draw_view(now, before);
+        return;
+    }
+    if (before->reports.stats != NULL)
+        putchar('\n');
+    print_view(stdout, now, before, all);
+}
+
 static enum ctl_exit run(const struct ctl *ctl, unsigned long times, unsigned long seconds)
 {
     const struct timespec pause = { .tv_sec = (time_t)seconds };
-    static const enum fp_report wanted[] = { FP_REPORT_STATS,   FP_REPORT_HOT,    FP_REPORT_SLOW,
-                                             FP_REPORT_LATENCY, FP_REPORT_MOUNTS, 0 };
-    const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
     const bool terminal = isatty(STDOUT_FILENO);
     struct view now, before = { .at_ms = 0 };
     enum ctl_exit rc;
 
     for (unsigned long i = 0;; i++) {
-        rc = ctl_read_reports(ctl, wanted, &now.reports);
-        now.at_ms = fp_now_ms();
+        rc = take_view(ctl, &now);
         if (rc != CTL_DONE)
             break;
-        if (i > 0 && !terminal)
-            putchar('\n');
-        if (terminal)
-            draw_view(&now, &before);
-        else
-            print_view(stdout, &now, &before, all);
+        if (!ctl->json)
+            show_view(&now, &before, terminal);
+        else if (i > 0)
+            print_json_view(&now, &before);
         ctl_free_reports(&before.reports);
         before = now;
         memset(&now, 0, sizeof(now));
@@ -216,5 +260,7 @@ enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv)
     }
     if (optind != argc)
         return ctl_misused("top takes no arguments but options");
-    return run(ctl, times, seconds);
+    if (ctl->json && times > 1)
+        return ctl_misused("top --json is one document, of one interval: leave out --times");
+    return run(ctl, ctl->json ? 2 : times, seconds);
 }

@@ -16,8 +16,8 @@
     "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
 #define SAYS_ROOT "Main DocumentRoot: \""
 
-/* The main server's DocumentRoot, from httpd itself. */
-static bool ask_root(char *root)
+/* The main server's DocumentRoot, from httpd itself.  Beside a document of JSON the note goes to standard error. */
+static bool ask_root(const struct ctl *ctl, char *root)
 {
     char line[FP_MAX_PATH + 64];
     FILE *f = popen(ASK_HTTPD, "r");
@@ -32,7 +32,8 @@ static bool ask_root(char *root)
     if (f != NULL)
         pclose(f);
     if (found)
-        printf("DocumentRoot %s, the main server's by apachectl: --root for another\n", root);
+        fprintf(ctl->json ? stderr : stdout,
+                "DocumentRoot %s, the main server's by apachectl: --root for another\n", root);
     else
         ctl_complain("cannot tell DocumentRoot by apachectl: give it with --root");
     return found;
@@ -66,12 +67,12 @@ static bool decode(const char *url, char *to, size_t size)
 }
 
 /* Everything behind scheme and host, below the document root. */
-static bool take_url(const char *host, char *root, char *to, bool *slash_r)
+static bool take_url(const struct ctl *ctl, const char *host, char *root, char *to, bool *slash_r)
 {
     char path[FP_MAX_PATH + 1], whole[2 * FP_MAX_PATH + 2];
     const char *url = host + strcspn(host, "/?#");
 
-    if (root[0] == '\0' && !ask_root(root))
+    if (root[0] == '\0' && !ask_root(ctl, root))
         return false;
     if (!decode(url, path, sizeof(path))) {
         ctl_complain("%s: httpd refuses what is encoded in it", url);
@@ -82,10 +83,10 @@ static bool take_url(const char *host, char *root, char *to, bool *slash_r)
     return ctl_absolute(whole, to);
 }
 
-bool ctl_take_path(const char *text, char *root, char *path, bool *slash_r)
+bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r)
 {
     const char *scheme = strstr(text, "://");
 
     *slash_r = text[0] != '\0' && text[strlen(text) - 1] == '/';
-    return scheme != NULL ? take_url(scheme + 3, root, path, slash_r) : ctl_absolute(text, path);
+    return scheme != NULL ? take_url(ctl, scheme + 3, root, path, slash_r) : ctl_absolute(text, path);
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,8 @@
 #include "common/client.h"
 #include "common/log.h"
 #include "conf/conf.h"
+#include "ctl/ctl_json_report.h"
+#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
@@ -26,6 +27,7 @@
 struct arguments {
     const char *socket, *conf; /* NULL: not given */
     uint32_t timeout_ms;
+    bool json;
 };
 
 /* ---- purge ---- */
@@ -55,7 +57,7 @@ static enum ctl_exit purge_one(struct purge *p, const char *what)
     enum ctl_exit rc;
     bool slash;
 
-    if (!ctl_take_path(what, p->root, path, &slash))
+    if (!ctl_take_path(p->ctl, what, p->root, path, &slash))
         return CTL_FAILED;
     rc = ctl_purge(p->ctl, p->scope, path, &p->count);
     if (rc == CTL_DONE && p->count == before)
@@ -122,12 +124,35 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 
 /* ---- mounts ---- */
 
+static void print_json_mounts(char *report)
+{
+    struct ctl_json j = { .to = stdout };
+
+    ctl_json_begin(&j, NULL, '{');
+    ctl_json_mounts(&j, report);
+    ctl_json_finish(&j, '}');
+}
+
+static enum ctl_exit print_mounts(const struct ctl *ctl)
+{
+    enum ctl_exit rc;
+    char *report = ctl_report(ctl, FP_REPORT_MOUNTS, &rc), *next = report, *line;
+
+    if (report != NULL && ctl->json)
+        print_json_mounts(report);
+    else
+        while ((line = ctl_next_line(&next)) != NULL)
+            ctl_put_line(line, " out-of-service");
+    free(report);
+    return rc;
+}
+
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {
     (void)argv;
     if (argc > 1)
         return ctl_misused("mounts takes nothing more");
-    return ctl_print_report(ctl, FP_REPORT_MOUNTS);
+    return print_mounts(ctl);
 }
 
 /* ---- the log's level ---- */
@@ -160,48 +185,53 @@ static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv);
 static const struct command {
     const char *name, *help; /* lines of --help */
     enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
+    bool reports; /* takes --json */
 } commands[] = {
-    { "status", "  status                   the daemon's state, on one screen\n", ctl_status },
-    { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check },
+    { "status", "  status                   the daemon's state, on one screen\n", ctl_status, true },
+    { "list", "  list                     all daemons of this machine: process, version, state\n", ctl_list,
+      true },
+    { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check,
+      true },
     { "top", "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
-      ctl_top },
-    { "stats", "  stats [--json | --latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
-      ctl_stats },
-    { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts },
+      ctl_top, true },
+    { "stats", "  stats [--latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
+      ctl_stats, true },
+    { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts,
+      true },
     { "lookup",
       "  lookup [--access-file NAME]... PATH\n" INDENT "look a path up, and print the answer step by step\n",
-      ctl_lookup },
+      ctl_lookup, true },
     { "explain",
       "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
       "          [--links follow|owner|none] PATH|URL\n" INDENT
       "the system calls of stock httpd for a request, and the\n" INDENT "cache entries that answer them\n",
-      ctl_explain },
+      ctl_explain, true },
     { "purge",
       "  purge [--root DIR] PATH|URL...\n" INDENT "invalidate the entries of these paths\n"
       "  purge [--root DIR] --tree DIR|URL...\n" INDENT "of these directories and everything below them\n"
       "  purge --all              of everything\n",
-      purge },
+      purge, false },
     { "warm",
       "  warm [--access-file NAME]... FILE\n" INDENT
       "look up the paths in FILE, one a line (-: standard\n" INDENT
       "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
-      ctl_warm },
+      ctl_warm, false },
     { "switch",
       "  switch [--force] LINK TARGET\n" INDENT
       "point the symbolic link at TARGET, and purge the tree\n" INDENT
       "below it; --force: even if TARGET does not exist\n",
-      ctl_switch },
+      ctl_switch, false },
     { "log-level",
       "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT
       "is reread\n",
-      log_level },
-    { "help", "  help [COMMAND]           print this, or what belongs to one command\n", help },
+      log_level, false },
+    { "help", "  help [COMMAND]           print this, or what belongs to one command\n", help, false },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void usage(FILE *out)
 {
-    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] COMMAND\n"
+    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] [-j] COMMAND\n"
           "Controls and inspects flashpached.\n\n",
           out);
     for (size_t i = 0; i < COMMANDS; i++)
@@ -210,6 +240,7 @@ static void usage(FILE *out)
           "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
           "  -c, --config FILE        take the socket from the daemon's configuration\n"
           "  -T, --timeout MS         how long one question may take (5000)\n"
+          "  -j, --json               reports as JSON; also behind the command\n"
           "  -V, --version            print the version and exit\n"
           "  -h, --help               print this and exit\n\n"
           "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
@@ -228,7 +259,8 @@ static const struct command *find_command(const char *name)
 
 static enum ctl_exit help_on(const struct command *command)
 {
-    printf("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] %s ...\n\n%s", command->name, command->help);
+    printf("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] %s%s ...\n\n%s",
+           command->reports ? "[-j] " : "", command->name, command->help);
     return CTL_DONE;
 }
 
@@ -247,7 +279,27 @@ static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv)
     return command != NULL ? help_on(command) : ctl_misused(NULL);
 }
 
-static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
+/* Takes --json off a command's arguments; true if it was there. */
+static bool take_json(int *argc, char **argv)
+{
+    int to = 1;
+
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            while (i < *argc)
+                argv[to++] = argv[i++];
+        } else if (strcmp(argv[i], "--json") != 0) {
+            argv[to++] = argv[i];
+        }
+    }
+    argv[to] = NULL;
+    if (to == *argc)
+        return false;
+    *argc = to;
+    return true;
+}
+
+static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
 {
     const struct command *command = find_command(argv[0]);
 
@@ -256,6 +308,12 @@ static enum ctl_exit run(const struct ctl *ctl, int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return help_on(command);
+    }
+    if (take_json(&argc, argv))
+        ctl->json = true;
+    if (ctl->json && !command->reports) {
+        ctl_complain("%s is no report: leave out --json", command->name);
+        return ctl_misused(NULL);
     }
     optind = 0; /* a new command line for getopt */
     return command->run(ctl, argc, argv);
@@ -278,14 +336,18 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
     static const struct option options[] = {
-        { "socket", required_argument, NULL, 's' },  { "config", required_argument, NULL, 'c' },
-        { "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 },
+        { "socket", required_argument, NULL, 's' },
+        { "config", required_argument, NULL, 'c' },
+        { "timeout", required_argument, NULL, 'T' },
+        { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        { "json", no_argument, NULL, 'j' },
+        { NULL, 0, NULL, 0 },
     };
     int c;
 
     /* "+": options behind the command are the command's. */
-    while ((c = getopt_long(argc, argv, "+s:c:T:Vh", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "+s:c:T:jVh", options, NULL)) != -1) {
         switch (c) {
         case 's': a->socket = optarg; break;
         case 'c': a->conf = optarg; break;
@@ -293,6 +355,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
             if (!parse_timeout(optarg, &a->timeout_ms))
                 return false;
             break;
+        case 'j': a->json = true; break;
         case 'V': puts("flashpachectl " PACKAGE_VERSION); exit(CTL_DONE);
         case 'h': usage(stdout); exit(CTL_DONE);
         default: return false;
@@ -322,22 +385,15 @@ static const char *usual_socket(void)
     return ctl_usual_sockets[0];
 }
 
-static enum ctl_exit run_with(struct ctl *ctl, const struct arguments *a, int argc, char **argv)
+static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
 {
-    char copy[FP_MAX_PATH + 1];
-    struct stat st;
     enum ctl_exit rc;
 
-    ctl->client = fp_client_create(ctl->socket, a->timeout_ms, 1);
+    ctl->client = ctl_client(ctl->socket, ctl->timeout_ms);
     if (ctl->client == NULL) {
         ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
         return CTL_USAGE;
     }
-    /* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write
-     * there. */
-    snprintf(copy, sizeof(copy), "%s", ctl->socket);
-    if (geteuid() == 0 && stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-        fp_client_set_daemon_uid(ctl->client, st.st_uid);
     rc = run(ctl, argc, argv);
     fp_client_destroy(&ctl->client);
     if (fflush(stdout) == EOF || ferror(stdout)) {
@@ -366,7 +422,10 @@ int main(int argc, char **argv)
     } else if (a.socket != NULL) {
         ctl.socket = a.socket;
     }
-    rc = run_with(&ctl, &a, argc - optind, argv + optind);
+    ctl.timeout_ms = a.timeout_ms;
+    ctl.named = a.conf != NULL || a.socket != NULL;
+    ctl.json = a.json;
+    rc = run_with(&ctl, argc - optind, argv + optind);
     fp_conf_destroy(&conf);
     return (int)rc;
 }

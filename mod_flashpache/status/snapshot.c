@@ -131,14 +131,14 @@ static apr_uint64_t number_behind(const char *word, const char *name)
     return strncmp(word, name, len) == 0 && word[len] == '=' ? strtoull(word + len + 1, NULL, 10) : 0;
 }
 
-/* "POINT TYPE WATCH ttl_ms=N stale_if_error_ms=N", and a sixth word if it is out of service */
+/* "POINT TYPE WATCH ttl_ms=N negative_ttl_ms=N stale_if_error_ms=N", and a seventh word if it is out of service */
 static void read_mount(char *line, apr_array_header_t *rows)
 {
-    char *words[6];
-    unsigned n = split(line, words, 6);
+    char *words[7];
+    unsigned n = split(line, words, 7);
     int i = 0;
 
-    if (n < 5)
+    if (n < 6)
         return;
     /* More than one may be mounted at a point: the last one covers the others. */
     while (i < rows->nelts && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
@@ -150,8 +150,8 @@ static void read_mount(char *line, apr_array_header_t *rows)
                                     .type = words[1],
                                     .watch = words[2],
                                     .ttl_ms = number_behind(words[3], "ttl_ms"),
-                                    .stale_ms = number_behind(words[4], "stale_if_error_ms"),
-                                    .in_service = n == 5 };
+                                    .stale_ms = number_behind(words[5], "stale_if_error_ms"),
+                                    .in_service = n == 6 };
 }
 
 /* "POINT COUNT SUM_US LONGEST_US N,N,..." */
@@ -250,7 +250,7 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_dep
           sizeof(struct fp_snapshot_latency) },
         { FP_SNAPSHOT_ALL, FP_REPORT_HOT, read_hot, &f->hot, sizeof(struct fp_snapshot_hot) },
         { FP_SNAPSHOT_ALL, FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_snapshot_slow) },
-        { FP_SNAPSHOT_ALL, FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
+        { FP_SNAPSHOT_MOUNTS, FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
     };
 
     f->socket = daemon_socket;

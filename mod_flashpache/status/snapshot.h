@@ -72,7 +72,7 @@ struct fp_snapshot {
 /* How much the daemon is asked for; each has what is before it, too. */
 enum fp_snapshot_depth {
     FP_SNAPSHOT_COUNTERS,
-    FP_SNAPSHOT_MOUNTS, /* and their latencies */
+    FP_SNAPSHOT_MOUNTS, /* and their latencies, and what it says of itself */
     FP_SNAPSHOT_ALL
 };
 

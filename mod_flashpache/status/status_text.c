@@ -133,6 +133,25 @@ static void write_gauge(request_rec *r, const char *name, apr_uint64_t value, co
     ap_rprintf(r, "%s " U64 "\n", name, value);
 }
 
+static void write_release(request_rec *r, const char *name, const char *version, const char *help)
+{
+    begin(r, name, "gauge", help);
+    ap_rprintf(r, "%s{version=\"%s\"} 1\n", name, label(r->pool, version));
+}
+
+/* The daemon's are there while it answers. */
+static void write_releases(request_rec *r, const struct fp_snapshot *f)
+{
+    const char *version = fp_snapshot_about(f, "version"), *uptime = fp_snapshot_about(f, "uptime_s");
+
+    write_release(r, "flashpache_build_info", FP_RELEASE, "The release of the module, always 1.");
+    if (version != NULL)
+        write_release(r, "flashpached_build_info", version, "The release of the daemon, always 1.");
+    if (uptime != NULL)
+        write_gauge(r, "flashpached_uptime_seconds", (apr_uint64_t)apr_atoi64(uptime),
+                    "For how long the daemon has been running.");
+}
+
 /* Those that this release knows. */
 static const struct known {
     const char *name, *type, *help;
@@ -207,6 +226,7 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
     write_gauge(r, "flashpache_leases", f->usage.leases, "Answers that children keep.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");
     write_gauge(r, "flashpache_mapped_bytes", f->usage.mapped, "Bytes that they keep mapped.");
+    write_releases(r, f);
     write_gauge(r, "flashpached_up", f->daemon == FP_OK, "Whether the daemon answers.");
     for (int i = 0; i < f->from_daemon->nelts; i++)
         write_daemon_number(r, &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter));

@@ -28,15 +28,15 @@ fp_packages=(
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 
-# What the tests use beside: packages and service, spelling, manual pages, fleets, HTTP/2, a whole system to
+# What the tests use beside: packages and service, spelling, manual pages, shells that complete, fleets, HTTP/2, a whole system to
 # install in, other servers and the report of the lab.
 fp_test_packages=(
-    acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db
+    acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db fish zsh
     iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
-# What scripts/test full uses beside these: a browser, and letters for it.
-fp_full_packages=(chromium fonts-dejavu-core)
+# What scripts/test full uses beside these: a browser, and letters for it; promtool.
+fp_full_packages=(chromium fonts-dejavu-core prometheus)
 
 fp_begin=$SECONDS
 
@@ -99,7 +99,7 @@ fp_keep_down() {
     local package
     for package in "$@"; do
         case $package in
-        nginx|lighttpd|redis-server) fp_as_root systemctl disable "$package" || return 1 ;;
+        nginx|lighttpd|redis-server|prometheus|prometheus-node-exporter) fp_as_root systemctl disable "$package" || return 1 ;;
         esac
     done
 }

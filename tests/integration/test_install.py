@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not shutil.which("make"), reason="needs make")]
 PROGRAMS = {"flashpached", "flashpachectl"}
 MODULES = {"mod_flashpache.so", "mod_flashpache_srpt.so"}
+COMPLETIONS = ("completions", "site-functions", "vendor_completions.d")     # of bash, zsh, fish
 MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
 
 
@@ -37,8 +38,8 @@ def stage(base):
 def test_installed_used_and_removed(lab, base, stage):
     completion, found = {}, {}
     for path in stage("install"):
-        (completion if path.parent.name == "completions" else found)[path.name] = path
-    assert set(completion) == {"flashpachectl"}
+        (completion if path.parent.name in COMPLETIONS else found)[path.name] = path
+    assert set(completion) == {"flashpachectl", "_flashpachectl", "flashpachectl.fish"}
     assert set(found) == PROGRAMS | MODULES | MANUALS
     assert found["flashpached"].stat().st_mode & 0o777 == 0o711
     for name in PROGRAMS:

@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command, option and setting is in --help, in its man page and in bash's completion."""
+"""Every command, option and setting is in --help, in its man page and in the shells' completions."""
 
+import contextlib
+import os
+import pty
 import re
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from conftest import REPO
 
 PAGES = REPO / "docs/man"
-COMPLETION = REPO / "conf/flashpachectl.bash-completion"
+COMPLETIONS = {shell: REPO / f"conf/flashpachectl.{shell}-completion" for shell in ("bash", "zsh", "fish")}
+# Where each shell's file has the names of the commands.
+NAMES = {
+    "bash": lambda text: re.search(r'commands="([^"]*)"', text).group(1).split(),
+    "zsh": lambda text: re.findall(r"^        '([a-z-]+):", text, re.M),
+    "fish": lambda text: re.findall(r"-n __flashpachectl_begins -a ([a-z-]+) ", text),
+}
 OPTION = re.compile(r"--[a-z][a-z-]+")
 
 
@@ -37,8 +48,9 @@ def test_commands_of_flashpachectl(ctl_usage, flashpachectl, base):
     names = commands(ctl_usage)
     page = page_of("flashpachectl.8")
     assert set(re.findall(r"^(?:\.It )?\.?Cm ([a-z-]+)(?= |$)", page, re.M)) >= names >= {"purge", "explain", "top"}
-    completed = re.search(r'commands="([^"]*)"', COMPLETION.read_text()).group(1).split()
-    assert set(completed) == names
+    for shell, path in COMPLETIONS.items():
+        completed = NAMES[shell](path.read_text())
+        assert set(completed) == names and len(completed) == len(names), shell
     for name in names:
         assert "unknown command" not in flashpachectl("-s", base / "nobody.sock", name, "--no-such-option").stderr
     guide = (REPO / "docs/flashpachectl.md").read_text()
@@ -58,12 +70,15 @@ def test_options_of_flashpachectl(ctl_usage):
     options = sources_of("flashpachectl", "ctl_*.c") | sources_of("flashpachectl", "flashpachectl.c")
     # Known only to say where the numbers are now.
     options -= {"--prometheus"}
-    completion = set(OPTION.findall(COMPLETION.read_text()))
     page = set(OPTION.findall(page_of("flashpachectl.8")))
     # top's options are short in the usage.
     assert set(OPTION.findall(ctl_usage)) | {"--times", "--delay"} == options
     assert page == options
-    assert completion == options
+    for shell, path in COMPLETIONS.items():
+        text = path.read_text()
+        if shell == "fish":
+            text = " ".join(f"--{name}" for name in re.findall(r"^complete .* -l ([a-z-]+)", text, re.M))
+        assert set(OPTION.findall(text)) == options, shell
 
 
 def test_options_of_flashpached(flashpached_program):
@@ -98,16 +113,70 @@ def test_pages_are_clean(name):
     assert done.returncode == 0 and done.stderr == ""
 
 
-@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
-def test_completion():
+def run_shell(shell, *args):
+    return subprocess.run([shell, *map(str, args)], capture_output=True, text=True, check=True, timeout=60,
+                          stdin=subprocess.DEVNULL).stdout
+
+
+def bash_completes(*words):
+    script = (f'source "{COMPLETIONS["bash"]}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _flashpachectl; '
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    return run_shell("bash", "-c", script, "flashpachectl", *words).split()
+
+
+def fish_completes(*words):
+    script = f"source {COMPLETIONS['fish']}; complete -C '{' '.join(words)}'"
+    return [line.split("\t")[0] for line in run_shell("fish", "--no-config", "-c", script).splitlines()]
+
+
+ZSHRC = """
+PROMPT=READY
+autoload -Uz compinit; compinit -u -D
+_flashpachectl() {{ source {completion} }}; compdef _flashpachectl flashpachectl
+compadd() {{ local -a found; builtin compadd -O found "$@"; print -rl -- $found >>{found}; builtin compadd "$@" }}
+"""
+
+
+def zsh_completes(*words):
+    """An interactive zsh, on a terminal of its own, writes what it would add."""
+    control, terminal = pty.openpty()
+    with tempfile.TemporaryDirectory() as place:
+        found = Path(place, "found")
+        Path(place, ".zshrc").write_text(ZSHRC.format(completion=COMPLETIONS["zsh"], found=found))
+        with subprocess.Popen(["zsh", "-i"], stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+                              env={"PATH": os.environ["PATH"], "TERM": "dumb", "ZDOTDIR": place}) as shell:
+            os.close(terminal)
+            text = b""
+            while b"READY" not in text:         # before it the terminal itself would read the keys
+                text += os.read(control, 65536)
+            # ^U: the line goes, and what comes next is read after the completion.
+            os.write(control, f"{' '.join(words)}\t\x15print END >>{found}; exit\n".encode())
+            with contextlib.suppress(OSError):      # at the end: EIO
+                while os.read(control, 65536):
+                    pass
+            shell.wait(60)
+        os.close(control)
+        *names, end = found.read_text().split()
+        assert end == "END"
+        return names
+
+
+COMPLETES = {"bash": bash_completes, "zsh": zsh_completes, "fish": fish_completes}
+
+
+@pytest.mark.parametrize("shell", COMPLETES)
+def test_completion(shell, ctl_usage):
+    if not shutil.which(shell):
+        pytest.skip(f"needs {shell}")
+
     def completed(*words):
-        script = (f'source "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _flashpachectl; '
-                  'printf "%s\\n" "${COMPREPLY[@]}"')
-        return subprocess.run(["bash", "-c", script, "flashpachectl", *words], capture_output=True, text=True,
-                              check=True, timeout=20).stdout.split()
-    assert completed("flashpachectl", "st") == ["stats", "status"]
-    assert completed("flashpachectl", "-s", "/x.sock", "log") == ["log-level"]
-    assert completed("flashpachectl", "stats", "--j") == ["--json"]
-    assert completed("flashpachectl", "-c", "/etc/x", "explain", "--links", "o") == ["owner"]
-    assert completed("flashpachectl", "log-level", "") == ["error", "warning", "info", "debug"]
-    assert "/etc" in completed("flashpachectl", "lookup", "/et")
+        return set(COMPLETES[shell]("flashpachectl", *words))
+    assert completed("st") == {"stats", "status"}
+    assert completed("-s", "/x.sock", "log") == {"log-level"}
+    assert completed("stats", "--j") == {"--json"} == completed("list", "--j")
+    assert completed("explain", "--links", "o") == {"owner"}
+    assert completed("log-level", "") == {"error", "warning", "info", "debug"}
+    assert completed("help", "") == commands(ctl_usage)
+    if shell == "bash":
+        assert completed("-c", "/etc/x", "explain", "--links", "o") == {"owner"}
+        assert "/etc" in completed("lookup", "/et")

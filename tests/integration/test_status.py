@@ -2,6 +2,7 @@
 """The status page and the counters: every request is in them, once, where the log says it was."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -147,7 +148,9 @@ def test_without_a_daemon_and_with_it_again(server):
         assert (figures(server)["FlashpachedUp"], figures(server)["FlashpachedProblem"]) \
             == (0, "nobody listens at its socket")
         assert f"The daemon at {server.socket} does not answer: nobody listens" in page(server)
-        assert status_kit.metrics(server)["flashpached_up", frozenset()] == 0
+        without = status_kit.metrics(server)
+        assert without["flashpached_up", frozenset()] == 0
+        assert {name for name, _ in without if name.endswith("_info") or "uptime" in name} == {"flashpache_build_info"}
     finally:
         server.daemon.start()
     assert figures(server)["FlashpachedUp"] == 1
@@ -300,6 +303,15 @@ def test_metrics_by_mount(server):
         assert len(buckets) == 22 and [n for _, n in buckets] == sorted(n for _, n in buckets)
         assert buckets[-1] == (float("inf"), reader.samples[f"{name}_count", labels])
         assert 0 < reader.samples[f"{name}_sum", labels] < buckets[-1][1] * 10
+
+
+def test_metrics_of_release_and_uptime(server, flashpachectl):
+    told = json.loads(flashpachectl("-s", server.daemon.socket, "status", "--json").stdout)["daemon"]
+    found = status_kit.metrics(server)
+    release = frozenset({("version", told["version"])})
+    assert found["flashpache_build_info", release] == found["flashpached_build_info", release] == 1
+    assert told["uptime_s"] <= found["flashpached_uptime_seconds", frozenset()] <= told["uptime_s"] + 10
+    assert found["flashpached_watches_refused_total", frozenset()] == 0
 
 
 def test_prometheus_s_own_parser(server):

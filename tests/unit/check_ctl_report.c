@@ -78,15 +78,18 @@ START_TEST(mounts)
 {
     struct ctl_mount m;
 
-    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 stale_if_error_ms=7" }, &m));
+    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7" },
+                              &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
+    ck_assert_uint_eq(m.negative_ttl_ms, 900);
     ck_assert_uint_eq(m.stale_ms, 7);
     ck_assert(!m.out);
-    ck_assert(ctl_parse_mount((char[]){ "/ nfs4 ttl ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
+    ck_assert(ctl_parse_mount(
+        (char[]){ "/ nfs4 ttl ttl_ms=1 negative_ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
     ck_assert(m.out);
     ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl" }, &m));
-    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2" }, &m));
+    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2 c=3" }, &m));
 }
 END_TEST
 

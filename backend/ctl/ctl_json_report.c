@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "ctl/ctl_json_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/stats_table.h"
+#include "common/wire.h"
+#include "ctl/ctl_report.h"
+
+#define NAME(name, field, type, help) #name,
+static const char *const names[] = { FP_STATS_TABLE(NAME) };
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+/* Earlier names, beside the present ones. */
+static const char *const deprecated[] = { FP_STATS_DEPRECATED(NAME) };
+#define DEPRECATED (sizeof(deprecated) / sizeof(deprecated[0]))
+
+void ctl_json_stats(struct ctl_json *j, const char *report)
+{
+    ctl_json_begin(j, "stats", '{');
+    for (size_t i = 0; i < NAMES; i++)
+        ctl_json_number(j, names[i], ctl_value(report, names[i]));
+    ctl_json_end(j, '}');
+    ctl_json_begin(j, "deprecated", '[');
+    for (size_t i = 0; i < DEPRECATED; i++)
+        ctl_json_text(j, NULL, deprecated[i]);
+    ctl_json_end(j, ']');
+}
+
+/* ---- the daemon itself ---- */
+
+enum kind { WORD, NUMBER, SWITCH /* "on" or "off" */ };
+static const struct {
+    const char *key;
+    enum kind kind;
+} about[] = { { "version", WORD },
+              { "pid", NUMBER },
+              { "uid", NUMBER },
+              { "gid", NUMBER },
+              { "uptime_s", NUMBER },
+              { "config", WORD },
+              { "log", WORD },
+              { "log_level", WORD },
+              { "workers_wanted", NUMBER },
+              { "descriptors", NUMBER },
+              { "max_connections", NUMBER },
+              { "connections_wanted", NUMBER },
+              { "seccomp", SWITCH },
+              { "prompt", SWITCH },
+              { "supervised", SWITCH } };
+
+void ctl_json_about(struct ctl_json *j, const char *report)
+{
+    static char word[4 * FP_MAX_PATH + 1];
+
+    ctl_json_begin(j, "daemon", '{');
+    for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+        const char *key = about[i].key;
+
+        if (!ctl_word(report, key, word, sizeof(word)))
+            continue;
+        if (about[i].kind == NUMBER)
+            ctl_json_number(j, key, ctl_value(report, key));
+        else if (about[i].kind == SWITCH)
+            ctl_json_bool(j, key, strcmp(word, "on") == 0);
+        else
+            ctl_json_text(j, key, word);
+    }
+    ctl_json_end(j, '}');
+}
+
+/* ---- mounts and walks ---- */
+
+void ctl_json_mounts(struct ctl_json *j, char *report)
+{
+    struct ctl_mount m;
+    char *line;
+
+    ctl_json_begin(j, "mounts", '[');
+    while ((line = ctl_next_line(&report)) != NULL) {
+        if (!ctl_parse_mount(line, &m))
+            continue;
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_text(j, "point", m.point);
+        ctl_json_text(j, "type", m.type);
+        ctl_json_text(j, "watch", m.watch);
+        ctl_json_number(j, "ttl_ms", m.ttl_ms);
+        ctl_json_number(j, "negative_ttl_ms", m.negative_ttl_ms);
+        ctl_json_number(j, "stale_if_error_ms", m.stale_ms);
+        ctl_json_bool(j, "out_of_service", m.out);
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
+static void put_buckets(struct ctl_json *j, const struct ctl_latency *l)
+{
+    ctl_json_begin(j, "buckets", '[');
+    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
+        ctl_json_begin(j, NULL, '{');
+        if (i < FP_LATENCY_BUCKETS - 1)
+            ctl_json_number(j, "le_us", (uint64_t)FP_LATENCY_FIRST_US << i);
+        else
+            ctl_json_null(j, "le_us");
+        ctl_json_number(j, "count", l->buckets[i]);
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
+void ctl_json_lookups(struct ctl_json *j, char *report)
+{
+    struct ctl_latency l;
+    char *line;
+
+    ctl_json_begin(j, "lookups", '[');
+    while ((line = ctl_next_line(&report)) != NULL) {
+        if (!ctl_parse_latency(line, &l))
+            continue;
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_text(j, "point", l.point);
+        ctl_json_number(j, "count", l.count);
+        ctl_json_number(j, "sum_us", l.sum_us);
+        ctl_json_number(j, "longest_us", l.longest_us);
+        put_buckets(j, &l);
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
+/* ---- single paths ---- */
+
+void ctl_json_slow(struct ctl_json *j, char *report)
+{
+    char *line, *words[7];
+
+    ctl_json_begin(j, "slow", '[');
+    while ((line = ctl_next_line(&report)) != NULL) {
+        if (ctl_words(line, words, 7) != 7)
+            continue;
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_text(j, "path", words[6]);
+        ctl_json_text(j, "point", words[5]);
+        ctl_json_number(j, "us", strtoull(words[1], NULL, 10));
+        ctl_json_text(j, "call", words[2]);
+        ctl_json_number(j, "call_us", strtoull(words[3], NULL, 10));
+        ctl_json_number(j, "waited", strtoull(words[4], NULL, 10));
+        ctl_json_number(j, "ago_ms", strtoull(words[0], NULL, 10));
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}
+
+void ctl_json_hot(struct ctl_json *j, char *report)
+{
+    char *line, *words[2];
+
+    ctl_json_begin(j, "hot", '[');
+    while ((line = ctl_next_line(&report)) != NULL) {
+        if (ctl_words(line, words, 2) != 2)
+            continue;
+        ctl_json_begin(j, NULL, '{');
+        ctl_json_text(j, "path", words[1]);
+        ctl_json_number(j, "asked", strtoull(words[0], NULL, 10));
+        ctl_json_end(j, '}');
+    }
+    ctl_json_end(j, ']');
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Colour on standard output, for words of state.  Everything here is "" where standard output is no terminal, or a
+ * dumb one, or NO_COLOR is set and not empty (https://no-color.org).
+ */
+#ifndef FP_CTL_PAINT_H
+#define FP_CTL_PAINT_H
+
+enum ctl_state { CTL_OK, CTL_WARNING, CTL_ERROR }; /* green, yellow, red */
+
+/* Begins the colour of a state. */
+const char *ctl_paint(enum ctl_state state);
+/* Ends it. */
+const char *ctl_plain(void);
+
+/* A line without its end, as an error where it ends with such words. */
+void ctl_put_line(const char *line, const char *alarm);
+
+#endif

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every report of flashpachectl as JSON: one document, which says what the text says."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+import tree
+import wire
+from conftest import REPO
+from fetch import get
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+SLOW_US = 60_000
+ODD = 'a "b"\\c\té'         # what JSON, the shell and reports escape, each in its own way
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "json"
+    tree.put(root / ODD / "f.txt", "x\n")
+    tree.put(root / "dir/index.html", "index\n")
+    tree.put(root / "dir/.htaccess", "Require all granted\n")
+    (root / "link").symlink_to("dir/index.html")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(lab, root):
+    return lab.under_test("flash", root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>",
+                          daemon_settings={"negative_ttl_ms": 700})
+
+
+@pytest.fixture
+def ctl(flashpachectl, server):
+    def run(*args, code=0):
+        finished = flashpachectl("-s", server.daemon.socket, *args)
+        assert finished.returncode == code, finished
+        return finished.stdout
+    return run
+
+
+@pytest.fixture
+def document(ctl):
+    """document(*args): the report's JSON, the same whether the option stands in front or behind."""
+    def read(*args, code=0):
+        text = ctl(*args, "--json", code=code)
+        assert text.count("\n") == 1 and text.endswith("\n") and text.isascii()
+        made = json.loads(text)
+        assert json.loads(ctl("-j", *args, code=code)).keys() == made.keys()
+        return made
+    return read
+
+
+def escaped(path):
+    """As reports have it."""
+    return "".join(chr(c) if 0x20 < c < 0x7f and c != 0x5c else f"\\{c:03o}" for c in os.fsencode(path))
+
+
+def words(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_status(server, document, ctl):
+    get(server.port, "/dir/")
+    found, text = document("status"), ctl("status")
+    about = found["daemon"]
+    assert f"flashpached  {about['version']}, process {server.daemon.pid} of user {about['uid']}," in text
+    assert about["pid"] == server.daemon.pid and about["config"] == str(server.daemon.config)
+    assert about["prompt"] is True and about["seccomp"] is True and about["supervised"] is False
+    assert f"log_level {about['log_level']}, seccomp on, prompt on" in text
+    assert set(found["stats"]) == {name for name, _ in words(ctl("stats"))}
+    assert f" of {about['workers_wanted']}, " in text and f" of {about['max_connections']}; " in text
+    assert set(found) == {"daemon", "stats", "deprecated", "mounts", "lookups", "slow"}
+
+
+def test_stats(document, ctl):
+    found, text = document("stats"), dict(words(ctl("stats")))
+    assert set(found) == {"version", "stats", "deprecated", "mounts", "lookups"}
+    still = ("workers", "content_files", "long_turns", "fleet_member", "watches_refused", "noisy")
+    assert {name: found["stats"][name] for name in still} == {name: int(text[name]) for name in still}
+    points = {line[-1] for line in words(ctl("stats", "--latency"))[1:]}
+    assert points == {one["point"] for one in found["lookups"] if one["count"] > 0}
+
+
+def test_mounts(document, ctl):
+    found = document("mounts")["mounts"]
+    assert [[m["point"], m["type"], m["watch"], f"ttl_ms={m['ttl_ms']}", f"negative_ttl_ms={m['negative_ttl_ms']}",
+             f"stale_if_error_ms={m['stale_if_error_ms']}", *["out-of-service"] * m["out_of_service"]]
+            for m in found] == words(ctl("mounts"))
+    assert {m["negative_ttl_ms"] for m in found} == {700}
+
+
+def test_check(server, document, ctl, flashpachectl, base):
+    get(server.port, "/dir/")
+    found, text = document("check"), ctl("check")
+    # How many processes and connections there are changes.
+    said = [re.sub(r"\d+ (processes|connections)", r"N \1", f"{one['verdict']:5} {one['text']}")
+            for one in found["checks"]]
+    assert said == re.sub(r"\d+ (processes|connections)", r"N \1", text).splitlines()
+    assert found["bad"] == 0 and found["answered"] is True
+    gone = flashpachectl("-s", base / "nobody.sock", "check", "--json")
+    made = json.loads(gone.stdout)
+    assert gone.returncode == 3 and gone.stderr and made["answered"] is False
+    assert made["bad"] == len([one for one in made["checks"] if one["verdict"] == "BAD"]) == 1
+
+
+def test_top(server, root, document, ctl):
+    with wire.greet(server.daemon.socket) as conn:
+        for _ in range(400):
+            wire.ask(conn, wire.whole_lookup(root / ODD / "f.txt"))
+        found, text = document("top"), ctl("top", "-n", "1")
+        assert found["interval_ms"] >= 1000 and set(found["per_second"]) == {
+            "hits", "misses", "joined", "refreshed", "changes"}
+        hot = found["hot"][0]
+        assert hot["path"] == escaped(root / ODD / "f.txt") and hot["asked"] > 50
+        assert hot["path"] in text.split("asked  path\n")[1].splitlines()[0]
+        assert found["stats"]["connections"] >= 1
+    assert ctl("top", "--json", "--times", "2", code=2) == ""
+
+
+def test_slow_lookups(lab, base, flashpachectl, slow_directory):
+    source = base / "slow-source"
+    tree.put(source / ODD / "f.txt", "x\n")
+    place = slow_directory(source, SLOW_US)
+    with lab.daemon("slow") as daemon:
+        with wire.greet(daemon.socket) as conn:
+            wire.ask(conn, wire.whole_lookup(place / ODD / "f.txt"))
+        text = flashpachectl("-s", daemon.socket, "status").stdout
+        slow = json.loads(flashpachectl("-s", daemon.socket, "status", "--json").stdout)["slow"]
+        one = next(one for one in slow if one["path"] == escaped(place / ODD / "f.txt"))
+        assert one["point"] == str(place)
+        assert one["us"] >= one["call_us"] >= SLOW_US // 2 and one["waited"] == 1 and one["ago_ms"] < 60_000
+        assert one["path"] in text and f" {one['call']} " in text
+
+
+def test_lookup(root, document, ctl):
+    for path in (root / ODD / "f.txt", root / "link", root / "dir/none", root / "dir/.htaccess"):
+        ctl("lookup", path)
+        found, text = document("lookup", path), ctl("lookup", path)
+        assert found["path"] == escaped(path) and f": {found['source']}; " in text
+        lines = text.splitlines()[1:]
+        assert len(lines) == len(found["steps"]) > 3
+        for step, line in zip(found["steps"], lines):
+            if step["status"] != "success":
+                assert line.endswith(f": {step['status']}")
+                continue
+            assert f": {step['type']} {step['mode']} {step['uid']}:{step['gid']}" in line
+            assert step["leased"] is line.endswith("; leased")
+            for access in step.get("access_files", ()):
+                told = f"{access['size']} bytes" if "size" in access else access["status"]
+                assert f"; {access['name']}: {told}" in line
+    linked = document("lookup", root / "link")["steps"][-1]
+    assert linked["type"] == "link" and (linked["target"]["type"], linked["target"]["size"]) == ("file", 6)
+    failed = document("lookup", "/" + "/".join("x" * 70), code=1)
+    assert failed["status"] == "path has too many components" and "steps" not in failed
+
+
+def walks_as_text(found):
+    """The lines of calls and results."""
+    for walk in found["walks"]:
+        for call in walk["calls"]:
+            yield (f"  {call['call']:5} {call['path']} -> {call['result']}; "
+                   f"{'known' if call['known'] else 'a worker looks'}")
+        if not walk["index"] or walk["result"].startswith("served"):
+            yield f"  = {walk['result']}"
+
+
+def test_explain(root, document, ctl):
+    for url, options in (("http://x/dir/", ()), ("http://x/link", ("--links", "owner")), ("http://x/none/a", ()),
+                         ("http://x/dir/", ("--index", "no.html", "--index", "index.html", "--no-htaccess"))):
+        args = ("explain", "--root", root, *options, url)
+        ctl(*args)
+        found, text = document(*args), ctl(*args)
+        calls = [line for line in text.splitlines() if re.match(r"  (stat|lstat|open|=) ", line)]
+        assert list(walks_as_text(found)) == calls
+        assert f"\n{found['calls']} calls; " in text and found["calls"] == len(calls) - text.count("\n  = ")
+        assert found["assumed"]["htaccess"] is ("--no-htaccess" not in options)
+        told = dict(re.findall(r"^  (/\S*): (known|unknown|expired|changed|detached)\b", text, re.M))
+        components = found["walks"][0]["components"]
+        assert {one["path"]: one["state"] for one in components} == told
+        assert all(isinstance(one["left_ms"], int) and one["watch"] and one["point"] for one in components)
+    deep = document("explain", "/" + "/".join("x" * 70), code=1)
+    assert deep["walks"][0]["result"].startswith("bypass: ") and deep["walks"][0]["calls"] == []
+
+
+def test_list(lab, document, ctl, server, flashpachectl):
+    with lab.daemon("listed") as other:
+        one = lab.daemon("left-behind").start()
+        one.kill()
+        found = {d["socket"]: d for d in document("list")["daemons"]}
+        text = {line[3].rstrip(":"): line for line in words(ctl("list"))[1:]}
+        for daemon in (server.daemon, other):
+            told = found[str(daemon.socket)]
+            assert (told["pid"], told["state"]) == (daemon.pid, "ok") and "problem" not in told
+            assert text[str(daemon.socket)][:3] == ["ok", str(daemon.pid), told["version"]]
+        # Nobody listens, so only its name tells of it.
+        gone = flashpachectl("-s", one.socket, "list", "--json")
+        assert gone.returncode == 0
+        told = next(d for d in json.loads(gone.stdout)["daemons"] if d["socket"] == str(one.socket))
+        assert told["state"] == "error" and "nobody listens" in told["problem"] and "pid" not in told
+
+
+def test_list_of_a_configuration(lab, flashpachectl):
+    with lab.daemon("configured") as daemon:
+        finished = flashpachectl("-c", daemon.config, "list")
+        assert finished.returncode == 0 and f"{daemon.pid}  " in finished.stdout
+        assert finished.stdout.count(str(daemon.socket)) == 1
+    lines = flashpachectl("-c", daemon.config, "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines if f" {daemon.socket}: " in line] == ["error"]
+
+
+def test_without_a_daemon_there_is_no_half_of_a_document(flashpachectl, base):
+    for command in (["status"], ["top"], ["stats"], ["mounts"], ["lookup", "/a"], ["explain", "/a"]):
+        finished = flashpachectl("-s", base / "nobody.sock", "--json", *command)
+        assert (finished.returncode, finished.stdout) == (3, "") and "nobody.sock" in finished.stderr
+
+
+def test_what_is_no_report(flashpachectl, base):
+    for command in (["purge", "--all"], ["warm", "-"], ["switch", "a", "b"], ["log-level", "info"], ["help"]):
+        finished = flashpachectl("-s", base / "nobody.sock", *command, "--json")
+        assert finished.returncode == 2 and f"{command[0]} is no report" in finished.stderr
+
+
+def test_fields_are_documented(server, root, document):
+    """Each name stands in the guide; those of counters have a table of their own."""
+    guide = (REPO / "docs/flashpachectl.md").read_text()
+    counters = set(document("stats")["stats"])
+    found = set()
+
+    def collect(value):
+        if isinstance(value, dict):
+            found.update(value)
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            collect(one)
+    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["top"], ["lookup", root / "link"],
+                 ["explain", root / "link"]):
+        collect(document(*args))
+    assert {name for name in found - counters if f"`{name}`" not in guide} == set()
+    patterns = [re.sub(r"\.\.\.", "[a-z_]+", name) for name in re.findall(r"`([a-z_.]+)`", guide)]
+    assert {name for name in counters if not any(re.fullmatch(one, name) for one in patterns)} == set()
+
+
+# colour
+
+def on_terminal(command, **environment):
+    control, terminal = pty.openpty()
+    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    with subprocess.Popen(command, stdout=terminal, env={**variables, "TERM": "xterm", **environment}) as running:
+        os.close(terminal)
+        text = b""
+        with open(control, "rb", buffering=0) as screen:
+            try:
+                while part := screen.read(65536):
+                    text += part
+            except OSError:         # EIO: the end
+                pass
+        running.wait(30)
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_colour_is_for_terminals(server, base, flashpachectl):
+    program = flashpachectl("--version").args[0]
+    for command in (["-s", server.daemon.socket, "check"], ["-s", base / "nobody.sock", "check"],
+                    ["-s", server.daemon.socket, "list"]):
+        whole = [program, *map(str, command)]
+        coloured = on_terminal(whole)
+        first = COLOUR.findall(coloured)
+        assert first and len(first) % 2 == 0 and set(first[1::2]) == {"\x1b[m"}
+        assert ("\x1b[1;31mBAD" in coloured) is (command[1] != server.daemon.socket)
+        assert "\x1b[32mok" in coloured
+        for plain in (on_terminal(whole, NO_COLOR="1"), on_terminal(whole, TERM="dumb"),
+                      flashpachectl(*command).stdout):
+            assert "\x1b" not in plain and plain
+        assert COLOUR.search(on_terminal(whole, NO_COLOR="")), "an empty NO_COLOR counts as none"
+    assert "\x1b" not in on_terminal([program, "-s", str(server.daemon.socket), "check", "--json"])
+
+
+def test_mount_that_is_out_of_service_is_red(lab, base, flashpachectl, slow_directory):
+    source = base / "dead-source"
+    tree.put(source / "f.txt", "x\n")
+    place = slow_directory(source, 100 * SLOW_US)
+    with lab.daemon("dead", lookup_timeout_ms=100, mount_timeout_ms=100) as daemon:
+        command = [flashpachectl("--version").args[0], "-s", str(daemon.socket)]
+
+        def out():
+            subprocess.run([*command, "lookup", str(place / "f.txt")], capture_output=True, check=False, timeout=30)
+            return daemon.counters()["out_of_service"]
+        wait_for(out, "the mount to be out of service")
+        for report, words_ in (("status", "\x1b[1;31mOUT OF SERVICE\x1b[m: the "),
+                               ("mounts", f"\x1b[1;31m{place} ")):
+            assert words_ in on_terminal([*command, report])
+        assert "\x1b[1;31m" in on_terminal([*command, "top", "-n", "1"])
+        found = json.loads(flashpachectl("-s", daemon.socket, "list", "--json").stdout)["daemons"]
+        told = next(d for d in found if d["socket"] == str(daemon.socket))
+        assert told["state"] == "warning" and "1 file systems do not answer" in told["problem"]
+        assert "\x1b[33mwarning" in on_terminal([*command, "list"])
+        mounts = json.loads(flashpachectl("-s", daemon.socket, "mounts", "--json").stdout)["mounts"]
+        assert [m["out_of_service"] for m in mounts if m["point"] == str(place)] == [True]
