@@ -48,7 +48,7 @@ def test_two_containers(lab, base):
 
 
 def test_who_sees_what_when(lab, base, flashpachectl):
-    """The table of many-servers.md: a daemon to which nothing is reported is another machine's."""
+    """The table of docs/cookbook/many-servers.md: a daemon to which nothing is reported is another machine's."""
     root = base / "shared"
     old = tree.put(root / "old.txt", "1\n")
     new, later = root / "new.txt", root / "later.txt"
