@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status page in a real browser: nothing is cut on a phone, and it is readable in the dark.
 
-FLASHPACHE_PICTURES  a directory: pictures of the page are left there; docs/images has two of them
+FLASHPACHE_PICTURES  a directory: pictures of the page are left there
 """
 
 import contextlib
@@ -90,7 +90,7 @@ def srv():
     subprocess.run(["umount", "-l", "/srv"], check=True)
 
 
-@pytest.mark.skipif(not PICTURES, reason="makes docs/images: wants FLASHPACHE_PICTURES=docs/images")
+@pytest.mark.skipif(not PICTURES, reason="makes pictures: wants FLASHPACHE_PICTURES=DIRECTORY")
 def test_pictures(lab, base, srv):
     """A site of two hosts, a file system that does not answer, and what its operator sees."""
     slowfs.needed()
