@@ -5,13 +5,11 @@ fire as they say, by Prometheus' own tool."""
 import json
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
 
 import exposition
-import forms
 import status_kit
 import tree
 from conftest import REPO
@@ -134,10 +132,6 @@ def test_rules_are_the_promised_ones():
     assert all(f"`{name}`" in guide for name in ALERTS)
 
 
-promtool = pytest.mark.skipif(not shutil.which("promtool") and not forms.FULL,
-                              reason="needs promtool (Debian: prometheus); scripts/test full has it")
-
-
 def run_promtool(*args):
     done = subprocess.run(["promtool", *map(str, args)], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "GOMAXPROCS": "1"})
@@ -145,12 +139,12 @@ def run_promtool(*args):
     return done.stdout
 
 
-@promtool
+@pytest.mark.full
 def test_promtool_takes_rules_and_metrics(lab, base, exported):
     assert f"{len(ALERTS)} rules found" in run_promtool("check", "rules", RULES)
 
 
-@promtool
+@pytest.mark.full
 def test_rules_fire(base):
     scenes = tree.put(base / "scenes.yml", SCENES.format(rules=RULES))
     assert "SUCCESS" in run_promtool("test", "rules", scenes)
