@@ -89,12 +89,12 @@ void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_nam
 
 /* ---- looking up ---- */
 
-/* When an entry is looked at, and why. */
+/* How an entry is looked at. */
 struct moment {
     uint64_t now_ms;
-    bool stale;   /* an expired one will do */
+    bool stale;   /* an expired entry will do */
     bool use;     /* a client asks for it */
-    bool watched; /* one that is not will not do */
+    bool watched; /* only a watched entry will do */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
@@ -103,15 +103,15 @@ static bool is_valid(const struct fp_entry *e, const struct moment *at)
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
-/* True if it is valid below the parent that it has, and knows the access files in question. */
+/* True if the entry is valid below its parent, and knows the access files in question. */
 static bool is_valid_step(const struct fp_entry *e, unsigned names, const struct moment *at)
 {
     return is_valid(e, at) && (names == 0 || e->names == names || !fp_entry_is_dir(e))
            && (e->parent == NULL || e->parent_generation == e->parent->generation);
 }
 
-/* The deepest entry, e or one above it, to which every step from "/" on is valid, and in *n_r how
- * many these are; NULL if there is none. */
+/* The deepest entry, e or one above it, to which every step from "/" on is valid; NULL if there is none.
+ * *n_r: the number of these steps. */
 static struct fp_entry *find_valid(struct fp_entry *e, unsigned names, const struct moment *at, unsigned *n_r)
 {
     unsigned n = 0;
@@ -128,8 +128,8 @@ static struct fp_entry *find_valid(struct fp_entry *e, unsigned names, const str
 }
 
 /*
- * The valid entry at which a walk of path ends, its own or one above that is no
- * directory, and in *n_r the steps to it; NULL if there is none.
+ * The valid entry at which a walk of path ends: its own, or one above that is no directory.
+ * NULL if there is none.  *n_r: the number of steps to it.
  */
 static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len, unsigned names,
                                  const struct moment *at, unsigned *n_r)
@@ -167,7 +167,7 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
     a->watched = a->watched && a->leasable;
 }
 
-/* True if its descriptor is kept, or its content. */
+/* True if the entry's descriptor or content is kept. */
 static bool has_file(const struct fp_entry *e)
 {
     return e->kind == FP_KIND_FILE || e->content_at != 0;
@@ -312,7 +312,7 @@ uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t
 
 /* ---- contents ---- */
 
-/* NULL: the content there is of no entry any more. */
+/* NULL: the content at that place belongs to no entry any more. */
 static struct fp_entry *find_content(const struct fp_cache *c, const char *path, size_t len, uint64_t at)
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
@@ -373,7 +373,7 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 
     while (done < n && fp_entry_close_file(c))
         done++;
-    /* They count among what has no descriptor now. */
+    /* They count now among the entries without a descriptor. */
     fp_entry_trim(c);
     fp_cache_verify(c);
     return done;
@@ -401,7 +401,7 @@ static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
     return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
 }
 
-/* A file without a watch of its own is reported by its directory's. */
+/* Changes of a file without a watch of its own are reported by its directory's watch. */
 static int reported_by(const struct fp_entry *e)
 {
     const struct fp_watch_key *key = fp_entry_own_key(e);
@@ -432,13 +432,14 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     return v;
 }
 
-/* A directory is on the way to other paths; it ends one if it has leases of its own for that. */
+/* True if paths end at the entry.  A directory is on the way to other paths; it ends one if it has leases of
+ * its own for that. */
 static bool ends_paths(const struct fp_entry *e)
 {
     return LIST_EMPTY(&e->children) || e->end_slot != FP_NO_SLOT;
 }
 
-/* One in use may have changed a moment ago. */
+/* True if the entry is to be listed.  An entry in use may have changed a moment ago. */
 static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64_t now_ms, bool used)
 {
     enum fp_cache_state state;
@@ -470,7 +471,7 @@ struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)
 {
     struct fp_cache_counts counts = c->counts;
 
-    /* What has no descriptor is not limited by their number. */
+    /* The limit on descriptors does not apply to contents. */
     counts.files = c->sieves[FP_KIND_FILE].count + c->n_contents;
     counts.directories = c->sieves[FP_KIND_DIRECTORY].count - c->n_contents;
     counts.negatives = c->sieves[FP_KIND_NEGATIVE].count;

@@ -4,22 +4,22 @@
  *
  * One entry for each path, its parent's entry above it up to "/": a directory
  * is kept once for all that lies in it.  An entry remembers the generation
- * under which it saw its parent.  When a walk finds that the parent is another
- * object than before, or that the right to pass it may have changed, the parent's generation
+ * under which it saw its parent.  A walk may find that the parent is another object
+ * than before, or that the right to pass it may have changed.  Then the parent's generation
  * changes, and all below is detached at once without being visited.
  *
  * An entry is valid for its TTL, which is much longer where all changes are reported
- * (watch.h): a report invalidates it.  Each has a slot in shared memory (lease_table.h);
- * all leases on the entry end when it changes or goes.
+ * (watch.h): a report invalidates the entry.  Each entry has a slot in shared memory
+ * (lease_table.h); all leases on the entry end when it changes or goes.
  *
- * Knows no sockets and no file system: callers say what time it is, in
+ * The cache knows no sockets and no file system: callers say what time it is, in
  * milliseconds of a monotonic clock.
  *
  * Not promised: an entry that is not watched may be up to its TTL older than
  * the file system.  Within one answer the last step's metadata and its
- * descriptor come from one walk; a step above may have been seen again later,
- * as the same thing (same inode, mode and owner, reached by as many links; for a
- * link also the same change time and target).
+ * descriptor come from one walk.  A step above may have been seen again later,
+ * as the same thing.  That is: same inode, mode and owner, reached by as many links; for a
+ * link also the same change time and target.
  */
 #ifndef FP_CACHE_H
 #define FP_CACHE_H
@@ -40,7 +40,7 @@ struct fp_walk_result;
 struct fp_validity;
 struct fp_watch_key;
 
-/* Each at least 1. */
+/* Each is at least 1. */
 struct fp_cache_limits {
     size_t files;            /* open files */
     size_t open_dirs;        /* directories kept open, to begin walks at */
@@ -49,69 +49,69 @@ struct fp_cache_limits {
     size_t bytes;            /* of memory for entries, about */
     uint32_t ttl_ms;         /* of an entry where its mount says nothing else, */
     uint32_t watched_ttl_ms; /* and where all changes are reported */
-    size_t spare;            /* descriptors beside the files', which those that wait to be closed may have */
+    size_t spare;            /* descriptors beside the files', for those that wait to be closed */
 };
 
-/* What a cache uses; all of it the caller's and outlives it. */
+/* The parts that a cache uses.  The caller owns them, and they outlive the cache. */
 struct fp_cache_deps {
     struct fp_lease_table *lease_table; /* NULL: there are no leases */
     uint64_t (*now_ms)(void);
-    /* No entry depends on changes there any more; may be NULL. */
+    /* Called when no entry depends on changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
-    bool checked; /* fp_cache_check() after each operation: aborts where it fails */
+    bool checked; /* fp_cache_check() runs after each operation and aborts where it fails */
 };
 
-/* NULL when out of memory.  After fp_keyed_hash_init(). */
+/* Returns NULL when out of memory.  To be called after fp_keyed_hash_init(). */
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const struct fp_cache_deps *deps);
 /* Closes every descriptor. */
 void fp_cache_destroy(struct fp_cache **c);
 
-/* New limits hold at once; what is over them is evicted. */
+/* New limits hold at once: entries above them are evicted. */
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits);
 
-/* None before it is called.  A content that is kept stays until the next walk to it. */
+/* Without a call no content is kept.  A kept content stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
 
 /* True if the content at that place is the file's, and was used since the last call. */
 bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms);
-/* The file's content has another place.  False: it is not the file's any more; else *names_r numbers
- * the list of names that is known of its directory. */
+/* Sets another place for the file's content.  False: the content is not the file's any more; else *names_r
+ * numbers the list of names that is known of its directory. */
 bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,
                            unsigned *names_r);
-/* It has none: the next question about the file needs a walk; leases go on. */
+/* The file has no content any more: the next question about it needs a walk; leases go on. */
 void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at);
-/* None has. */
+/* Drops the contents of all files. */
 void fp_cache_forget_contents(struct fp_cache *c);
 
-/* The list of names with that number, from 1 to FP_MAX_LISTS; once.  It stays the caller's. */
+/* Sets the list of names with that number, from 1 to FP_MAX_LISTS; once.  The list stays the caller's. */
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
 
 /*
- * Fills *a and returns true if the path is known at now_ms, and with it, in
- * each directory on the way, the access files of the list of names that the
- * caller numbers names (0: none are asked about).  a->fd is lent: it stays
- * the cache's and is good until the next call with this cache.
+ * Fills *a and returns true if the path is known at now_ms.  In each directory on the way
+ * the access files of a list of names must be known too.  names: the list's number; 0 asks
+ * about none.  a->fd is lent: it stays the cache's and is good until the next call with this
+ * cache.
  */
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
                      struct fp_answer *a);
 
-/* The same, of entries only of which all changes are reported. */
+/* As fp_cache_lookup(), but only of entries of which all changes are reported. */
 bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
                              uint64_t now_ms, struct fp_answer *a);
 
-/* The same for a client that waited for a walk just inserted: that is no use of it yet. */
+/* As fp_cache_lookup(), for a client that waited for a walk just inserted: this is no use of the entry yet. */
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                               uint64_t now_ms, struct fp_answer *a);
 
 /*
- * The same of entries that have expired, without a reported change, for as long
- * after that as their mount allows: for when the file system does not answer.
+ * As fp_cache_lookup(), of entries that have expired without a reported change, for as long
+ * after that as their mount allows.  It serves while the file system does not answer.
  */
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
                            struct fp_answer *a);
 
-/* An entry that was used since it was seen, and is to be walked to again. */
+/* An entry that was used since it was seen; a walk is to look at it again. */
 struct fp_cache_refresh {
     const char *path; /* good until the next call with this cache */
     size_t len;
@@ -119,16 +119,16 @@ struct fp_cache_refresh {
 };
 
 /*
- * The next of those at now_ms: an entry of which half the TTL is over, so that an entry
- * in use, if only by leases, never becomes a miss; and an entry above others that would
- * expire before it is seen whether they are in use.  It is returned again after an eighth
+ * Takes the next entry to refresh at now_ms.  One kind has half its TTL behind it: so an entry
+ * in use, if only by leases, never becomes a miss.  The other kind is above entries, and would expire
+ * before it is seen whether those are in use.  The same entry is returned again after an eighth
  * of its TTL unless a walk came first.  *looks: how many timers that have run out may still be
  * looked at, FP_CACHE_LOOKS at first.  False: there is none, or the rest has to wait a moment.
  */
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
                            struct fp_cache_refresh *refresh_r);
 
-/* Another table of leases, in place of the one that was given up. */
+/* Sets another table of leases, in place of a table that was given up. */
 void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t);
 
 /* A directory where a walk may begin. */
@@ -143,72 +143,73 @@ struct fp_cache_base {
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
                         struct fp_cache_base *base);
 
-/* The metadata of an open file that was reached without a link at its end.  Not of
- * one whose content is kept and may have changed in spite of what its metadata says. */
+/* The metadata of an open file that was reached without a link at its end.  Left out are files whose
+ * content is kept and may have changed in spite of what the metadata says. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
 
-/* How large a file at the path may be for its content to be kept.  0: no content is kept
- * there, or there is one that need not be read again unless the file has changed (known:
- * the walk will see that). */
+/* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the
+ * kept one need not be read again unless the file has changed.  known: the walk will see a change. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
-/* What a walk returns beside its answer. */
+/* The results of a walk beside its answer. */
 struct fp_walk_meta {
     const struct fp_walk_result *result;
     const struct fp_validity *validity; /* of each step's target; mount 0: unknown, or none */
 };
 
 /*
- * Takes what a walk of path found, and its descriptor: a->fd is -1
- * afterwards; or with a->content the place of its content.  Only complete answers (status FP_OK) are kept.  names numbers
- * the list of names that the walk looked for; now_ms is when it began.  An
- * entry knows one list's access files: those of the last walk.  base: where
- * the walk began, NULL for "/"; if that directory has become another one
- * meanwhile, nothing is kept.  meta NULL: nothing is watched.  An entry that
- * changed since the walk began is invalid at once.
+ * Takes what a walk of path found, and its descriptor or with a->content the place of its content;
+ * a->fd is -1 afterwards.  Only complete answers (status FP_OK) are kept.
+ *
+ * names: the number of the list of names that the walk looked for.  An entry knows one list's access
+ * files: those of the last walk.
+ * now_ms: when the walk began.  An entry that changed since then is invalid at once.
+ * base: where the walk began, NULL for "/".  If that directory has become another one meanwhile,
+ * nothing is kept.
+ * meta: NULL if nothing is watched.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a);
 
-/* What a change does to a cache (coherence.h), which is the ctx: it invalidates the entries
- * concerned, when events were lost all that are watched. */
+/* The effects of a change on a cache (coherence.h); ctx is the cache.  A change invalidates the entries
+ * concerned; lost events invalidate all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report, void *ctx);
 /*
  * Invalidates the entries at that path (terminated, in normal form) and below it, and the watched
- * ones that are reached through links; NULL: all that are watched.  Returns how many.
+ * entries that are reached through links.  NULL: all watched entries.  Returns how many.
  */
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 
-/* The mount that the path lies on, and how much of the path was known for that (0:
- * nothing), valid or expired. */
+/* The mount that the path lies on.  *known_r: how much of the path was known for that, valid or expired;
+ * 0: nothing. */
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r);
 
 #define FP_SHED_FILES 64 /* at a time, when the process has no descriptor left */
 
-/* Gives up to n descriptors back to the process; returns how many it was. */
+/* Gives up to n descriptors back to the process; returns their number. */
 size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
-/* Evicts up to n entries of any kind; returns how many it was. */
+/* Evicts up to n entries of any kind; returns their number. */
 size_t fp_cache_shed(struct fp_cache *c, size_t n);
 
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next
  * question about it needs a walk.  The access files known of the directory go too, and
  * every name above the path at which a walk would end.  Returns how many entries of the
- * path, and below it, there were.  What lies below is not told to anybody any more; it goes, with
- * its descriptors, by fp_cache_reclaim(): the call takes no time for it.
+ * path, and below it, there were.  The call takes no time for the entries below: no answer uses
+ * them any more, and fp_cache_reclaim() evicts them with their descriptors.
  */
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
 
-/* Evicts forgotten entries, by so many visits at most; false: there are none left. */
+/* Evicts forgotten entries, in at most so many visits.  False: none are left. */
 bool fp_cache_reclaim(struct fp_cache *c, size_t visits);
 
 /* Forgets everything. */
 void fp_cache_clear(struct fp_cache *c);
 
-/* What an operator may know of one entry. */
+/* The state of one entry, for operators. */
 enum fp_cache_state {
     FP_VIEW_UNKNOWN,  /* nothing is known */
     FP_VIEW_DETACHED, /* it was seen below another object than is there now */
@@ -227,21 +228,21 @@ struct fp_cache_view {
     bool leased;        /* leases may be given on it */
     bool names;         /* its access files are known, for that list of names */
 };
-/* Of the entry of the path itself.  That is no use of it. */
+/* The state of the path's own entry.  To look is no use of the entry. */
 struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
                                    uint64_t now_ms);
 
-/* False: no more of them. */
+/* False: the list is to end. */
 typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len, unsigned names);
 /*
- * Calls list for the ends of paths: those in use first, after them the others that are known at
+ * Calls list for the ends of paths: first those in use, then the others that are known at
  * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at every entry.
  */
 void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list, void *ctx);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
 
-/* NULL, or a text: the invariant (cache_entry.h) that does not hold.  Looks at every entry. */
+/* NULL, or a text that names the broken invariant (cache_entry.h).  Looks at every entry. */
 const char *fp_cache_check(const struct fp_cache *c);
 
 #endif

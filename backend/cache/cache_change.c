@@ -54,8 +54,8 @@ static void close_replaced(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-/* Rights may be gone without a trace in its mode and owner: by an access list, a label.  What
- * lies below is walked to again, even if the directory then looks as it did. */
+/* Rights may be gone without a trace in the directory's mode and owner: by an access list, a label.  So the
+ * next lookups walk to the entries below again, even if the directory then looks as it did. */
 static void renew_directory(struct fp_cache *c, struct fp_entry *e)
 {
     if (fp_entry_is_dir(e))
@@ -118,7 +118,7 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
     return (size_t)(c->counts.changes - before);
 }
 
-/* Changes in a directory are not reported any more either. */
+/* With the watch the reports of changes in a directory end as well. */
 static void on_object_gone(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
@@ -227,8 +227,8 @@ void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-/* An entry with children stays, with nothing known of it; they are detached until it is
- * known again. */
+/* An entry with children stays, with nothing known of it.  The children are detached until it is known
+ * again. */
 static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
 {
     size_t known = e->generation != 0 && !fp_entry_is_purged(c, e);
@@ -240,8 +240,8 @@ static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
     return known;
 }
 
-/* Entries above the path answer questions about it where walks end there, and that of its
- * directory has its access files. */
+/* Entries above the path answer questions about it where walks end there.  The directory's entry has its
+ * access files. */
 static void forget_above(struct fp_cache *c, const char *path, size_t len)
 {
     const size_t parent_len = len > 1 ? fp_path_parent_len(path, len) : 0;

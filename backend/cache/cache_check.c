@@ -11,12 +11,12 @@
 #include "cache/dependency.h"
 #include "common/lease_table.h"
 
-/* Counted in the hash table, to be compared with what the cache says. */
+/* Counts over the hash table, to be compared with those that the cache keeps. */
 struct tally {
     size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
     size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
     size_t children, purging;
-    uint32_t *slots; /* all that are taken */
+    uint32_t *slots; /* all slots that entries have */
     size_t n_slots;
 };
 
@@ -58,7 +58,7 @@ static const char *check_content(const struct fp_cache *c, const struct fp_entry
     return fp_dependency_list_check(c->dependencies, e->dependencies, e, e->own);
 }
 
-/* Counts its children. */
+/* Counts the entry's children. */
 static const char *check_children(const struct fp_cache *c, const struct fp_entry *e, size_t *n_r)
 {
     const bool purged = fp_entry_is_purged(c, e);

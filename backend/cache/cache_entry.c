@@ -178,8 +178,8 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases_at(c, e);
 }
 
-/* Sets when it is next seen whether the entry is in use: after half of its TTL, and then a
- * few times more before it expires. */
+/* Sets when the entry is next looked at for use: after half of its TTL, and then a few times more before it
+ * expires. */
 static void set_refresh(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
 {
     if (at_ms < e->expires_ms)
@@ -216,7 +216,7 @@ static void take_referenced(struct fp_cache *c, struct fp_entry *e)
         e->visited = e->used = true;
 }
 
-/* True if it was asked for, or used by a lease, since the hand last came by. */
+/* True if a client asked for the entry, or used a lease on it, since the hand last came by. */
 static bool take_visited(struct fp_cache *c, struct fp_entry *e)
 {
     bool visited;
@@ -233,7 +233,7 @@ bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
     return e->used;
 }
 
-/* If it is used so is all above it, which may be past half of its TTL already. */
+/* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already. */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
     if (!fp_entry_is_used(c, e))
@@ -246,8 +246,7 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
     return true;
 }
 
-/* True if it would expire before, or just when, it is seen whether the entries below are in
- * use. */
+/* True if the entry would expire before, or just when, the entries below it are looked at for use. */
 static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 {
     return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
@@ -274,7 +273,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
 
 /* ---- entries ---- */
 
-/* Its share of the hash table included. */
+/* Includes the entry's share of the hash table. */
 size_t fp_entry_bytes(const struct fp_entry *e)
 {
     return sizeof(*e) + e->len + 1 + (e->target != NULL ? sizeof(*e->target) : 0)
@@ -314,7 +313,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
     free(e);
 }
 
-/* Where the hand stops, on the one that is to go; NULL: none can. */
+/* The entry where the hand stops, which is to go; NULL: none can. */
 static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_sieve *s = &c->sieves[kind];
@@ -336,7 +335,7 @@ static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
     return e;
 }
 
-/* The newest one came before there was room for it: as if it were not there yet. */
+/* Takes the hand off the newest entry, as if that were not there yet: it came before there was room for it. */
 static void leave_newest(struct fp_cache *c, enum fp_kind kind)
 {
     if (c->sieves[kind].hand != NULL && c->sieves[kind].hand == c->newest)
@@ -376,8 +375,8 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
-/* Descriptors that wait to be closed, more than there is room for, take the place of files until they are:
- * else a file system that answers no close would use up all descriptors. */
+/* More descriptors may wait to be closed than there is room for: until they are closed they take the place of
+ * files.  Else a file system that answers no close would use up all descriptors. */
 static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
 {
     const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
@@ -399,7 +398,7 @@ void fp_entry_trim(struct fp_cache *c)
 {
     size_t evicted;
 
-    /* What was purged is of no use to anybody: some of it makes room first. */
+    /* Purged entries are of no use to anybody: some of them make room first. */
     if (is_over_limits(c))
         fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
     for (int k = 0; k < FP_KINDS; k++) {

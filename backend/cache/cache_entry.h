@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of the cache: what they are, where they hang, and when they go.
+ * The entries of the cache: their members, their place in the tree, and their end.
  * Private to cache.c (lookups), cache_insert.c (results of walks), cache_change.c
- * (changes, forgetting) and cache_check.c (invariants).
+ * (changes, forgetting), cache_purge.c (purges of trees) and cache_check.c (invariants).
  */
 #ifndef FP_CACHE_ENTRY_H
 #define FP_CACHE_ENTRY_H
@@ -75,8 +75,8 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
 
 /*
  * One SIEVE for each kind (Zhang et al., "SIEVE is Simpler than LRU", NSDI
- * 2024): new entries at the head, a hand that moves from tail to head, clears
- * the visited mark where it finds one and evicts where it finds none.  The
+ * 2024).  New entries stand at the head, and a hand moves from tail to head.  It
+ * clears the visited mark where it finds one and evicts where it finds none.  The
  * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
@@ -97,16 +97,16 @@ struct fp_sieve {
  *   and knows how many children it has.
  * - Its kind is that of its status and its descriptor.  It stands in its kind's queue just
  *   while it has no children, and counts for its kind either way.  A hand is in its queue.
- * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  What has a
- *   content has no descriptor.
+ * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  An entry
+ *   with a content has no descriptor.
  * - bytes, n_contents and content_bytes are the sums over the entries.
  * - A slot of the lease table belongs to one entry.
  * - expires_ms is 0, or seen_ms and ttl_ms together.
  * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
  * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
- * - An entry is purged if it is older than the last tree purge of an entry above it: nothing of it
- *   is told, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
- *   one that is_purging.  An entry knows how many below it are not.
+ * - An entry is purged if it is older than the last tree purge of an entry above it.  No answer
+ *   uses it then, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
+ *   one that is_purging.  An entry knows how many below it are not purged.
  */
 struct fp_cache {
     struct fp_index entries;
@@ -119,8 +119,8 @@ struct fp_cache {
     uint32_t ttl_ms, watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest; /* while it is being inserted: not to be evicted */
-    struct fp_entry_queue purging; /* the first is the one that is gone through, */
-    struct fp_entry *purge_next;   /* and what comes next below it; NULL: it has not begun */
+    struct fp_entry_queue purging; /* the purge under way is at the first of them, */
+    struct fp_entry *purge_next;   /* and next at this entry below it; NULL: not begun */
     size_t n_purging;
     uint64_t n_purges;
     struct fp_lease_table *lease_table;
@@ -133,61 +133,61 @@ struct fp_cache {
     bool checked; /* fp_cache_verify() does something */
 };
 
-/* Ends every public operation: aborts if an invariant does not hold, where that is checked. */
+/* Ends every public operation: with checked set, aborts if an invariant does not hold. */
 void fp_cache_verify(const struct fp_cache *c);
 
 /* ---- finding ---- */
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len);
-/* All of them, in no order; none may come or go meanwhile. */
+/* Goes through all entries, in no order; none may come or go meanwhile. */
 #define FP_ENTRIES_FOREACH(e, c) \
     for ((e) = (struct fp_entry *)fp_index_first(&(c)->entries); (e) != NULL; \
          (e) = (struct fp_entry *)fp_index_next(&(c)->entries, &(e)->indexed))
 /* The path's entry, or the deepest above it; NULL: there is none.  Every entry but "/" has a
- * parent, so the search goes from "/" down and stops at the first path that has no entry:
- * strangers' paths cost what is known of them, FP_MAX_STEPS hashes at most. */
+ * parent, so the search goes from "/" down and stops at the first path that has no entry.
+ * So strangers' paths cost only as much as is known of them, FP_MAX_STEPS hashes at most. */
 struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len);
 
-/* Its own metadata, or that of what the link leads to. */
+/* The entry's own metadata, or that of its link's target. */
 const struct fp_meta *fp_entry_target(const struct fp_entry *e);
-/* True if walks go on below it: at anything but a directory every walk ends. */
+/* True if walks go on below the entry: at anything but a directory every walk ends. */
 bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
-/* The watch on what it leads to; NULL: none, or no longer. */
+/* The watch on the entry's target; NULL: there is none, or it has ended. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
-/* About what it takes of memory. */
+/* About how much memory the entry takes. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 
 /* ---- purging ---- */
 
-/* True if it was purged and is still there. */
+/* True if the entry was purged and is still there. */
 bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e);
-/* All below the entry is purged, and leases on that have ended; takes no time for what lies there.
- * Returns how many entries that were. */
+/* Purges all below the entry and ends the leases on it; takes no time for what lies there.
+ * Returns how many entries were purged. */
 size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
-/* Visits at most so many entries below those that were purged, and evicts those that are; false:
- * there is nothing left to do.  *evicted_r: how many it were. */
+/* Visits at most so many entries below purges, and evicts those that are purged.  False:
+ * there is nothing left to do.  *evicted_r: how many were evicted. */
 bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
 /* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
 void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
-/* Nothing is known of the entry; it stays. */
+/* Forgets everything about the entry, which stays. */
 void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- changing ---- */
 
-/* A new one, of which nothing is known, below its parent (NULL for "/"); NULL
+/* A new entry, of which nothing is known, below its parent (NULL for "/"); NULL
  * when out of memory. */
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent);
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
-/* The file is kept by its content, which lies there. */
+/* Keeps the file by its content, which lies at that place. */
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
-/* Drops its descriptor, or the place of its content. */
+/* Drops the entry's descriptor, or the place of its content. */
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
-/* The open directory was used. */
+/* Notes that the open directory was used. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_forget_access(struct fp_entry *e);
 
@@ -195,36 +195,36 @@ void fp_entry_forget_access(struct fp_entry *e);
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
 /* Gives the entry slots of the table that the cache has now. */
 void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e);
-/* The entry, and leases on it, are valid for ttl_ms from seen_ms. */
+/* Makes the entry, and leases on it, valid for ttl_ms from seen_ms. */
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
-/* The answer for paths that end in the entry has changed, */
+/* To be called when the answer for paths that end in the entry has changed, */
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also the answer for paths that pass it. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
-/* True if it was asked for, or a lease on it was used, since it was seen. */
+/* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
-/* A change was reported. */
+/* To be called when a change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- going ---- */
 
 /* Takes an entry that goes out of the purges that are under way, and out of the counts above it. */
 void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e);
-/* So many more entries, this one, are below those above it. */
+/* Adds more to the counts of the entries above this one. */
 void fp_entry_count(struct fp_entry *e, long more);
 
-/* Only for one without children. */
+/* Only for an entry without children. */
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
-/* One of that kind; false: there is none that could go. */
+/* Evicts an entry of that kind; false: none could go. */
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk, but
  * clients open files of this machine by themselves.  False: there is none. */
 bool fp_entry_close_file(struct fp_cache *c);
-/* One whose going makes room for that kind. */
+/* Evicts an entry whose end makes room for that kind; false: none could go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
-/* All that is over the limits. */
+/* Evicts all that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);
 void fp_entry_trim_open_dirs(struct fp_cache *c);
 

@@ -13,7 +13,7 @@
 #include "common/packet.h"
 #include "common/walk_result.h"
 
-#define LEFT_OUT_TTL_MS 2000u /* of what is watched but for what is left out */
+#define LEFT_OUT_TTL_MS 2000u /* at most, of an entry that would be watched but for a watch left out */
 
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {
@@ -25,7 +25,7 @@ static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
     return a->size == b->size && fp_time_equal(&a->mtime, &b->mtime) && fp_time_equal(&a->ctime, &b->ctime);
 }
 
-/* What a walk saw, and when it began. */
+/* The results of a walk, and the time it began. */
 struct seen {
     unsigned names;
     uint64_t now_ms;
@@ -90,7 +90,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
 {
-    /* So that clients with the file take its content, or the other way round. */
+    /* Clients that have the file then take its content, or the other way round. */
     if (a->content ? e->fd != -1 : e->content_at != 0)
         fp_entry_end_leases(c, e);
     if (a->content)
@@ -103,8 +103,8 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_an
 }
 
 /*
- * The descriptor that the walk brought, or the one that is there if it is still
- * good: a directory's while it is the same directory, a file's while nothing
+ * Sets the descriptor that the walk brought, or keeps the entry's if that is still good.
+ * A directory's is good while it is the same directory, a file's while nothing
  * about the file has changed.
  */
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
@@ -146,7 +146,7 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
     return b != NULL && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-/* Its watch reports changes, but not for this entry: too many others depend on it, or there is no
+/* The watch reports changes, but not for this entry: too many others depend on it, or there is no
  * memory. */
 static void no_answer_outlives_its_question(struct fp_entry *e)
 {
@@ -170,13 +170,13 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
-    /* A watch may end while the walk that brings it is under way: that was reported when nothing depended
-     * on it.  The entry is invalid; what cannot be watched at the next walk is not valid either.  Of a watch
-     * that the entry has all the time it would have been told. */
+    /* A watch may end while the walk that brings it is under way: the report of that came when nothing
+     * depended on it.  Then the entry is invalid; what cannot be watched at the next walk is not valid either.
+     * The end of a watch that the entry had all the time would have been reported to it. */
     e->dead_watch =
         own == NULL ? was_dead : !goes_on && fp_dependencies_ended(c->dependencies, own, seen->now_ms);
     e->validity.left_out = e->validity.left_out || e->dead_watch;
-    /* The old ones go after the new ones are there: an object of both stays watched. */
+    /* The old dependencies go after the new ones are there: an object of both stays watched. */
     e->dependencies = e->own = NULL;
     if (own != NULL)
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
@@ -193,14 +193,14 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     fp_dependencies_drop(c->dependencies, &old);
 }
 
-/* As the mount says that the step leads to, or lies on. */
+/* Takes the validity of the mount that the step leads to, or lies on. */
 static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_validity general = { .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
 
-    /* Nothing is there: on the mount above.  What was seen on the way there may lie elsewhere. */
+    /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */
     e->validity = own->mount == 0 && above != NULL ? *above : *own;
     e->validity.left_out = own->left_out;
     e->validity.refused = own->refused;
@@ -259,8 +259,8 @@ static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
     return false;
 }
 
-/* True if a change was reported since the walk that saw it began.  An entry that is watched in
- * part has its reports too; lost events say nothing of it: it has its TTL. */
+/* True if a change was reported since the walk that saw the entry began.  An entry that is watched in
+ * part has its reports too.  Lost events say nothing of it: it has its TTL. */
 static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size_t step,
                         const struct seen *seen)
 {
@@ -273,7 +273,7 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
         return true;
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
-    /* Its name there, or the right to pass the directory. */
+    /* The entry's name in the directory above, or the right to pass that directory. */
     if (above != NULL
         && (fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms)
             || fp_dependencies_happened(c->dependencies, above, "", 0, seen->now_ms)))
@@ -292,7 +292,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
-/* Of what nobody reports.  A name that is absent is often one that another machine is about to make. */
+/* The TTL of an entry whose changes nobody reports.  An absent name is often one that another machine is about
+ * to make. */
 static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity *validity)
 {
     const bool absent = e->status == FP_ABSENT || e->target_status == FP_ABSENT;
@@ -302,7 +303,7 @@ static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity
                : validity->ttl_ms;
 }
 
-/* For how long what lies there may be relied on; not at all, where its watch is left out or refused. */
+/* How long an entry there is valid; not at all, where its watch is left out or refused. */
 static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
                          const struct fp_validity *validity)
 {
@@ -311,7 +312,7 @@ static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
     return e->watched && !validity->partial ? c->watched_ttl_ms : unreported_ms(e, validity);
 }
 
-/* True if neither its watch nor its parent's reports what happens in the directory, for now. */
+/* True if neither the directory's watch nor its parent's reports, for now, what happens in it. */
 static bool is_unheard_dir(const struct fp_entry *e)
 {
     return e->validity.left_out && fp_entry_own_key(e) == NULL && fp_entry_is_dir(e);
@@ -321,7 +322,7 @@ static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, cons
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
-    /* Answers that say so are with clients (fp_answer.watched). */
+    /* Clients hold answers that say so (fp_answer.watched). */
     if (e->watched && !is_watched(e, step, seen))
         fp_entry_end_leases(c, e);
     e->watched = is_watched(e, step, seen);
@@ -357,8 +358,8 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
 }
 
 /*
- * True if an access list or a label of the directory may have changed: its change time tells, but
- * also that names in it came and went.  Where all events are reported, those did the rest already.
+ * True if an access list or a label of the directory may have changed.  Its change time tells of that, but
+ * also of names in it that came and went.  Where all events are reported, those did the rest already.
  */
 static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 {
@@ -370,7 +371,7 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
            || e->validity.partial;
 }
 
-/* Brings an entry up to what a walk has just seen. */
+/* Brings an entry up to date with the walk's results. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
@@ -422,8 +423,8 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
         return NULL;
     if (fp_entry_is_purged(c, e))
         fp_entry_revive(c, e);
-    /* Walks overlap: what an earlier one saw does not replace the later.
-     * Below the same directory it is still good. */
+    /* Walks overlap: the results of an earlier walk do not replace those of a later one.
+     * Below the same directory they are still good. */
     if (e->seen_ms > seen->now_ms)
         return e->generation != 0 && same_thing(e, s, seen) ? e : NULL;
     update(c, e, s, seen);
@@ -434,7 +435,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a)
 {
-    /* To begin below; NULL for "/". */
+    /* The entry to begin below; NULL for "/". */
     struct fp_entry *e = base != NULL ? fp_entry_find(c, path, base->len) : NULL;
     const struct seen seen = { names,
                                now_ms,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Purges of trees: what lies below an entry is purged at once, by a number that the entries below
- * do not have, and evicted later, a few entries at a time.
+ * Purges of trees.  All entries below one are purged at once, by a number that they do not
+ * have, and evicted later, a few at a time.
  */
 #include "config.h"
 #include "cache/cache_entry.h"
@@ -34,7 +34,7 @@ void fp_entry_revive(struct fp_cache *c, struct fp_entry *e)
     fp_entry_count(e, 1);
 }
 
-/* The first that goes: what lies deepest, with the first child of each. */
+/* The first to go: the deepest, by the first child of each. */
 static struct fp_entry *first_below(struct fp_entry *e)
 {
     while (!LIST_EMPTY(&e->children))
@@ -42,7 +42,7 @@ static struct fp_entry *first_below(struct fp_entry *e)
     return e;
 }
 
-/* After it, in an order in which an entry comes after all that lies below it. */
+/* The entry after e, in an order in which an entry comes after all that lies below it. */
 static struct fp_entry *next_of(struct fp_entry *e)
 {
     struct fp_entry *sibling = LIST_NEXT(e, sibling);
@@ -79,7 +79,7 @@ size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)
     e->below = 0;
     e->purged_below = ++c->n_purges;
     fp_entry_end_leases(c, e);
-    /* What the purge under way has passed may be purged again. */
+    /* The purge under way has passed entries that may be purged again. */
     if (e->is_purging)
         end_purge(c, e);
     e->is_purging = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cache's entries know of its public types (cache.h). */
+/* Those of the cache's public types that its entries use (cache.h). */
 #ifndef FP_CACHE_TYPES_H
 #define FP_CACHE_TYPES_H
 
@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_LISTS   16    /* of names of access files */
+#define FP_MAX_LISTS   16    /* lists of names of access files */
 #define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
 
 /* Files that are kept by their content, which lies elsewhere, and not by a descriptor. */
 struct fp_cache_content {
-    uint32_t file_max; /* bytes of one; 0: of none */
+    uint32_t file_max; /* bytes of one file; 0: none is kept */
 };
 
 struct fp_cache_counts {

@@ -10,11 +10,11 @@
 #include "common/keyed_hash.h"
 #include "common/memory.h"
 
-/* For each of so many hashes of key and name, when it last changed: 64 KB.  Names that share
+/* For each of so many hashes of key and name, the time it last changed: 64 KB.  Names that share
  * a hash are taken for each other. */
 #define RECENT 8192
 
-/* Names that no file has stand for more than one. */
+/* Stands for more than one name; no file has it. */
 #define ANY_NAME "/"
 #define GONE     "//"
 
@@ -227,7 +227,8 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     return object;
 }
 
-/* A walk may be under way that relies on the watch that ends here: it finds that noted. */
+/* Drops the object if nothing depends on it.  A walk may be under way that relies on the watch which ends
+ * here: the note of that end stays. */
 static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object *object)
 {
     if (!LIST_EMPTY(&object->on_itself) || !LIST_EMPTY(&object->on_names))
@@ -259,7 +260,7 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     return n;
 }
 
-/* How many there are that an event on the object, or on the name in it, concerns; NULL: no memory. */
+/* How many dependencies an event on the object, or on the name in it, concerns; NULL: no memory. */
 static unsigned *counter_of(struct fp_dependencies *w, struct fp_dependency *s, const char *name, size_t len)
 {
     if (name == NULL)

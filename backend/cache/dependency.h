@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dependencies on watched objects: from the key of a directory or file, and a
- * name in it, to the owners (entries of the cache) that a change there concerns.
- * And, for walks that are under way, the changes of the recent past.
+ * The dependencies on watched objects.  The key of a directory or file, and a name in it, lead
+ * to the owners (entries of the cache) that a change there concerns.
+ * For walks under way the changes of the recent past are remembered too.
  */
 #ifndef FP_DEPENDENCY_H
 #define FP_DEPENDENCY_H
@@ -15,22 +15,22 @@
 
 struct fp_dependencies;
 
-/* Of an owner on an object, or on a name in it. */
+/* The dependency of an owner on an object, or on a name in it. */
 struct fp_dependency;
 
 /* forget (or NULL) is called when no dependency on a key is left; now_ms is a clock. */
 struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
                                                void *ctx, uint64_t (*now_ms)(void));
-/* When no dependency is left. */
+/* To be called when no dependency is left. */
 void fp_dependencies_destroy(struct fp_dependencies **w);
 
-/* On one object, and on one name in it: so many owners an event may concern. */
+/* How many owners may depend on one object, and on one name in it: so many an event may concern. */
 #define FP_MAX_DEPENDENTS 4096u
 
 /*
  * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
- * on the object itself.  NULL when out of memory, or when there are FP_MAX_DEPENDENTS: changes
- * there are not reported to the owner then.
+ * on the object itself.  NULL when out of memory, or when there are FP_MAX_DEPENDENTS: then the
+ * owner gets no reports of changes there.
  */
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,
@@ -47,34 +47,34 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies);
 typedef void fp_dependencies_each(void *ctx, void *owner);
 
 /*
- * The name has changed (empty: the object itself): remembers that and calls on_object for
- * each owner with a dependency on the object, and on_name for each with one on the name.
- * They must not add or drop dependencies.
+ * The name has changed (empty: the object itself).  Remembers that and calls on_object for
+ * each owner with a dependency on the object, then on_name for each with one on the name.
+ * The callbacks must not add or drop dependencies.
  */
 void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
                              size_t len, fp_dependencies_each *on_object, fp_dependencies_each *on_name,
                              void *ctx);
 
-/* The watch has ended: calls them for each owner with a dependency there. */
+/* The watch has ended: calls the callbacks for each owner with a dependency there. */
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
                           fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx);
 
 /* Events were lost: everything may have changed. */
 void fp_dependencies_lost(struct fp_dependencies *w);
-/* Mounts changed: a walk that was under way may have seen what lies there no more, on a mount of which
+/* Mounts changed: a walk under way may have seen things that no longer lie there, on a mount of which
  * nothing is known any more. */
 void fp_dependencies_remounted(struct fp_dependencies *w);
 bool fp_dependencies_was_remounted(const struct fp_dependencies *w, uint64_t since_ms);
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms);
 
-/* True if the name (empty: the object itself) may have changed since then; also of some that
+/* True if the name (empty: the object itself) may have changed since then; also for some names that
  * have not. */
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                               const char *name, size_t len, uint64_t since_ms);
-/* True if its watch may have ended since then. */
+/* True if the object's watch may have ended since then. */
 bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watch_key *key,
                            uint64_t since_ms);
-/* The same as fp_dependencies_happened() of any name in it. */
+/* As fp_dependencies_happened(), of any name in the object. */
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                                   uint64_t since_ms);
 
@@ -85,11 +85,11 @@ bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct 
  * NULL, or a text: what is wrong.  n: how many dependencies are left whose watch goes on.
  */
 const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n);
-/* The same for one owner's; own, unless NULL, is one of them, on an object itself. */
+/* Checks the same for one owner's dependencies; own, unless NULL, is one of them, on an object itself. */
 const char *fp_dependency_list_check(const struct fp_dependencies *w,
                                      const struct fp_dependency *dependencies, const void *owner,
                                      const struct fp_dependency *own);
-/* Of how many the watch goes on. */
+/* How many of them have a watch that goes on. */
 size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
 
 /* The key as it came with its first dependency, and one owner of a dependency there; NULL: there is
@@ -99,7 +99,7 @@ const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
                                                 bool *itself_r);
 /* True if there is a dependency on the key. */
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key);
-/* How many keys. */
+/* The number of keys. */
 size_t fp_dependencies_count(const struct fp_dependencies *w);
 
 #endif

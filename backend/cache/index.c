@@ -32,7 +32,7 @@ static bool add_segment(struct fp_index *x)
     return x->segments != NULL && x->segments[i] != NULL;
 }
 
-/* One bucket more, with its share of another one.  Without memory all stays as it is. */
+/* Adds one bucket, with its share of another one.  Without memory all stays as it is. */
 static void grow(struct fp_index *x)
 {
     struct fp_indexed **from, **to, *e;
@@ -54,7 +54,7 @@ static void grow(struct fp_index *x)
         x->round = x->buckets;
 }
 
-/* One bucket less. */
+/* Removes one bucket. */
 static void shrink(struct fp_index *x)
 {
     struct fp_indexed **from = bucket(x, --x->buckets), **to;
@@ -98,7 +98,7 @@ void fp_index_remove(struct fp_index *x, struct fp_indexed *e)
         at = &(*at)->next;
     *at = e->next;
     x->n--;
-    /* Two, so that a purge leaves none behind. */
+    /* Two a removal, so that a purge leaves no empty ones behind. */
     for (int i = 0; i < 2 && x->buckets > FP_INDEX_SEGMENT && x->n < x->buckets / 2; i++)
         shrink(x);
     if (x->n > 0)

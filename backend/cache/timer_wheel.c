@@ -26,7 +26,7 @@ void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d)
     d->tick = 0;
 }
 
-/* Never into a bucket that is done, or is being gone through. */
+/* A timer never goes into a bucket that is done, or that is being gone through. */
 void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
 {
     uint64_t tick = at_ms / FP_TIMER_TICK_MS + 1;
@@ -36,7 +36,7 @@ void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms)
     TAILQ_INSERT_HEAD(bucket_of(w, d->tick), d, link);
 }
 
-/* The next in this tick's bucket that runs out in this very round. */
+/* The next timer in this tick's bucket that runs out in this very round. */
 static struct fp_timer *take_here(struct fp_timer_wheel *w)
 {
     struct fp_timer *d = w->begun ? w->next : TAILQ_FIRST(bucket_of(w, w->tick));
