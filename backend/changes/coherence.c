@@ -18,7 +18,7 @@
 #include "common/walk_result.h"
 
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
-#define IDLE_MS      2000u /* without any use of a lease: the beat stops */
+#define IDLE_MS      2000u /* without any use of a lease; then the beat stops */
 #define MAX_MARKED   64
 #define FEW_MOUNTS   8 /* changes of which each is worth a look at all entries */
 
@@ -53,7 +53,7 @@ static void report_noise(const struct fp_watched *w, enum fp_left_out what, uint
         what == FP_LEFT_OUT_WHOLLY ? "it is" : "attributes there are", ms / 1000);
 }
 
-/* Its watch ends, and so does all that depends on it, so that its events are not everybody's. */
+/* Ends the watch, and invalidates all that depends on it, so that its events do not cost everybody. */
 static void leave_out(struct fp_coherence *f, const struct fp_watch_key *key, enum fp_left_out what)
 {
     struct fp_watched w;
@@ -169,7 +169,7 @@ static void catch_up(struct fp_coherence *f)
     const bool mounts = fp_mounts_changed(f->deps.mounts);
     enum fp_work before;
 
-    /* A client that finds the table busy asks: it is so only for what concerns somebody. */
+    /* A client that finds the table busy asks: it is busy only for changes that concern somebody. */
     if (mounts || fp_watch_is_pending(f->deps.watch)) {
         before = fp_turn_work(FP_WORK_EVENTS);
         fp_lease_table_set_busy(f->deps.lease_table);
@@ -241,7 +241,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         refused = refused || o->refused || (m != NULL && m->unreported);
         validity[i].partial = o->partial || (m != NULL && m->partial);
         validity[i].left_out = o->left_out;
-        /* Of this step, or in what is above it, changes go unseen: no answer may outlive its question. */
+        /* Changes of this step, or above it, go unseen: no answer may outlive its question. */
         validity[i].refused = refused || o->unseen;
         if (m == NULL)
             continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes on what watches and the table of mounts report, and says in the shared
+ * Passes on the reports of watches and of the table of mounts, and says in the shared
  * table that it has (lease_table.h).  Knows no cache: struct fp_change_ops stands for
  * it.  All functions run on the loop.
  */
@@ -20,7 +20,7 @@ struct fp_walk_result;
 struct fp_watch;
 struct fp_watch_key;
 
-/* What is watched under a key. */
+/* The object that is watched under a key. */
 struct fp_watched {
     uint64_t dev, ino; /* 0: unknown */
     const char *path;  /* of an entry that depends on it, good until the next call; */
@@ -28,7 +28,7 @@ struct fp_watched {
     bool itself; /* the path is that of the directory or file itself */
 };
 
-/* What a change does.  Each returns how many entries it invalidated. */
+/* The effects of a change.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
     /* As struct fp_watch_ops says (watch.h). */
     size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
@@ -37,24 +37,25 @@ struct fp_change_ops {
     /* Something was mounted or unmounted at that point; NULL: it is not known where. */
     size_t (*remounted)(void *ctx, const char *point);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
-    /* False: nothing depends on it. */
+    /* False: nothing depends on the key. */
     bool (*find)(void *ctx, const struct fp_watch_key *key, struct fp_watched *watched_r);
 };
 
-/* How long what lies on a mount is valid. */
+/* How long entries on a mount are valid. */
 struct fp_validity {
     uint32_t mount;
-    bool watchable;       /* if changes are reported, for as long as they are */
+    bool watchable;       /* changes are reported: valid for as long as they are */
     uint32_t ttl_ms;      /* else */
-    uint32_t negative_ms; /* so for absent names, if that is less; 0: as for others */
+    uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
     bool folds;           /* an event in a directory may be of any name in it */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */
     bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */
-    bool refused;         /* there are no more watches, or there is none, for it or above it: the same (unseen, too) */
+    bool
+        refused; /* there are no more watches, or there is none, for it or above it: the same (unseen, too) */
 };
 
-/* All of them the caller's, and outlive it. */
+/* All of them are the caller's, and outlive it. */
 struct fp_coherence_deps {
     const struct fp_change_ops *ops;
     void *ctx; /* of the ops */
@@ -69,22 +70,22 @@ struct fp_coherence_counts {
     /* Entries invalidated, by cause: events, the end of a watch, lost events, a change of
      * the table of mounts. */
     uint64_t by_inotify, by_fanotify, by_end, by_loss, by_mounts;
-    /* Watches that were left out as too noisy, and how many objects are now. */
+    /* Watches that were left out as too noisy, and how many objects are left out now. */
     uint64_t left_out, noisy;
     uint64_t watches_refused; /* the system's limit on watches was reached */
 };
 
-/* ttl_ms and stale_ms are for what lies on no known mount.  NULL: no memory. */
+/* ttl_ms and stale_ms hold for paths on no known mount.  NULL: no memory. */
 struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
                                          uint32_t ttl_ms, uint32_t stale_ms);
 void fp_coherence_destroy(struct fp_coherence **f);
 
-/* New settings. */
+/* Sets other TTLs. */
 void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms);
 
 /*
- * Before a question is answered, and before what a walk found is kept: takes in the events that
- * are there; and for a while leases are kept in force.
+ * Takes in the events that are there; for a while leases are kept in force.  To be called before a
+ * question is answered, and before the result of a walk is kept.
  */
 void fp_coherence_catch_up(struct fp_coherence *f);
 
@@ -97,24 +98,24 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
  * point; 0 and 0: unknown.
  */
 uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r);
-/* Where it is mounted, good until the loop goes on; NULL: there is no such mount. */
+/* The mount's point, good until the loop goes on; NULL: there is no such mount. */
 const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
 
 /* False where a server, or a process, answers for the mount.  True for an unknown one. */
 bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount);
 
-/* The report of the mounts asks is_out whether one is out of service. */
+/* Sets is_out, by which the report of the mounts asks whether one is out of service. */
 void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx);
 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
 size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
-/* Called at each heartbeat, after the events that are there were taken in: some 60 times a
- * second while answers are in use.  True if a client waits for an answer: then the beat goes
- * on as well. */
+/* Sets a function to be called at each heartbeat, after the events that are there were taken in.  That is some
+ * 60 times a second while answers are in use.  The function returns true if a client waits for an answer:
+ * then the beat goes on as well. */
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
-/* Another table of leases, in place of the one that was given up. */
+/* Sets another table of leases, in place of a table that was given up. */
 void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t);
 
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f);

@@ -22,7 +22,7 @@ struct fp_mounts {
     int info, hint_info;
     int hint;                            /* epoll, of hint_info */
     bool failed;                         /* the table is empty because reading failed */
-    struct fp_mount_table table, before; /* as read last, and the time before */
+    struct fp_mount_table table, before; /* the last reading, and the one before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
     struct fp_mounts_view *view;
     uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
@@ -31,11 +31,11 @@ struct fp_mounts {
 /*
  * ---- policy ----
  *
- * Where not all changes are reported (local_types.h) only those are that this machine makes through the mount: on
- * network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
+ * Some types do not report all changes (local_types.h), only those that this machine makes through the mount.
+ * On network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
 
-/* File systems of the kernel itself, which change without a report.  In autofs that is only a directory which is about
+/* File systems of the kernel itself, which change without a report.  An autofs is only a directory which is about
  * to be mounted on, and mounts are noticed. */
 static const char *const kernel_types[] = {
     "autofs",    "binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",    "configfs",
@@ -53,7 +53,7 @@ static bool is_kernel_type(const char *type)
     return false;
 }
 
-/* What others change goes unseen, unless an operator says that there are none. */
+/* True if others may make changes that go unseen; an operator can say that there are none. */
 static bool is_partial(const struct fp_mount *mount, int wanted)
 {
     return mount->by != FP_BY_TTL && !mount->local && wanted == FP_BY_AUTO;
@@ -88,7 +88,7 @@ static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s,
     return &none;
 }
 
-/* More than 2^32 ms is as good as forever. */
+/* Limits ms: more than 2^32 ms is as good as forever. */
 static uint32_t choose_ms(long ms, uint32_t general)
 {
     if (ms < 0)
@@ -96,7 +96,7 @@ static uint32_t choose_ms(long ms, uint32_t general)
     return (unsigned long)ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-/* After any change: of the table, of the settings, of marks. */
+/* To be called after any change of the table, the settings or the marks. */
 static void apply(struct fp_mounts *m)
 {
     const struct fp_mounts_settings *s = &m->settings;
@@ -119,7 +119,7 @@ static void apply(struct fp_mounts *m)
         fp_mounts_view_publish(m->view, &m->table);
 }
 
-/* The rules and their mount points, in one piece of memory; NULL with errno. */
+/* Copies the rules and their mount points into one piece of memory; NULL with errno. */
 static struct fp_mount_rule *copy_rules(const struct fp_mount_rule *rules, size_t n)
 {
     size_t size = n * sizeof(*rules) + 1;
@@ -235,8 +235,8 @@ static bool was_notified(struct fp_mounts *m)
     return poll(&p, 1, 0) != 0;
 }
 
-/* The same id and device may be another file system by now: a mark's loss is kept
- * rather too long, and the caller reports its presence again. */
+/* The same id and device may be another file system by now.  So the loss of a mark is rather kept too long,
+ * and the caller reports its presence again. */
 static void carry_marks(struct fp_mount_table *t, const struct fp_mount_table *before)
 {
     for (size_t i = 0; i < t->n; i++) {

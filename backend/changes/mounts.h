@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mounted file systems: which one is this, and how is a change on it noticed.
+ * The mounted file systems: which one a path or id means, and how changes on it are noticed.
  *
  * They are read from /proc/self/mountinfo alone, so a file system that does not
  * answer blocks no caller.  All functions are for the daemon's loop; workers have a
@@ -9,8 +9,8 @@
  * Not guaranteed: the kernel reports a mount after it was made; until it is re-read,
  * the table is stale.  A table that is read while mounts come and go may lack some; the
  * kernel then reports again.  A mount that is not in the table is validated by TTL.  The
- * ids and device numbers of file systems that are gone are given to new ones at once, so
- * nothing that was known about either holds over a change of the table.  (A watch reports
+ * kernel gives ids and device numbers of file systems that are gone to new ones at once.
+ * So nothing that was known about either holds over a change of the table.  (A watch reports
  * its own end, and an open file keeps its file system.)
  */
 #ifndef FP_MOUNTS_H
@@ -25,11 +25,11 @@
 #include "conf/mount_rule.h"
 
 struct fp_mounts_settings {
-    const struct fp_mount_rule *rules; /* one for a point */
+    const struct fp_mount_rule *rules; /* at most one for a mount point */
     size_t n_rules;
     /*
-     * Where no rule says more.  FP_BY_AUTO: by inotify, but local types by fanotify
-     * where the device is marked.  FP_BY_INOTIFY: by inotify.  FP_BY_TTL: nothing is
+     * How changes are noticed where no rule says more.  FP_BY_AUTO: by inotify, but for local types by
+     * fanotify where the device is marked.  FP_BY_INOTIFY: by inotify.  FP_BY_TTL: nothing is
      * watched.  The kernel's own file systems never are.
      */
     int by;
@@ -62,8 +62,8 @@ int fp_mounts_fd(const struct fp_mounts *m);
  * succeeds.  One system call where nothing changed.
  *
  * After true the caller first gives the marks that are left, with
- * fp_mounts_set_marked(), and then invalidates what was seen before: of the
- * mount points that fp_mounts_changes() names, or all if it names none.
+ * fp_mounts_set_marked().  Then it invalidates all that was seen before on the
+ * mount points that fp_mounts_changes() names, or everywhere if it names none.
  */
 bool fp_mounts_changed(struct fp_mounts *m);
 
@@ -74,34 +74,34 @@ bool fp_mounts_changed(struct fp_mounts *m);
  */
 size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx);
 
-/* Writes fp_sight_mounts() there, now and after every change. */
+/* Writes fp_sight_mounts() to *number, now and after every change. */
 void fp_mounts_follow(struct fp_mounts *m, uint64_t *number);
 
-/* New settings, which hold at once.  0, or -1 with errno: the old ones stay. */
+/* Sets other settings, which hold at once.  0, or -1 with errno: the old ones stay. */
 int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
 
 /*
- * The complete list of the devices whose file systems fanotify has a mark on
+ * Sets the complete list of the devices whose file systems fanotify has a mark on
  * now.  Their mounts are watched by fanotify where settings allow it.  A mount
- * that was marked and is no longer has FP_BY_TTL until it is marked again or
- * unmounted, whatever its type: workers may have seen it as marked.
+ * that has lost its mark has FP_BY_TTL until it is marked again or
+ * unmounted, whatever its type.  For workers may have seen it as marked.
  */
 void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
 
 /* True if fanotify may have a mark there.  asked_r: its rule says so. */
 bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r);
 
-/* NULL: unknown. */
+/* Returns NULL if the mount is unknown. */
 const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
 
 /*
- * The mount that the path, in normal form and taken literally (links are not
- * followed), lies on: that with the longest mount point among those that can
- * be seen, which are not covered by a later mount.  NULL: unknown.
+ * The mount that the path lies on.  The path is in normal form and taken literally: links are not
+ * followed.  Among the mounts that no later one covers the longest mount point counts.
+ * NULL: unknown.
  */
 const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len);
 
-/* All of them, covered ones too, by id. */
+/* The number of mounts, covered ones too, and each of them in the order of their ids. */
 size_t fp_mounts_count(const struct fp_mounts *m);
 const struct fp_mount *fp_mounts_at(const struct fp_mounts *m, size_t i);
 

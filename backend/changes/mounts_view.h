@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How workers see the mounts: shared memory that is made before they are forked and that
+ * The workers' view of the mounts: shared memory that is made before they are forked and that
  * only the daemon writes.  It holds up to 4096 mounts, those with the lowest ids.
  */
 #ifndef FP_MOUNTS_VIEW_H
@@ -11,7 +11,7 @@
 
 #include "conf/mount_rule.h"
 
-/* What a worker has to know of a mount. */
+/* The facts about a mount that a worker needs. */
 struct fp_mount_traits {
     bool local, partial, nosymfollow, folds, by_directory; /* as of struct fp_mount */
 };
@@ -19,22 +19,22 @@ struct fp_mount_traits {
 struct fp_mount_table;
 struct fp_mounts_view;
 
-/* NULL with errno; it lasts as long as the process. */
+/* Returns NULL with errno.  The view lasts as long as the process. */
 struct fp_mounts_view *fp_mounts_view_create(void);
 
-/* In the daemon: the mounts are these from now on. */
+/* In the daemon: shows these mounts from now on. */
 void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t);
 
-/* In a worker: it can only read from now on.  0, or -1 with errno. */
+/* In a worker: makes the view readable only.  0, or -1 with errno. */
 int fp_mounts_view_protect(struct fp_mounts_view *v);
 
 /*
- * How changes on the mount are noticed, and its traits; FP_BY_TTL and none of them for a
+ * How changes on the mount are noticed, and its traits; FP_BY_TTL and no traits for a
  * mount that is not there.
  *
  * A reader may run while the daemon writes.  It then sees the old state, the new state, or
  * lacks a mount that is in both; one mount's values always belong together.  That is
- * harmless: after every change of the table the daemon invalidates everything that was
+ * harmless.  After every change of the table the daemon invalidates everything that was
  * seen before, and the results of walks that are under way.
  */
 enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,

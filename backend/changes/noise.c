@@ -20,16 +20,16 @@ struct fp_noise_view {
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
 
-/* What the daemon knows of the place with the same number. */
+/* The daemon's knowledge of the place with the same number. */
 struct place {
-    uint64_t until_ms;    /* it is left out; 0: it is free */
+    uint64_t until_ms;    /* so long it is left out; 0: the place is free */
     uint64_t remember_ms; /* if there is noise again until then, it is left out for longer */
     uint32_t ms;          /* how long it was left out the last time */
 };
 
 /*
- * Watches share counters.  One watch has a counter until others of the same number had as many
- * events: then it is theirs (a majority vote).  So one with much noise is always found.
+ * Watches share counters.  A watch has a counter until others of the same number had as many
+ * events; then another one has it (a majority vote).  So a watch with much noise is always found.
  */
 #define COUNTERS 4096
 struct counter {
@@ -41,7 +41,7 @@ struct counter {
 
 struct fp_noise {
     struct fp_noise_view *view;
-    uint64_t window; /* the present one's number, */
+    uint64_t window; /* the number of the present one, */
     uint32_t all;    /* and the events in it */
     size_t n;        /* places left out */
     uint64_t next_ms;
@@ -98,7 +98,7 @@ void fp_noise_destroy(struct fp_noise **n)
     *n = NULL;
 }
 
-/* The counter of the watch in this window; NULL: it is another one's still. */
+/* The watch's counter in this window; NULL: another watch has it still. */
 static struct counter *counter_of(struct fp_noise *n, int wd)
 {
     struct counter *c = &n->counters[(unsigned)wd % COUNTERS];
@@ -140,7 +140,7 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t
     return c->names > FP_NOISE_MANY ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
 }
 
-/* The place of that object; else one that is free, or NULL. */
+/* The place of that object; else a free one, or NULL. */
 static struct place *place_for(struct fp_noise *n, uint64_t dev, uint64_t ino, uint64_t now_ms)
 {
     struct place *free_place = NULL;
@@ -179,7 +179,7 @@ uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum
     if (p == NULL)
         return 0;
     i = (size_t)(p - n->places);
-    /* A watch that was made just before reports it again: that is no other noise. */
+    /* A watch that was made just before may report the object again: that is no other noise. */
     if (p->until_ms == 0) {
         n->n++;
         p->ms = p->ms == 0 || p->remember_ms <= now_ms ? FP_NOISE_FIRST_MS

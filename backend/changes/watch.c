@@ -62,8 +62,8 @@ void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *co
         w->remounts = fp_fanotify_open_remounts();
 }
 
-/* A mount point may be hidden by another one on top of it: then it is that
- * other one's that was marked.  So only the kernel's list counts. */
+/* A mount point may be hidden by another one on top of it: then the mark is on that
+ * other one.  So only the kernel's list counts. */
 size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max)
 {
     return w->marks != NULL ? fp_fanotify_marked(w->marks, devs, max) : 0;
@@ -118,7 +118,7 @@ void fp_watch_drain_remounts(const struct fp_watch *w)
 {
     static char buf[4096];
 
-    /* What does not fit waits for the next call, and clients ask until then. */
+    /* The rest, if buf is too small, waits for the next call, and clients ask until then. */
     if (w->remounts != -1 && read(w->remounts, buf, sizeof(buf)) == -1)
         return;
 }

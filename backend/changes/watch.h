@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of change events: inotify, one watch for each directory and each open
- * file, and fanotify, one mark for a whole file system; and where the kernel has it (Linux 6.15)
- * a queue of what is mounted and unmounted, so that clients see that at once as well.
+ * The sources of change events.  inotify has one watch for each directory and each open
+ * file, fanotify one mark for a whole file system.  Where the kernel has it (Linux 6.15) a queue
+ * tells what is mounted and unmounted, so that clients see that at once as well.
  *
- * Made before workers are forked, which share it: a worker asks for a directory's
+ * The sources are made before workers are forked, which share them.  A worker asks for a directory's
  * key (and so has it watched) before it looks inside; the daemon reads the
  * events.  Watch first, then look: a change in between is reported.
  */
@@ -29,12 +29,12 @@ struct fp_watch {
 #define FP_WATCH_NONE \
     { \
         -1, -1, -1, { -1, -1 }, NULL \
-    } /* as it begins */
+    } /* the state before fp_watch_begin() */
 
-/* What is watched, by inotify: a directory with what its names stand for, its names alone, or a file. */
+/* How much inotify watches: a directory with the objects of its names, its names alone, or a file. */
 enum fp_watch_what { FP_WATCH_FILE, FP_WATCH_DIRECTORY, FP_WATCH_NAMES };
 
-/* An event. */
+/* Called for events. */
 struct fp_watch_ops {
     /*
      * In the directory with that key something happened to the name; an empty
@@ -42,71 +42,71 @@ struct fp_watch_ops {
      * something else now, or for nothing.
      */
     void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
-    /* The watch on that one has ended. */
+    /* The watch on that directory or file has ended. */
     void (*gone)(void *ctx, const struct fp_watch_key *key);
     /* Events were lost, or cannot be read: anything may have changed. */
     void (*lost)(void *ctx);
-    /* True if something depends on that one: again, perhaps, after fp_watch_forget(). */
+    /* True if something depends on the key: again, perhaps, after fp_watch_forget(). */
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
 };
 
-/* Before all else here: a process that ends closes its descriptors in the order of their numbers, and
- * clients must see that of the pipe first.  -1 with errno. */
+/* To be called before all else here.  A process that ends closes its descriptors in the order of their
+ * numbers, and clients must see the end of the pipe first.  -1 with errno. */
 int fp_watch_begin(struct fp_watch *w);
 
-/* Opens inotify.  False, with errno: nothing is watched by it. */
+/* Opens inotify.  False, with errno: it watches nothing. */
 bool fp_watch_open(struct fp_watch *w);
 void fp_watch_close(struct fp_watch *w);
 
 /*
  * Opens fanotify and marks the file systems that hold the roots (NULL-terminated;
- * none: none), where their mounts allow it, and those for which a rule asks.  A
+ * none: none), where their mounts allow it.  It also marks those for which a rule asks.  A
  * mark reports every change on the whole file system, so there is none where
  * no root is configured.  Marks the mount namespace, too.  Needs CAP_SYS_ADMIN, here and never
  * later; where the kernel or our rights do not do, nothing is marked.
  */
 void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots);
-/* What is marked now: an unmounted file system takes its mark along. */
+/* The devices that are marked now: an unmounted file system takes its mark along. */
 size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
 
 /*
  * In a worker: has the directory or file that fd (O_PATH will do) stands for watched, and
  * returns the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
- * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.  What is watched already is
- * never watched for less.
+ * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.  An existing watch
+ * never shrinks.
  */
 fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, enum fp_watch_what what,
                          struct fp_watch_key *key);
 
-/* The cache does not depend on that one any more.  Each end of a watch is an event itself: of very
- * many some end at once, and others behind the next calls of fp_watch_drain(). */
+/* Tells that the cache does not depend on that key any more.  Each end of a watch is an event itself.  So
+ * of very many some end at once, and others behind the next calls of fp_watch_drain(). */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
 /* For a client: an epoll set in which something is ready while an event waits to be read, and once the
- * daemon is gone.  The caller's; -1 with errno. */
+ * daemon is gone.  The set is the caller's; -1 with errno. */
 int fp_watch_event_set(const struct fp_watch *w);
 
 /* True if an event waits to be read, or a watch to be ended. */
 bool fp_watch_is_pending(const struct fp_watch *w);
 
-/* To be called before the table of mounts is read: what that shows need not be told any more. */
+/* To be called before the table of mounts is read: the table shows these events' changes already. */
 void fp_watch_drain_remounts(const struct fp_watch *w);
-/* Passes on every event that was queued before the call, and not for ever those that follow: what it
- * costs is bounded by the length of the kernel's queues. */
+/* Passes on every event that was queued before the call, and not for ever those that follow.  The length of
+ * the kernel's queues bounds the cost. */
 void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
 
 /* ---- the two kinds: watch_inotify.c, watch_fanotify.c ---- */
 
-/* What ioctl(FIONREAD) says: of inotify's queue its bytes, of fanotify's less than its bytes; 0: it is
+/* The answer of ioctl(FIONREAD): for inotify's queue its bytes, for fanotify's less than its bytes; 0: it is
  * empty. */
 int fp_watch_queued(int fd);
 
 int fp_inotify_open(void);
 fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key);
 void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
-/* The events of those that were ended have been read: more of them may end. */
+/* Ends more watches: the events of those that were ended have been read. */
 void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx);
-/* True if some wait for that. */
+/* True if some watches wait to be ended. */
 bool fp_inotify_has_more(void);
 void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
 
@@ -115,7 +115,7 @@ bool fp_fanotify_mark(int fanotify, const char *mount_point);
 FILE *fp_fanotify_open_marks(int fanotify);
 size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
 fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
-/* -1: the kernel, or our rights, do not do. */
+/* Returns -1 if the kernel, or our rights, do not do. */
 int fp_fanotify_open_remounts(void);
 void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 

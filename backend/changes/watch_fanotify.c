@@ -152,7 +152,7 @@ static void report_record(const struct record *r, bool replaced, const struct fp
         return;
     if (r->info.hdr.info_type == FAN_EVENT_INFO_TYPE_DFID_NAME)
         len = strnlen(name, (size_t)(end - name));
-    /* Of a directory's own changes the name is ".". */
+    /* For a directory's own changes the name is ".". */
     if (len == 1 && name[0] == '.')
         len = 0;
     ops->changed(ctx, &key, name, len, replaced && len > 0);
@@ -178,7 +178,7 @@ static void report_event(const char *p, const char *end, bool replaced, const st
     }
 }
 
-/* How many there are; -1: there is something in it that is unknown here. */
+/* Returns the number of events; -1: something in buf is unknown here. */
 static int report_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
 {
     struct fanotify_event_metadata e;

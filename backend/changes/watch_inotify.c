@@ -12,7 +12,7 @@
 #include "common/packet.h"
 
 /*
- * A directory reports names and modes in it, a file the writes to it: a directory above
+ * A directory's watch reports its names and their modes, a file's the writes to it.  A directory above
  * the documents may be full of files that are written all the time and not served.
  * IN_CLOSE_WRITE: no other event reports a write through a mapping.
  */
@@ -20,7 +20,7 @@
 #define BUFFER_BYTES 32768
 
 /*
- * The kernel reports the end of each watch that we end (IN_IGNORED): a purge of more entries than its
+ * The kernel reports the end of each watch that we end (IN_IGNORED).  A purge of more entries than its
  * queue holds would have it drop the reports of changes.  So few are ended between two looks at
  * the queue, and the rest waits here.
  */
@@ -45,9 +45,9 @@ static void make_key(struct fp_watch_key *key, int wd)
 }
 
 /*
- * All with IN_MASK_ADD.  Without it the kernel empties the mask of a watch that is there already before it
- * fills it again, and drops what happens in between.  And where another worker has more of a directory
- * watched, and tells the daemon so, that stays.
+ * All have IN_MASK_ADD.  Without it the kernel empties the mask of a watch that is there already before it
+ * fills it again, and drops what happens in between.  Another worker may also have more of a directory
+ * watched, and tell the daemon so: that stays.
  */
 static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE,
                                   [FP_WATCH_DIRECTORY] = IN_ATTRIB | OF_NAMES,
@@ -66,7 +66,7 @@ fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct 
     return FP_OK;
 }
 
-/* It fails, and reports nothing, where the file is gone already. */
+/* The call fails, and reports nothing, where the file is gone already. */
 static void end_watch(int inotify, int wd)
 {
     waiting.ended += inotify_rm_watch(inotify, wd) == 0;
