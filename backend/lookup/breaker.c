@@ -7,7 +7,7 @@
 #include <sys/queue.h>
 
 #define FIRST_PROBE_MS 1000u
-#define MAX_PROBE_MS   30000u /* also: so long a mount is watched after it came back */
+#define MAX_PROBE_MS   30000u /* also: how long a mount is watched after it came back */
 
 struct state {
     LIST_ENTRY(state) link;
@@ -136,7 +136,7 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
 
     if (s == NULL || mount == 0 || s->open || s->answered_ms >= began_ms)
         return false;
-    /* A pause of the questions says nothing about the mount: the row begins anew. */
+    /* A pause of the questions says nothing about the mount: a new row begins. */
     if (s->lost_ms == 0 || began_ms > s->last_lost_ms + b->timeout_ms)
         s->lost_ms = began_ms;
     s->last_lost_ms = now_ms;

@@ -23,12 +23,12 @@
 #include "lookup/warm_list.h"
 #include "workers/worker_pool.h"
 
-/* Refreshes may be this part of the walks under way: nobody waits for them. */
+/* Refreshes may be this part of the walks under way: no client waits for them. */
 #define REFRESH_SHARE 4
 
-/* What was purged is evicted so much at a time, and the loop does other work in between. */
+/* Purged entries are evicted so much at a time, and the loop does other work in between. */
 #define AT_ONCE         64  /* entries of a small tree */
-#define RECLAIM_VISITS  512 /* of a turn at most, and so many that it ... */
+#define RECLAIM_VISITS  512 /* in a turn at most, and so many that it ... */
 #define RECLAIM_STEP    32
 #define RECLAIM_US      2000u /* ... takes so long, about: contents have pages that go with them */
 #define RECLAIM_SECONDS 0.001
@@ -55,7 +55,7 @@ struct fp_dispatch {
     uint64_t memory_failures;         /* that were answered by evictions */
 };
 
-/* Looks again at what is in use and about to expire, so that it never is a miss.  True if
+/* Walks again to entries that are in use and about to expire, so that they never are a miss.  True if
  * walks are under way. */
 static bool refresh(void *ctx)
 {
@@ -79,7 +79,7 @@ static bool refresh(void *ctx)
 
 /* ---- memory ---- */
 
-/* The less often the longer it takes, which the allocator's free pieces decide. */
+/* Gives memory back, the less often the longer it takes; the allocator's free pieces decide that. */
 static void give_back(struct fp_dispatch *d)
 {
     const uint64_t began_us = fp_now_us();
@@ -120,7 +120,7 @@ static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
     }
 }
 
-/* Where something else has no memory the cache has it. */
+/* Frees memory of the cache where some other part has none. */
 static void relieve(struct fp_dispatch *d)
 {
     if (d->memory_failures == fp_memory_failures())
@@ -131,7 +131,8 @@ static void relieve(struct fp_dispatch *d)
 
 /* ---- mounts out of service ---- */
 
-/* *from_r: paths from that part of the path on are expected on the same mount. */
+/* True if the path's mount is out of service.  *from_r: paths from that part of it on are expected on the same
+ * mount. */
 static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, size_t *from_r)
 {
     return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len, from_r));
@@ -139,7 +140,7 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, si
 
 /*
  * The directories above the mount point are on living mounts.  They stay in the cache, for the
- * path has no answer otherwise.  NULL: it is known; or the walk that looks.
+ * path has no answer otherwise.  Returns NULL if the directory above is known, else the walk that looks.
  */
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {
@@ -153,7 +154,7 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
     return fp_walk_find_or_start(d->walks, &above, names_id);
 }
 
-/* Its walk waits for the one above, and then finds its mount out of service. */
+/* The path's walk waits for the walk above it, and then finds its mount out of service. */
 static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                                 const struct fp_lookup *l, unsigned names_id, struct fp_walk *above)
 {
@@ -226,7 +227,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     unsigned names_id;
     size_t from;
 
-    /* No answer has room for it, and what its question costs must not depend on its length. */
+    /* No answer has room for such a path, and the cost of its question must not depend on its length. */
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
         fp_walks_refuse(d->walks, conn, id, FP_TOODEEP);
         return;

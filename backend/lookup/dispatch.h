@@ -3,11 +3,11 @@
  * Answers a question: from the cache, by joining a walk that is under way, or by giving a walk
  * to a worker.  All functions run on the loop.
  *
- * A path that is expected on a mount out of service (mount_health.h) is not walked: the answer
+ * A path that is expected on a mount out of service (mount_health.h) is not walked.  Its answer
  * is the stale one if that is allowed, or that there is none.  Before the first walk of a path
- * its mount is a guess: by the nearest entry of the cache, or by the names of mount points.
- * A path behind a symbolic link that was never seen is expected on the link's mount, until its walk
- * is seen to wait for another one.
+ * its mount is guessed by the nearest entry of the cache, or by the names of mount points.
+ * Behind a symbolic link that was never seen the link's mount is expected.  It is so until the
+ * path's walk is seen to wait for another one.
  */
 #ifndef FP_DISPATCH_H
 #define FP_DISPATCH_H
@@ -30,7 +30,7 @@ struct fp_worker_pool;
 
 struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, stale, unanswered;
-    uint64_t negative_hits; /* of the hits: there is nothing, or it cannot be reached */
+    uint64_t negative_hits; /* hits on names that are absent or cannot be reached */
     uint64_t purged;        /* entries that fp_dispatch_forget() removed */
     uint64_t unavailable;   /* of the unanswered: a mount out of service */
     size_t inflight;
@@ -44,8 +44,8 @@ struct fp_dispatch_settings {
     const char *const *roots;  /* as in resolve.h; the caller's */
 };
 
-/* All but the settings stays the caller's and must outlive it; tables NULL: nothing is published.
- * NULL: no memory. */
+/* All but the settings stay the caller's and must outlive it.  tables NULL: nothing is published.
+ * Returns NULL if there is no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_tables *tables,
@@ -54,14 +54,14 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
 /* The observer hears of all lookups; it must outlive the dispatch. */
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer);
-/* The tables are others now, at the same place; the cache has forgotten the contents. */
+/* The tables have been replaced, at the same place; the cache has forgotten the contents. */
 void fp_dispatch_renew_tables(struct fp_dispatch *d);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
-/* Lists the paths in use, a whole text for that.  False: there is nothing to list, or the former
+/* Lists the paths in use as a whole text.  False: there is nothing to list, or the former
  * list has not been gone through and is still the better one. */
 bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text);
-/* After the workers and all connections are gone. */
+/* To be called after the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 
 /* Answers the connection's question, at once or later, unless fp_walks_leave() comes first. */
@@ -76,7 +76,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
  */
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
 
-/* There is no descriptor left: the cache gives some of its files up. */
+/* No descriptor is left: the cache gives some of its files up. */
 void fp_dispatch_shed_files(struct fp_dispatch *d);
 
 /* The lists of names that clients asked about. */

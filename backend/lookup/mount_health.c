@@ -20,13 +20,13 @@
 #include "lookup/breaker.h"
 #include "workers/worker_pool.h"
 
-#define CHECK_SECONDS 0.05 /* while anything is asked or out of service */
+#define CHECK_SECONDS 0.05 /* while anything is asked, or out of service */
 
 struct probe {
     LIST_ENTRY(probe) link;
     struct fp_mount_health *health;
     uint32_t mount;
-    struct fp_task task; /* its path is that below */
+    struct fp_task task; /* its path is the one below */
     char path[];
 };
 
@@ -94,14 +94,14 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
         trip(health, mount);
     if (st != FP_OK)
         return;
-    /* An error that took so long means that a client of the file system gave up waiting. */
+    /* An error after so long a time means that a client of the file system gave up waiting. */
     if (!fp_answer_is_failure(a) || now < began_ms + health->timeout_ms)
         answered(health, fp_mount_health_end_of(mount, a, result));
 }
 
 /*
- * A local file system that a walk passes on its way is not what hangs: the kernel may ask the
- * server of a mount when its mount point is opened, before a worker knows that it is there.
+ * A local file system that a walk passes on its way is not the one that hangs.  The kernel may ask the server of a
+ * mount when its mount point is opened, before a worker knows that it is there.
  */
 static bool on_strayed(void *ctx, void *walk, uint32_t from, uint32_t to)
 {

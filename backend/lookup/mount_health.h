@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps mounts that do not answer away from the others: runs their circuit
- * breakers (breaker.h) by what the walks ask and hear, and by a timer; probes
- * mounts that are out of service, and logs it.  All functions run on the loop.
+ * Keeps mounts that do not answer away from the others.  A circuit breaker for each mount
+ * (breaker.h) runs by the walks' questions and answers, and by a timer.  Mounts that are
+ * out of service are probed, and the log says so.  All functions run on the loop.
  *
  * A probe is a walk to the mount point (or to the first root below it, where
- * paths are restricted).  What the kernel remembers of that directory may answer
+ * paths are restricted).  The kernel's memory of that directory may answer
  * for a dead server: then the mount trips once more, and is probed less often.
  */
 #ifndef FP_MOUNT_HEALTH_H
@@ -35,26 +35,26 @@ struct fp_mount_health_deps {
     void *ctx;
 };
 
-/* All deps stay the caller's.  NULL: no memory. */
+/* All deps stay the caller's.  Returns NULL if there is no memory. */
 struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struct fp_mount_health_deps *deps,
                                                uint32_t timeout_ms);
-/* After the workers are gone. */
+/* To be called after the workers are gone. */
 void fp_mount_health_destroy(struct fp_mount_health **health);
 void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms);
 
-/* A walk is meant for the mount.  Returns how many there are with it. */
+/* Notes a walk that is meant for the mount.  Returns how many there are with it. */
 size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount);
-/* It was handed to the workers, or one more question waits for it. */
+/* To be called when the walk was handed to the workers, or one more question waits for it. */
 void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount);
-/* A walk that was handed over for that mount has ended, as fp_worker_done says. */
+/* To be called when a walk that was handed over for that mount has ended, as fp_worker_done says. */
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
                            const struct fp_answer *a, const struct fp_walk_result *result, uint64_t began_ms);
 
 /* True if the mount is out of service.  ctx: the struct fp_mount_health. */
 bool fp_mount_health_is_out(void *ctx, uint32_t mount);
 
-/* The mount that the answer (NULL: none) ends on, where that is known, else the one where it
+/* The mount that the answer (NULL: none) ends on, where that is known; else the one where it
  * was expected. */
 uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
                                 const struct fp_walk_result *result);

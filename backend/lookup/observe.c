@@ -39,7 +39,7 @@ void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
         fp_hot_asked(o->hot, path, len, fp_now_ms());
 }
 
-/* A worker measures its own walks; of one that was killed only the time is known. */
+/* A worker measures its own walks; for a worker that was killed only the time is known. */
 static struct fp_effort effort_of(const struct fp_observed *w, uint64_t now_ms)
 {
     const uint64_t ms = now_ms - w->began_ms;

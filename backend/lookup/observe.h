@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notes single lookups for operators: how long walks take on each mount, which were slow,
- * which paths are asked for most.  Reports (control.h) are made of it.  All functions run on
+ * which paths are asked for most.  Reports (control.h) show these notes.  All functions run on
  * the loop.
  */
 #ifndef FP_OBSERVE_H
@@ -25,18 +25,18 @@ struct fp_observer {
     struct fp_hot *hot;
 };
 
-/* 0, or -1: no memory. */
+/* Returns 0, or -1 if there is no memory. */
 int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms);
 void fp_observer_clear(struct fp_observer *o);
 
-/* A client asks for the path, or uses a lease on it. */
+/* To be called when a client asks for the path, or uses a lease on it. */
 void fp_observe_hit(struct fp_observer *o, const char *path, size_t len);
 
-/* A walk has ended, as fp_worker_done says; mount: where it was expected to be. */
+/* A walk that has ended, as fp_worker_done says; mount: where it was expected to be. */
 struct fp_observed {
     const struct fp_lookup *lookup;
     uint32_t mount;
-    unsigned waited; /* questions, until they were answered or gave up */
+    unsigned waited; /* how many questions did, until they were answered or gave up */
     uint64_t began_ms;
     const struct fp_answer *answer;      /* NULL: there is none */
     const struct fp_walk_result *result; /* NULL: no worker answered */

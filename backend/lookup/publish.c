@@ -34,7 +34,7 @@ static bool keep(void *ctx, const char *path, size_t len, uint64_t at)
     return fp_cache_content_is_used(p->cache, path, len, at, fp_now_ms());
 }
 
-/* Its record says the former place. */
+/* The file's record still says the former place. */
 static void moved(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to)
 {
     struct fp_publisher *p = ctx;

@@ -35,7 +35,7 @@ static bool is_within_roots(const struct fp_restore *r, const char *path, size_t
     return r->deps.roots[0] == NULL || fp_path_is_below_any(path, len, r->deps.roots);
 }
 
-/* The file is not believed: its lists must not take the place of clients'. */
+/* The file is not trusted: its lists must not take the place of clients'. */
 static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *names)
 {
     const unsigned known = fp_names_registry_find(r->deps.names, names);

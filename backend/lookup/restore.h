@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up again, in the background, what the daemon before this one had in use (warm_list.h).
- * All functions run on the loop.
+ * Looks up again, in the background, the paths that the daemon before this one had in use
+ * (warm_list.h).  All functions run on the loop.
  *
- * Bounded: each turn begins a few walks, and none while questions or earlier walks of these
- * wait for workers.  What is known by then, lies outside roots or on a mount out of service is
- * left out.  No client waits for any of it.
+ * Bounded: each turn begins a few walks, and none while questions or its own earlier walks
+ * wait for workers.  Paths that are known by then, lie outside roots or are on a mount out of
+ * service are left out.  No client waits for any of it.
  */
 #ifndef FP_RESTORE_H
 #define FP_RESTORE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a client's frame goes: a LOOKUP to dispatch, a CONTROL to admin.  All functions run on
+ * Sends a client's frame on: a LOOKUP to dispatch, a CONTROL to admin.  All functions run on
  * the loop.
  */
 #ifndef FP_ROUTER_H
@@ -10,7 +10,7 @@ struct fp_connection_ops;
 struct fp_control_deps;
 struct fp_dispatch;
 
-/* Both the caller's; they outlive all connections. */
+/* Both are the caller's; they outlive all connections. */
 struct fp_router {
     struct fp_dispatch *dispatch;
     const struct fp_control_deps *control;

@@ -64,7 +64,7 @@ struct waiter {
     struct fp_connection *conn;
     uint64_t id;
     bool joined; /* the walk was under way when the question came, */
-    bool fresh;  /* which asks afresh */
+    bool fresh;  /* and the question asks afresh */
     ev_timer deadline;
 };
 
@@ -117,7 +117,7 @@ static void detach_mount(struct fp_walks *ws, uint32_t mount)
     }
 }
 
-/* Notes what a walk has to do with a path that is forgotten. */
+/* Notes how a walk is concerned by a path that is forgotten. */
 static void mark_stale(struct fp_walk *w, const char *path, size_t len)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -161,7 +161,7 @@ void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t i
     ws->counts.unanswered++;
     if (why == FP_UNAVAILABLE)
         ws->counts.unavailable++;
-    /* Want of memory passes; a peer knows no such reason. */
+    /* Lack of memory passes; the protocol has no such reason. */
     fp_connection_refuse(conn, id, why == FP_NOMEM ? FP_BUSY : why);
 }
 
@@ -188,7 +188,7 @@ static void free_waiter(struct waiter *wt)
     free(wt);
 }
 
-/* a: NULL where there is none, and why.  The connection may be gone afterwards, the waiter is. */
+/* a: NULL where there is no answer; why says the reason.  The connection may be gone afterwards, the waiter is. */
 static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answer *a)
 {
     struct fp_walks *ws = wt->walk->walks;
@@ -269,7 +269,7 @@ static void let_go_on(struct siblings *children, fp_status parent_status)
 }
 
 /* Every walk ends here: questions that wait for it are answered, and walks that wait for its
- * directory go on.  a: NULL where there is none, and why. */
+ * directory go on.  a: NULL where there is no answer; why says the reason. */
 static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
 {
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
@@ -283,7 +283,7 @@ static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
     let_go_on(&children, why);
 }
 
-/* What became of a walk's result. */
+/* The fate of a walk's result. */
 enum kept {
     KEPT,    /* the cache has it */
     CHANGED, /* while it was looked at */
@@ -291,9 +291,9 @@ enum kept {
 };
 
 /*
- * A client that asks afresh knows of a change.  A walk that was under way may have looked before it, and
- * one from a base has not looked above that: they serve the client only where all changes are reported
- * and none was.  One that asks late, of something that changes, may know of that as well.
+ * A client that asks afresh knows of a change.  A walk that was under way may have looked before the change, and
+ * a walk from a base has not looked above that.  They serve the client only where all changes are reported
+ * and none was.  A client that asks late, of something that changes, may know of that as well.
  */
 static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum kept kept)
 {
@@ -307,8 +307,8 @@ static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum k
 static fp_status submit_from_root(struct fp_walk *w);
 static void let_go_on(struct siblings *children, fp_status parent_status);
 
-/* Answers all whom the result serves.  True if there are others: the path is walked once again, from "/",
- * for all of them together. */
+/* Answers all clients that the result serves.  True if there are others: for all of them together the path is
+ * walked once again, from "/". */
 static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum kept kept)
 {
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
@@ -345,13 +345,13 @@ static bool end_from_cache(struct fp_walk *w)
     return true;
 }
 
-/* True for a walk of the mount that is with a worker and that something waits for. */
+/* True for a walk of the mount that a worker has and that something waits for. */
 static bool hangs(const struct fp_walk *w, uint32_t mount)
 {
     return w->mount == mount && !w->follows && (!TAILQ_EMPTY(&w->waiters) || !TAILQ_EMPTY(&w->children));
 }
 
-/* So that the next questions about their paths, or about what lies below, cost no worker. */
+/* Notes detours, so that the next questions about these paths, or about paths below them, cost no worker. */
 static void note_detours(struct fp_walks *ws, uint32_t mount)
 {
     const struct fp_walk *w;
@@ -383,7 +383,7 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
         LIST_REMOVE(w, link);
         LIST_INSERT_HEAD(&hanging, w, link);
     }
-    /* Each is looked at once; what ends meanwhile leaves the list that it is in. */
+    /* Each walk is looked at once; one that ends meanwhile leaves the list that it is in. */
     while ((w = LIST_FIRST(&hanging)) != NULL) {
         LIST_REMOVE(w, link);
         LIST_INSERT_HEAD(&ws->detached, w, link);
@@ -432,7 +432,7 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
 }
 
 FP_HASH_DIAGNOSTICS_OFF
-/* NULL: there are too many. */
+/* Returns NULL if there are too many walks. */
 static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_mount_health *health = ws->deps.health;
@@ -505,7 +505,7 @@ static fp_status submit(struct fp_walk *w)
     fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
         return FP_UNAVAILABLE;
-    /* It will look after all that was forgotten until now, and after the questions that wait. */
+    /* The walk will look after all that was forgotten until now, and after the questions that wait. */
     TAILQ_FOREACH(wt, &w->waiters, link)
         wt->joined = false;
     w->outdated = false;
@@ -597,7 +597,7 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* The directory has been looked at, or cannot be: on with what lies in it. */
+/* The directory has been looked at, or cannot be: goes on with the walk below it. */
 static void go_on(struct fp_walk *w, fp_status parent_status)
 {
     fp_status st = parent_status;
@@ -614,7 +614,7 @@ static void go_on(struct fp_walk *w, fp_status parent_status)
 
 /* ---- results ---- */
 
-/* True if the result is valid; false: it was seen before the path was forgotten. */
+/* True if the result is valid; false: the path was forgotten after the walk saw it. */
 static bool is_current(const struct fp_walk *w, const struct fp_answer *a)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
@@ -622,7 +622,7 @@ static bool is_current(const struct fp_walk *w, const struct fp_answer *a)
     return !w->outdated && (last->end > w->stale_len || fp_step_is_dir(last));
 }
 
-/* Into the cache, with all that the walk brought; a->fd is -1 afterwards. */
+/* Inserts the result into the cache, with all that the walk brought; a->fd is -1 afterwards. */
 static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                  uint64_t began_ms)
 {
@@ -638,8 +638,8 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
 
 /*
  * A walk from a base brings the last step only: the whole answer is in the
- * cache then.  If it is not, something has changed meanwhile, or the file
- * system knows the base no more, or it had to be forgotten: once again, from "/".
+ * cache then.  Otherwise something has changed meanwhile, the file system knows the
+ * base no more, or it had to be forgotten.  Then the path is walked again, from "/".
  */
 static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                           uint64_t began_ms)
@@ -694,7 +694,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 {
     struct fp_walk *w = ctx;
 
-    /* The events of what changed during the walk. */
+    /* Takes in the events of changes during the walk. */
     fp_coherence_catch_up(w->walks->deps.coherence);
     observe(w, a, result, began_ms);
     fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);

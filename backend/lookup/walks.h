@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks under way, and the questions that wait for them.  A walk begins at the directory that
- * its path lies in, if the cache has that open; else a walk to that directory goes first, so
+ * its path lies in, if the cache has that open.  Else a walk to that directory goes first, so
  * that all files in it share one; else it begins at "/".  All functions run on the loop.
  *
  * Walks differ by their path and the names_id (names_registry.h) of the access files
- * that they look for.  A detached walk is one that no further question may join.
+ * that they look for.  No further question may join a detached walk.
  */
 #ifndef FP_WALKS_H
 #define FP_WALKS_H
@@ -29,7 +29,7 @@ struct fp_walk;
 struct fp_walks;
 struct fp_worker_pool;
 
-/* All of them the caller's; they outlive the walks. */
+/* All of them are the caller's; they outlive the walks. */
 struct fp_walks_deps {
     struct ev_loop *loop;
     struct fp_cache *cache;
@@ -45,9 +45,9 @@ struct fp_walks_counts {
     size_t inflight;
 };
 
-/* max: walks that may be under way, half of them at one mount.  NULL: no memory. */
+/* max: walks that may be under way, half of them at one mount.  Returns NULL if there is no memory. */
 struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max);
-/* After the workers and all connections are gone. */
+/* To be called after the workers and all connections are gone. */
 void fp_walks_destroy(struct fp_walks **ws);
 void fp_walks_set_max(struct fp_walks *ws, size_t max);
 /* The observer, or NULL, hears of each walk that ends. */
@@ -65,28 +65,28 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
 /* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     fp_status *why_r);
-/* A walk that begins when parent, the walk to its directory, has ended.  NULL: there are too
+/* Begins a walk when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     struct fp_walk *parent);
 
 /*
- * The connection gets the walk's answer, or after nine tenths of l's deadline that there is none.
- * joined: the walk began before the question came; where that does not do for the question (l->fresh),
+ * Lets the connection have the walk's answer, or after nine tenths of l's deadline that there is none.
+ * joined: the walk began before the question came.  Where that does not do for the question (l->fresh),
  * the walk is made once more.  FP_OK or FP_NOMEM.
  */
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined);
-/* The connection waits no longer, and gets no answer.  Its walk goes on: its answer is worth
+/* The connection waits no longer, and gets no answer.  Its walk goes on, for its result is worth
  * keeping. */
 void fp_walks_leave(struct fp_connection *conn);
 /* Answers that there is no answer, and counts that. */
 void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why);
 
 /*
- * The mount where a walk of the path will end, as far as is known: by the detours, else by the nearest
- * entry of the cache or by the names of mount points.  And where in the path that was learnt (0:
- * nowhere): what lies between is expected there too.
+ * The mount where a walk of the path will end, as far as is known.  The detours say it, else the nearest
+ * entry of the cache or the names of mount points.  *from_r: at which length of the path that was learnt
+ * (0: nowhere); paths that lie between are expected there too.
  */
 uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r);
 /* The walk waits for that mount, not for the one where it was expected. */

@@ -14,11 +14,11 @@
 #define NAMES      "names"
 #define END        "end %zu\n"
 #define END_BYTES  32                 /* room for the last line */
-#define LEAST_ROOM ((size_t)64 << 10) /* of a text */
+#define LEAST_ROOM ((size_t)64 << 10) /* bytes that a text begins with */
 
 /* ---- writing ---- */
 
-/* Before the last line there stays room for it. */
+/* Keeps room for the last line before that is written. */
 static bool append_line(struct fp_warm_text *t, const char *text, size_t len, bool is_last)
 {
     if (t->len + len > FP_WARM_BYTES - (is_last ? 0 : END_BYTES))
@@ -79,7 +79,7 @@ bool fp_warm_add(struct fp_warm_text *t, const struct fp_names *names, const cha
         t->paths++;
         return true;
     }
-    /* Not half a path. */
+    /* No half path stays in the text. */
     t->len = before;
     return false;
 }
@@ -113,7 +113,7 @@ static bool is_names(const char *line, size_t len)
     return len >= word && memcmp(line, NAMES, word) == 0 && (len == word || line[word] == '/');
 }
 
-/* Of the rest of a line of names. */
+/* Parses the rest of a line of names. */
 static bool parse_names(const char *text, size_t len, struct fp_names *names)
 {
     const char *end = text + len;
@@ -134,7 +134,7 @@ static bool parse_names(const char *text, size_t len, struct fp_names *names)
     return true;
 }
 
-/* NULL: it is good.  *paths_r is counted up. */
+/* Returns NULL if the line is good.  *paths_r is counted up. */
 static const char *check_line(const char *line, size_t len, size_t *paths_r)
 {
     struct fp_names names;
