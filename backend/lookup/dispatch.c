@@ -140,7 +140,7 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, si
 
 /*
  * The directories above the mount point are on living mounts.  They stay in the cache, for the
- * path has no answer otherwise.  Returns NULL if the directory above is known, else the walk that looks.
+ * path has no answer otherwise.  Returns the walk that looks; NULL: all above is known, or no walk could begin.
  */
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {
