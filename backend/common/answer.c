@@ -8,7 +8,7 @@
 
 #include "common/packet.h"
 
-/* flags of an ANSWER */
+/* Flags of an ANSWER. */
 enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
 
 const struct fp_meta *fp_step_target(const struct fp_step *s)
@@ -180,7 +180,7 @@ static void get_time(struct fp_reader *r, struct fp_time *t)
         r->bad = true;
 }
 
-/* Each hit decodes the steps of its path, which are these above all: their room is looked at once. */
+/* Each hit decodes the steps of its path, mostly metadata: the room for these is looked at once. */
 #define META_BYTES 88u /* as fp_put_meta() writes: 3 * 4 + 5 * 8, and 3 times of 12 */
 
 static uint32_t take_u32(const uint8_t **p)
@@ -233,7 +233,7 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m)
         r->bad = true;
 }
 
-/* A status that the file system may give, FP_OK included. */
+/* Reads a status that the file system may give, FP_OK included. */
 static fp_status get_status(struct fp_reader *r)
 {
     uint8_t v = fp_get_u8(r);

@@ -28,8 +28,8 @@ struct fp_meta {
 };
 
 /*
- * An access file of a directory, by the fields that change when it does (of
- * its target, where it is a link).
+ * An access file of a directory, by the fields that change when it does.  Where it is a
+ * link they are its target's.
  */
 struct fp_access {
     fp_status status; /* FP_OK: it is there; FP_ABSENT; or why unknown */
@@ -57,13 +57,13 @@ enum fp_source {
 };
 
 /*
- * status FP_OK: the steps are all there is, the last one being the whole
- * path, or the component at which every walk ends: absent, unreadable, or
- * not a directory.  Any other status: no answer, no steps, and the reason.
- * fd: the last step's file opened O_RDONLY, -1 where that is no regular file
- * or may not be read or is not the whole path; the struct's holder owns
- * it.  n_names: how many access files each directory has here: those that
- * were asked about, or none.  local: that file lies on a file system of this machine.
+ * status FP_OK: the steps are all there is.  The last one is the whole path, or the component
+ * at which every walk ends: absent, unreadable, or not a directory.  Any other status is the
+ * reason why there is no answer, and there are no steps.
+ * fd: the last step's file opened O_RDONLY.  -1 where that is no regular file, may not be
+ * read or is not the whole path.  The struct's holder owns it.
+ * n_names: how many access files each directory has here: those that were asked about, or none.
+ * local: that file lies on a file system of this machine.
  * content: the file comes as its content; then it is local, too.  From a worker fd is a sealed
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
  * readable: the table of answers says that there is a file to be had, whose descriptor only a
@@ -94,11 +94,11 @@ size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 /* The end of the step: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
 
-/* One step, as it stands in an answer with n_names access files a directory. */
+/* Writes one step, as it stands in an answer with n_names access files a directory. */
 void fp_put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names);
 void fp_get_step(struct fp_reader *r, struct fp_step *s, unsigned n_names);
 
-/* Metadata alone, as it stands in steps. */
+/* Writes metadata alone, as it stands in steps. */
 void fp_put_meta(struct fp_writer *w, const struct fp_meta *m);
 void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
@@ -110,37 +110,36 @@ bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 /* True for the same outcome, and if it is there the same file, unchanged. */
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
 
-/* An answer without steps. */
+/* Makes an answer without steps. */
 void fp_answer_init(struct fp_answer *a, fp_status status);
-/* True of an error of the file system, which may be gone the next moment, be it of the path or of a
- * directory above it; and of no answer at all (NULL). */
+/* True for an error of the file system, of the path or of a directory above it, which may be gone the next
+ * moment.  True for no answer at all (NULL). */
 bool fp_answer_is_failure(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a);
-/* The same of an answer without steps: why there is none. */
+/* The same for an answer without steps; why says the reason. */
 fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 /*
- * Reads the body of an ANSWER frame about a path of path_len bytes.  fd is
- * what came with the packet (-1: none): on FP_OK it is the answer's, else it
+ * Reads the body of an ANSWER frame about a path of path_len bytes.  fd
+ * came with the packet (-1: none): on FP_OK it is the answer's, else it
  * stays the caller's.  Checks everything that can be checked: FP_OK or
  * FP_PROTOCOL.
  */
 fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct fp_answer *a);
 
-/* True unless the content of a file is here and can change, or is not as long as the answer
- * says. */
+/* True unless the file's content is here and can change, or its length is not the one in the answer. */
 bool fp_answer_is_sealed(const struct fp_answer *a);
 
-/* True if the steps, at least one, can be the answer about a path of path_len bytes, and a
- * content, or a file to be had, can be its last step's. */
+/* True if the steps, at least one, can be the answer about a path of path_len bytes.  A content, or a file to
+ * be had, must be possible for the last step. */
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len);
 
-/* The body alone. */
+/* Writes the body alone. */
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a);
 /*
- * The same from a worker (task.h), where more follows: the steps begin below a
- * base of base_len bytes (0: at "/"), and a directory that is the whole path
+ * As fp_answer_decode(), for an answer from a worker (task.h), where more follows.  The steps begin
+ * below a base of base_len bytes (0: at "/").  A directory that is the whole path
  * comes with a descriptor, opened O_PATH, to begin other walks at.
  */
 fp_status fp_get_answer(struct fp_reader *r, size_t path_len, size_t base_len, int fd, struct fp_answer *a);

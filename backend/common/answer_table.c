@@ -23,16 +23,16 @@
 #define RECORD_USUAL 4096  /* of a reader's first try: some 35 directories without access files */
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
-/* Words: the hash's upper 16 bits, and 48 of the position in units. */
+/* A word has the hash's upper 16 bits, and 48 bits of the position in units. */
 #define PLACE_BITS 48
 #define PLACE_MASK (((uint64_t)1 << PLACE_BITS) - 1)
 
 enum kind { DIR = 1, LEAF = 2 };
 
-/* Of a LEAF. */
+/* Flags of a LEAF. */
 enum { READABLE = 1, LOCAL = 2, WATCHED = 4, CONTENT = 16 };
 
-/* In front of a record's key and body, which are as long as said there; zeros fill its last unit. */
+/* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
 struct record {
     struct fp_ring_item ring; /* len: the key's */
     uint32_t body_len;
@@ -72,7 +72,7 @@ static void set_key(struct key *k, enum kind kind, const char *path, size_t len,
     hash_key(k, secret);
 }
 
-/* False: these are no names. */
+/* Returns false if these are no names. */
 static bool begin_key(struct key *k, const struct fp_names *names)
 {
     struct fp_writer w;
@@ -106,7 +106,7 @@ struct fp_answer_table {
     int fd;
     uint64_t published;
     struct key key;
-    /* The record that is being made; aligned as one. */
+    /* The record that is being made; aligned as a record is. */
     union {
         struct record head;
         uint8_t bytes[RECORD_MOST];
@@ -123,7 +123,7 @@ static uint64_t word_at(const struct bucket *b, unsigned i)
     return atomic_load_explicit(&b->words[i], memory_order_relaxed);
 }
 
-/* The word of just that record; BUCKET: it has none any more. */
+/* The word of just that record; BUCKET: the record has none any more. */
 static unsigned find_word(const struct bucket *b, uint64_t word)
 {
     unsigned i = 0;
@@ -242,7 +242,7 @@ static unsigned find_key(const struct fp_answer_table *t, const struct bucket *b
     return BUCKET;
 }
 
-/* The word for another key: the oldest's, which is one whose record is gone while there is any. */
+/* The word to use for another key: one whose record is gone, if there is any, else the oldest's. */
 static unsigned oldest_word(const struct bucket *b)
 {
     unsigned oldest = 0;
@@ -254,7 +254,7 @@ static unsigned oldest_word(const struct bucket *b)
     return oldest;
 }
 
-/* Of the present key; w: the body, behind the place of the key. */
+/* Ends the record of the present key; w: its body, behind the place of the key. */
 static void finish_record(struct fp_answer_table *t, const struct fp_writer *w, const struct fp_step *last)
 {
     const size_t len = sizeof(struct record) + t->key.len + w->len, size = fp_ring_round(len);
@@ -275,7 +275,7 @@ static void begin_body(struct fp_answer_table *t, struct fp_writer *w)
     fp_writer_init(w, t->made.bytes + before, sizeof(t->made.bytes) - before);
 }
 
-/* Into the table, unless it stands there as it is. */
+/* Puts the record into the table, unless it stands there as it is. */
 static void put_record(struct fp_answer_table *t)
 {
     const size_t size = t->made.head.ring.size;
@@ -285,23 +285,23 @@ static void put_record(struct fp_answer_table *t)
 
     if (i < BUCKET && memcmp(fp_ring_at(&t->ring, place_of(word_at(b, i))), t->made.bytes, size) == 0)
         return;
-    /* No position is given twice: the last of them are not used.  At 100 MB/s that takes a year. */
+    /* No position is given twice, so the last positions are not used.  At 100 MB/s they come after a year. */
     if (t->ring.head / FP_RING_UNIT > PLACE_MASK - 2 * t->ring.size / FP_RING_UNIT)
         return;
     at = fp_ring_append(&t->ring, size);
     if (at == FP_RING_NOWHERE)
         return;
     memcpy(fp_ring_at(&t->ring, at), t->made.bytes, size);
-    /* Others have moved meanwhile. */
+    /* Other records have moved meanwhile. */
     i = find_key(t, b);
     if (i == BUCKET)
         i = oldest_word(b);
-    /* Release: after all of the record. */
+    /* Release: the word comes after all of the record. */
     atomic_store_explicit(&b->words[i], word_for(t->key.hash, at), memory_order_release);
     t->published++;
 }
 
-/* The answer's steps but the last, which are those of the directory that it lies in. */
+/* Puts the answer's steps but the last: those of the directory that it lies in. */
 static void put_dir(struct fp_answer_table *t, const char *path, const struct fp_answer *a)
 {
     const unsigned n = a->n_steps - 1;
@@ -346,7 +346,7 @@ void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *n
 {
     if (a->status != FP_OK || !a->leasable || !begin_key(&t->key, names))
         return;
-    /* In this order: the leaf may take the place of an old record of the directory. */
+    /* The order matters: the leaf may take the place of an old record of the directory. */
     put_leaf(t, path, len, a);
     if (a->n_steps > 1)
         put_dir(t, path, a);
@@ -406,14 +406,14 @@ void fp_answer_view_destroy(struct fp_answer_view **vp)
     free(v);
 }
 
-/* Room for the copy of a record. */
+/* A buffer for the copy of a record. */
 struct room {
     uint8_t *bytes;
     size_t size;
-    bool is_short; /* a record did not fit that may be the right one */
+    bool is_short; /* a record that may be the right one did not fit */
 };
 
-/* The record there, if it is the key's, and its body. */
+/* Copies the record there and its body, if the key is its own. */
 static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct room *copy,
                         struct fp_reader *body_r)
 {
@@ -443,7 +443,7 @@ static bool find_once(const struct fp_answer_view *v, const struct key *k, struc
     const struct bucket *b = &v->index[k->hash & v->mask];
 
     for (unsigned i = 0; i < BUCKET; i++) {
-        /* Acquire: before the record's bytes. */
+        /* Acquire: the word is read before the record's bytes. */
         const uint64_t word = atomic_load_explicit(&b->words[i], memory_order_acquire);
         const uint64_t at = place_of(word);
 
@@ -463,7 +463,7 @@ static bool find_record(const struct fp_answer_view *v, const struct key *k, str
     return false;
 }
 
-/* What a LEAF says of the directory that it lies in. */
+/* A LEAF's words about the directory that it lies in. */
 struct above {
     uint16_t len; /* of its path; 0: the leaf is "/" */
     uint32_t slot, generation;
@@ -488,7 +488,7 @@ static bool get_leaf(struct fp_reader *r, struct fp_answer *a, struct above *abo
     return fp_reader_done(r);
 }
 
-/* The steps to the directory that the leaf lies in: of the very moment that the leaf means. */
+/* Reads the steps to the leaf's directory, as they were at the very moment that the leaf means. */
 static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above *above)
 {
     const struct fp_step *last;
@@ -505,7 +505,7 @@ static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above
            && last->generation == above->generation;
 }
 
-/* As fp_answer_view_find(), of records that have room. */
+/* As fp_answer_view_find(), for records that have room. */
 static bool find(const struct fp_answer_view *v, const struct fp_names *names, const char *path, size_t len,
                  struct fp_answer *a, struct room *copy)
 {
@@ -532,8 +532,8 @@ static bool find(const struct fp_answer_view *v, const struct fp_names *names, c
     return fp_answer_fits(a, len);
 }
 
-/* Not inlined: the compiler has each page of a large frame touched, and each would stay with
- * the process, whether it ever meets a long record or not. */
+/* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
+ * if that never meets a long record. */
 __attribute__((noinline)) static bool find_long(const struct fp_answer_view *v, const struct fp_names *names,
                                                 const char *path, size_t len, struct fp_answer *a)
 {

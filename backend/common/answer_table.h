@@ -5,26 +5,26 @@
  * A sealed memfd: the head of a ring (ring.h), an index, the ring, whose items are records.
  *
  * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path, the list
- * as in a LOOKUP.  A LEAF has the last step of the answer about its path, and says in which
- * directory that lies; a DIR has the steps from "/" to that directory, once for all files in it.  The two are
+ * as in a LOOKUP.  A LEAF has the last step of the answer about its path, and names the directory in which that
+ * lies.  A DIR has the steps from "/" to that directory, once for all files in it.  The two are
  * one answer only if the DIR's last step has the very slot and generation that the LEAF names.
  * The steps are encoded as in an ANSWER, and a reader decodes a copy.  docs/protocol.md has each field.
  *
- * The index is buckets of eight 64-bit words, one cache line each: 16 bits of the key's hash (SipHash
- * under a random key) and the record's position in units; 0: none.  A new record takes the word of
+ * The index is buckets of eight 64-bit words, one cache line each.  A word has 16 bits of the key's hash
+ * (SipHash under a random key) and the record's position in units; 0: none.  A new record takes the word of
  * its key, else one whose record is gone, else the oldest's.  So nothing is ever removed: a word
  * whose record was overwritten is worth nothing, and a reader sees that by the ring's tail.
  *
- * Half a record is never seen: the writer stores a word (release) after the record's last byte, and
+ * Half a record is never seen.  The writer stores a word (release) after the record's last byte, and
  * a reader loads the word (acquire) before its first.  The reader copies, then looks whether the ring's
- * tail has passed the record meanwhile (ring.h).  What it has then was the answer when it was published.  Whether
- * it still is: each step's slot in the lease table says (lease_table.h), looked at after the copy.
+ * tail has passed the record meanwhile (ring.h).  Its copy then was the answer when it was published.  Each
+ * step's slot in the lease table, looked at after the copy, says whether it still is (lease_table.h).
  *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *
- * Second chance: a record that would be overwritten is appended again while its last step's generation is
- * current, and a client has used it since.  Clients mark the slots of an answer's last step and of
- * the step above: the LEAF's and the DIR's.
+ * Second chance: a record that would be overwritten may be appended again.  It is while its last step's
+ * generation is current, and a client has used it since.  Clients mark the slots of an answer's last step and
+ * of the step above: the LEAF's and the DIR's.
  *
  * Not promised: that an answer the daemon knows is in the table.  A client that finds none asks.
  */
@@ -49,21 +49,21 @@ struct fp_answer_table_counts {
     size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
 };
 
-/* True if it is the slot's present generation, and clients used it since the last call. */
+/* True if that is the slot's present generation, and clients used it since the last call. */
 typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
 
-/* A ring of about so many bytes, and an index for as many records as may lie there.  NULL with errno. */
+/* Makes a ring of about so many bytes, and an index for as many records as may lie there.  NULL with errno. */
 struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx);
 void fp_answer_table_destroy(struct fp_answer_table **t);
 
-/* As asked for when it was created. */
+/* The size that was asked for when the table was created. */
 size_t fp_answer_table_size(const struct fp_answer_table *t);
-/* To send to clients; it stays the table's. */
+/* The descriptor to send to clients; it stays the table's. */
 int fp_answer_table_fd(const struct fp_answer_table *t);
 
 /*
  * Publishes the answer about that path to clients that ask about the access files of these names.
- * Only a leasable one is.  What stands there already is found and left, which costs two look-ups.
+ * Only a leasable answer is published.  A record that has it already is left; to find that costs two look-ups.
  */
 void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
                              size_t len, const struct fp_answer *a);
@@ -74,15 +74,15 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 
 struct fp_answer_view;
 
-/* Maps the table.  The descriptor stays the caller's.  NULL with errno; EPROTO: that is no such
+/* Maps the table.  The descriptor stays the caller's.  NULL with errno; EPROTO: the descriptor is no such
  * table, or not sealed. */
 struct fp_answer_view *fp_answer_view_create(int fd);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
- * The answer about a path in normal form and the access files of these names.  *a is then a leasable one
- * from the cache without a descriptor, whole and in itself good: a->readable says that there is
- * a file; with a->content its content is at a->content_at.  It may be used once the lease table is
+ * The answer about a path in normal form and the access files of these names.  *a is then a leasable
+ * answer from the cache without a descriptor, whole and in itself good.  a->readable says that there is
+ * a file; with a->content its content is at a->content_at.  The answer may be used once the lease table is
  * current and each step's slot is valid there, both looked at afterwards.  False: there is none.
  * No system call, no lock; may be called by several threads.
  */

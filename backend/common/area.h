@@ -7,17 +7,17 @@
 
 #include <stddef.h>
 
-/* Bytes of zero, mapped to be written.  seals (F_SEAL_*) go beside those that fix size and seals.
+/* Makes bytes of zero, mapped to be written.  seals (F_SEAL_*) go beside those that fix size and seals.
  * *fd_r, close-on-exec, and the mapping are the caller's; NULL with errno, and -1. */
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r);
 
-/* The size of a memfd that cannot become smaller; 0 where it could. */
+/* The size of a memfd that cannot become smaller; 0 if it could. */
 size_t fp_area_sealed_size(int fd);
 
-/* Maps so many bytes of it to be read; NULL with errno. */
+/* Maps so many bytes of the memfd to be read; NULL with errno. */
 const void *fp_area_map(int fd, size_t size);
 
-/* Of either mapping; NULL is allowed. */
+/* Ends either mapping; NULL is allowed. */
 void fp_area_unmap(const void *area, size_t size);
 
 #endif

@@ -21,15 +21,15 @@
 #include "common/wire.h"
 
 /* Pauses after a failure of the daemon, doubled at each failure from the first to the longest.
- * An absent daemon costs a connect(); one that hangs costs every client its timeout, one that sees
- * other files a look at the table of mounts. */
+ * An absent daemon costs a connect(), and a hanging one costs every client its timeout.  A daemon that sees
+ * other files costs a look at the table of mounts. */
 #define ABSENT_FIRST_MS   25u
 #define ABSENT_LONGEST_MS 400u
 #define HUNG_FIRST_MS     1000u
 #define HUNG_LONGEST_MS   16000u
 
 /* A busy daemon goes on writing its heartbeat.  A waiting thread looks for it every
- * HEARTBEAT_CHECK_MS, and gives up after a silence of SILENCE_MS: a daemon that is kept from the
+ * HEARTBEAT_CHECK_MS, and gives up after a silence of SILENCE_MS.  For a daemon that is kept from the
  * processor for a moment does not hang. */
 #define HEARTBEAT_CHECK_MS 1000u
 #define SILENCE_MS         750u
@@ -43,11 +43,11 @@ struct link {
 struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
-    uint32_t patience_ms; /* of one wait without a heartbeat */
+    uint32_t patience_ms; /* longest wait without a heartbeat */
     bool maps_contents;
     uid_t trusted;         /* beside this process's user and root */
     bool root_only;        /* root alone is trusted */
-    bool compares;         /* what daemon and process see, */
+    bool compares;         /* the sights of daemon and process, */
     bool compares_files;   /* of files, too */
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
@@ -150,7 +150,7 @@ void fp_client_destroy(struct fp_client **cp)
 
 /* ---- the state that threads share ---- */
 
-/* False during a pause. */
+/* Returns false during a pause. */
 static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
@@ -175,7 +175,7 @@ static void keep(struct fp_client *c, struct link *l)
     hang_up(l);
 }
 
-/* Their daemon is gone. */
+/* Closes idle connections: their daemon is gone. */
 static void drop_idle(struct fp_client *c)
 {
     pthread_mutex_lock(&c->mutex);
@@ -184,12 +184,12 @@ static void drop_idle(struct fp_client *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* What a daemon passes at the hello. */
+/* The descriptors that a daemon passes at the hello. */
 struct passed {
     int generations, referenced, events, alive, answers, contents;
 };
 
-/* NULL: one of them is not what it should be, or there is no memory. */
+/* Returns NULL if one of them is not as it should be, or there is no memory. */
 static struct fp_lease_view *create_view(const struct fp_client *c, const struct passed *p)
 {
     struct fp_lease_view *v = fp_lease_view_create(p->generations, p->referenced, p->events, p->alive);
@@ -243,7 +243,7 @@ static void pause_asking(struct fp_client *c, fp_status why)
 
 /* ---- one connection ---- */
 
-/* Limits calls on the socket to the time until the deadline; false: there is none. */
+/* Limits calls on the socket to the time until the deadline; false: no time is left. */
 static bool limit(int sock, uint64_t deadline_ms)
 {
     uint64_t now = fp_now_ms(), ms = deadline_ms > now ? deadline_ms - now : 0;
@@ -255,7 +255,8 @@ static bool limit(int sock, uint64_t deadline_ms)
            && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0;
 }
 
-/* The daemon's answers decide what the client serves.  The kernel says who called listen(2). */
+/* The daemon's answers decide what the client serves, so it must be trusted.  The kernel says who called
+ * listen(2). */
 static bool is_trusted(struct fp_client *c, int sock)
 {
     const uid_t maker = fp_socket_path_maker(sock);
@@ -266,7 +267,7 @@ static bool is_trusted(struct fp_client *c, int sock)
     return maker == 0 || (!c->root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->trusted));
 }
 
-/* A daemon that sees other files than this process answers with what this one could not open, or
+/* A daemon that sees other files than this process answers with files that this one could not open, or
  * not by that name. */
 static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
 {
@@ -279,7 +280,7 @@ static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
     return d == FP_SIGHT_SAME;
 }
 
-/* One frame within the socket's timeout. */
+/* Receives one frame within the socket's timeout. */
 static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
 {
     size_t len = 0;
@@ -319,7 +320,7 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
     return st;
 }
 
-/* The daemon's WELCOME, and with it the first area of its lease table. */
+/* Receives the daemon's WELCOME, and with it the first area of its lease table. */
 static fp_status hear_welcome(struct fp_client *c, int sock, uint8_t *buf, int *generations_r)
 {
     struct fp_frame f;
@@ -339,7 +340,7 @@ static fp_status hear_welcome(struct fp_client *c, int sock, uint8_t *buf, int *
     return sees_the_same(c, &view) ? FP_OK : FP_ELSEWHERE;
 }
 
-/* A frame of that type, which is nothing but a descriptor. */
+/* Receives a frame of that type, which is nothing but a descriptor. */
 static fp_status hear_descriptor(int sock, uint64_t deadline_ms, uint8_t *buf, enum fp_frame_type type,
                                  int *fd_r)
 {
@@ -389,7 +390,7 @@ static void note_no_connection(struct fp_client *c, enum fp_no_connection why)
     pthread_mutex_unlock(&c->mutex);
 }
 
-/* FP_OK, or why not; a queue of connections that stays full is a daemon that hangs. */
+/* Connects: FP_OK, or why not.  A daemon hangs if its queue of connections stays full. */
 static fp_status reach(struct fp_client *c, int sock)
 {
     if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == 0)
@@ -406,8 +407,8 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
 {
     fp_status st;
 
-    /* The timeouts come first: connect() waits, within the one for sending, while the backlog
-     * is full of a daemon that does not accept. */
+    /* The timeouts come first: while the backlog of a hanging daemon is full, connect() waits within the timeout
+     * for sending. */
     l->view = NULL;
     l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (l->sock == -1)
@@ -548,7 +549,7 @@ static fp_status look_up(struct fp_client *c, struct fp_lookup l, const struct f
     return ask(c, &q);
 }
 
-/* A connection is all that was wanted. */
+/* Asks nothing: the caller wants a connection alone. */
 static fp_status ask_nothing(const struct link *l, uint64_t id, struct question *q)
 {
     (void)l;

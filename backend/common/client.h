@@ -26,26 +26,26 @@ struct fp_lease_view;
 
 /*
  * path: the daemon's socket, copied.  timeout_ms: the longest that one question
- * takes, about, while the daemon writes its heartbeat; without, a second at
+ * takes, about, while the daemon writes its heartbeat; without a heartbeat it is a second at
  * most.  max_idle: how many connections are kept.  NULL: no memory, or the
  * path is too long.
  */
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle);
 
-/* Trusts a daemon of this user too, beside root and this process's effective user.  Before the
+/* Trusts a daemon of this user too, beside root and this process's effective user.  To be called before the
  * first question. */
 void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
-/* Believes a daemon only if root made its socket, which no process of another user can do.  Before the
- * first question. */
+/* Believes a daemon only if root made its socket, which no process of another user can do.  To be called before
+ * the first question. */
 void fp_client_believe_root_only(struct fp_client *client);
 
-/* Believes a daemon only if it sees the file system as this process does; without files, if it is in the
- * same namespaces of users and time.  Before the first question. */
+/* Believes a daemon only if it sees the file system as this process does.  Without files: only if it is in
+ * the same namespaces of users and time.  To be called before the first question. */
 void fp_client_compare_sights(struct fp_client *client, bool files);
 
 /* The user who made the socket at which the last connection arrived; (uid_t)-1: unknown.  After
- * FP_FOREIGN that one is not believed. */
+ * FP_FOREIGN that user is not trusted. */
 uid_t fp_client_maker(struct fp_client *client);
 
 /* Why there is no connection, after FP_CLOSED. */
@@ -58,10 +58,10 @@ enum fp_no_connection {
 };
 enum fp_no_connection fp_client_no_connection(struct fp_client *client);
 
-/* After FP_ELSEWHERE: in what the two differ. */
+/* After FP_ELSEWHERE: the difference between the two. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 
-/* Contents are mapped: for a process of many threads (contents.h).  Before the first question. */
+/* Lets contents be mapped: for a process of many threads (contents.h).  To be called before the first question. */
 void fp_client_map_contents(struct fp_client *client);
 
 /* No question may be under way. */
@@ -69,7 +69,7 @@ void fp_client_destroy(struct fp_client **client);
 
 /*
  * The lease table of the daemon that was connected to last, with the tables of answers and
- * contents, and a reference for the caller; connects where none was yet.  No message where one was: that
+ * contents, and a reference for the caller.  Connects where no connection was yet, else sends no message: that
  * daemon may be gone, which the lease table shows.  FP_OK, *view_r being NULL where there is no memory
  * for it; otherwise as fp_client_lookup().
  */
@@ -89,7 +89,7 @@ fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);
 
-/* The same, and the file system is asked where not all changes are reported. */
+/* The same, but the file system is asked where not all changes are reported. */
 fp_status fp_client_lookup_fresh(struct fp_client *client, const char *path, size_t len,
                                  const struct fp_names *names, struct fp_answer *a,
                                  struct fp_lease_view **view_r);

@@ -125,7 +125,7 @@ int fp_contents_fd(const struct fp_contents *c)
     return c->fd;
 }
 
-/* All of it; false: it is shorter, or cannot be read. */
+/* Reads all of it; false: the file is shorter, or cannot be read. */
 static bool read_all(int fd, uint8_t *to, size_t size, off_t offset)
 {
     while (size > 0) {
@@ -154,11 +154,11 @@ uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, in
         return FP_NO_CONTENT;
     item = (struct item *)fp_ring_at(&c->ring, at);
     if (!read_all(fd, (uint8_t *)item->path + len, (size_t)size, 0))
-        return FP_NO_CONTENT; /* it stays a filler */
+        return FP_NO_CONTENT; /* the item stays a filler */
     memcpy(item->path, path, len);
     item->size = size;
     item->ring.len = (uint32_t)len;
-    /* Whoever hears of the position sees the bytes. */
+    /* A process that hears of the position sees the bytes. */
     atomic_thread_fence(memory_order_release);
     return content_at(at, len);
 }

@@ -3,11 +3,11 @@
  * The contents of small files in memory that the daemon writes and all clients read.
  *
  * A sealed memfd with a ring (ring.h), without an index: an answer says where its file's content
- * lies.  An item is its ring header, whose len is that of the path, the content's length (64 bits,
- * in the machine's byte order), the path, the content.  The path is for the writer, who
+ * lies.  An item is its ring header, whose len is the path's, the content's length, the path and the
+ * content.  That length has 64 bits in the machine's byte order.  The path is for the writer, who
  * asks by it whether a content that is about to be overwritten is in use.
  *
- * A content there is whole, and the one that the answer meant, if the ring's tail is not beyond its
+ * A content is whole, and the one that the answer meant, if the ring's tail is not beyond its
  * position after it was read.  Whether the answer still holds is for the lease table to say.
  */
 #ifndef FP_CONTENTS_H
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_CONTENTS_LEAST 65536u        /* bytes of the ring; one of fewer is never used */
+#define FP_CONTENTS_LEAST 65536u        /* bytes of the ring; a smaller one is never used */
 #define FP_NO_CONTENT     ((uint64_t)0) /* no content's position */
 
 /* ---- the daemon's side ---- */
@@ -25,37 +25,37 @@
 struct fp_contents;
 
 struct fp_contents_ops {
-    /* True if the content at that position is in use, and shall have another one. */
+    /* True if the content at that position is in use, and shall have another position. */
     bool (*keep)(void *ctx, const char *path, size_t len, uint64_t at);
-    /* It has. */
+    /* The content has another position now. */
     void (*moved)(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to);
-    /* It has not, and is about to be overwritten. */
+    /* The content has no other position, and is about to be overwritten. */
     void (*dropped)(void *ctx, const char *path, size_t len, uint64_t at);
 };
 
 struct fp_contents_counts {
     uint64_t kept, overwritten;
-    size_t bytes; /* of the ring that were ever written: memory in use */
+    size_t bytes; /* of the ring, ever written: memory in use */
 };
 
-/* The largest file whose content a ring of about so many bytes takes; 0: of none, it is too small. */
+/* The largest file whose content a ring of about so many bytes takes; 0: the ring is too small for any. */
 size_t fp_contents_most(size_t bytes);
 
-/* A ring of about so many bytes.  NULL with errno. */
+/* Makes a ring of about so many bytes.  NULL with errno. */
 struct fp_contents *fp_contents_create(size_t bytes);
 void fp_contents_destroy(struct fp_contents **c);
-/* Before the first content. */
+/* To be called before the first content. */
 void fp_contents_set_ops(struct fp_contents *c, const struct fp_contents_ops *ops, void *ctx);
 
-/* As asked for when it was created. */
+/* The size that was asked for when the ring was created. */
 size_t fp_contents_size(const struct fp_contents *c);
-/* To send to clients; it stays the ring's. */
+/* The descriptor to send to clients; it stays the ring's. */
 int fp_contents_fd(const struct fp_contents *c);
 
-/* Copies the size bytes, at least 1, of a memfd, as the content of the file at path.  Its position;
- * FP_NO_CONTENT: it is larger than a quarter of the ring, or the memfd shorter. */
+/* Copies the size bytes, at least 1, of a memfd, as the content of the file at path.  Returns its position.
+ * FP_NO_CONTENT: it is larger than a quarter of the ring, or the memfd is shorter. */
 uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, int fd, uint64_t size);
-/* True if it has not been overwritten. */
+/* True if the content there has not been overwritten. */
 bool fp_contents_has(const struct fp_contents *c, uint64_t at);
 
 struct fp_contents_counts fp_contents_counts(const struct fp_contents *c);
@@ -66,7 +66,7 @@ struct fp_contents_view;
 
 /*
  * map: map all of it, for processes with many threads; else it is read by pread(2), which costs no page
- * tables.  The descriptor stays the caller's.  NULL with errno; EPROTO: that is no such ring, or not
+ * tables.  The descriptor stays the caller's.  NULL with errno; EPROTO: the descriptor is no such ring, or not
  * sealed.
  */
 struct fp_contents_view *fp_contents_view_create(int fd, bool map);

@@ -40,12 +40,12 @@ typedef enum fp_status {
 /* One line of text, never NULL, static. */
 const char *fp_status_text(fp_status st);
 
-/* What an errno of a path operation means; 0 gives FP_OK. */
+/* The status that stands for the errno of a path operation; 0 gives FP_OK. */
 fp_status fp_status_from_errno(int err);
 
 /*
- * The errno that stands for a file system outcome (FP_OK gives 0, what has
- * no errno of its own gives EIO).
+ * The errno that stands for a file system outcome.  FP_OK gives 0; an outcome with
+ * no errno of its own gives EIO.
  */
 int fp_status_to_errno(fp_status st);
 

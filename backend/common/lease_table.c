@@ -23,7 +23,7 @@
 #define ASKER_CACHE 1
 #define ALL_ASKERS  (ASKER_CACHE | FP_ASKER_ANSWERS | FP_ASKER_CONTENTS)
 
-#define EXHAUSTED UINT32_MAX /* a generation that is valid for nobody */
+#define EXHAUSTED UINT32_MAX /* a generation at which no lease is valid */
 
 /* The first area.  Slot 0's byte in the second says that leases are in use. */
 struct generations {
@@ -36,7 +36,7 @@ struct generations {
 struct fp_lease_table {
     struct generations *area;
     _Atomic uint8_t *referenced;
-    uint8_t *owed; /* for each slot, which of those who ask have still to hear of a use */
+    uint8_t *owed; /* for each slot, which askers have still to hear of a use */
     int area_fd, referenced_fd;
     uint32_t n;      /* slots, slot 0 included */
     uint32_t unused; /* the first slot that was never taken */
@@ -127,13 +127,13 @@ static uint32_t ticks(uint64_t ms)
     return (uint32_t)(ms / FP_SLOT_TICK_MS);
 }
 
-/* Only the daemon writes words: this is the one that it wrote last. */
+/* Only the daemon writes words: this is the word that it wrote last. */
 static uint64_t word_of(const struct fp_lease_table *t, uint32_t slot)
 {
     return atomic_load_explicit(&t->area->words[slot], memory_order_relaxed);
 }
 
-/* Release: with fp_lease_table_heartbeat() the order that lease_table.h promises. */
+/* Release: together with fp_lease_table_heartbeat() this makes the order that lease_table.h promises. */
 static void set_word(struct fp_lease_table *t, uint32_t slot, uint32_t generation, uint32_t expiry)
 {
     atomic_store_explicit(&t->area->words[slot], (uint64_t)generation << 32 | expiry, memory_order_release);
@@ -174,14 +174,14 @@ void fp_lease_table_release(struct fp_lease_table *t, uint32_t slot)
 
 static bool take_byte(struct fp_lease_table *t, uint32_t slot)
 {
-    /* A hint: a byte that is set between the two is lost, and an entry evicted earlier. */
+    /* The byte is a hint: one set between the two lines is lost, and an entry evicted earlier. */
     if (atomic_load_explicit(&t->referenced[slot], memory_order_relaxed) == 0)
         return false;
     atomic_store_explicit(&t->referenced[slot], 0, memory_order_relaxed);
     return true;
 }
 
-/* A client's byte is read once, for all that ask. */
+/* A client's byte is read once, for all askers. */
 static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
 {
     bool used;
@@ -221,7 +221,7 @@ bool fp_lease_table_take_use(struct fp_lease_table *t)
 void fp_lease_table_set_busy(struct fp_lease_table *t)
 {
     atomic_store_explicit(&t->area->busy, 1, memory_order_seq_cst);
-    /* Before the read that empties the queue. */
+    /* The store comes before the read that empties the queue. */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -232,7 +232,7 @@ void fp_lease_table_clear_busy(struct fp_lease_table *t)
 
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)
 {
-    /* After every generation that was changed: see lease_table.h. */
+    /* The heartbeat comes after every generation that was changed: see lease_table.h. */
     atomic_store_explicit(&t->area->current_until_ms, now_ms + FP_HEARTBEAT_MS, memory_order_release);
 }
 
@@ -337,8 +337,8 @@ bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
 {
     struct pollfd events = { .fd = v->events, .events = POLLIN };
 
-    /* The queue first: one that is empty because the daemon has just read it leaves busy behind.
-     * Acquire: words are read after both.  No epoll_wait(): with a timeout of 0
+    /* The queue comes first: one that is empty because the daemon has just read it leaves busy behind.
+     * Acquire: words are read after both.  epoll_wait() would not do: with a timeout of 0
      * it may find nothing while another thread looks at the same set. */
     return poll(&events, 1, 0) == 0 && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0
            && now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
@@ -364,7 +364,7 @@ bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32
 
 static void set_referenced(const struct fp_lease_view *v, uint32_t slot)
 {
-    /* Read first: a cache line that all write would travel between processors. */
+    /* The read comes first: a cache line that all write would travel between processors. */
     if (slot < v->n && atomic_load_explicit(&v->referenced[slot], memory_order_relaxed) == 0)
         atomic_store_explicit(&v->referenced[slot], 1, memory_order_relaxed);
 }

@@ -4,34 +4,34 @@
  * valid.
  *
  * Each entry of the cache has a slot, one 64-bit word: a generation and an expiry.  An answer
- * names the slot and the generation of each of its steps.  A client that keeps the answer (a
- * lease) may use it while all of these generations are current, none has expired, and the daemon
- * goes on writing its heartbeat: the time until which the table can be trusted, a few times
- * within each FP_HEARTBEAT_MS.  A daemon that died, hangs or is behind with its events is not
- * trusted for longer.  A daemon that revalidates an entry and finds no change moves its expiry,
- * and with it all leases on the slot.
+ * names the slot and the generation of each of its steps.  A client may keep the answer (a
+ * lease).  It may use that while all of these generations are current, none has expired, and the
+ * daemon goes on writing its heartbeat.  The heartbeat is the time until which the table can be
+ * trusted, written a few times within each FP_HEARTBEAT_MS.  A daemon that died, hangs or is behind
+ * with its events is not trusted for longer.  A daemon that revalidates an entry and finds no change
+ * moves its expiry, and with it all leases on the slot.
  *
- * There are two areas, each a memfd of fixed size, sealed so that a mapping stays whole: the
- * words, which only the daemon can write (F_SEAL_FUTURE_WRITE), and one byte a slot that clients
- * set to say that they used it ("referenced").  With those bytes a client can harm nothing but
- * the order of eviction and of refreshes.  A table of another size is another table: the daemon
+ * There are two areas, each a memfd of fixed size, sealed so that a mapping stays whole.  One has the
+ * words, which only the daemon can write (F_SEAL_FUTURE_WRITE).  The other has one byte a slot, which
+ * clients set to say that they used it ("referenced").  With those bytes a client can harm nothing but
+ * the order of eviction and of refreshes.  A table of another size is another table.  The daemon then
  * retires the old one, which ends all leases on it, and clients get the new one when they connect
  * again.
  *
  * A client sees a change at once.  The kernel queues an event before the call that made the change
- * returns, and the client has an epoll set that holds the daemon's queues: it can ask whether they
+ * returns.  The client has an epoll set that holds the daemon's queues: it can ask whether they
  * are empty, and read nothing from them.  The daemon sets busy before it reads a queue and clears it
  * after the last word that the events concern.  So a client that finds the queues empty, then not
  * busy, sees in the words every change whose call returned before it looked.  The set also
- * holds the reading end of a pipe whose other end the daemon alone has: once the daemon is gone
- * something is ready for ever, and queues that went with it are not taken for empty ones.
+ * holds the reading end of a pipe whose other end the daemon alone has.  Once the daemon is gone
+ * that end is ready for ever, and queues that went with the daemon are not taken for empty ones.
  *
  * Ordering: generation and expiry are one word, so they are always of the same moment.  The
- * daemon changes words first, clears busy and writes the heartbeat after them (release); a client
+ * daemon changes words first; after them it clears busy and writes the heartbeat (release).  A client
  * looks at the queues, reads busy and the heartbeat (acquire), and words after them.  The heartbeat
- * bounds what a spoilt set can do: a client for which the table is current until t sees every change
+ * bounds the harm of a spoilt set.  A client for which the table is current until t sees every change
  * that was reported before t - FP_HEARTBEAT_MS.  A generation only grows, also
- * when the slot gets another owner, and never comes back: at the greatest one the slot is
+ * when the slot gets another owner, and never comes back.  At the greatest generation the slot is
  * exhausted, valid for nobody and not taken again.
  */
 #ifndef FP_LEASE_TABLE_H
@@ -51,7 +51,7 @@
 
 struct fp_lease_table;
 
-/* n slots, at least 1.  NULL with errno. */
+/* Makes a table of n slots, at least 1.  NULL with errno. */
 struct fp_lease_table *fp_lease_table_create(uint32_t n);
 void fp_lease_table_destroy(struct fp_lease_table **t);
 
@@ -62,37 +62,37 @@ uint32_t fp_lease_table_count(const struct fp_lease_table *t);
 int fp_lease_table_generations_fd(const struct fp_lease_table *t);
 int fp_lease_table_referenced_fd(const struct fp_lease_table *t);
 
-/* Ends all leases on it; its memory goes with the last client that maps it. */
+/* Ends all leases on the table; its memory goes with the last client that maps it. */
 void fp_lease_table_retire(struct fp_lease_table *t);
 
-/* A slot, FP_NO_SLOT when all are taken. */
+/* Takes a slot; FP_NO_SLOT when all are taken. */
 uint32_t fp_lease_table_take(struct fp_lease_table *t);
-/* Ends all leases on it.  FP_NO_SLOT is allowed, here and below. */
+/* Gives the slot back and ends all leases on it.  FP_NO_SLOT is allowed, here and below. */
 void fp_lease_table_release(struct fp_lease_table *t, uint32_t slot);
 
 uint32_t fp_lease_table_generation(const struct fp_lease_table *t, uint32_t slot);
-/* Ends all leases on it, because its entry has changed. */
+/* Ends all leases on the slot, because its entry has changed. */
 void fp_lease_table_invalidate(struct fp_lease_table *t, uint32_t slot);
-/* True if no lease on it can be valid any more: release it and take another one. */
+/* True if no lease on the slot can be valid any more: release it and take another one. */
 bool fp_lease_table_is_exhausted(const struct fp_lease_table *t, uint32_t slot);
 /* expires_ms: in milliseconds of CLOCK_MONOTONIC, rounded down to FP_SLOT_TICK_MS. */
 void fp_lease_table_set_expiry(struct fp_lease_table *t, uint32_t slot, uint64_t expires_ms);
 
-/* True if a client has used it since the last call. */
+/* True if a client has used the slot since the last call. */
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
-/* The same for another one who asks, since its own last call. */
+/* The same for another asker, since its own last call. */
 enum fp_lease_asker { FP_ASKER_ANSWERS = 2, FP_ASKER_CONTENTS = 4 };
 bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker);
-/* The same as FP_ASKER_ANSWERS, if it is the slot's present generation; table: the lease table. */
+/* The same as FP_ASKER_ANSWERS, if that is the slot's present generation; table: the lease table. */
 bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);
 
-/* Around reading the queues of events, until all words that they concern are written. */
+/* To be called around reading the queues of events, until all words that they concern are written. */
 void fp_lease_table_set_busy(struct fp_lease_table *t);
 void fp_lease_table_clear_busy(struct fp_lease_table *t);
 
-/* All changes before now_ms have been applied. */
+/* To be called when all changes before now_ms have been applied. */
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 
 /* ---- a client's side ---- */
@@ -102,18 +102,19 @@ struct fp_answer_view;
 struct fp_contents_view;
 
 /*
- * Maps both areas; events is the epoll set that came with them, alive the end of the pipe that it
- * holds (a set forgets what nobody has open).  The descriptors stay the caller's.
- * One reference is the caller's.  NULL with errno; EPROTO: that is no such table, or not sealed.
+ * Maps both areas.  events is the epoll set that came with them.  alive is the end of the pipe that it
+ * holds, for a set forgets descriptors that nobody has open.  The descriptors stay the caller's.
+ * One reference is the caller's.  NULL with errno; EPROTO: the descriptors are no such table, or not sealed.
  */
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive);
-/* What came with it; it owns both then, and NULL is allowed for either.  Once, before it is shared. */
+/* Attaches the tables that came with it, or NULL for either; the view owns them then.  To be called once, before
+ * the view is shared. */
 void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answers,
                           struct fp_contents_view *contents);
 /* The answers whose slots it has, and their contents; they live as long as the view. */
 const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v);
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
-/* True if it maps those generations. */
+/* True if the view maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);
 void fp_lease_view_retain(struct fp_lease_view *v);
 /* Drops *v's reference and leaves NULL; the last one unmaps. */
@@ -122,7 +123,7 @@ void fp_lease_view_release(struct fp_lease_view **v);
 /* True if the words show every change until now: no event waits, and the last heartbeat still
  * counts.  One system call. */
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms);
-/* True if it counted less than silence_ms ago; never for a retired table. */
+/* True if a heartbeat counted less than silence_ms ago; never for a retired table. */
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms);
 /* To be called for a table that is current at now_ms.  True if this is still the slot's
  * generation and has not expired. */

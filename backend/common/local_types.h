@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* By the name of the type in /proc/self/mountinfo.  Those report every change to inotify: overlay,
- * below which other mounts may change, is none of them. */
+/* By the name of the type in /proc/self/mountinfo: true if the type reports every change to inotify.  Overlay is
+ * none of these, since other mounts may change the layers below it. */
 bool fp_type_reports_all(const char *name);
 
-/* By the number of the type (statfs.f_type): its files may be mapped, since no server cuts them or
+/* By the number of the type (statfs.f_type): true if its files may be mapped, since no server cuts them or
  * leaves a page unanswered. */
 bool fp_type_may_be_mapped(uint32_t number);
 

@@ -30,7 +30,7 @@ static bool to_syslog, echo;
 static struct window {
     uint64_t since_ms;
     unsigned seen;
-} windows[MAX_ID][FP_LOG_DEBUG]; /* what is said often must not hide an error of the same id */
+} windows[MAX_ID][FP_LOG_DEBUG]; /* by level too: a frequent message must not hide an error of the same id */
 
 int fp_log_level_parse(const char *name)
 {
@@ -120,8 +120,8 @@ static void emit(enum fp_log_level level, int id, const char *text)
         return;
 }
 
-/* Counts the message; false if it is above the limit.  *left_out_r: how many of the window
- * before were. */
+/* Counts the message; false if it is above the limit.  *left_out_r: how many were left out in the window
+ * before. */
 static bool admit(enum fp_log_level level, int id, unsigned *left_out_r)
 {
     uint64_t now = fp_now_ms(); /* the wall clock may be set back by years */

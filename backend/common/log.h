@@ -12,16 +12,16 @@
 
 enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 
-/* -1 for a name that is none of error, warning, info, debug. */
+/* Returns -1 for a name that is none of error, warning, info, debug. */
 int fp_log_level_parse(const char *name);
 
 const char *fp_log_level_text(enum fp_log_level level);
 
-/* Until the log is opened again. */
+/* Sets the level until the log is opened again. */
 void fp_log_set_level(enum fp_log_level level);
 enum fp_log_level fp_log_level(void);
 
-/* Opens a log's file for appending.  The descriptor, or -1 with errno. */
+/* Opens a log's file for appending.  Returns the descriptor, or -1 with errno. */
 int fp_log_open_file(const char *path);
 
 /* Writes the log to that file from now on, and owns it. */

@@ -10,11 +10,11 @@
 #include "common/path.h"
 
 #define READ_AT_FIRST 65536      /* bytes; doubled as needed */
-#define OUTSIDE       UINT64_MAX /* no mount of this table; ids have 32 bits */
+#define OUTSIDE       UINT64_MAX /* no mount of this table has it: ids have 32 bits */
 
 /* ---- one line of the file (proc_pid_mountinfo(5)) ---- */
 
-/* A decimal number that ends at the character end; moves behind that. */
+/* Reads a decimal number that ends at the character end, and moves behind that. */
 static bool take_u32(char **pos, char end, uint32_t *v_r)
 {
     char *p = *pos;
@@ -29,7 +29,7 @@ static bool take_u32(char **pos, char end, uint32_t *v_r)
     return true;
 }
 
-/* Among words with commas between them. */
+/* True if the option is among words with commas between them. */
 static bool has_option(const char *options, const char *option)
 {
     const size_t len = strlen(option);
@@ -41,8 +41,8 @@ static bool has_option(const char *options, const char *option)
     return false;
 }
 
-/* Types that take names for each other that differ in case, unless they are told otherwise; and
- * the options of those that do so where they are told. */
+/* True if the file system may take names that differ in case for each other.  Some types do unless an option
+ * says otherwise, others do by an option. */
 static bool folds_names(const char *type, const char *options)
 {
     static const char *const types[] = { "affs", "cifs",  "exfat", "fuseblk", "hfs",  "hfsplus", "msdos",
@@ -62,7 +62,7 @@ static bool is_octal(char c)
     return c >= '0' && c <= '7';
 }
 
-/* Space, tab, newline, backslash (and '#') are written as "\040"; in place. */
+/* Replaces "\040" and its like in place: space, tab, newline, backslash (and '#') are written so. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -116,7 +116,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
 
 /* ---- the table ---- */
 
-/* The whole file, terminated; NULL with errno. */
+/* Reads the whole file, terminated; NULL with errno. */
 static char *read_text(int fd)
 {
     size_t size = READ_AT_FIRST, len = 0;
@@ -177,8 +177,8 @@ static int compare_ids(const void *a, const void *b)
     return c != 0 ? c : compare_numbers(x->line, y->line);
 }
 
-/* Twice the same id: between two reads one was unmounted and its id given to another.  The
- * later one exists. */
+/* The same id may stand there twice: between two reads one mount was unmounted and its id given to another.
+ * The later one exists. */
 static void drop_repeated(struct fp_mount_table *t)
 {
     size_t kept = 0;
@@ -207,8 +207,8 @@ struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_
     return NULL;
 }
 
-/* The mount that our root directory lies on is not listed where the process
- * sees a part of the tree only, and is its own parent where it is the first. */
+/* Our root directory's mount has a parent that is not listed, where the process sees a part of the tree
+ * only.  The mount is its own parent where it is the first one. */
 static void mend_parents(struct fp_mount_table *t)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -221,7 +221,7 @@ static void mend_parents(struct fp_mount_table *t)
 
 /* ---- what can be seen ---- */
 
-/* "/a" comes before "/a/b". */
+/* Puts "/a" before "/a/b". */
 static int compare_points(const void *a, const void *b)
 {
     const struct fp_mount_row *x = *(const struct fp_mount_row *const *)a;
@@ -265,7 +265,7 @@ const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t
 }
 
 /* Among mounts on one point, those from list on: the one on top of the mount
- * with this id.  Of several, which only a torn reading has, the last. */
+ * with this id.  Returns the last if there are several, which only a torn reading has. */
 static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *list, size_t n, uint64_t id)
 {
     size_t low = 0, high = n;
@@ -283,7 +283,7 @@ static const struct fp_mount_row *on_top_of(const struct fp_mount_row *const *li
 
 /*
  * Climbs the stack of mounts on one point.  It begins on the mount that is visible
- * above the point, which covers what is mounted on another one.  No mount
+ * above the point, which covers mounts on another one.  No mount
  * is met twice, as each has one parent and the first one's is not in the stack.
  */
 static const struct fp_mount_row *top_of(const struct fp_mount_table *t,
@@ -303,7 +303,7 @@ static const struct fp_mount_row *top_of(const struct fp_mount_table *t,
     return top;
 }
 
-/* In an order in which what lies above a point is known when its turn comes. */
+/* Finds the mounts that can be seen, in an order in which those above a point are known when its turn comes. */
 static void find_visible(struct fp_mount_table *t)
 {
     size_t end;

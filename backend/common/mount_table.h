@@ -13,7 +13,7 @@
 
 #include "common/watch_by.h"
 
-/* What others know of a mount; by and what follows it is the policy of mounts.c. */
+/* A mount's description for others; by and what follows it is the policy of mounts.c. */
 struct fp_mount {
     uint32_t id;              /* statx(2)'s stx_mnt_id */
     dev_t dev;                /* of the file system; files of btrfs have others */
@@ -29,7 +29,7 @@ struct fp_mount {
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };
 
-/* Has fanotify a mark on the file system?  LOST: it had, under this id. */
+/* Whether fanotify has a mark on the file system.  LOST: it had one, under this id. */
 enum fp_mark { FP_MARK_NEVER, FP_MARK_SET, FP_MARK_LOST };
 
 struct fp_mount_row {
@@ -52,7 +52,7 @@ int fp_mount_table_read(struct fp_mount_table *t, int fd);
 /* Leaves an empty table. */
 void fp_mount_table_free(struct fp_mount_table *t);
 
-/* NULL: unknown. */
+/* Returns NULL if the mount is unknown. */
 struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_t id);
 /* As fp_mounts_of_path(). */
 const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t, const char *path,

@@ -201,7 +201,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
     size_t came;
     ssize_t n;
 
-    /* The kernel gives this process no descriptor for which there is no room, so none that nobody
+    /* The kernel gives this process no descriptor for which there is no room.  So none that nobody
      * expects is ever closed here: a close may wait for a file system.  CMSG_SPACE of one int would
      * have room for two on 64-bit machines. */
     if (fd_r != NULL) {
@@ -219,7 +219,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
     if ((msg.msg_flags & MSG_TRUNC) || came > 1 || (came == 1 && fd_r == NULL))
         st = FP_PROTOCOL;
     else if (msg.msg_flags & MSG_CTRUNC)
-        /* With none received this process has no free descriptor; with one received
+        /* If none was received, this process has no free descriptor; if one was received,
          * the peer sent more than fit. */
         st = came == 0 && fd_r != NULL ? FP_LOSTFD : FP_PROTOCOL;
     else if (n == 0)

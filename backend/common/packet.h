@@ -29,10 +29,10 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
  * Receives one packet of at most cap bytes.  A descriptor that came along is
  * the caller's in *fd_r (close-on-exec), else *fd_r is -1; fd_r NULL means
  * that none may come.
- * FP_OK, FP_AGAIN, FP_CLOSED (end of stream or reset), FP_PROTOCOL (longer
- * than cap, or a descriptor too many: all received ones are closed), FP_LOSTFD
- * (the process had no descriptor free for the one that came; the data is
- * good) or FP_SYSTEM.
+ * FP_OK, FP_AGAIN, FP_CLOSED (end of stream or reset), FP_PROTOCOL, FP_LOSTFD or FP_SYSTEM.
+ * FP_PROTOCOL: the packet is longer than cap, or has a descriptor too many; all received ones
+ * are closed.  FP_LOSTFD: the process had no descriptor free for the one that came; the data is
+ * good.
  */
 fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *fd_r);
 
@@ -43,14 +43,14 @@ bool fp_is_sealed(int fd, uint64_t size);
  * FIFO.  -1 with errno; EAGAIN: another process has a lease on it (fcntl(2)). */
 int fp_open_now(const char *path);
 
-/* True if it is open for reading on a regular file.  Waits for no file system. */
+/* True if fd is open for reading on a regular file.  Waits for no file system. */
 bool fp_is_readable_file(int fd);
 
-/* The name by which this process can open, watch or examine the object of fd. */
+/* Room for the name by which this process can open, watch or examine the object of fd. */
 #define FP_FD_NAME 32
 void fp_fd_name(char name[FP_FD_NAME], int fd);
 
-/* Makes fd a descriptor of /dev/null, also after an exec.  False: it stays what it was. */
+/* Makes fd a descriptor of /dev/null, also after an exec.  False: it stays as it was. */
 bool fp_lead_to_null(int fd);
 
 /* Shuts *sock down, waits until the process at the other end has closed its own, and closes
@@ -65,8 +65,8 @@ void fp_close_all(unsigned first, unsigned last);
 void fp_close(int *fd);
 
 /*
- * The same for a descriptor of a file or directory on that mount (0: unknown), whose closing may
- * wait for the file system.  It is left to the closer, if one was set.
+ * As fp_close(), for a file or directory on that mount (0: unknown): its closing may
+ * wait for the file system.  The descriptor is left to the closer, if one was set.
  */
 void fp_close_file(int *fd, uint32_t mount);
 void fp_set_file_closer(void (*closer)(int fd, uint32_t mount)); /* keeps errno; NULL: none */

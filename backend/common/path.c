@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A component of a path; how long it may be is the file system's business. */
+/* True for a component of a path; how long it may be is the file system's business. */
 static bool is_component(const char *name, size_t len)
 {
     if (len == 0 || memchr(name, '\0', len) != NULL)

@@ -33,16 +33,16 @@ size_t fp_path_len(const char *path);
 /* The length of the directory that a path in normal form lies in; "/" for "/a".  len > 1. */
 size_t fp_path_parent_len(const char *path, size_t len);
 
-/* The length of the path's part that is one component longer than its first at bytes, which
- * end at a component themselves; "/a" for "/".  at < len. */
+/* The length of the part of the path that is one component longer than its first at bytes; "/a" for "/".
+ * These end at a component themselves, and at < len. */
 size_t fp_path_child_len(const char *path, size_t len, size_t at);
 
-/* True if a path in normal form is above, which is terminated, or lies below it. */
+/* True if a path in normal form is the path above, which is terminated, or lies below it. */
 bool fp_path_is_below(const char *path, size_t len, const char *above);
-/* The same of any in a list, which ends with NULL. */
+/* The same for any path in a list, which ends with NULL. */
 bool fp_path_is_below_any(const char *path, size_t len, const char *const *above);
 
-/* The length of the longest path that two in normal form both are, or lie below. */
+/* The length of the longest path that both paths, in normal form, are or lie below. */
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);
 
 /* True for one component: 1 to FP_MAX_NAME bytes, no '/', no NUL, not "." or "..". */

@@ -18,7 +18,7 @@
 #define PROMPT_NICE       (-10)
 #define PROMPT_SLICE_NS   100000u
 
-/* Of sched_setattr(2), which glibc declares since 2.41 only. */
+/* The structure of sched_setattr(2), which glibc declares since 2.41 only. */
 struct scheduling {
     uint32_t size, policy;
     uint64_t flags;
@@ -37,7 +37,7 @@ static int become(const char *user, uid_t uid, gid_t gid)
 {
     if (initgroups(user, gid) == -1 || setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1)
         return -1;
-    /* A way back would be a way to every file. */
+    /* A way back to root would be a way to every file. */
     if (setuid(0) != -1) {
         errno = EPERM;
         return -1;
@@ -55,7 +55,7 @@ int fp_priv_drop(const char *user, uid_t uid, gid_t gid)
     fp_priv_empty_bounding_set();
     if (geteuid() == 0 && become(user, uid, gid) == -1)
         return -1;
-    /* A service manager may have given some to a user who is not root. */
+    /* A service manager may have given ambient capabilities to a user who is not root. */
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
         return -1;
     if (syscall(SYS_capset, &head, none) == -1)
@@ -71,7 +71,7 @@ bool fp_priv_is_exposed(void)
 
 void fp_priv_close_memory(void)
 {
-    /* 2 (dumps for root alone) is as closed, and nobody could set it again. */
+    /* fs.suid_dumpable 2 (dumps for root alone) is as closed, and nobody could set it again. */
     if (fp_priv_is_exposed())
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

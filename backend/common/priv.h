@@ -10,20 +10,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From root; another user drops capabilities only.  Every set of capabilities is empty afterwards,
- * and stays so.  0, or -1 with errno. */
+/* Becomes that user, from root; another user drops capabilities only.  Every set of capabilities is empty
+ * afterwards, and stays so.  0, or -1 with errno. */
 int fp_priv_drop(const char *user, uid_t uid, gid_t gid);
 
 /* Empties the capability bounding set.  Without CAP_SETPCAP it stays as it is. */
 void fp_priv_empty_bounding_set(void);
 
-/* Lets the process run as soon as it has something to do: nice -10 and a slice of 0.1 ms, which its
- * children do not inherit.  One that is waited for by all clients must not wait for them.  False:
- * it has no right to that nice value, and only the slice. */
+/* Lets the process run as soon as it has something to do: by nice -10 and a slice of 0.1 ms.  Its children do
+ * not inherit them: a process for which all clients wait must not wait for its children.  False:
+ * it has no right to that nice value, and gets only the slice. */
 bool fp_priv_run_promptly(void);
 
-/* Closes the memory of this process, and of those that it forks, to others of its user: they cannot
- * trace it, nor read or take what it has open (ptrace(2), PTRACE_MODE_ATTACH).  An exec or a change of
+/* Closes the memory of this process, and of those that it forks, to others of its user.  They cannot
+ * trace it, nor read or take its open files (ptrace(2), PTRACE_MODE_ATTACH).  An exec or a change of
  * credentials may open it again.  Where fs.suid_dumpable says so root alone gets core dumps of it. */
 void fp_priv_close_memory(void);
 

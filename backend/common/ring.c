@@ -38,7 +38,7 @@ bool fp_ring_has(const struct fp_ring *r, uint64_t at)
     return at >= r->tail && at < r->head;
 }
 
-/* What is left of the lap, if an item of that size does not fit there. */
+/* The rest of the lap, if an item of that size does not fit there; else 0. */
 static uint64_t filler_for(const struct fp_ring *r, uint64_t size)
 {
     const uint64_t left = r->size - r->head % r->size;
@@ -51,7 +51,7 @@ static bool has_room(const struct fp_ring *r, uint64_t size)
     return filler_for(r, size) + size <= r->size - (r->head - r->tail);
 }
 
-/* The item at the tail may be overwritten from now on: see ring.h. */
+/* Moves the tail: the item there may be overwritten from now on, see ring.h. */
 static void pass(struct fp_ring *r, uint64_t size)
 {
     r->tail += size;
@@ -77,7 +77,7 @@ static void put_filler(struct fp_ring *r, uint64_t size)
     r->head += size;
 }
 
-/* At the head, which has room for it. */
+/* Places an item at the head, which has room for it. */
 static uint64_t place(struct fp_ring *r, uint64_t size)
 {
     const uint64_t filler = filler_for(r, size);
@@ -90,7 +90,7 @@ static uint64_t place(struct fp_ring *r, uint64_t size)
     return at;
 }
 
-/* The oldest item, copied; NULL: no memory. */
+/* Copies the oldest item; NULL: no memory. */
 static struct fp_ring_item *take_out(struct fp_ring *r, const struct fp_ring_item *item)
 {
     if (item->size > r->room_size) {
@@ -104,7 +104,7 @@ static struct fp_ring_item *take_out(struct fp_ring *r, const struct fp_ring_ite
     return memcpy(r->room, item, item->size);
 }
 
-/* Others go for it, without being asked about: so this comes to an end. */
+/* Other items go for the one that is kept, without being asked about: so this comes to an end. */
 static bool keep_oldest(struct fp_ring *r)
 {
     const uint64_t from = r->tail;
@@ -148,7 +148,7 @@ uint64_t fp_ring_append(struct fp_ring *r, size_t size)
 bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_ring_head *area, size_t area_size,
                        uint32_t magic, bool mapped)
 {
-    /* Each is read once: what is checked is what is used. */
+    /* Each is read once: the checked values are the used ones. */
     const uint64_t data = area->data, size = area->size;
 
     if (area->magic != magic || data < sizeof(*area) || data > area_size || size == 0
@@ -174,7 +174,7 @@ bool fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, size_t most, s
 
     if (at % FP_RING_UNIT != 0)
         return false;
-    /* In one piece and once: the size that is checked is the size that is used. */
+    /* Reads in one piece and once: the size that is checked is the size that is used. */
     word = __atomic_load_n(&first->word, __ATOMIC_RELAXED);
     memcpy(item_r, &word, sizeof(*item_r));
     return item_r->len != 0 && item_r->size >= sizeof(*item_r) && item_r->size <= most

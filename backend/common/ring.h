@@ -10,13 +10,13 @@
  * the copy is whole.  For the writer moves the tail past an item before it overwrites its first
  * byte, and a position never comes back.  A reader that dies in the middle holds nothing.
  *
- * Ordering: the writer stores the tail, a full fence, then bytes (a full one, since large copies may
- * use stores that no release orders).  A reader loads bytes, an acquire fence, then the tail.  If
+ * Ordering: the writer stores the tail, a full fence, then bytes.  The fence is a full one, since large
+ * copies may use stores that no release orders.  A reader loads bytes, an acquire fence, then the tail.  If
  * any loaded byte is of a later item, the tail that it loads is beyond the former one.  A place is published
  * (index, message) by a store with release after the item's last byte.
  *
- * Second chance: the owner may have an item that is about to go appended again, as CLOCK does.  Of
- * each append that keeps at most FP_RING_KEEP items and, but for the last, FP_RING_KEEP_BYTES.
+ * Second chance: the owner may have an item that is about to go appended again, as CLOCK does.  Each
+ * append keeps at most FP_RING_KEEP items so and, but for the last, FP_RING_KEEP_BYTES.
  */
 #ifndef FP_RING_H
 #define FP_RING_H
@@ -56,9 +56,9 @@ struct fp_ring_item {
 struct fp_ring_ops {
     /* True if the item, which is about to be overwritten, shall be appended again. */
     bool (*keep)(void *ctx, uint64_t at, const struct fp_ring_item *item);
-    /* It was. */
+    /* The item was appended again. */
     void (*moved)(void *ctx, uint64_t from, uint64_t to, const struct fp_ring_item *item);
-    /* It was not, and is about to be overwritten; may be NULL. */
+    /* The item was not appended again, and is about to be overwritten; may be NULL. */
     void (*dropped)(void *ctx, uint64_t at, const struct fp_ring_item *item);
 };
 
@@ -73,13 +73,13 @@ struct fp_ring {
     uint64_t kept, dropped; /* items that were appended again, and that were not */
 };
 
-/* A ring in memory of zeros whose head says where it lies; that stays the caller's. */
+/* Makes a ring in memory of zeros whose head says where it lies; the memory stays the caller's. */
 void fp_ring_init(struct fp_ring *r, struct fp_ring_head *area, const struct fp_ring_ops *ops, void *ctx);
 void fp_ring_clear(struct fp_ring *r);
 
 /*
- * Room at the head for an item of so many bytes, made by overwriting what is oldest: its position, for
- * fp_ring_at(); the caller fills in all of it at once.  It is a filler until then.
+ * Makes room at the head for an item of so many bytes, by overwriting the oldest items.  Returns its
+ * position, for fp_ring_at(); the caller fills in all of it at once.  The item is a filler until then.
  * FP_RING_NOWHERE: it is larger than the ring allows.
  */
 uint64_t fp_ring_append(struct fp_ring *r, size_t size);
@@ -92,23 +92,23 @@ size_t fp_ring_round(size_t n);
 
 /* ---- a reader's side ---- */
 
-/* What a reader may rely on once it has checked it. */
+/* The numbers that a reader may rely on once it has checked them. */
 struct fp_ring_view {
     const struct fp_ring_head *area;
     const uint8_t *bytes; /* NULL: only the head is mapped */
     uint64_t data, size;
 };
 
-/* Checks the head of an area of so many bytes, of which the head is mapped, or all.  False: it is
- * no ring, or not all of it lies inside. */
+/* Checks the head of an area of so many bytes, of which the head is mapped, or all.  False: the area is
+ * no ring, or not all of the ring lies inside. */
 bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_ring_head *area, size_t area_size,
                        uint32_t magic, bool mapped);
 
 /* The size and len of the item there; false: no item of at most most bytes can lie there. */
 bool fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, size_t most, struct fp_ring_item *item_r);
-/* Copies bytes, of which none may be good; false: they do not lie inside. */
+/* Copies bytes, of which none may be good; false: they do not lie inside the ring. */
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n);
-/* True if what was copied from there, before, is whole. */
+/* True if a copy from there, made before, is whole. */
 bool fp_ring_view_is_whole(const struct fp_ring_view *v, uint64_t at);
 
 #endif

@@ -40,8 +40,8 @@ void fp_sight_take(struct fp_sight *v)
 
 /* ---- what is mounted where ---- */
 
-/* Places without documents, where mounts come and go in some namespaces alone: the kernel's, systemd's of
- * its services, and where containers keep theirs. */
+/* True for places without documents, where mounts come and go in some namespaces alone.  These are the kernel's,
+ * those that systemd makes for its services, and those of containers. */
 static bool is_the_systems(const struct fp_mount *m)
 {
     static const char *const prefixes[] = {
@@ -110,7 +110,7 @@ uint64_t fp_sight_mounts(const struct fp_mount_table *t)
     return number;
 }
 
-/* 0: unknown. */
+/* Returns 0 if it is unknown. */
 static uint64_t own_mounts(void)
 {
     struct fp_mount_table t = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process sees of the file system: its root directory, its mounts, its namespaces.  Two
- * processes of one user with the same sight may open the same files by the same names, as far as no
- * security module confines one of them more (Landlock shows nowhere).
+ * A process's sight of the file system: its root directory, its mounts, its namespaces.  Two
+ * processes of one user with the same sight may open the same files by the same names.  A security
+ * module may still confine one of them more (Landlock shows nowhere).
  */
 #ifndef FP_SIGHT_H
 #define FP_SIGHT_H
@@ -28,21 +28,21 @@ enum fp_sight_difference {
     FP_SIGHT_DIFFERENCES
 };
 
-/* This process's own, without its mounts (0).  What cannot be learned is 0. */
+/* This process's own sight, without its mounts (0).  Unknown numbers are 0. */
 void fp_sight_take(struct fp_sight *v);
 
 /*
- * A number for what is mounted where; two tables with the same lead each name to the same file.
- * Mounts that change nothing in that do not count (a directory mounted on itself), nor those where
- * the kernel, systemd and containers have theirs, which differ from service to service.
+ * A number for all mounts and their places; two tables with the same number lead each name to the same
+ * file.  Mounts that change nothing in that do not count, as a directory mounted on itself.  Nor do
+ * mounts of the kernel, systemd and containers, which differ from service to service.
  */
 uint64_t fp_sight_mounts(const struct fp_mount_table *t);
 
-/* In what this process's sight differs from another's; without files only in the namespaces of users
- * and time.  Its mounts are looked at only where the two have different mount namespaces. */
+/* The difference between this process's sight and another's; without files only in the namespaces of users
+ * and time.  The mounts are looked at only where the two have different mount namespaces. */
 enum fp_sight_difference fp_sight_compare(const struct fp_sight *theirs, bool files);
 
-/* For a message, as "it has another root directory". */
+/* The difference for a message, as "it has another root directory". */
 const char *fp_sight_text(enum fp_sight_difference d);
 
 #endif

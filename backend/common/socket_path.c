@@ -17,8 +17,8 @@
 #include "common/packet.h"
 
 #define BACKLOG       1024
-#define LOCK_MS       1000 /* for which a lock is waited for, */
-#define LOCK_PAUSE_MS 20   /* looked at so often */
+#define LOCK_MS       1000 /* how long a lock is waited for, */
+#define LOCK_PAUSE_MS 20   /* and how often looked at */
 #define LOCK_SUFFIX   ".lock"
 #define LOCK_SIZE     (FP_MAX_SOCKET_PATH + sizeof(LOCK_SUFFIX))
 
@@ -134,7 +134,7 @@ bool fp_socket_path_has_lock(const char *path, int lock)
 
 /* ---- the socket ---- */
 
-/* The process whose socket it is, while anybody holds that socket; 0: unknown; -1: nobody does. */
+/* The process whose socket it is, while anybody holds that socket; 0: unknown; -1: nobody holds it. */
 static pid_t holder_of(const char *path)
 {
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -190,7 +190,7 @@ bool fp_socket_path_clear(const char *path)
 #define SO_PASSRIGHTS 83 /* Linux 6.16 */
 #endif
 
-/* So a peer cannot have us close its files, not even those in frames that nobody reads. */
+/* Keeps peers from having us close their files, even those in frames that nobody reads. */
 static void refuse_descriptors(int sock)
 {
     const int no = 0;
@@ -198,8 +198,8 @@ static void refuse_descriptors(int sock)
     setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
 }
 
-/* By its making the file has its group and its mode: to change them later by name would follow
- * whatever has the name then. */
+/* Binds the socket with its group and its mode: to change them later by name would follow
+ * any other file that has the name then. */
 static int bind_for(int sock, const struct sockaddr_un *addr, gid_t gid)
 {
     const bool root = geteuid() == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All counters, in the order in which they are reported: name, where the daemon finds
- * it (main.c), counter (it only grows) or gauge (as it is now), and its meaning.
- * flashpachectl makes its own of them, so it knows what it prints.
+ * All counters, in the order in which they are reported.  A row has the name, the place in
+ * the daemon (main.c), counter (it only grows) or gauge (as it is now), and the meaning.
+ * flashpachectl makes its own table of them, so it knows what it prints.
  */
 #ifndef FP_STATS_TABLE_H
 #define FP_STATS_TABLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon shares with its clients by memory: the lease table, the answers whose slots it
+ * The daemon shares these with its clients by memory: the lease table, the answers whose slots it
  * has, and the contents that these answers name.  They are made and given up together.
  */
 #ifndef FP_TABLES_H
@@ -25,11 +25,11 @@ struct fp_tables {
     struct fp_contents *contents;
 };
 
-/* False with errno: there are none. */
+/* Returns false with errno; then there are none. */
 bool fp_tables_create(struct fp_tables *t, const struct fp_tables_sizes *sizes);
-/* Their memory goes with the last client that maps it. */
+/* The tables' memory goes with the last client that maps it. */
 void fp_tables_destroy(struct fp_tables *t);
-/* True if they were created so. */
+/* True if they were created with these sizes. */
 bool fp_tables_are(const struct fp_tables *t, const struct fp_tables_sizes *sizes);
 
 #endif

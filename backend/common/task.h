@@ -26,23 +26,23 @@ struct fp_task {
 
 struct fp_walk_result;
 
-/* A whole frame; the base's descriptor goes with it where base_len is not 0. */
+/* Writes a whole frame; the base's descriptor goes with it where base_len is not 0. */
 fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t);
-/* The body of a TASK frame; FP_OK or FP_PROTOCOL. */
+/* Reads the body of a TASK frame; FP_OK or FP_PROTOCOL. */
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
 
 /*
- * True for a file of a file system that may wait when it is closed: its worker says CLOSED after it has closed
+ * True for a file of a file system that may wait when it is closed.  Its worker says CLOSED after it has closed
  * its own descriptor, and is at work until then.
  */
 bool fp_result_is_closed_later(const struct fp_answer *a);
 
-/* The worker's answer, a whole frame; a->fd goes with it. */
+/* Writes the worker's answer, a whole frame; a->fd goes with it. */
 fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a,
                            const struct fp_walk_result *result);
 /*
- * The body of that frame, about t; fd is what came with it (-1: none), the
- * answer's on FP_OK, else it stays the caller's.  FP_OK or FP_PROTOCOL.
+ * Reads the body of that frame, about t.  fd came with it (-1: none): on FP_OK it is the
+ * answer's, else it stays the caller's.  FP_OK or FP_PROTOCOL.
  */
 fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd, struct fp_answer *a,
                            struct fp_walk_result *result);

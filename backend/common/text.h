@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * As in /proc/self/mountinfo: blanks, control characters, backslashes and bytes
- * above ASCII become "\040", so that a path is one word of printable bytes.  to is
+ * Escapes as /proc/self/mountinfo does.  Blanks, control characters, backslashes and bytes
+ * above ASCII become "\040" and the like, so that a path is one word of printable bytes.  to is
  * terminated; bytes that do not fit are left out.
  */
 void fp_text_escape(char *to, size_t size, const char *from, size_t len);

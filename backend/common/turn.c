@@ -9,7 +9,7 @@
 #include "common/log.h"
 
 #define BUDGET_NS ((uint64_t)FP_TURN_BUDGET_US * 1000)
-#define SAMPLE_NS 1000000u /* so long at most before a piece its share of the processor's time begins */
+#define SAMPLE_NS 1000000u /* the longest time from a look at the processor's clock to a piece's beginning */
 
 static const char *const names[] = {
 #define NAME(id, name) #name,
@@ -33,14 +33,14 @@ static uint64_t read_ns(clockid_t clock)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* That clock is a call into the kernel, the other one is not. */
+/* The processor's clock is a call into the kernel, the clock on the wall is not. */
 static void sample(uint64_t ns)
 {
     now.sampled_ns = ns;
     now.sampled_cpu = read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* A piece that took long by the clock on the wall. */
+/* Weighs a piece that took long by the clock on the wall. */
 static void weigh(uint64_t wall)
 {
     const uint64_t cpu = read_ns(CLOCK_THREAD_CPUTIME_ID) - now.sampled_cpu;

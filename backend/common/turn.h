@@ -3,9 +3,9 @@
  * The budget of the daemon's loop: how long its turns took, and which work in them took too long.
  *
  * A turn begins when the loop wakes up and ends when it waits again; it is made of pieces of work,
- * one for each event.  Time is that of the processor (CLOCK_THREAD_CPUTIME_ID) where a piece is
- * called long: a machine that lets the daemon wait makes none.  What took long by the clock on the wall
- * alone waited for a processor, or in a call that blocks, which there should be none of.
+ * one for each event.  A piece is called long by the processor's time (CLOCK_THREAD_CPUTIME_ID):
+ * a machine that lets the daemon wait makes no piece long.  A piece that took long by the clock on
+ * the wall alone waited for a processor, or in a call that blocks.  There should be no such call.
  */
 #ifndef FP_TURN_H
 #define FP_TURN_H
@@ -16,19 +16,19 @@
 
 /*
  * Kinds of work, with the bound of a single piece.
- *   connection  one frame of 16 KB; a connection opened or closed
- *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun
- *   result      FP_MAX_STEPS entries made or renewed, FP_SIEVE_VISITS entries visited for each that is
- *               evicted for them; those who wait for that walk answered
- *   events      what the kernel's queue holds (fs.inotify.max_queued_events), and for each the
- *               entries that depend on the object; lost events: all entries
+ *   connection  one frame of 16 KB; a connection opened or closed.
+ *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun.
+ *   result      FP_MAX_STEPS entries made or renewed, and FP_SIEVE_VISITS visited for each that is
+ *               evicted for them.  All questions that wait for that walk are answered, too.
+ *   events      the kernel's whole queue (fs.inotify.max_queued_events), and for each event the
+ *               entries that depend on the object; lost events: all entries.
  *   control     a report of 16 KB; a purge: 64 entries (dispatch.c), and a look at the walks under
- *               way
- *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory
- *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in
- *   fleet       a few messages (fleet.c), each as a purge
- *   worker      a worker replaced
- *   reload      all entries
+ *               way.
+ *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory.
+ *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in.
+ *   fleet       a few messages (fleet.c), each as a purge.
+ *   worker      a worker replaced.
+ *   reload      all entries.
  */
 #define FP_WORK_TABLE(ROW) \
     ROW(OTHER, other) \
@@ -50,17 +50,17 @@ enum { FP_WORKS = 0 FP_WORK_TABLE(FP_WORK_ONE) };
 
 struct fp_turn_counts {
     uint64_t turns;        /* that took over FP_TURN_BUDGET_US of the processor's time */
-    uint64_t late;         /* that took so long, but not of that time */
+    uint64_t late;         /* that took so long on the wall's clock, but not of that time */
     uint64_t pieces;       /* single ones that took over FP_TURN_BUDGET_US of it, */
     uint64_t by[FP_WORKS]; /* and of each kind */
     uint64_t longest_us;   /* piece, of the processor's time */
 };
 
-/* Between the two, work is measured.  All functions run on the loop. */
+/* Work between the two calls is measured.  All functions run on the loop. */
 void fp_turn_begin(void);
 void fp_turn_end(void);
 
-/* From here on the loop does that; returns what it did before. */
+/* Says what the loop does from here on; returns what it did before. */
 enum fp_work fp_turn_work(enum fp_work work);
 
 struct fp_turn_counts fp_turn_counts(void);

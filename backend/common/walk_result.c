@@ -47,7 +47,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
 
 #define INOTIFY 1 /* a key's first byte, enum fp_watch_by */
 
-/* fanotify's keys name the object themselves. */
+/* True for keys of fanotify, which name the object themselves. */
 static bool has_object(const struct fp_watch_key *k)
 {
     return k->len > 0 && k->bytes[0] == INOTIFY;

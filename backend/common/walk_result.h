@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of a walk beside its answer: for each step the mount that it leads
- * to and the watch that reports changes there; the names that were traversed while
+ * The result of a walk beside its answer.  For each step it has the mount that the step leads
+ * to and the watch that reports changes there.  It also has the names that were traversed while
  * links were followed, and the access files that were found.  Goes from workers to
  * the daemon, behind the answer.
  */
@@ -22,7 +22,7 @@
 
 /*
  * A directory or file of which changes are reported, by the name that the events
- * give it: the first byte is an enum fp_watch_by (mounts.h), then come inotify's
+ * give it.  The first byte is an enum fp_watch_by (watch_by.h); then come inotify's
  * watch descriptor or fanotify's file system id and file handle.
  */
 struct fp_watch_key {
@@ -31,7 +31,7 @@ struct fp_watch_key {
     uint64_t dev, ino; /* which object that is; 0: unknown.  No part of the key: events do not say it */
 };
 
-/* The end of a step. */
+/* The watch and the mount at the end of a step. */
 struct fp_step_watch {
     uint32_t mount;            /* as in statx(2); 0: there is nothing, or unknown */
     bool untold;               /* something in the step may change without an event: there
@@ -57,7 +57,7 @@ struct fp_traversed_name {
 enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ, FP_CALL_WATCH };
 #define FP_CALLS 6
 
-/* How long a walk took, and the call that took longest of it. */
+/* How long a walk took, and its longest call. */
 struct fp_effort {
     uint32_t us, longest_us;
     enum fp_call call;
@@ -77,13 +77,13 @@ struct fp_walk_result {
 
 void fp_walk_result_init(struct fp_walk_result *t);
 
-/* False when it does not fit: the step is untold then. */
+/* Returns false when it does not fit: the step is untold then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 
-/* Behind an answer of n_steps. */
+/* Writes the result, behind an answer of n_steps. */
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps);
-/* FP_OK, the reader being at its end, or FP_PROTOCOL. */
+/* Reads it: FP_OK, the reader being at its end, or FP_PROTOCOL. */
 fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps);
 
 #endif

@@ -188,7 +188,7 @@ fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
-/* A frame that is nothing but the descriptor that goes with it. */
+/* Writes a frame that is nothing but the descriptor that goes with it. */
 static fp_status encode_empty(struct fp_writer *w, enum fp_frame_type type)
 {
     fp_frame_begin(w, type, 0);
@@ -382,7 +382,7 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
     d->next = fp_get_u32(r);
     d->text_len = fp_get_u16(r);
     d->text = (const char *)fp_get_bytes(r, d->text_len);
-    /* Whole lines. */
+    /* The text has whole lines. */
     if (!fp_reader_done(r)
         || (d->text_len > 0
             && (d->text[d->text_len - 1] != '\n' || memchr(d->text, '\0', d->text_len) != NULL)))

@@ -118,7 +118,7 @@ struct fp_names {
         size_t len;
     } list[FP_MAX_NAMES];
 };
-/* As they stand in a LOOKUP: how many, then each with its length. */
+/* Writes names as they stand in a LOOKUP: how many, then each with its length. */
 void fp_put_names(struct fp_writer *w, const struct fp_names *n);
 
 /*
@@ -135,7 +135,7 @@ struct fp_lookup {
 };
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l);
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);
-/* Its fields alone, as they also stand at the end of a TASK. */
+/* Writes the lookup's fields alone, as they also stand at the end of a TASK. */
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 
 enum fp_control_op {
