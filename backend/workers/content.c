@@ -36,7 +36,7 @@ static int make_memfd(void)
     if (fd != -1 || errno != EINVAL)
         return fd;
 #endif
-    /* Linux before 6.3. */
+    /* Linux before 6.3 does not know MFD_NOEXEC_SEAL. */
     return memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 

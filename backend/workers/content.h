@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The content of a small file, sealed in a memfd that is answered instead of the
- * file's descriptor: a child that sends it asks no file system.  Runs in a
+ * file's descriptor.  So a child that sends it asks no file system.  Runs in a
  * worker process.
  *
- * It is the content of what the metadata says only if a change of the file
+ * The content belongs to the metadata only if each change of the file
  * changes its metadata.  Two changes within one tick of the file system's clock
- * have one time, so a file is taken only when its change time is some seconds
+ * have one time.  So a file is taken only when its change time is some seconds
  * old.  A write through a mapping is not seen: it sets the time when it makes a
  * page dirty, not each time after that.
  */
@@ -22,7 +22,7 @@ struct fp_meta;
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max);
 
 /*
- * A memfd with the file's first size bytes, which nobody can change; -1 where it
+ * Makes a memfd with the file's first size bytes, which nobody can change.  -1 where the file
  * has fewer, or something failed.  The caller looks afterwards whether the file has
  * changed meanwhile.
  */

@@ -2,11 +2,11 @@
 /*
  * Walks that wait for a worker: a queue for each mounted file system, served in turn,
  * in each first come first served.  A mount may have a limited number of workers
- * at a time, and at most half of all that may wait, so that one that does not
+ * at a time, and at most half of all that may wait.  So a mount that does not
  * answer leaves workers and places to wait for the others.
  *
  * A worker that was killed and does not die (it hangs in the kernel) still
- * counts against its mount, until the mount answers or it is dead: so no more
+ * counts against its mount.  It does until the mount answers or the worker is dead.  So no more
  * than the limit, and one for a probe, ever hang there.
  */
 #ifndef FP_MOUNT_QUEUES_H
@@ -21,7 +21,7 @@
 
 struct fp_mount_queue;
 
-/* Part of a walk that waits; the caller's, who sets nothing in it. */
+/* A part of a walk that waits; the caller's, who sets nothing in it. */
 struct fp_waiting {
     TAILQ_ENTRY(fp_waiting) link;
     struct fp_mount_queue *queue; /* until fp_mount_queues_left() */
@@ -29,32 +29,32 @@ struct fp_waiting {
 };
 
 struct fp_mount_queues {
-    TAILQ_HEAD(, fp_mount_queue) all; /* the one whose turn is next first */
+    TAILQ_HEAD(, fp_mount_queue) all; /* the first is the one whose turn is next */
     unsigned workers;                 /* that may be at one mount */
     size_t max_waiting, waiting;
 };
 
-/* Each at least 1. */
+/* Both limits are at least 1. */
 void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 
 /*
- * Puts it at the end of the mount's queue; FP_BUSY where too many wait.  A probe goes before
+ * Puts the walk at the end of the mount's queue; FP_BUSY where too many wait.  A probe goes before
  * all that wait, however many, and may begin while one more worker hangs.  FP_OK, FP_BUSY or
  * FP_NOMEM.
  */
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe);
 
-/* A walk that may begin now, NULL: none.  A worker is at its mount from now on. */
+/* Takes a walk that may begin now, NULL: none.  A worker is at its mount from now on. */
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);
-/* It could not begin: it is the first of its queue again. */
+/* The walk could not begin: it is the first of its queue again. */
 void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w);
-/* One that still waits for that mount leaves; NULL: there is none. */
+/* Takes out a walk that still waits for that mount; NULL: there is none. */
 struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount);
-/* How many wait for that mount. */
+/* How many walks wait for that mount. */
 size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 
-/* The worker that was at w's mount is at another one, whatever that one's limit: FP_OK or FP_NOMEM. */
+/* The worker that was at w's mount is at another one, whatever the limit there: FP_OK or FP_NOMEM. */
 fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, uint32_t mount);
 /* True if the mount has more workers, dying ones included, than may be there. */
 bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount);
@@ -62,7 +62,7 @@ bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount);
 /* The worker that was at w's mount is not there any more. */
 void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w);
 
-/* It was killed, and is there until it is dead.  The queue stays until
+/* The worker at w's mount was killed, and is there until it is dead.  The queue stays until
  * fp_mount_queues_dead(). */
 struct fp_mount_queue *fp_mount_queues_dying(struct fp_mount_queues *q, struct fp_waiting *w);
 void fp_mount_queues_dead(struct fp_mount_queues *q, struct fp_mount_queue *queue);

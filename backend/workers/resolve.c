@@ -25,7 +25,7 @@
 struct walk {
     const struct fp_resolver *r;
     const struct fp_task *task;
-    struct fp_node dir; /* where the next name lies */
+    struct fp_node dir; /* the next name lies in it */
     unsigned links;     /* followed on the path so far */
     struct fp_answer *a;
     struct fp_walk_result *result;
@@ -34,8 +34,8 @@ struct walk {
 /* ---- one step ---- */
 
 /*
- * Only on local file systems all names of a file are sure to be one inode, whose watch reports
- * what is done by any of them.  Without a watch nobody reports what is done by the others.
+ * Only on local file systems all names of a file are sure to be one inode: its watch reports
+ * changes by any of them.  Without a watch nobody reports changes by the other names.
  */
 static void note_names(struct fp_step_watch *watch, const struct fp_node *node, const struct fp_meta *m)
 {
@@ -47,7 +47,7 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 
 /*
  * Has a file, or with directories also a directory, watched and then looks at it.  The first look,
- * which tells what it is, asks no server; only one that comes behind the watch counts.
+ * which tells the kind, asks no server; only a look behind the watch counts.
  */
 static fp_status look(const struct walk *w, struct fp_node *node, bool directories, struct fp_meta *m)
 {
@@ -73,7 +73,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     return st;
 }
 
-/* The same of the end of a step. */
+/* The same for the end of a step. */
 static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct fp_meta *m)
 {
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
@@ -97,7 +97,7 @@ static fp_status follow(const struct walk *w, struct fp_node *node, const struct
 }
 
 /*
- * One step down from w->dir, which becomes the end of the step, or -1 where the walk
+ * Takes one step down from w->dir, which becomes the end of the step, or -1 where the walk
  * cannot go on.  False when we, not the path, are the reason.
  */
 static bool step(struct walk *w, const char *name, bool more)
@@ -131,7 +131,7 @@ static bool step(struct walk *w, const char *name, bool more)
 
 /* ---- the end ---- */
 
-/* So that a child that sends the file does not wait for the disk. */
+/* Reads the file ahead, so that a child that sends it does not wait for the disk. */
 static void read_ahead(int fd, size_t bytes, uint64_t size)
 {
     static char buf[READ_PIECE];
@@ -144,10 +144,10 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
 }
 
 /*
- * Opens the file that path_fd stands for, by the kernel's own name for it, so that it is
- * the inode that was looked at; then looks again, at the descriptor itself.
+ * Opens the file that path_fd stands for by the kernel's own name for it: so it is
+ * the inode that was looked at.  Then looks again, at the descriptor itself.
  * FP_OK also where the file may not be read (*fd_r is -1).
- * A lease of another process on the file (EAGAIN) is for httpd to wait for.
+ * If another process has a lease on the file (EAGAIN), httpd has to wait for it.
  */
 static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
 {
@@ -172,7 +172,7 @@ static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_m
     return st;
 }
 
-/* The content in the descriptor's place.  False, and nothing is changed: the file
+/* Takes the content in the descriptor's place.  False, and nothing is changed: the file
  * itself has to do. */
 static bool take_content(struct walk *w, const struct fp_meta *m)
 {
@@ -198,7 +198,7 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     return true;
 }
 
-/* An open file is answered by its content, or by its descriptor, unless the cache has that
+/* Answers an open file by its content, or by its descriptor, unless the cache has that
  * already. */
 static void take_file(struct walk *w, const struct fp_meta *m, bool known)
 {
@@ -220,8 +220,8 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
     read_ahead(a->fd, w->r->settings->read_ahead, m->size);
 }
 
-/* A directory is kept to begin other walks at; a file is opened, unless it is
- * as it was and is not to be answered by its content. */
+/* A directory is kept to begin other walks at.  A file is opened, unless it is as it was before
+ * and is not to be answered by its content. */
 static fp_status finish(struct walk *w)
 {
     struct fp_answer *a = w->a;
@@ -250,7 +250,7 @@ static fp_status finish(struct walk *w)
         take_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
         return st;
-    /* That is the file system's word on the file, not on the question. */
+    /* The status is the file system's word on the file, not on the question. */
     if (link)
         last->target_status = st;
     else
@@ -268,7 +268,7 @@ static fp_status follow_and_look(const struct walk *w, struct fp_node *node, str
     return st == FP_OK ? look(w, node, false, m) : st;
 }
 
-/* In a watched directory: the file is watched, too, and the names that a link to it
+/* Looks in a watched directory.  The file is watched, too, and the names that a link to it
  * traverses, since both may change without the directory. */
 static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
 {
@@ -296,7 +296,7 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
     return FP_OK;
 }
 
-/* In w->dir, which the answer's next step leads to. */
+/* Looks for access files in w->dir, which the answer's next step leads to. */
 static void look_for_names(const struct walk *w)
 {
     const struct fp_names *names = &w->task->lookup.names;
@@ -332,7 +332,7 @@ static void look_at_root(struct walk *w)
     w->a->n_steps = 1;
 }
 
-/* From w->dir, which stands for the path's first at bytes. */
+/* Walks from w->dir, which stands for the path's first at bytes. */
 static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
 {
     struct fp_answer *a = w->a;

@@ -3,8 +3,8 @@
  * The blocking walk from "/" to a path, and the open at its end.  Runs in a
  * worker process; knows no cache and no loop.
  *
- * The walk goes by descriptors, component by component, so the metadata and
- * the descriptor of the last step are those of one and the same inode, and a
+ * The walk goes by descriptors, component by component.  So the metadata and
+ * the descriptor of the last step are those of one and the same inode.  A
  * link's owner is that of the very link that was followed.  Every directory
  * and file is watched, where that can be, before it is looked at.
  *
@@ -27,8 +27,8 @@ struct fp_walk_result;
  * base is the directory where it begins, opened O_PATH, -1 for "/"; it stays
  * the caller's.  Only regular files are opened: O_RDONLY, non-blocking, never a
  * terminal, close-on-exec.  A directory that is the whole path comes with a
- * descriptor opened O_PATH.  What is no business of this daemon (outside the
- * roots, too deep, no descriptor free) is an answer without steps.  The caller
+ * descriptor opened O_PATH.  Outside the roots, for a path too deep, or with no
+ * descriptor free the answer has no steps.  The caller
  * owns a->fd.
  */
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, struct fp_answer *a,

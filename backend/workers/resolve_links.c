@@ -18,9 +18,9 @@
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
-    bool from_quiet;   /* by a name in a directory whose watch reports names alone */
+    bool from_quiet;   /* led there by a name in a directory whose watch reports names alone */
     unsigned links;    /* on the path so far */
-    char *rest;        /* what is left to go, in text */
+    char *rest;        /* the text that is left to go */
     char text[2 * FP_MAX_PATH + 2];
 };
 
@@ -33,8 +33,8 @@ static void go_to(struct symlink_walk *w, int fd)
 }
 
 /*
- * The kernel's own rule (proc(5), protected_symlinks): in a sticky directory
- * that everybody may write to, a link at the end of a path counts only if it is
+ * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a path, in
+ * a sticky directory that everybody may write to.  Such a link counts only if it is
  * ours or the directory's owner's.
  */
 static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
@@ -52,7 +52,7 @@ static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *
 
 /*
  * Puts the link's text in front of what is left to go; more: with a slash that must not get
- * lost.  It is the text of the very link that was looked at, not of one put in its place.
+ * lost.  The text is that of the very link that was looked at, not of one put in its place.
  */
 static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta *m, bool more)
 {
@@ -95,13 +95,13 @@ static const char *next_name(struct symlink_walk *w, bool *more_r)
     return len > 0 ? name : NULL;
 }
 
-/* Nobody but the directory itself reports its attributes then. */
+/* True if nobody but the directory itself reports its attributes. */
 static bool needs_itself(const struct symlink_walk *w, const struct fp_watch_key *dir)
 {
     return dir->bytes[0] == FP_BY_FANOTIFY || w->from_quiet;
 }
 
-/* The outcome depends on that name here; "." and ".." are no names of the directory. */
+/* Notes that the outcome depends on that name here; "." and ".." are no names of the directory. */
 static void note_name(struct symlink_walk *w, const char *name)
 {
     struct fp_walk_result *result = w->link->result;
@@ -112,8 +112,8 @@ static void note_name(struct symlink_walk *w, const char *name)
         return;
     fp_node_watch(w->link->resolver, &w->at, true, watch);
     fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
-    /* inotify reports a change of the directory's own mode where the directory lies, as a
-     * change of its name there; fanotify only as a change of the directory itself. */
+    /* inotify reports a change of the directory's own mode in the directory above, as a
+     * change of its name there.  fanotify reports it only as a change of the directory itself. */
     if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount)
         || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
         || (needs_itself(w, dir) && (w->at.quiet || !fp_walk_result_add(result, w->link->step, dir, "", 0))))
@@ -121,8 +121,8 @@ static void note_name(struct symlink_walk *w, const char *name)
 }
 
 /*
- * What a name led to.  Its kind needs no server: whoever is on another mount is asked there, by
- * who looks at the end.  Of a link the owner counts, too.
+ * Looks at the object of a name.  Its kind needs no server: an object on another mount is asked there,
+ * by the look at the end.  For a link the owner counts, too.
  */
 static fp_status look_at_name(const struct symlink_walk *w, int fd, struct fp_meta *m)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows a symbolic link name by name, so that every name on which the outcome depends is
- * noted.  It comes out as if the kernel had followed the link.  Runs in a worker process.
+ * noted.  The outcome is as if the kernel had followed the link.  Runs in a worker process.
  */
 #ifndef FP_RESOLVE_LINKS_H
 #define FP_RESOLVE_LINKS_H
@@ -26,8 +26,8 @@ struct fp_symlink {
 };
 
 /*
- * node: the link, open, with its metadata m; becomes its target, or with any status but
- * FP_OK -1.  *links_r: how many were followed on the path by now; only with FP_OK.
+ * node: the link, open, with its metadata m.  It becomes the link's target, or -1 with any status but
+ * FP_OK.  *links_r: how many links were followed on the path by now; only with FP_OK.
  */
 fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m,
                             unsigned *links_r);

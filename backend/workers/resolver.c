@@ -78,7 +78,7 @@ void fp_meta_from_statx(struct fp_meta *m, const struct statx *st)
     m->ctime = time_of(&st->stx_ctime);
 }
 
-/* 0 where the kernel does not say (before Linux 5.8). */
+/* Returns 0 where the kernel does not say (before Linux 5.8). */
 static uint32_t mount_in(const struct statx *st)
 {
     return (st->stx_mask & STATX_MNT_ID) != 0 ? (uint32_t)st->stx_mnt_id : 0;
@@ -110,7 +110,7 @@ void fp_node_identify(struct fp_node *n)
     if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
         return;
     n->mount = mount_in(&st);
-    /* File systems say it all the same. */
+    /* File systems set the inode without being asked. */
     if ((st.stx_mask & STATX_INO) == 0)
         return;
     n->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
@@ -156,7 +156,7 @@ fp_status fp_why_not_opened(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? FP_BUSY : fp_status_from_errno(errno);
 }
 
-/* O_DIRECTORY first, where more is to come: it makes an automount mount, which O_PATH alone
+/* Tries O_DIRECTORY first, where more is to come: it makes an automount mount, which O_PATH alone
  * does not. */
 int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The means of a walk (resolve.h): its settings, and how one name is opened, looked at and
- * watched.  Runs in a worker process.
+ * watched.  All run in a worker process.
  */
 #ifndef FP_RESOLVER_H
 #define FP_RESOLVER_H
@@ -22,7 +22,7 @@ struct fp_watch;
 struct fp_whereabouts;
 struct statx;
 
-/* All of it the caller's, for as long as there are walks. */
+/* All of it is the caller's, for as long as there are walks. */
 struct fp_resolver_settings {
     const char *const *roots;    /* where answers are given: NULL-terminated prefixes in
                                    normal form; NULL or none: everywhere */
@@ -30,7 +30,7 @@ struct fp_resolver_settings {
     struct fp_mounts_view *view; /* NULL: nothing is watched */
     const struct fp_watch *watch;
     const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */
-    struct fp_noise_view *noise;        /* what is not watched for now; NULL: nothing */
+    struct fp_noise_view *noise;        /* the objects that are not watched for now; NULL: none */
     struct fp_whereabouts *whereabouts; /* where workers say at which mount they are; NULL: nowhere */
 };
 
@@ -47,27 +47,27 @@ struct fp_node {
     uint32_t mount;
     uint64_t dev, ino;
     struct fp_watch_key watch; /* empty: no event reports changes there */
-    bool quiet;                /* of a directory's the names alone */
-    bool unwatchable;          /* it could not be watched, as who may not read it cannot */
+    bool quiet;                /* a directory's watch reports the names alone */
+    bool unwatchable;          /* it could not be watched, as one that may not be read cannot */
 };
 
-/* 0, or -1 with errno: "/" cannot be opened. */
+/* Returns 0, or -1 with errno: "/" cannot be opened. */
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
 
-/* Before each call that may wait for the mount: the daemon sees what a walk waits for. */
+/* To be called before each call that may wait for the mount: so the daemon sees which one a walk waits for. */
 void fp_resolver_at(const struct fp_resolver *r, uint32_t mount);
 
 /* True if the path lies within the roots. */
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len);
-/* The same of an open file, wherever links have led to. */
+/* The same for an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* lstat(2) of what is open, and its mount (NULL: no matter); 0: the kernel does not say. */
+/* lstat(2) of an open object, and its mount (mount_r NULL: not wanted); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
-/* The same; sync: one of AT_STATX_SYNC_TYPE, for file systems that keep what they were told. */
+/* The same; sync: one of AT_STATX_SYNC_TYPE, for file systems that keep a server's answers. */
 fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r);
 /*
- * The sync with which a look finds on the mount what others did: AT_STATX_FORCE_SYNC where it is
+ * The sync with which a look finds what others did on the mount: AT_STATX_FORCE_SYNC where it is
  * not local, else AT_STATX_SYNC_AS_STAT.
  */
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
@@ -75,22 +75,22 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount);
 /* True where names that differ in case may be one. */
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
-/* Before names are looked up in the directory: so that others' changes of them are seen. */
+/* To be called before names are looked up in the directory, so that others' changes of them are seen. */
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount);
-/* Sets the mount and the identity of what is open, without asking the file system. */
+/* Sets the mount and the identity of the open object, without asking the file system. */
 void fp_node_identify(struct fp_node *n);
 void fp_meta_from_statx(struct fp_meta *m, const struct statx *st);
 
 /*
  * Opens one name below dir O_PATH, without following it; -1 with errno.  more: the path goes
- * on behind it.  *is_directory_r: it is known to be a directory.
+ * on behind it.  *is_directory_r: the name is known to be a directory.
  */
 int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r);
-/* errno of an open: FP_BUSY where it says nothing about the path. */
+/* The status for errno of an open: FP_BUSY where it says nothing about the path. */
 fp_status fp_why_not_opened(void);
 
 /*
- * Has the node watched, before what is in it is looked at.  True where it was not watched
+ * Has the node watched, before the walk looks into it.  True where it was not watched
  * before: metadata of the node itself is too old then.  The step is refused at the system's
  * limit, partial where others make changes too, and left out where it is not watched for now.
  */

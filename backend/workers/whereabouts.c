@@ -35,7 +35,7 @@ void fp_whereabouts_leave(struct fp_whereabouts *w, pid_t pid)
 
 struct fp_place *fp_whereabouts_enter(struct fp_whereabouts *w, pid_t pid)
 {
-    /* One of the same number may have ended unseen. */
+    /* A worker of the same number may have ended unseen. */
     fp_whereabouts_leave(w, pid);
     for (size_t i = 0; w != NULL && i < PLACES; i++) {
         uint32_t nobody = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * At which mount each worker is: what its walk waits for is known before it answers.  Shared
+ * At which mount each worker is: so it is known what a walk waits for before it answers.  This is shared
  * memory that is made before workers are forked.  A worker writes its own place before each call
  * that may block; the daemon reads it.  A place is a hint, never an answer: workers could write
  * anything there.
@@ -13,7 +13,7 @@
 
 struct fp_whereabouts;
 
-/* NULL with errno; it lasts as long as the process. */
+/* Returns NULL with errno.  The memory lasts as long as the process. */
 struct fp_whereabouts *fp_whereabouts_create(void);
 
 /* In a worker: its place, for fp_whereabouts_set().  NULL: there is none left, or no memory. */

@@ -86,7 +86,7 @@ static void ask_for_one(struct fp_worker_pool *pool)
 
 static void run_queue(struct fp_worker_pool *pool);
 
-/* It counts no longer against its mount's limit. */
+/* The killed worker counts no longer against its mount's limit. */
 static void discharge(struct dying *g)
 {
     if (g->queue != NULL)
@@ -224,7 +224,7 @@ static void run_queue(struct fp_worker_pool *pool)
         start(p, (struct job *)next);
 }
 
-/* True for a CLOSED; id: of that number, NULL: of any. */
+/* True for a CLOSED frame; id: of that number, NULL: of any. */
 static bool is_closed(const uint8_t *buf, size_t len, const uint64_t *id)
 {
     struct fp_frame f;
@@ -261,7 +261,7 @@ static fp_status read_answer(const struct worker *p)
     }
     if (st != FP_OK)
         return st;
-    /* After an answer whose descriptor was lost. */
+    /* A CLOSED may come after an answer whose descriptor was lost. */
     if (is_closed(buf, len, NULL) && fd == -1)
         return FP_AGAIN;
     if (p->job == NULL || fp_frame_parse(&f, buf, len) != FP_OK || f.type != FP_FRAME_ANSWER || f.id != p->id
@@ -285,7 +285,7 @@ static void become_idle(struct worker *p)
     run_queue(pool);
 }
 
-/* The worker that looked at path (NULL: at nothing) is of no more use. */
+/* For messages: the path that the job's worker looks at, or words in its place. */
 static const char *path_of(const struct job *j, int *len_r)
 {
     const char *path = j == NULL ? "nothing" : j->done == NULL ? "a file that it closed" : NULL;
@@ -357,7 +357,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 
     fp_turn_work(FP_WORK_WORKER);
     (void)events;
-    /* It may have answered in time, and closed the file, and the whole daemon rested. */
+    /* The worker may have answered in time, and closed the file, while the whole daemon rested. */
     on_readable(loop, &p->readable, 0);
     if (p->job != NULL && p->job->done == NULL && p->id == late)
         on_readable(loop, &p->readable, 0);
@@ -509,7 +509,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     }
     while ((g = LIST_FIRST(&pool->dying)) != NULL)
         bury(g);
-    /* No worker is at work: each queue has a walk that may begin. */
+    /* No worker is at work now, so each queue has a walk that may begin. */
     while ((w = fp_mount_queues_take(&pool->queues)) != NULL) {
         fp_mount_queues_left(&pool->queues, w);
         free(w);
@@ -592,10 +592,10 @@ void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *straye
             continue;
         from = fp_mount_queue_mount(j->waiting.queue);
         to = fp_whereabouts_of(pool->settings.whereabouts, p->pid);
-        /* Of one that was answered nobody waits, and its ctx is gone. */
+        /* Nobody waits for a job that was answered, and its ctx is gone. */
         if (to == 0 || to == from || j->done == NULL || !strayed(strayed_ctx, j->ctx, from, to))
             continue;
-        /* Without memory for that it goes on to take a place of the other mount. */
+        /* Without memory for that the walk goes on to take a place of the other mount. */
         if (fp_mount_queues_move(&pool->queues, &j->waiting, to) == FP_OK)
             j->there_ms = fp_now_ms();
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool of worker processes, seen from the loop: each does one blocking
- * walk at a time; a worker that dies or outlives its deadline is killed and
+ * The pool of worker processes, seen from the loop.  Each does one blocking
+ * walk at a time.  A worker that dies or outlives its deadline is killed and
  * replaced.  All functions run on the loop.
  *
  * How many may be at one mounted file system, and how many walks of it may wait,
@@ -45,7 +45,7 @@ struct fp_worker_pool_counts {
  * Called once for every walk that was accepted.  st: FP_OK, or why there is no answer; a is
  * NULL then.  *a is the callee's for the call, with its descriptor: a descriptor that is not
  * taken (a->fd made -1) is closed afterwards.  result: NULL where no worker answered.
- * began_ms is when the walk began (clock.h); 0: it did not.
+ * began_ms is when the walk began (clock.h); 0: it did not begin.
  */
 typedef void fp_worker_done(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                             uint64_t began_ms);
@@ -60,19 +60,19 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pool);
 void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings);
 
 /*
- * FP_OK: done will be called, later; until then *t and what it points to, and
- * base, must stay.  base: as in resolve.h.  mount: where most of the walk is
- * expected to be.  FP_BUSY or FP_NOMEM: it will not.
+ * FP_OK: done will be called, later.  Until then *t, all that it points to, and
+ * base must stay.  base: as in resolve.h.  mount: where most of the walk is
+ * expected to be.  FP_BUSY or FP_NOMEM: done will not be called.
  */
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                 int base, fp_worker_done *done, void *ctx);
 
-/* The same of a walk from "/" that goes before what waits for the mount, and is
+/* The same for a walk from "/" that goes before all that wait for the mount, and is
  * never FP_BUSY. */
 fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                fp_worker_done *done, void *ctx);
 
-/* Ends the walks that wait for the mount, now: they have no answer but why. */
+/* Ends the walks that wait for the mount, now: their only answer is why. */
 void fp_worker_pool_cancel(struct fp_worker_pool *pool, uint32_t mount, fp_status why);
 
 /* The walks of a mount. */
@@ -84,16 +84,16 @@ struct fp_mount_usage {
 struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t mount);
 
 /*
- * Looks at which mounts the workers are.  Of a walk that waits for another mount than it counts
- * against, strayed is told, with its ctx.  True: it counts there from now on, as one that began now.
- * Probes stay.
+ * Looks at which mounts the workers are.  For a walk that waits for another mount than it counts
+ * against, strayed is called, with its ctx.  True: from now on the walk counts there, as one that
+ * began now.  Probes stay.
  */
 typedef bool fp_worker_strayed(void *strayed_ctx, void *ctx, uint32_t from, uint32_t to);
 void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx);
 
 /*
- * A mount is out of service.  If its workers are more than its limit, or no worker is left for
- * walks that wait, the one that came last there is killed and replaced.  Its walk is FP_UNAVAILABLE.
+ * A mount is out of service.  Its workers may be more than its limit, or leave none for walks that
+ * wait.  Then the one that came last there is killed and replaced.  Its walk is FP_UNAVAILABLE.
  */
 void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount);
 
@@ -101,10 +101,10 @@ void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount);
  * limit no more: it answers again, or is gone. */
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount);
 
-/* True if so little is queued that walks nobody waits for may be submitted, too. */
+/* True if so little is queued that walks for which nobody waits may be submitted, too. */
 bool fp_worker_pool_spare(const struct fp_worker_pool *pool);
 
-/* Takes the answers that are there already, before late walks are looked for: after a pause of
+/* Takes the answers that are there already, before it looks for late walks: after a pause of
  * the whole daemon timers are first. */
 void fp_worker_pool_hear(struct fp_worker_pool *pool);
 
