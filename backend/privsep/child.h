@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The start of a forked process: it gets a name, a socket to its parent, and nothing else that
- * is its parent's.
+ * The start of a forked process: it gets a name, a socket to its parent, and nothing else of its
+ * parent's.
  */
 #ifndef FP_CHILD_H
 #define FP_CHILD_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* fork(2) with a socket (SOCK_SEQPACKET) between the two processes.  *sock_r is the caller's end
+/* Does fork(2) with a socket (SOCK_SEQPACKET) between the two processes.  *sock_r is the caller's end
  * in each of them, close-on-exec; after a failure (-1 with errno) it is -1. */
 pid_t fp_child_fork(int *sock_r);
 

@@ -27,18 +27,18 @@
 #define PARENT_ENDED SIGUSR2
 #define NAP_S        10 /* a closer looks for its parent's end as often, should the signal come too early */
 
-/* What one closer has to do; shared with it.  A descriptor has a bit while it waits. */
+/* The work of one closer; shared with it.  A descriptor has a bit while it waits. */
 struct lane {
-    _Atomic uint32_t waiting; /* the one that is being closed included; a futex */
+    _Atomic uint32_t waiting; /* with the one that is being closed; a futex */
     _Atomic uint32_t closed;  /* in all */
     atomic_ulong *bits;       /* of all descriptors below the limit */
 };
 
-/* What the daemon knows of it. */
+/* The daemon's knowledge of a lane. */
 struct side {
     uint32_t mount;    /* whose descriptors wait there */
-    uint32_t closed;   /* when it was looked at last */
-    uint64_t since_ms; /* nothing was closed */
+    uint32_t closed;   /* at the last look */
+    uint64_t since_ms; /* nothing was closed since then */
 };
 
 static struct lane *lanes;      /* FP_CLOSERS of them; NULL: not started */
@@ -63,7 +63,7 @@ static void close_waiting(struct lane *lane)
         for (; todo != 0; todo &= todo - 1) {
             const unsigned bit = (unsigned)__builtin_ctzl(todo);
 
-            /* Before it is closed: its number may be given to another file while closing it waits. */
+            /* The bit goes before the close: while that waits, another file may get the number. */
             atomic_fetch_and(&lane->bits[i], ~(1ul << bit));
             close((int)(i * BITS + bit));
             atomic_fetch_add(&lane->closed, 1);
@@ -73,8 +73,8 @@ static void close_waiting(struct lane *lane)
 }
 
 /*
- * The daemon is dead, but another closer may hang and keep the table of descriptors: whoever has the other end
- * of a socket or pipe has to see the end, and the next daemon needs the lock.  Files are open for
+ * The daemon is dead, but another closer may hang and keep the table of descriptors.  The processes at the
+ * other ends of sockets and pipes have to see the end, and the next daemon needs the lock.  Files are open for
  * reading, and closing those may hang.  The table is the same for all closers, and large.
  */
 static void hang_up_all(void)
@@ -101,7 +101,7 @@ static void prepare(void)
     sigset_t none;
 
     prctl(PR_SET_NAME, "fp-closer");
-    /* As of other children, see child.c. */
+    /* The same signals as for other children, see child.c. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         signal(ours[i], SIG_IGN);
     sigaction(PARENT_ENDED, &end, NULL);
@@ -156,7 +156,7 @@ static void leave(int fd, uint32_t mount)
         fp_close(&fd);
         return;
     }
-    /* Counted first, so that the count never says that nothing waits while there is something. */
+    /* It is counted first, so that the count never says that nothing waits while there is something. */
     if (atomic_fetch_add(&lane->waiting, 1) == 0)
         sides[i] = (struct side){ mount, atomic_load(&lane->closed), fp_now_ms() };
     atomic_fetch_or(&lane->bits[(size_t)fd / BITS], 1ul << ((size_t)fd % BITS));
@@ -165,8 +165,8 @@ static void leave(int fd, uint32_t mount)
 }
 
 /*
- * The kernel enlarges a table that processes share only after it has waited for all processors: it
- * has room before it is shared.
+ * The kernel enlarges a table that processes share only after it has waited for all processors.  So the
+ * table gets room before it is shared.
  */
 static void grow_table(size_t n)
 {
@@ -190,7 +190,7 @@ static struct lane *create_lanes(void)
     return created;
 }
 
-/* fork(2) with the table of descriptors shared, which no function of the C library is. */
+/* Does fork(2) with the table of descriptors shared, which no function of the C library does. */
 static pid_t fork_sharing(void)
 {
 #ifdef __s390__

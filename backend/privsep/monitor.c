@@ -19,7 +19,7 @@
 #include "privsep/child.h"
 #include "privsep/spawner.h"
 
-/* In the monitor's process. */
+/* The state of the monitor's process. */
 struct state {
     const struct fp_monitor_settings *settings;
     const struct fp_conf *conf; /* the current one */
@@ -77,7 +77,7 @@ static int start_spawner(struct state *s)
     return fp_spawner_start(&spawner, s->settings->job) == 0 ? spawner.sock : -1;
 }
 
-/* Socket and lock are those of the start: a reload does not change them. */
+/* Socket and lock have the paths of the start: a reload does not change them. */
 static int open_lock(struct state *s)
 {
     return s->settings->open_lock(s->settings->conf->socket);
@@ -93,7 +93,7 @@ static int end_socket(struct state *s)
     return unlink(s->settings->conf->socket) == 0 ? DONE : -1;
 }
 
-/* The file that becomes warm_file when it is whole. */
+/* Names the file that becomes warm_file when it is whole. */
 static bool name_new_paths(const struct state *s, char name[FP_MAX_PATH + 1])
 {
     const char *file = s->settings->conf->warm_file;
@@ -105,8 +105,8 @@ static bool name_new_paths(const struct state *s, char name[FP_MAX_PATH + 1])
     return false;
 }
 
-/* Mode and owner are what the next daemon expects of it (warm.c).  What a daemon that was killed
- * meanwhile left is removed; O_EXCL follows no link and opens nothing that others made. */
+/* The next daemon expects this mode and owner of the file (warm.c).  A file that a killed daemon left is
+ * removed; O_EXCL follows no link and opens nothing that others made. */
 static int open_paths(struct state *s)
 {
     char name[FP_MAX_PATH + 1];
@@ -159,7 +159,7 @@ static fp_status do_one(struct state *s, int sock)
         fd = -1;
     st = fp_send_packet(sock, &why, sizeof(why), fd);
     if (st == FP_SYSTEM) {
-        /* For example no memory to pass the descriptor: the monitor goes on. */
+        /* There may be no memory to pass the descriptor, say: the monitor goes on. */
         why = errno;
         st = fp_send_packet(sock, &why, sizeof(why), -1);
     }
@@ -194,7 +194,7 @@ int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
     int32_t why = EPIPE;
     size_t len = 0;
     int fd = -1;
-    /* The monitor writes what is wrong to the daemon's present standard error. */
+    /* The monitor writes mistakes to the daemon's present standard error. */
     fp_status st = fp_send_packet(m->sock, &number, sizeof(number), STDERR_FILENO);
 
     if (st == FP_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that makes system calls for the daemon which the daemon's own filter (sandbox.h)
- * refuses: it opens and removes the files that the configuration names, connects to the fleet's
+ * refuses.  It opens and removes the files that the configuration names, connects to the fleet's
  * Redis and forks spawners.  It runs as the daemon's user, has no filter, and reads nothing but
  * the daemon's task and the configuration.
  *
@@ -22,13 +22,13 @@ enum fp_monitor_task {
     FP_MONITOR_CONFIGURATION, /* checks the file, adopts it, and opens it */
     FP_MONITOR_LOG,           /* opens it for appending */
     FP_MONITOR_PASSWORD,      /* opens the fleet's password_file */
-    FP_MONITOR_REDIS,         /* a non-blocking socket, perhaps still connecting */
-    FP_MONITOR_SPAWNER,       /* starts one; the daemon's end of its socket */
+    FP_MONITOR_REDIS,         /* makes a non-blocking socket, perhaps still connecting */
+    FP_MONITOR_SPAWNER,       /* starts one; returns the daemon's end of its socket */
     FP_MONITOR_LOCK,          /* makes the lock beside the daemon's socket again */
     FP_MONITOR_SOCKET,        /* makes the listening socket again */
     FP_MONITOR_END_SOCKET,    /* removes the daemon's socket */
     FP_MONITOR_PATHS,         /* makes the file beside warm_file, to be written */
-    FP_MONITOR_KEEP_PATHS     /* that file is warm_file from now on */
+    FP_MONITOR_KEEP_PATHS     /* makes that file warm_file */
 };
 
 struct fp_monitor_settings {
@@ -46,15 +46,15 @@ struct fp_monitor {
     int sock; /* readable without a task: the monitor has ended; -1: none */
 };
 
-/* Forks it.  The calling process must have one thread.  0, or -1 with errno. */
+/* Forks the monitor.  The calling process must have one thread.  0, or -1 with errno. */
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings);
 
-/* Ends it, and waits for its end. */
+/* Ends the monitor, and waits for its end. */
 void fp_monitor_stop(struct fp_monitor *m);
 
 /*
- * Waits until the task is done, as for the system call itself.  The descriptor, close-on-exec and
- * the caller's (0 for a task without one), or -1 with errno; EINVAL: the configuration has
+ * Waits until the task is done, as for the system call itself.  Returns the descriptor, close-on-exec and
+ * the caller's (0 for a task without one), or -1 with errno.  EINVAL: the configuration has
  * mistakes, which the monitor has written to standard error.
  */
 int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task);

@@ -49,7 +49,7 @@ static const int common_calls[] = {
     SCMP_SYS(close), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(pread64), END
 };
 
-/* Other commands of fcntl reach other processes: F_SETOWN and O_ASYNC send them signals, a lease
+/* Other commands of fcntl reach other processes.  F_SETOWN and O_ASYNC send them signals; a lease
  * (F_SETLEASE) or a lock makes them wait. */
 #define FCNTL(call) \
     { call, 1, { IS(1, F_DUPFD_CLOEXEC) } }, \
@@ -88,13 +88,13 @@ static const int daemon_calls[] = {
 #endif
     SCMP_SYS(connect), END
 };
-/* syslog(3) and sd_notify(3) make their sockets when they need them.  connect can reach nothing
- * else but the fleet's connection to Redis. */
+/* syslog(3) and sd_notify(3) make their sockets when they need them.  Beside these connect can reach
+ * the fleet's connection to Redis alone. */
 static const struct narrowed daemon_narrowed[] = {
     { SCMP_SYS(socket), 2, { IS(0, AF_UNIX),
                              BITS(1, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM) } },
     { SCMP_SYS(ioctl), 1, { IS(1, FIONREAD) } },
-    { SCMP_SYS(ioctl), 1, { IS(1, TCGETS) } },      /* isatty(3) of libconfuse's scanner */
+    { SCMP_SYS(ioctl), 1, { IS(1, TCGETS) } },      /* isatty(3) in libconfuse's scanner */
     /* sd_notify(3) */
     { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUF) } },
     { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUFFORCE) } },
@@ -124,7 +124,7 @@ static const struct {
     [FP_SANDBOX_CLOSER] = { closer_calls, closer_narrowed },
 };
 
-/* A number below zero is libseccomp's for a call that this machine lacks: libseccomp translates it
+/* A number below zero is libseccomp's own for a call that this machine lacks: libseccomp translates it
  * or leaves it out. */
 static bool allow(scmp_filter_ctx ctx, const int *calls, const struct narrowed *narrowed)
 {
@@ -138,7 +138,7 @@ static bool allow(scmp_filter_ctx ctx, const int *calls, const struct narrowed *
     return rc == 0;
 }
 
-/* The filter's program, read from fd. */
+/* Reads the filter's program from fd. */
 static struct fp_sandbox *take_program(int fd)
 {
     const off_t size = lseek(fd, 0, SEEK_END);
@@ -165,9 +165,9 @@ struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
     ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (ctx == NULL)
         return NULL;
-    /* A tree of comparisons instead of a list. */
+    /* Level 2 makes a tree of comparisons instead of a list. */
     seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    /* Compiled once, so that workers enter it by a single call. */
+    /* The filter is compiled once, so that workers enter it by a single call. */
     fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
     if (fd != -1 && allow(ctx, common_calls, common_narrowed)
         && allow(ctx, lists[kind].calls, lists[kind].narrowed) && seccomp_export_bpf(ctx, fd) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filters of system calls (seccomp): each kind of process has a list of those that it may
+ * Filters of system calls (seccomp): each kind of process has a list of the calls that it may
  * make.  Any other call fails with ENOSYS, as on a kernel that lacks it, and appears in the
- * kernel's audit log: a C library that tries a newer call first goes on.
+ * kernel's audit log.  So a C library that tries a newer call first goes on.
  *
  * A filter sees numbers, not paths: the rights to files are those of the daemon's user.  The
  * monitor and the spawner, which open, fork and connect for the others, have no filter.
@@ -20,7 +20,7 @@ enum fp_sandbox_kind {
     FP_SANDBOX_CLOSER  /* closes */
 };
 
-/* NULL with errno: ENOSYS in a build without seccomp, or what the kernel says. */
+/* Returns NULL with errno: ENOSYS in a build without seccomp, or the kernel's own. */
 struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind);
 void fp_sandbox_destroy(struct fp_sandbox **s);
 

@@ -18,7 +18,7 @@
 
 enum { ASK = 'a', KILL = 'k', BORN = 'b' };
 
-/* In the spawner's process. */
+/* The state of the spawner's process. */
 static struct {
     pid_t pid;
     bool dying;

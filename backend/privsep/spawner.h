@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that forks workers.  It is forked before the daemon holds
- * anything worth inheriting, so a worker has one socket and nothing else, and
+ * anything worth inheriting.  So a worker has one socket and nothing else, and
  * forking stays cheap however large the cache grows.
  *
  * It is the parent of the workers and reaps one only after the daemon has it
- * killed: a process id that the daemon knows is never another process's.
+ * killed.  So a process id that the daemon knows is never another process's.
  */
 #ifndef FP_SPAWNER_H
 #define FP_SPAWNER_H
@@ -38,7 +38,7 @@ int fp_spawner_start(struct fp_spawner *s, const struct fp_worker_job *job);
 fp_status fp_spawner_ask(const struct fp_spawner *s);
 
 /*
- * One worker that was asked for: its process id and the daemon's end of its
+ * Reads one worker that was asked for: its process id and the daemon's end of its
  * socket, non-blocking, the caller's.  FP_AGAIN when there is none yet,
  * FP_BUSY when the spawner could not fork, FP_CLOSED when it is gone.
  */
