@@ -22,7 +22,7 @@
 #include "conf/conf_text.h"
 #include "conf/mount_rule.h"
 
-/* The public part first, so that one pointer serves for both. */
+/* The public part is first, so that one pointer serves for both. */
 struct loaded {
     struct fp_conf conf;
     cfg_t *cfg; /* owns the strings */
@@ -83,7 +83,7 @@ static bool parse_log_level(const char *word, int *value_r)
     return *value_r != -1;
 }
 
-/* fanotify is for single file systems: mount sections. */
+/* fanotify is not for the general setting but for single file systems: mount sections. */
 static bool parse_watch(const char *word, int *value_r)
 {
     return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
@@ -132,7 +132,7 @@ static const struct setting settings[] = {
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
-/* Of a mount section.  The defaults stand for the general setting (mount_rule.h). */
+/* Settings of a mount section.  The defaults stand for the general setting (mount_rule.h). */
 static const struct setting mount_settings[] = {
     WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, fanotify, inotify or ttl"),
     NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
@@ -160,7 +160,7 @@ static const char *present_name(const char *key)
     return key;
 }
 
-/* The row of a key of that section, which has one. */
+/* The row of that section's key, which has one. */
 static const struct setting *row_of(cfg_t *cfg, const char *key)
 {
     const struct setting *s = strcmp(cfg_name(cfg), "mount") == 0 ? mount_settings : settings;
@@ -235,7 +235,7 @@ int fp_conf_check_path(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
-/* Its keys have been checked; the title is left. */
+/* The section's keys have been checked; the title is left. */
 static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *point = cfg_title(cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1));
@@ -249,7 +249,7 @@ static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-/* Of user and group. */
+/* Checks user and group. */
 static int check_name(cfg_t *cfg, cfg_opt_t *opt)
 {
     const char *v = cfg_opt_getnstr(opt, 0);
@@ -279,7 +279,7 @@ static void complain(cfg_t *cfg, const char *format, va_list ap)
     fputc('\n', stderr);
 }
 
-/* A warning: not in fp_conf_reload(), whose file another process has just loaded. */
+/* Warns of an old name, but not in fp_conf_reload(), whose file another process has just loaded. */
 static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_error(cfg, "%s is called %s now: the old name goes with the next release", opt->name,
@@ -287,7 +287,7 @@ static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
     return check_setting(cfg, opt);
 }
 
-/* Accepted for one release; nothing reads it. */
+/* The setting is accepted for one release; nothing reads it. */
 static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_error(cfg,
@@ -297,7 +297,7 @@ static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
     return 0;
 }
 
-/* No defaults for libconfuse: an option without a value was not given. */
+/* libconfuse gets no defaults: so an option without a value was not given. */
 static cfg_opt_t make_option(const char *key, enum kind kind)
 {
     const cfg_opt_t number = CFG_INT_CB(key, 0, CFGF_NODEFAULT, fp_conf_parse_number);
@@ -384,7 +384,7 @@ static int set_one(cfg_t *cfg, const char *setting)
     }
     opt = cfg_getopt(cfg, key);
     if (opt == NULL)
-        return -1; /* said by libconfuse */
+        return -1; /* libconfuse has said why */
     if (cfg_setopt(cfg, opt, eq + 1) == NULL)
         return -1;
     if (opt->validcb != NULL && opt->validcb(cfg, opt) == -1)
@@ -392,7 +392,7 @@ static int set_one(cfg_t *cfg, const char *setting)
     return take_renamed(cfg, true);
 }
 
-/* The text of a file, checked; name is for messages. */
+/* Parses the text of a file, which is checked before; name is for messages. */
 static int parse_text(cfg_t *cfg, char *text, size_t len, const char *name)
 {
     cfg_t *fleet = cfg_getsec(cfg, "fleet");
@@ -404,7 +404,7 @@ static int parse_text(cfg_t *cfg, char *text, size_t len, const char *name)
     if (len == 0)
         return 0;
     f = fmemopen(text, len, "r");
-    /* Sections of which there may be more get it from libconfuse. */
+    /* Sections of which there may be more get the name from libconfuse. */
     cfg->filename = strdup(name);
     fleet->filename = strdup(name);
     rc = f != NULL && cfg->filename != NULL && fleet->filename != NULL && cfg_parse_fp(cfg, f) == CFG_SUCCESS
@@ -441,7 +441,7 @@ static int parse_file(cfg_t *cfg, const char *file)
 
 static int override(cfg_t *cfg, char *const *overrides, size_t n)
 {
-    /* The command line's roots are instead of the file's. */
+    /* The command line's roots take the place of the file's. */
     cfg_getopt(cfg, "roots")->flags |= CFGF_RESET;
     /* From here on there is no file and line to name. */
     for (size_t i = 0; i < n; i++) {
@@ -512,7 +512,7 @@ static int take_roots(struct loaded *l)
     return 0;
 }
 
-/* Sets the fields of the struct at to; what was given has been checked. */
+/* Sets the fields of the struct at to; the given values have been checked. */
 static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *to)
 {
     for (; n > 0; n--, s++) {

@@ -58,13 +58,13 @@ struct fp_conf {
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n);
 
 /*
- * The same from an open file, which another process has checked (monitor.h): does not look up the
- * names of user and group, but takes uid and gid from now; warns of no old names.
+ * The same from an open file, which another process has checked (monitor.h).  Does not look up the
+ * names of user and group, but takes uid and gid from now, and warns of no old names.
  */
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n);
 void fp_conf_destroy(struct fp_conf **conf);
 
-/* True if settings differ that take effect after a restart only; keys is the list of them then. */
+/* True if settings differ that take effect after a restart only; keys is then the list of them. */
 bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys, size_t size);
 
 #endif

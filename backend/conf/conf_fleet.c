@@ -27,7 +27,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* A number up to max at *text, which then points behind it. */
+/* Takes a number up to max at *text, which then points behind it. */
 static bool take_number(const char **text, long max, long *number_r)
 {
     char *end;
@@ -39,7 +39,7 @@ static bool take_number(const char **text, long max, long *number_r)
     return *number_r <= max;
 }
 
-/* The address in front of a port or a database, in brackets if it has colons. */
+/* Takes the address in front of a port or a database, in brackets if it has colons. */
 static bool take_host(const char **text, struct fp_fleet_settings *s)
 {
     const bool brackets = **text == '[';
@@ -137,7 +137,7 @@ static int check_stream_max(cfg_t *cfg, cfg_opt_t *opt)
     return -1;
 }
 
-/* The keys of the section together. */
+/* Checks the keys of the section together. */
 static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
 {
     cfg_t *section = cfg_opt_getnsec(opt, 0);

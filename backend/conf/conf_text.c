@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What ends a word without quotes; a slash that begins a comment does so only before a word. */
+/* Characters that end a word without quotes; a slash that begins a comment does so only before a word. */
 #define NO_WORD " #\"'\t\n\r={}()+,*"
 
 enum token { END, WORD, QUOTED, SIGN, MISTAKE };
@@ -88,7 +88,7 @@ static bool blank_block(struct text *t)
     return true;
 }
 
-/* Blanks, line ends and comments.  False: a mistake. */
+/* Skips blanks, line ends and comments.  False: a mistake. */
 static bool skip(struct text *t)
 {
     bool good = true;
@@ -106,7 +106,7 @@ static bool skip(struct text *t)
     return good;
 }
 
-/* Behind the reference to a variable of the environment at from, or from. */
+/* The place behind the reference to a variable of the environment at from; without a reference, from. */
 static char *skip_variable(const struct text *t, char *from)
 {
     char *end = NULL;
@@ -185,7 +185,7 @@ static bool make_room(struct text *t)
     return true;
 }
 
-/* Sections do not go on when another one began, so the last ones are looked at first. */
+/* A section does not go on when another one has begun, so the last settings are looked at first. */
 static bool was_given(const struct text *t, const struct given *g)
 {
     for (size_t i = t->n_given; i > 0; i--) {
@@ -216,7 +216,7 @@ static bool give(struct text *t, const char *key, size_t len)
 
 /* ---- statements: KEY = VALUE, KEY = { LIST }, KEY { SECTION }, KEY TITLE { SECTION } ---- */
 
-/* Behind an equal sign. */
+/* Takes a value, behind an equal sign. */
 static bool take_value(struct text *t)
 {
     enum token token = next(t);
@@ -226,11 +226,11 @@ static bool take_value(struct text *t)
             token = next(t);
         } while (token != MISTAKE && token != END && (token != SIGN || *t->token != '}'));
     }
-    /* What is missing libconfuse says. */
+    /* libconfuse reports missing values. */
     return token != MISTAKE;
 }
 
-/* Behind the words of a statement: the sign that says what they are.  A section with a title may
+/* Takes the sign behind the words of a statement, which says what they are.  A section with a title may
  * be there more than once. */
 static bool take_sign(struct text *t, const char *key, size_t len, unsigned words)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration of a mounted file system: how the daemon detects changes, and for how long an
+ * The configuration of a mounted file system: how the daemon detects changes, and how long an
  * answer is valid.
  */
 #ifndef FP_MOUNT_RULE_H
@@ -12,7 +12,7 @@
 
 #define FP_BY_AUTO (-1) /* in settings: by the file system's type */
 
-/* "ttl", "inotify", "fanotify". */
+/* The names: "ttl", "inotify", "fanotify". */
 const char *fp_watch_by_text(enum fp_watch_by by);
 /* Also takes "auto" (FP_BY_AUTO).  False for a name that is none of these. */
 bool fp_watch_by_parse(const char *name, int *by_r);
