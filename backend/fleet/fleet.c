@@ -22,18 +22,18 @@
 #include "fleet/fleet_queue.h"
 
 #define MAX_QUEUE     1024   /* messages that wait for Redis */
-#define MAX_SENT      64     /* messages that it has not stored yet */
+#define MAX_SENT      64     /* messages that Redis has not stored yet */
 #define TICK_SECONDS  0.01   /* a path is sent once in it ... */
 #define TICK_MESSAGES 10u    /* ... and so many messages are */
 #define REST_SECONDS  0.01   /* between two reads of the stream */
-#define READ_ENTRIES  "129"  /* FP_MAX_FLEET_ENTRIES: the last one seen, and those after it */
-#define READ_ONE      "2"    /* the last one seen, and the next */
+#define READ_ENTRIES  "129"  /* FP_MAX_FLEET_ENTRIES: the last entry seen, and those after it */
+#define READ_ONE      "2"    /* the last entry seen, and the next */
 #define CAREFUL_READS 128u   /* of one entry each, after a connection was lost */
-#define MAX_FAILED    2u     /* connections lost in a row while it read on from the same entry */
-#define BLOCK_MS      "5000" /* then the daemon checks that the last one is still there */
+#define MAX_FAILED    2u     /* connections lost in a row while the daemon read on from the same entry */
+#define BLOCK_MS      "5000" /* then the daemon checks that the last entry is still there */
 #define ORDERS        8      /* messages obeyed in one turn of the loop ... */
 #define ORDER_SECONDS 0.001  /* ... and the next ones come so much later */
-/* Obeyed in a second; above the limit one "everything" replaces the rest, at most one a second too. */
+/* Limits of a second; above them one "everything" replaces the rest, at most one a second too. */
 #define SECOND_MS   1000u
 #define MAX_PATHS   1000u
 #define MAX_TREES   20u
@@ -78,7 +78,7 @@ static struct fp_fleet_word word(const char *text)
     return (struct fp_fleet_word){ text, strlen(text) };
 }
 
-/* XADD of one message. */
+/* Sends XADD of one message. */
 static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_fleet_message *m)
 {
     char text[FP_MAX_FLEET_MESSAGE];
@@ -122,7 +122,7 @@ static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
     forget_everything(timer->data);
 }
 
-/* Now, or a second after the last time. */
+/* Forgets everything now, or a second after the last time. */
 static void forget_everything_soon(struct fp_fleet *f)
 {
     const uint64_t past = fp_now_ms() - f->everything_ms;
@@ -255,7 +255,7 @@ static void join(struct fp_fleet *f)
     store(f, f->reads, &m);
 }
 
-/* Reads from the last entry on; with wait, after there is a newer one. */
+/* Reads from the last entry on; with wait, once there is a newer one. */
 static void read_stream(struct fp_fleet *f, bool wait)
 {
     const struct fp_fleet_word block[] = {
@@ -281,7 +281,7 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
     read_stream(timer->data, true);
 }
 
-/* The read was good: the next one comes after a rest. */
+/* Reads again after a rest, since the read was good. */
 static void read_again(struct fp_fleet *f)
 {
     f->careful -= f->careful > 0;
@@ -351,7 +351,7 @@ static bool on_read(void *ctx, const redisReply *r)
     return true;
 }
 
-/* What comes behind the last entry cannot be read, even one by one. */
+/* Gives the place up: the entries behind the last one cannot be read, even one by one. */
 static void give_up_place(struct fp_fleet *f)
 {
     f->failed = 0;
@@ -391,7 +391,7 @@ static void on_reads_lost(void *ctx, const char *why, bool refused)
 {
     struct fp_fleet *f = ctx;
 
-    /* An error of Redis' (it is loading, say) is no reason to give the place up. */
+    /* An error of Redis (that it is loading, say) is no reason to give the place up. */
     f->failed += f->unread && !refused;
     f->unread = false;
     f->careful = CAREFUL_READS;

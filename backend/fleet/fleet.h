@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several daemons over one tree: a path that one purges, all forget.
+ * Several daemons over one tree: all forget a path that one purges.
  *
  * A Redis stream records these paths, and a daemon subscribes by reading on from the
  * last entry that it has seen.  Each read begins with that entry.  If it is gone (the
@@ -8,7 +8,7 @@
  * everything in the fleet's roots.
  *
  * The stream is not trusted.  It can only make the daemon forget paths in the roots,
- * at a bounded rate.  What is too large for a message is stepped over (fleet_trim.h).  After a lost
+ * at a bounded rate.  The daemon steps over entries too large for a message (fleet_trim.h).  After a lost
  * connection the daemon reads entry by entry; if that fails twice it forgets everything in the
  * roots and joins anew.  Without Redis entries expire by their TTL.
  * All functions run on the loop, and do not wait.
@@ -44,11 +44,11 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
                                  const struct fp_monitor *monitor, fp_fleet_forget *forget, void *ctx);
 void fp_fleet_destroy(struct fp_fleet **f);
 
-/* Tells the others to forget the path, and with tree all below it.  A path outside the roots is
+/* Tells the other daemons to forget the path, and with tree all below it.  A path outside the roots is
  * not sent.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
 
-/* All zero for NULL. */
+/* Returns all zero for NULL. */
 struct fp_fleet_counts fp_fleet_counts(const struct fp_fleet *f);
 
 #endif

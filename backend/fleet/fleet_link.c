@@ -29,7 +29,7 @@
 #define MAX_WHY        200
 #define READ_SIZE      16384 /* bytes at a time */
 /* Bytes kept of answers that are not taken: entries with the two longest texts and their frames,
- * and what came in one piece with them. */
+ * and the rest of the last piece read. */
 #define MAX_INCOMPLETE (FP_MAX_FLEET_ENTRIES * (2 * FP_MAX_FLEET_MESSAGE + 256) + READ_SIZE)
 
 struct fp_fleet_link {
@@ -67,7 +67,7 @@ static void disconnect(struct fp_fleet_link *l)
     l->asked = l->incomplete = 0;
 }
 
-/* Half of the pause to all of it, so that a fleet does not come back as one. */
+/* Between half of the pause and all of it, so that a fleet does not come back as one. */
 static double jittered(double pause)
 {
     uint16_t n = 0;
@@ -113,7 +113,7 @@ static void ask(struct fp_fleet_link *l, const struct fp_fleet_word *words, size
     l->asked++;
     if (!ev_is_active(&l->deadline))
         ev_timer_again(l->loop, &l->deadline);
-    /* Out of memory: the deadline ends the connection. */
+    /* If memory runs out, the deadline ends the connection. */
     if (redisAppendCommandArgv(l->redis, (int)n, argv, lens) == REDIS_OK)
         ev_io_start(l->loop, &l->writable);
 }
@@ -124,7 +124,7 @@ void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *word
         ask(l, words, n);
 }
 
-/* The first line of the file, at each attempt, so that a new password needs no reload. */
+/* Reads the first line of the file, at each attempt, so that a new password needs no reload. */
 static bool read_password(const struct fp_fleet_link *l, char *buf, size_t size, size_t *len_r)
 {
     int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
@@ -156,7 +156,7 @@ static bool authenticate(struct fp_fleet_link *l)
     return true;
 }
 
-/* AUTH and SELECT where they are needed; else a PING, so that ready means that Redis has
+/* Sends AUTH and SELECT where they are needed; else a PING, so that ready means that Redis has
  * answered. */
 static void greet(struct fp_fleet_link *l)
 {
@@ -197,7 +197,7 @@ static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
     return true;
 }
 
-/* NULL, or why the connection is lost; buf has MAX_WHY bytes. */
+/* Returns NULL, or why the connection is lost; buf has MAX_WHY bytes. */
 static const char *take_reply(struct fp_fleet_link *l, const redisReply *reply, char *buf)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
@@ -305,7 +305,7 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
         fp_close(&fd);
         return;
     }
-    /* hiredis makes a connection from a descriptor a blocking one. */
+    /* hiredis makes a connection from a descriptor a blocking one, which ours must not be. */
     l->redis->flags &= ~REDIS_BLOCK;
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);

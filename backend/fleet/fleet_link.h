@@ -2,7 +2,7 @@
 /*
  * One connection to Redis, made again after each end, after growing pauses.
  * Nothing here waits: hiredis encodes, decodes and makes the socket's calls when the
- * loop says so.  Answers are bounded (fleet_trim.h), and one without a command ends the
+ * loop says so.  Answers are bounded (fleet_trim.h), and an answer without a command ends the
  * connection; hiredis' own asynchronous interface would end the process.
  * All functions run on the loop.
  */
@@ -26,7 +26,7 @@ struct fp_fleet_link_ops {
     /* The answer to the oldest command; never an error.  False: it is wrong, and the connection
      * is made again. */
     bool (*answer)(void *ctx, const struct redisReply *reply);
-    /* A connection, or an attempt at one; refused: by an error that Redis answered with. */
+    /* The connection, or an attempt at one, is lost; refused: by an error that Redis answered with. */
     void (*lost)(void *ctx, const char *why, bool refused);
 };
 
@@ -36,17 +36,17 @@ struct fp_fleet_word {
     size_t len;
 };
 
-/* Settings, monitor, ops and ctx stay the caller's.  It connects when the loop runs.  NULL: no
+/* Settings, monitor, ops and ctx stay the caller's.  The link connects when the loop runs.  NULL: no
  * memory. */
 struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
                                            const struct fp_monitor *monitor,
                                            const struct fp_fleet_link_ops *ops, void *ctx);
-/* lost is not called. */
+/* Ends the link; lost is not called. */
 void fp_fleet_link_destroy(struct fp_fleet_link **l);
 
 bool fp_fleet_link_is_ready(const struct fp_fleet_link *l);
 
-/* Sends a command if it is ready; either an answer follows, or the connection is lost. */
+/* Sends a command if the link is ready; either an answer follows, or the connection is lost. */
 void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *words, size_t n);
 
 #endif

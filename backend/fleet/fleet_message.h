@@ -3,10 +3,10 @@
  * The messages of a fleet's daemons: one line of text each, of bounded length, in a
  * stream that may hold anything.
  *
- *   SENDER path PATH     forget the path
- *   SENDER tree PATH     forget it and everything below it
- *   SENDER all           forget everything in the fleet's roots
- *   SENDER join          nothing; the sender reads on from here
+ *   SENDER path PATH     forget the path.
+ *   SENDER tree PATH     forget the path and everything below it.
+ *   SENDER all           forget everything in the fleet's roots.
+ *   SENDER join          forget nothing; the sender reads on from here.
  *
  * SENDER is 16 lower-case hexadecimal digits.  A message can make a daemon
  * forget and nothing else.
@@ -33,10 +33,10 @@ struct fp_fleet_message {
     size_t path_len;
 };
 
-/* Writes the text, not terminated, to buf, which has FP_MAX_FLEET_MESSAGE bytes; the length. */
+/* Writes the text, not terminated, to buf, which has FP_MAX_FLEET_MESSAGE bytes; returns its length. */
 size_t fp_fleet_message_write(char *buf, const struct fp_fleet_message *m);
 
-/* False unless all of the text is one message, its path in normal form.  m points into
+/* Returns false unless all of the text is one message, its path in normal form.  m points into
  * the text. */
 bool fp_fleet_message_read(const char *text, size_t len, struct fp_fleet_message *m);
 

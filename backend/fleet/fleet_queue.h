@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages to a fleet that Redis has not stored yet, in order, each once.
- * When the queue is full, one "everything" replaces all waiting messages: it
+ * When the queue is full, one "everything" replaces all waiting messages, since it
  * includes them.
  */
 #ifndef FP_FLEET_QUEUE_H
@@ -21,15 +21,15 @@ void fp_fleet_queue_destroy(struct fp_fleet_queue **q);
 /* Adds a message unless a waiting one includes it. */
 void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path, size_t len);
 
-/* The next waiting message, which counts as sent from now on; its sender is not set.  Valid until
+/* Takes the next waiting message, which counts as sent from now on; its sender is not set.  Valid until
  * it is stored.  False: there is none. */
 bool fp_fleet_queue_send(struct fp_fleet_queue *q, struct fp_fleet_message *m);
-/* Redis has stored the oldest sent message. */
+/* To be called when Redis has stored the oldest sent message. */
 void fp_fleet_queue_stored(struct fp_fleet_queue *q);
-/* Sent messages may be lost: they wait again. */
+/* To be called when sent messages may be lost: they wait again. */
 void fp_fleet_queue_resend(struct fp_fleet_queue *q);
 
-/* How many wait to be sent, and how many to be stored. */
+/* How many messages wait to be sent, and how many to be stored. */
 size_t fp_fleet_queue_waiting(const struct fp_fleet_queue *q);
 size_t fp_fleet_queue_sent(const struct fp_fleet_queue *q);
 

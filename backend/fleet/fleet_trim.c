@@ -6,7 +6,7 @@
 
 #include "fleet/fleet_message.h"
 
-#define MAX_FIELDS   2                    /* of an array inside another one: those of a message, and less */
+#define MAX_FIELDS   2                    /* of an array inside another one: a message's, and fewer */
 #define MAX_TEXT     FP_MAX_FLEET_MESSAGE /* bytes of a text */
 #define MAX_LEFT_OUT (1u << 24)           /* elements; Redis' XADD takes a tenth of it */
 #define LINE_END     2                    /* bytes of "\r\n" */
@@ -14,7 +14,7 @@
 static const char no_answer[] = "this is no answer of Redis";
 static const char too_long[] = "an answer is too long";
 
-/* The number of "$12" or "*12"; -1 for what is absent. */
+/* Reads the number of "$12" or "*12"; -1 for an absent value. */
 static bool read_number(const char *line, size_t len, int64_t *number_r)
 {
     int64_t n = 0;
@@ -23,7 +23,7 @@ static bool read_number(const char *line, size_t len, int64_t *number_r)
         *number_r = -1;
         return true;
     }
-    /* Fewer digits than would overflow. */
+    /* So few digits cannot overflow. */
     if (len < 2 || len > 18)
         return false;
     for (size_t i = 1; i < len; i++) {
@@ -35,7 +35,7 @@ static bool read_number(const char *line, size_t len, int64_t *number_r)
     return true;
 }
 
-/* One element has been read whole; it may be the last one of arrays around it. */
+/* Counts one element that has been read whole; it may be the last one of arrays around it. */
 static void end_element(struct fp_fleet_trim *t)
 {
     if (t->out > 0 && --t->out > 0)
@@ -44,7 +44,7 @@ static void end_element(struct fp_fleet_trim *t)
         t->depth--;
 }
 
-/* A text of n bytes follows. */
+/* Begins a text of n bytes. */
 static const char *begin_text(struct fp_fleet_trim *t, int64_t n, fp_fleet_kept *kept, void *ctx)
 {
     t->text = (uint64_t)n + LINE_END;
@@ -54,7 +54,7 @@ static const char *begin_text(struct fp_fleet_trim *t, int64_t n, fp_fleet_kept 
     return kept(ctx, "$0\r\n\r\n", 6) ? NULL : too_long;
 }
 
-/* n elements follow, more than none. */
+/* Begins an array of n elements, more than none. */
 static const char *begin_array(struct fp_fleet_trim *t, int64_t n, fp_fleet_kept *kept, void *ctx)
 {
     if (t->out > 0) {
@@ -73,7 +73,7 @@ static const char *begin_array(struct fp_fleet_trim *t, int64_t n, fp_fleet_kept
     return kept(ctx, t->line, t->line_len) ? NULL : too_long;
 }
 
-/* A whole line, with its end. */
+/* Takes a whole line, with its end. */
 static const char *take_line(struct fp_fleet_trim *t, fp_fleet_kept *kept, void *ctx)
 {
     const size_t len = t->line_len - LINE_END;

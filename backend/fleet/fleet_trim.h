@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Redis' answers, with what is too large for a fleet's message left out, before hiredis has them.
+ * Redis' answers before hiredis has them: parts too large for a fleet's message are left out.
  *
  * A stream may hold anything: a value of 512 MB, an entry of a million fields.  hiredis would keep
  * all of it; to refuse the answer would end the connection, and the next one would meet the same
- * entry.  So a text that is too long becomes an empty one, and so does an array inside another one;
- * the entry's id stays, and the reader goes on behind it.  What is kept of one entry is bounded.
+ * entry.  So a text that is too long becomes an empty one, and so does an array inside another one.
+ * The entry's id stays, and the reader goes on behind it.  The bytes kept of one entry are bounded.
  */
 #ifndef FP_FLEET_TRIM_H
 #define FP_FLEET_TRIM_H
@@ -29,7 +29,7 @@ struct fp_fleet_trim {
     uint64_t out; /* elements to come that are left out */
 };
 
-/* Gives what is kept to the callback.  NULL, or why this is no answer of Redis'. */
+/* Gives the kept bytes to the callback.  NULL, or why this is no answer of Redis. */
 typedef bool fp_fleet_kept(void *ctx, const char *bytes, size_t len);
 const char *fp_fleet_trim(struct fp_fleet_trim *t, const char *bytes, size_t len, fp_fleet_kept *kept,
                           void *ctx);
