@@ -88,7 +88,7 @@ static void set_timer(struct fp_connection *conn, double seconds)
     }
 }
 
-/* An ERROR is the last frame; whether it arrives does not matter. */
+/* Sends an ERROR, the last frame; whether it arrives does not matter. */
 static void hang_up(struct fp_connection *conn, fp_status why)
 {
     uint8_t buf[FP_FRAME_HEADER + 2 + FP_MAX_TEXT];
@@ -147,7 +147,7 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
-    /* Its place is one in another area than the peer's. */
+    /* The content's place is one in another area than the peer's. */
     if (conn->outdated && a->content) {
         fp_connection_refuse(conn, id, FP_FAILED);
         return;
@@ -174,13 +174,13 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct f
     send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
 }
 
-/* A frame that carries a descriptor, into a socket that has room: nothing else was sent. */
+/* Sends a frame that carries a descriptor, into a socket that has room: nothing else was sent. */
 static fp_status give(const struct fp_connection *conn, fp_status encoded, const struct fp_writer *w, int fd)
 {
     return encoded == FP_OK ? fp_send_packet(conn->sock, w->data, w->len, fd) : encoded;
 }
 
-/* The set of events is this client's alone, so that it can spoil no other's. */
+/* Sends the greeting.  The set of events is this client's alone, so that it can spoil no other's. */
 static fp_status welcome(struct fp_connection *conn)
 {
     int events = fp_watch_event_set(conn->watch);
@@ -231,7 +231,7 @@ static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
         conn->state = ANSWERING;
         return conn->ops->question(conn->ctx, conn, f);
     default:
-        /* One question at a time. */
+        /* A client may ask one question at a time. */
         return FP_PROTOCOL;
     }
 }

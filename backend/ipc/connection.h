@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One client's connection: framing, the HELLO, one question at a time, and a
+ * One client's connection: framing, the HELLO, one question at a time.  A
  * peer that breaks the protocol or does not read is cut off.  All functions
  * run on the loop.
  */
@@ -34,7 +34,7 @@ struct fp_connection_ops {
 };
 
 /*
- * Takes the socket.  tables, watch: what the peer gets to see; sees: what it is told that we see.  They
+ * Takes the socket.  tables, watch: what the peer gets to see; sees: the sight of ours that it is told.  They
  * stay the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
@@ -42,7 +42,7 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_tables *tables, const struct fp_watch *watch,
                                            const struct fp_sight *sees);
 
-/* Other tables have taken the place of those: a peer that has the ones before is disconnected at its next
+/* Other tables have taken the place of these.  A peer that has the ones before is disconnected at its next
  * question, and gets the new ones when it connects again. */
 void fp_connection_renew_tables(struct fp_connection *conn);
 
@@ -50,15 +50,15 @@ void fp_connection_renew_tables(struct fp_connection *conn);
 void fp_connection_destroy(struct fp_connection **conn);
 
 /*
- * Answers the question it waits on.  a->fd is only sent, and stays the
+ * Answers the question that the connection waits on.  a->fd is only sent, and stays the
  * caller's.  Afterwards the connection may be gone.
  */
 void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct fp_answer *a);
 
-/* As above, that there is no answer, and why. */
+/* As above, with the word that there is no answer, and why. */
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why);
 
-/* Answers the CONTROL it waits on; the text stays the caller's.  Afterwards the
+/* Answers the CONTROL that the connection waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply);
 

@@ -24,7 +24,7 @@
 #define PAUSE_SECONDS 0.1  /* of accepting, after descriptors ran out */
 #define AGAIN_SECONDS 1.   /* between two attempts to make the socket again */
 
-/* So that a connection can be found again when it has to go. */
+/* A connection, which can be found again here when it has to go. */
 struct member {
     TAILQ_ENTRY(member) link;
     struct fp_listener *listener;
@@ -149,8 +149,8 @@ static bool is_welcome(const struct fp_listener *l, int sock)
     return false;
 }
 
-/* The connection that was idle longest: its child connects again when it has a question, while
- * one that gets no connection would serve without us. */
+/* Ends the connection that was idle longest.  Its child connects again when it has a question, while
+ * a child that gets no connection would serve without us. */
 static bool displace(struct fp_listener *l)
 {
     struct member *m;
@@ -228,7 +228,7 @@ static bool learn_groups(struct fp_listener *l)
     return n != -1;
 }
 
-/* Instead of the lock that is held, if there is one. */
+/* Takes this lock in place of the one that is held, if there is one. */
 static bool use_lock(struct fp_listener *l, int lock)
 {
     if (lock == -1) {
@@ -241,7 +241,7 @@ static bool use_lock(struct fp_listener *l, int lock)
     return true;
 }
 
-/* Where it is.  Another one than that is not ours. */
+/* Notes the file that the socket is.  Any other file there is not ours. */
 static bool remember_place(struct fp_listener *l)
 {
     return lstat(l->settings.path, &l->made) == 0;
@@ -249,14 +249,14 @@ static bool remember_place(struct fp_listener *l)
 
 /* ---- a socket that was removed, or replaced ---- */
 
-/* Connections stay as they are. */
+/* Makes the socket again; connections stay as they are. */
 static bool listen_again(struct fp_listener *l)
 {
     int sock;
 
     if (!fp_socket_path_check(l->settings.path, l->settings.uid, l->settings.gid))
         return false;
-    /* Where the directory was emptied the lock is gone, too: the next daemon would make another. */
+    /* If the directory was emptied the lock is gone, too: the next daemon would make another one. */
     if (!fp_socket_path_has_lock(l->settings.path, l->lock)
         && !use_lock(l, fp_monitor_ask(l->settings.monitor, FP_MONITOR_LOCK)))
         return false;
@@ -270,14 +270,14 @@ static bool listen_again(struct fp_listener *l)
     l->sock = sock;
     ev_io_set(&l->acceptable, sock, EV_READ);
     ev_io_start(l->loop, &l->acceptable);
-    /* Else one that is removed at once would look as it did. */
+    /* Without this look a socket that is removed at once would seem unchanged. */
     ev_stat_stat(l->loop, &l->path);
     remember_place(l);
     fp_log(FP_LOG_WARNING, 5, "the socket %s was removed: made again", l->settings.path);
     return true;
 }
 
-/* Only root can have removed one that root made, and only root makes one that clients believe. */
+/* Only root can have removed a socket that root made, and only root makes one that clients believe. */
 static void report_loss(const struct fp_listener *l, bool replaced)
 {
     fp_log(
@@ -352,7 +352,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_stat_stop(l->loop, &l->path);
     while ((m = TAILQ_FIRST(&l->members)) != NULL)
         fp_connection_destroy(&m->conn);
-    /* It is another daemon's by now where the directory was emptied. */
+    /* If the directory was emptied the socket is another daemon's by now. */
     if (l->settings.own && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
     fp_close(&l->sock);

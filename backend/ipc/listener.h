@@ -41,7 +41,7 @@ struct fp_listener_counts {
     size_t open;
 };
 
-/* NULL after logging what is wrong and the way out; socket and lock are closed then. */
+/* Returns NULL after logging the problem and the way out; socket and lock are closed then. */
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings);
 
 /* As fp_connection_renew_tables(), for all connections. */

@@ -35,7 +35,7 @@ void fp_service_say_ready(void)
     sd_notify(0, "READY=1\nSTATUS=Serving");
 }
 
-/* The time distinguishes this reload from an earlier one. */
+/* The message has the time, which distinguishes this reload from an earlier one. */
 void fp_service_say_reloading(void)
 {
     struct timespec t;

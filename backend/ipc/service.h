@@ -11,7 +11,7 @@
 /*
  * Takes the listening socket that a manager holds for us and closes all other
  * descriptors that we were started with.  *sock_r: the caller's, or -1 if none was given.
- * False, after logging, if more than one was.
+ * False, after logging, if more than one was given.
  */
 bool fp_service_take_socket(int *sock_r);
 

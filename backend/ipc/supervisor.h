@@ -11,18 +11,18 @@
 struct ev_loop;
 
 /*
- * Before anything is shared: takes the socket, so that no worker has it, and
- * asks the kernel for SIGTERM when the supervisor dies.  false: it is gone
+ * To be called before anything is shared.  Takes the socket, so that no worker has it, and
+ * asks the kernel for SIGTERM when the supervisor dies.  False: the supervisor is gone
  * already, or standard input is no such socket, which is logged.
  */
 bool fp_supervisor_take(void);
 
-/* Takes the listening socket and its lock, which it made as root, and closes all other
- * descriptors.  false: they are not there, which is logged. */
+/* Takes the listening socket and its lock, which the supervisor made as root, and closes all other
+ * descriptors.  False: they are not there, which is logged. */
 bool fp_supervisor_take_socket(int *sock_r, int *lock_r);
 
 /*
- * From now on a descriptor that comes through the socket becomes standard
+ * Watches the socket.  From now on a descriptor that comes through it becomes standard
  * error (httpd's error log was reopened), and its end ends the loop.
  */
 void fp_supervisor_watch(struct ev_loop *loop);
