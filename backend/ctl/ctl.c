@@ -86,7 +86,7 @@ struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms)
     return client;
 }
 
-/* Of the service, or of a daemon that httpd started on Debian or Fedora. */
+/* The sockets of the service, and of a daemon that httpd started on Debian or Fedora. */
 const char *const ctl_usual_sockets[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
                                           "/run/httpd/flashpache/flashpached.sock", NULL };
 

@@ -28,10 +28,10 @@ struct ctl {
     struct fp_client *client;
 };
 
-/* A line on standard error, after the program's name. */
+/* Writes a line to standard error, after the program's name. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says what is wrong with a command line, and names --help; CTL_USAGE. */
+/* Reports a mistake on the command line, and names --help; CTL_USAGE. */
 enum ctl_exit ctl_misused(const char *what);
 
 /* Says why there is no answer; CTL_NO_DAEMON. */
@@ -44,23 +44,23 @@ const char *ctl_no_connection_text(const struct ctl *ctl);
  * else can write there.  NULL: no memory, or the path is too long for a socket. */
 struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms);
 
-/* Where daemons usually have their sockets, that of the service first; the last one is NULL. */
+/* The usual sockets of daemons, that of the service first; the last one is NULL. */
 extern const char *const ctl_usual_sockets[];
 
 /* True if somebody listens there; else errno says why nobody can be reached. */
 bool ctl_listens(const char *path);
 
 /* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
- * *count.  Says what fails. */
+ * *count.  Reports failures. */
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count);
 
-/* The path in normal form, relative ones below the working directory, in buf, which has
+/* Puts the path in normal form, relative ones below the working directory, into buf, which has
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);
 
 /*
- * A path, or a URL, whose path is below root ("": that of httpd's main server, which is asked for it and
- * kept in root).  The path in normal form in path; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
+ * Takes a path, or a URL, whose path is below root.  root "": that of httpd's main server, which is asked for
+ * it, and kept in root.  path gets the path in normal form; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
  * stands at its end.  False after saying why not.
  */
 bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r);
@@ -72,7 +72,7 @@ bool ctl_add_name(struct fp_names *names, const char *name);
 
 /*
  * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards.
- * Without names: httpd's default.  False after saying what is wrong; wants describes the
+ * Without names: httpd's default.  False after reporting the mistake; wants describes the
  * argument.
  */
 bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);

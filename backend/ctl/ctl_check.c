@@ -59,7 +59,7 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
 
 /* ---- the socket ---- */
 
-/* One that another program serves is easily overlooked, beside a socket that a daemon left behind. */
+/* Another daemon's socket is easily overlooked, beside one that a daemon left behind. */
 static void check_others(struct check *c)
 {
     for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
@@ -111,7 +111,7 @@ static void check_version(struct check *c)
             PACKAGE_VERSION);
 }
 
-/* In what the daemon says about itself. */
+/* True if the daemon's report about itself has the key on. */
 static bool is_on(const struct check *c, const char *key)
 {
     char word[8];
@@ -217,7 +217,7 @@ static void check_mounts(struct check *c)
         say(c, GOOD, "no file system is out of service");
 }
 
-/* Changes of other machines are seen after the TTL, and nothing else says so. */
+/* Without the stream changes by other machines are seen after the TTL only, and nothing else says so. */
 static void check_fleet(struct check *c)
 {
     if (ctl_value(c->reports.stats, "fleet_member") == 0)

@@ -213,7 +213,7 @@ static const char *end_text(enum ctl_end end, const struct fp_answer *a)
 
 /* ---- one walk ---- */
 
-/* Prints the calls of a walk with an answer; how it ends. */
+/* Prints the calls of a walk with an answer; returns how it ends. */
 static enum ctl_end explain_calls(struct request *r, const struct ctl_walk *walk, const struct knowledge *k)
 {
     const struct fp_answer *a = walk->answer;
@@ -242,7 +242,7 @@ static enum ctl_exit print_walk(struct request *r, const struct ctl_walk *walk, 
     return CTL_DONE;
 }
 
-/* The same as JSON. */
+/* As print_walk(), for JSON. */
 static enum ctl_exit put_walk(struct request *r, const struct ctl_walk *walk, const struct knowledge *k,
                               enum ctl_end *end_r)
 {
@@ -280,7 +280,7 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
     return rc;
 }
 
-/* mod_dir tries one after the other. */
+/* Explains the indexes one after the other, as mod_dir tries them. */
 static enum ctl_exit explain_indexes(struct request *r)
 {
     const size_t len = strlen(r->path);
@@ -350,7 +350,7 @@ static enum ctl_exit explain(struct request *r)
     return rc;
 }
 
-/* Put together in memory: a daemon that goes away in between leaves no half of a document. */
+/* The document is put together in memory: a daemon that goes away in between leaves no half of it. */
 static enum ctl_exit explain_as_json(struct request *r)
 {
     struct ctl_json *j = &r->json;

@@ -25,7 +25,7 @@ static void write_string(FILE *to, const char *text)
     putc('"', to);
 }
 
-/* What stands before a value. */
+/* Writes the comma and the key that stand before a value. */
 static void lead(struct ctl_json *j, const char *key)
 {
     if (j->comma)

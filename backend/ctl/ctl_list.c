@@ -79,7 +79,7 @@ static void add_configured(struct sockets *s, const char *file)
     fp_conf_destroy(&conf);
 }
 
-/* Wherever somebody listens, the name says whose it may be. */
+/* Adds the sockets at which somebody listens, wherever they are, if their name says that they may be a daemon's. */
 static void add_listening(struct sockets *s)
 {
     FILE *f = fopen("/proc/net/unix", "re");
@@ -139,7 +139,7 @@ static const char *no_answer(const struct ctl *at, fp_status why)
     }
 }
 
-/* The first part of a report, terminated, which is all of a short one. */
+/* Reads the first part of a report, terminated; a short one is whole then. */
 static fp_status ask(const struct ctl *at, enum fp_report what, char *text)
 {
     static uint8_t buf[FP_MAX_FRAME];
@@ -228,7 +228,7 @@ static void put(struct ctl_json *j, const struct daemon *d)
     ctl_json_end(j, '}');
 }
 
-/* How many answered. */
+/* Lists the daemons; returns how many answered. */
 static unsigned list(const struct ctl *ctl, const struct sockets *s)
 {
     struct ctl_json j = { .to = stdout };

@@ -13,7 +13,7 @@ const char *ctl_paint(enum ctl_state state);
 /* Ends it. */
 const char *ctl_plain(void);
 
-/* A line without its end, as an error where it ends with such words. */
+/* Writes a line without its end, as an error where it ends with the words of alarm. */
 void ctl_put_line(const char *line, const char *alarm);
 
 #endif

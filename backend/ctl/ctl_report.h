@@ -12,7 +12,7 @@
 #include "common/stats_table.h"
 #include "ctl/ctl.h"
 
-/* The whole report, terminated, the caller's to free.  NULL after a message, with the exit status
+/* Reads the whole report, terminated, the caller's to free.  NULL after a message, with the exit status
  * in *rc_r. */
 char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r);
 
@@ -25,7 +25,7 @@ void ctl_free_reports(struct ctl_reports *r);
 
 /* Takes the next line off, without its end; NULL: there is none. */
 char *ctl_next_line(char **text);
-/* Cuts a line at its blanks into up to n words; how many there are. */
+/* Cuts a line at its blanks into up to n words; returns their number. */
 size_t ctl_words(char *line, char **words, size_t n);
 
 /* The value of a counter, or of a key that is a number; 0: there is none. */
@@ -50,7 +50,7 @@ bool ctl_parse_latency(char *line, struct ctl_latency *l);
 /* The percentile, as exactly as the buckets allow; for the last bucket it is the longest. */
 uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);
 
-/* "840 us", "12.3 ms", "4.2 s". */
+/* The time as "840 us", "12.3 ms", "4.2 s". */
 const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 
 /* Prints a whole report as it is. */

@@ -49,7 +49,7 @@ static const struct fp_step *step_at(const struct fp_answer *a, size_t len)
     return NULL;
 }
 
-/* The first one that exists is used. */
+/* Opens access files; httpd uses the first that exists. */
 static void open_access_files(struct state *s, size_t len)
 {
     const struct fp_names *names = s->settings->names;
@@ -79,7 +79,7 @@ static enum ctl_links links_at(const struct state *s, size_t len)
                                                                           : CTL_LINKS_FOLLOW;
 }
 
-/* lstat, and of a link a stat.  True if it is a directory. */
+/* Calls lstat, and for a link stat.  True if it is a directory. */
 static bool look_at(struct state *s, size_t len)
 {
     const struct fp_step *step = step_at(s->walk->answer, len);

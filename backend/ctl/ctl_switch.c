@@ -101,7 +101,7 @@ static bool check_target(const struct link *l)
     return false;
 }
 
-/* Makes a link of a name that was free; name has room for it. */
+/* Makes a link with a name that was free; name has room for it. */
 static bool make_temporary(const struct link *l, char *name, size_t size)
 {
     uint64_t number;
@@ -133,7 +133,7 @@ static bool replace_link(const struct link *l)
     return false;
 }
 
-/* Signals that end the process wait until the temporary name is gone. */
+/* Replaces the link; signals that end the process wait until the temporary name is gone. */
 static bool replace_undisturbed(const struct link *l)
 {
     sigset_t signals, before;

@@ -117,7 +117,7 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Two fifths of a screen for hot paths, one for slow lookups, the rest for mounts. */
+/* Gives two fifths of a screen to hot paths, one to slow lookups, the rest to mounts. */
 static struct lengths lengths_for(unsigned rows)
 {
     const unsigned lines = rows > OTHER_LINES ? rows - OTHER_LINES : 0;
@@ -127,7 +127,7 @@ static struct lengths lengths_for(unsigned rows)
     return most;
 }
 
-/* One view, with the rates since the one before. */
+/* Prints one view, with the rates since the view before. */
 static void print_json_view(struct view *now, const struct view *before)
 {
     static const char *const rates[] = { "hits", "misses", "joined", "refreshed", "changes" };
@@ -235,7 +235,7 @@ static enum ctl_exit run(const struct ctl *ctl, unsigned long times, unsigned lo
     return rc;
 }
 
-/* 1 to 86400. */
+/* Takes numbers from 1 to 86400. */
 static bool parse_number(const char *text, unsigned long *v_r)
 {
     char *end;

@@ -16,7 +16,8 @@
     "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
 #define SAYS_ROOT "Main DocumentRoot: \""
 
-/* The main server's DocumentRoot, from httpd itself.  Beside a document of JSON the note goes to standard error. */
+/* Asks httpd itself for the main server's DocumentRoot.  Beside a document of JSON the note goes to standard
+ * error. */
 static bool ask_root(const struct ctl *ctl, char *root)
 {
     char line[FP_MAX_PATH + 64];
@@ -66,7 +67,7 @@ static bool decode(const char *url, char *to, size_t size)
     return true;
 }
 
-/* Everything behind scheme and host, below the document root. */
+/* Takes the part behind scheme and host, below the document root. */
 static bool take_url(const struct ctl *ctl, const char *host, char *root, char *to, bool *slash_r)
 {
     char path[FP_MAX_PATH + 1], whole[2 * FP_MAX_PATH + 2];

@@ -35,7 +35,7 @@ static fp_status outcome(const struct fp_answer *a, size_t path_len)
     return last->end == path_len ? FP_OK : FP_NOTDIR;
 }
 
-/* One line of the list, without its line end.  Not FP_OK: there is no answer. */
+/* Warms one line of the list, without its line end.  Not FP_OK: there is no answer. */
 static fp_status warm_one(const struct ctl *ctl, const char *line, const struct fp_names *names,
                           struct counts *n)
 {

@@ -39,7 +39,7 @@ struct purge {
     uint64_t count;
 };
 
-/* Nothing known is no failure: what was purged may not have been asked for yet.  But it may be a mistake. */
+/* A path of which nothing is known is no failure: nobody may have asked for it yet.  But it may be a mistake. */
 static void say_unknown(const char *path)
 {
     struct stat st;
@@ -370,7 +370,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     return false;
 }
 
-/* The first at which somebody listens, so that what a daemon left behind hides no other; else the first that is
+/* The first socket at which somebody listens, so that one left behind hides no other.  Else the first that is
  * there, or would be. */
 static const char *usual_socket(void)
 {
