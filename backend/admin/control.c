@@ -30,7 +30,7 @@ static void purge(const struct fp_control_deps *deps, const struct fp_control *q
            tree ? " and all below" : "", reply->count);
 }
 
-/* As many lines from that number on as one answer can hold, at least one if there is one. */
+/* Writes as many lines from that number on as one answer can hold, at least one if there is one. */
 static void report(const struct fp_report_source *source, uint32_t from, struct fp_reply *reply)
 {
     static char text[FP_MAX_REPORT];
@@ -81,7 +81,7 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
     const unsigned names = fp_names_registry_find(deps->names, &question->names);
 
     reply->text = text;
-    /* Nothing is known of what is deeper. */
+    /* Nothing is known of deeper components. */
     for (size_t at = 1, n = 0; n < FP_MAX_STEPS && sizeof(text) - reply->text_len >= FP_REPORT_LINE;
          at = fp_path_child_len(question->path, question->path_len, at), n++) {
         reply->text_len +=

@@ -20,15 +20,15 @@ struct fp_names_registry;
 
 /*
  * Lines of a report, by number from 0.  line() writes one, with its line end and
- * not terminated, into buf of size bytes, FP_REPORT_LINE at least, and returns
- * its length; 0: there are no more.  NULL: there is no such report.
+ * not terminated, into buf of size bytes, FP_REPORT_LINE at least.  It returns
+ * the line's length; 0: there are no more.  NULL: there is no such report.
  */
 struct fp_report_source {
     size_t (*line)(void *ctx, uint32_t n, char *buf, size_t size);
     void *ctx;
 };
 
-/* All of them the caller's. */
+/* All of them are the caller's. */
 struct fp_control_deps {
     const struct fp_cache *cache;
     const struct fp_coherence *coherence;
@@ -36,7 +36,7 @@ struct fp_control_deps {
     /* Forgets the path, or with tree the path and everything below it, and returns how many
      * entries there were. */
     size_t (*forget)(void *ctx, const char *path, size_t len, bool tree);
-    /* Called with the same after that; NULL: nothing more is to do. */
+    /* Called with the same arguments after forget; NULL: nothing more is to do. */
     void (*purged)(void *ctx, const char *path, size_t len, bool tree);
     void *ctx;                                       /* of both */
     struct fp_report_source reports[FP_REPORTS + 1]; /* by enum fp_report */

@@ -61,7 +61,7 @@ static bool is_of(const struct counted *s, const char *path, size_t len, unsigne
     return s->path != NULL && s->hash == hash && s->len == len && memcmp(s->path, path, len) == 0;
 }
 
-/* The path's own, or the rarest one. */
+/* The path's own place, or that of the rarest path. */
 static struct counted *find_or_rarest(struct fp_hot *h, const char *path, size_t len, unsigned hash)
 {
     struct counted *rarest = &h->paths[0];
@@ -96,7 +96,7 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
     struct counted *s;
     unsigned hash;
 
-    /* Not every eighth: clients may come in turns. */
+    /* A random eighth, not every eighth: clients may come in turns. */
     h->seed = h->seed * 6364136223846793005u + 1442695040888963407u;
     if ((h->seed >> 33) % FP_HOT_SAMPLE != 0)
         return;
@@ -107,7 +107,7 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
         s->count++;
 }
 
-/* How many are before it. */
+/* How many paths are before it. */
 static uint32_t rank(const struct fp_hot *h, size_t i)
 {
     uint32_t n = 0;

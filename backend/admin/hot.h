@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which paths are asked for most: a sample of the questions, and of what is looked at
- * again because leases on it are in use, counted in a table of FP_HOT_PATHS (Metwally
- * et al., "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005:
- * a new path takes the place, and the count, of the rarest).  Counts are halved
- * every FP_HOT_HALF_MS, so what was hot is forgotten.
+ * Which paths are asked for most: counts over a sample of the questions, and of the walks for entries
+ * whose leases are in use.  They stand in a table of FP_HOT_PATHS (Metwally
+ * et al., "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005).
+ * In it a new path takes the place, and the count, of the rarest.  Counts are halved
+ * every FP_HOT_HALF_MS, so paths that were hot are forgotten.
  */
 #ifndef FP_HOT_H
 #define FP_HOT_H
@@ -18,7 +18,7 @@
 
 struct fp_hot;
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct fp_hot *fp_hot_create(void);
 void fp_hot_destroy(struct fp_hot **h);
 
@@ -26,7 +26,7 @@ void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_m
 
 /*
  * A report (control.h), the hottest first; ctx is a struct fp_hot.  "COUNT PATH": the
- * count as if every question was sampled, the path escaped as by fp_text_escape().
+ * count as if every question were sampled, the path escaped as by fp_text_escape().
  */
 size_t fp_hot_line(void *ctx, uint32_t n, char *buf, size_t size);
 

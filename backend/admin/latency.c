@@ -41,7 +41,7 @@ void fp_latency_destroy(struct fp_latency **lp)
     free(l);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct row *row_of(struct fp_latency *l, const char *point)
 {
     for (size_t i = 0; i < l->n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long workers' walks take, a histogram for each mount point.  Bounded: what
- * lies on more than FP_LATENCY_MOUNTS mounts is counted as one, "(others)".
+ * How long workers' walks take, a histogram for each mount point.  Bounded: walks on the
+ * mounts beyond FP_LATENCY_MOUNTS are counted as one, "(others)".
  */
 #ifndef FP_LATENCY_H
 #define FP_LATENCY_H
@@ -13,11 +13,11 @@
 
 struct fp_latency;
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct fp_latency *fp_latency_create(void);
 void fp_latency_destroy(struct fp_latency **l);
 
-/* A walk that ended on the file system mounted at that point. */
+/* Counts a walk that ended on the file system mounted at that point. */
 void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us);
 
 /*

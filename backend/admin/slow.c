@@ -17,7 +17,7 @@
 #define MINUTE_MS 60000u
 #define SHOWN     1024 /* bytes of an escaped path */
 
-/* One that is remembered. */
+/* A lookup that is remembered. */
 struct kept {
     uint64_t at_ms; /* 0: none */
     struct fp_effort effort;
@@ -55,7 +55,7 @@ static bool is_over(const struct kept *k, uint64_t now_ms)
     return k->at_ms == 0 || now_ms >= k->at_ms + MINUTE_MS;
 }
 
-/* In the order of their length; those whose minute is over are the first to go. */
+/* Keeps lookups in the order of their length; those whose minute is over are the first to go. */
 static void keep(struct fp_slow *s, const struct fp_slow_lookup *l)
 {
     size_t n = 0, at = 0;

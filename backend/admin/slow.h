@@ -22,7 +22,7 @@ struct fp_slow_lookup {
     uint64_t now_ms;
 };
 
-/* limit_ms 0: nothing is logged.  NULL: no memory. */
+/* limit_ms 0: nothing is logged.  Returns NULL if there is no memory. */
 struct fp_slow *fp_slow_create(uint32_t limit_ms);
 void fp_slow_destroy(struct fp_slow **s);
 void fp_slow_set(struct fp_slow *s, uint32_t limit_ms);

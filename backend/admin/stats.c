@@ -80,7 +80,7 @@ static void on_rest(struct ev_loop *loop, ev_prepare *prepare, int events)
 void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop)
 {
     ev_check_init(&w->check, on_wakeup);
-    /* Before any other, while all that is ready is still to be done. */
+    /* It runs before any other watcher, while all that is ready is still to be done. */
     ev_set_priority(&w->check, EV_MAXPRI);
     w->check.data = w;
     ev_check_start(loop, &w->check);

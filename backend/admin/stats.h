@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports (control.h) of the daemon as a whole: its counters, under the names that operators
- * see (stats_table.h), and what it is: version, identity, limits.
+ * see (stats_table.h), and its version, identity and limits.
  */
 #ifndef FP_STATS_H
 #define FP_STATS_H
@@ -30,10 +30,10 @@ struct fp_stats {
 /* Logs one line of counters, "name=value" each. */
 void fp_stats_log(struct fp_stats *s);
 
-/* The same as a report, a line "name value" for each; ctx is a struct fp_stats. */
+/* Writes the same as a report, a line "name value" for each; ctx is a struct fp_stats. */
 size_t fp_stats_line(void *ctx, uint32_t n, char *buf, size_t size);
 
-/* The daemon's memory; statm is /proc/self/statm, kept open.  0: unknown. */
+/* The daemon's memory in bytes; statm is /proc/self/statm, kept open.  0: unknown. */
 uint64_t fp_stats_resident_bytes(int statm);
 
 /*
@@ -49,12 +49,12 @@ struct fp_wakeups {
 /* Counts from now on, as long as the loop runs; w must live as long. */
 void fp_wakeups_count(struct fp_wakeups *w, struct ev_loop *loop);
 
-/* The daemon itself. */
+/* Facts about the daemon itself. */
 struct fp_about {
     const struct fp_conf *conf; /* as it was started */
     const char *file;           /* where that was read */
-    size_t descriptors;         /* the process may hold */
-    size_t max_connections;     /* of which there may be so many */
+    size_t descriptors;         /* that the process may hold */
+    size_t max_connections;     /* of these, at most for connections */
     uint64_t began_ms;          /* clock.h */
     bool seccomp;               /* filters of system calls hold */
     bool prompt;                /* it runs as soon as an event comes */
