@@ -29,7 +29,7 @@ static void usage(FILE *out)
           out);
 }
 
-/* It is opened again at each reload, wherever the process is then. */
+/* The absolute path, for the file is opened again at each reload, wherever the process is then. */
 static const char *absolute(const char *file)
 {
     char *dir, *path = NULL;

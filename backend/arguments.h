@@ -17,7 +17,7 @@ struct fp_arguments {
     bool check, supervised, passed;
 };
 
-/* Ends the process after --help, --version and mistakes. */
+/* Parses the command line.  Ends the process after --help, --version and mistakes. */
 void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv);
 
 #endif

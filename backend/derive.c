@@ -14,11 +14,11 @@
 
 #define LEAST_FILES 16 /* even if too few are left for them */
 
-/* Sites have more files than so many: then most that are too large to be kept by their content are opened again and
- * again. */
+/* Sites have more files than this.  With descriptors for so few, most files that are too large to be kept by
+ * their content are opened again and again. */
 #define FEW_FILES 4096
 
-/* One in so many descriptors is an open directory's, and one at most a connection's. */
+/* One in so many descriptors is an open directory's, and at most one in so many a connection's. */
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
 
@@ -73,7 +73,7 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, co
     return (struct fp_worker_pool_settings){
         .workers = n,
         .timeout_ms = c->lookup_timeout_ms,
-        /* A mount that answers in its own time must be found to do so. */
+        /* A mount that answers in its own time must be found back in service. */
         .probe_timeout_ms =
             c->lookup_timeout_ms > c->mount_timeout_ms ? c->lookup_timeout_ms : c->mount_timeout_ms,
         .max_queue = c->max_queue,

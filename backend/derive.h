@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each part of the daemon is set to by a configuration, at the start and at a reload.
+ * The settings that each part of the daemon gets from a configuration, at the start and at a reload.
  */
 #ifndef FP_DERIVE_H
 #define FP_DERIVE_H
@@ -18,7 +18,7 @@ struct fp_conf;
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c);
 
-/* Logs it if the limit on descriptors leaves less than max_descriptors. */
+/* Logs if the limit on descriptors leaves less than max_descriptors. */
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
 /* How many slots the lease table has. */
@@ -27,7 +27,7 @@ struct fp_tables_sizes fp_derive_tables(const struct fp_conf *c, const struct fp
 struct fp_cache_content fp_derive_content(const struct fp_conf *c);
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 
-/* Number of workers and roots are those of the start. */
+/* The number of workers and the roots are those of the start. */
 struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c);
 struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All parts of the daemon, for what starts, reloads and ends them.
+ * All parts of the daemon, for the code that starts, reloads and ends them.
  */
 #ifndef FP_FLASHPACHED_H
 #define FP_FLASHPACHED_H

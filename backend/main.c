@@ -61,7 +61,7 @@ static void on_reload(struct ev_loop *loop, ev_signal *w, int events)
     (void)events;
     fp_service_say_reloading();
     fp_reload(w->data);
-    /* That may have taken its time. */
+    /* The reload may have taken its time. */
     ev_now_update(loop);
     fp_service_say_ready();
 }
@@ -114,7 +114,7 @@ static bool enter_sandbox(struct flashpached *d)
 {
     if (d->own_sandbox == NULL)
         return true;
-    /* Reads the file of the time zone, which the log needs. */
+    /* tzset() reads the file of the time zone, which the log needs. */
     tzset();
     if (fp_sandbox_enter(d->own_sandbox) == 0)
         return true;
@@ -144,7 +144,7 @@ static void on_closer_gone(struct ev_loop *loop, ev_child *w, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* Without them the daemon goes on. */
+/* Without closers the daemon goes on. */
 static void start_closers(struct flashpached *d)
 {
     pid_t pids[FP_CLOSERS];
@@ -181,7 +181,7 @@ static bool start_monitor(struct flashpached *d)
 
 /* ---- start and end ---- */
 
-/* libev ends the process where it gets none: the log says why. */
+/* libev ends the process if it gets no memory: the log says why. */
 static void *take_for_loop(void *p, long size)
 {
     if (size != 0)
@@ -222,8 +222,8 @@ static bool prepare_watching(struct flashpached *d)
 }
 
 /*
- * A service manager, or httpd, made the socket for us; else we do, with the rights that we were
- * started with.  Clients of an httpd that root started believe one alone that root made: no process
+ * A service manager, or httpd, made the socket for us; else we make it, with the rights that we were
+ * started with.  Clients of an httpd that root started believe only a socket that root made: no process
  * of Apache's user can have put that there.
  */
 static bool take_socket(struct flashpached *d)
@@ -243,7 +243,7 @@ static bool take_socket(struct flashpached *d)
     return fp_socket_path_adopt(d->sock);
 }
 
-/* Whoever may trace this process takes the socket from it, and answers in its place. */
+/* A process that may trace this one could take the socket from it, and answer in its place. */
 static void check_exposure(const struct flashpached *d)
 {
     if (geteuid() != 0 && fp_priv_is_exposed() && fp_socket_path_maker(d->sock) == 0)
@@ -412,7 +412,7 @@ static bool start(struct flashpached *d)
 static void stop(struct flashpached *d)
 {
     fp_service_say_stopping();
-    /* From now on nobody reads the events. */
+    /* From now on no one reads the events. */
     if (d->tables.leases != NULL)
         fp_lease_table_retire(d->tables.leases);
     fp_listener_destroy(&d->listener);

@@ -104,7 +104,7 @@ void fp_join_fleet(struct flashpached *d, struct fp_conf *c)
         fp_cache_set_report_changed(d->cache, fp_publish_change, d);
 }
 
-/* Entries stay, with the TTL that they have. */
+/* Applies a configuration; entries stay, with the TTL that they have. */
 static void apply(struct flashpached *d, const struct fp_conf *c)
 {
     const struct fp_mounts_settings mounts = fp_derive_mounts(c);

@@ -14,14 +14,14 @@ struct fp_conf;
 /* Reads the configuration again.  With mistakes the old one stays, which is logged. */
 void fp_reload(struct flashpached *d);
 
-/* False after logging why not. */
+/* Opens the log.  False after logging why not. */
 bool fp_open_log(const struct fp_conf *c);
 
 /* Joins the fleet of that configuration, if it has one; d->fleet_conf is c then. */
 void fp_join_fleet(struct flashpached *d, struct fp_conf *c);
 void fp_leave_fleet(struct flashpached *d);
 
-/* As fp_dispatch_forget(); ctx is the daemon. */
+/* Does as fp_dispatch_forget(); ctx is the daemon. */
 size_t fp_forget(void *ctx, const char *path, size_t len, bool tree);
 
 /* Tells the fleet of a changed path; ctx is the daemon. */

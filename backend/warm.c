@@ -19,7 +19,7 @@
 
 /* ---- at the start ---- */
 
-/* NULL: it may be used. */
+/* Returns NULL if the file may be used, else why not. */
 static const char *refusal(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
@@ -31,7 +31,7 @@ static const char *refusal(const struct stat *st)
     return st->st_size <= (off_t)FP_WARM_BYTES ? NULL : "it is too large";
 }
 
-/* All of it; NULL with errno. */
+/* Reads all of the file; NULL with errno. */
 static char *read_text(int fd, size_t size)
 {
     char *text = fp_memory_take(size + 1);
@@ -123,7 +123,7 @@ void fp_warm_write(struct flashpached *d)
 
     if (d->conf->warm_file[0] == '\0')
         return;
-    /* Children need not wait for the disk. */
+    /* The table ends now: children need not wait for the disk. */
     fp_lease_table_retire(d->tables.leases);
     if (!fp_dispatch_list(d->dispatch, &t)) {
         free(t.text);
