@@ -223,7 +223,7 @@ static bool prepare_watching(struct flashpached *d)
 
 /*
  * A service manager, or httpd, made the socket for us; else we make it, with the rights that we were
- * started with.  Clients of an httpd that root started believe only a socket that root made: no process
+ * started with.  Clients of an httpd that root started trust only a socket that root made: no process
  * of Apache's user can have put that there.
  */
 static bool take_socket(struct flashpached *d)

@@ -373,7 +373,7 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
 
     while (done < n && fp_entry_close_file(c))
         done++;
-    /* They count now among the entries without a descriptor. */
+    /* The entries count now among those without a descriptor. */
     fp_entry_trim(c);
     fp_cache_verify(c);
     return done;

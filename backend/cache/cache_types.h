@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those of the cache's public types that its entries use (cache.h). */
+/* The cache's public types that its entries use (cache.h). */
 #ifndef FP_CACHE_TYPES_H
 #define FP_CACHE_TYPES_H
 

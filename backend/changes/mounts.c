@@ -235,8 +235,8 @@ static bool was_notified(struct fp_mounts *m)
     return poll(&p, 1, 0) != 0;
 }
 
-/* The same id and device may be another file system by now.  So the loss of a mark is rather kept too long,
- * and the caller reports its presence again. */
+/* The same id and device may be another file system by now.  So the loss of a mark is kept, if need be too
+ * long, and the caller reports a mark that is there again. */
 static void carry_marks(struct fp_mount_table *t, const struct fp_mount_table *before)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -51,7 +51,7 @@ struct fp_noise_view *fp_noise_view_create(void);
 int fp_noise_view_protect(struct fp_noise_view *v);
 /*
  * How much is left out of the object with that device and inode.  A reader that runs while the daemon
- * writes may see either state.  That does no harm: it tells the daemon what it did have watched.
+ * writes may see either state.  That does no harm: it reports to the daemon how much it did have watched.
  */
 enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, uint64_t dev, uint64_t ino);
 

@@ -2,7 +2,7 @@
 /*
  * The sources of change events.  inotify has one watch for each directory and each open
  * file, fanotify one mark for a whole file system.  Where the kernel has it (Linux 6.15) a queue
- * tells what is mounted and unmounted, so that clients see that at once as well.
+ * reports mounts and unmounts, so that clients see that at once as well.
  *
  * The sources are made before workers are forked, which share them.  A worker asks for a directory's
  * key (and so has it watched) before it looks inside; the daemon reads the
@@ -21,7 +21,7 @@
 
 struct fp_watch {
     int inotify, fanotify; /* -1: not at all */
-    int remounts;          /* something was mounted or unmounted; -1: the table of mounts alone tells */
+    int remounts;          /* something was mounted or unmounted; -1: the table of mounts alone shows that */
     int alive[2];          /* a pipe of which nobody else has the other end; -1 */
     FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
@@ -78,8 +78,8 @@ size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
 fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, enum fp_watch_what what,
                          struct fp_watch_key *key);
 
-/* Tells that the cache does not depend on that key any more.  Each end of a watch is an event itself.  So
- * of very many some end at once, and others behind the next calls of fp_watch_drain(). */
+/* Notes that the cache does not depend on that key any more.  Each end of a watch is an event itself.  So
+ * very many watches do not end all at once, but some only behind the next calls of fp_watch_drain(). */
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 
 /* For a client: an epoll set in which something is ready while an event waits to be read, and once the

@@ -28,7 +28,7 @@ struct fp_meta {
 };
 
 /*
- * An access file of a directory, by the fields that change when it does.  Where it is a
+ * An access file of a directory, by the fields that change when the file does.  For a
  * link they are its target's.
  */
 struct fp_access {

@@ -22,7 +22,7 @@
  *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *
- * Second chance: a record that would be overwritten may be appended again.  It is while its last step's
+ * Second chance: a record that would be overwritten is appended again under two conditions.  Its last step's
  * generation is current, and a client has used it since.  Clients mark the slots of an answer's last step and
  * of the step above: the LEAF's and the DIR's.
  *

@@ -36,11 +36,11 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
  * first question. */
 void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
-/* Believes a daemon only if root made its socket, which no process of another user can do.  To be called before
+/* Trusts a daemon only if root made its socket, which no process of another user can do.  To be called before
  * the first question. */
 void fp_client_believe_root_only(struct fp_client *client);
 
-/* Believes a daemon only if it sees the file system as this process does.  Without files: only if it is in
+/* Trusts a daemon only if it sees the file system as this process does.  Without files: only if it is in
  * the same namespaces of users and time.  To be called before the first question. */
 void fp_client_compare_sights(struct fp_client *client, bool files);
 

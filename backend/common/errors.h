@@ -33,7 +33,7 @@ typedef enum fp_status {
     FP_NOMEM = 66,
     FP_SYSTEM = 67,   /* a system call failed: see errno */
     FP_LOSTFD = 68,   /* a descriptor was sent but could not be received */
-    FP_FOREIGN = 69,  /* a socket that is not believed: another user's */
+    FP_FOREIGN = 69,  /* a socket that is not trusted: another user's */
     FP_ELSEWHERE = 70 /* the peer sees other files than this process */
 } fp_status;
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Those that linux/magic.h has not, or not everywhere. */
+/* The numbers that linux/magic.h has not, or not everywhere. */
 #define BCACHEFS 0xca451a4eu
 #define EROFS    0xe0f5e1e2u
 #define EXFAT    0x2011bab0u

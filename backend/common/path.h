@@ -34,7 +34,7 @@ size_t fp_path_len(const char *path);
 size_t fp_path_parent_len(const char *path, size_t len);
 
 /* The length of the part of the path that is one component longer than its first at bytes; "/a" for "/".
- * These end at a component themselves, and at < len. */
+ * The first at bytes end at a component themselves; at < len. */
 size_t fp_path_child_len(const char *path, size_t len, size_t at);
 
 /* True if a path in normal form is the path above, which is terminated, or lies below it. */

@@ -15,7 +15,7 @@
 enum ctl_links { CTL_LINKS_FOLLOW, CTL_LINKS_OWNER, CTL_LINKS_NONE };
 
 struct ctl_stock {
-    const struct fp_names *names; /* AccessFileName; those that the answer tells of */
+    const struct fp_names *names; /* AccessFileName; those that the answer has */
     /* The settings hold in this directory and below; above it there are no access files and all links are
      * allowed. */
     const char *root;

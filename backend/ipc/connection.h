@@ -34,7 +34,7 @@ struct fp_connection_ops {
 };
 
 /*
- * Takes the socket.  tables, watch: what the peer gets to see; sees: the sight of ours that it is told.  They
+ * Takes the socket.  tables, watch: what the peer gets to see; sees: our sight, which the greeting has.  They
  * stay the caller's.  NULL when out of memory, the socket is closed then.
  */
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,

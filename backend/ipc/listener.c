@@ -277,7 +277,7 @@ static bool listen_again(struct fp_listener *l)
     return true;
 }
 
-/* Only root can have removed a socket that root made, and only root makes one that clients believe. */
+/* Only root can have removed a socket that root made, and only root makes one that those clients trust. */
 static void report_loss(const struct fp_listener *l, bool replaced)
 {
     fp_log(

@@ -65,7 +65,7 @@ bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 bool fp_breaker_probe(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
 /* The probe has ended, or could not be begun. */
 void fp_breaker_probed(struct fp_breaker *b, uint32_t mount, uint64_t now_ms);
-/* So many killed workers hang there still.  If they are fewer than at the last call, one has got out:
+/* n killed workers hang there still.  If they are fewer than at the last call, one has got out:
  * it is time for a probe. */
 void fp_breaker_hung(struct fp_breaker *b, uint32_t mount, unsigned n);
 /* Makes it time to probe all mounts that are out of service: something may have changed. */

@@ -6,7 +6,7 @@
  * A path that is expected on a mount out of service (mount_health.h) is not walked.  Its answer
  * is the stale one if that is allowed, or that there is none.  Before the first walk of a path
  * its mount is guessed by the nearest entry of the cache, or by the names of mount points.
- * Behind a symbolic link that was never seen the link's mount is expected.  It is so until the
+ * Behind a symbolic link that was never seen the link's mount is expected, until the
  * path's walk is seen to wait for another one.
  */
 #ifndef FP_DISPATCH_H

@@ -26,7 +26,7 @@ struct fp_sandbox;
 
 /*
  * Starts them, for descriptors below limit; from now on fp_close_file() leaves descriptors to them.  The
- * calling process must have one thread.  They end with it.  sandbox: NULL for none.  0, or -1 with
+ * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none.  0, or -1 with
  * errno: then fp_close_file() closes as before.
  */
 int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS]);

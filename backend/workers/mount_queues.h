@@ -5,8 +5,8 @@
  * at a time, and at most half of all that may wait.  So a mount that does not
  * answer leaves workers and places to wait for the others.
  *
- * A worker that was killed and does not die (it hangs in the kernel) still
- * counts against its mount.  It does until the mount answers or the worker is dead.  So no more
+ * A killed worker that hangs in the kernel still
+ * counts against its mount, until the mount answers or the worker is dead.  So no more
  * than the limit, and one for a probe, ever hang there.
  */
 #ifndef FP_MOUNT_QUEUES_H

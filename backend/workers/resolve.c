@@ -46,8 +46,8 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 }
 
 /*
- * Has a file, or with directories also a directory, watched and then looks at it.  The first look,
- * which tells the kind, asks no server; only a look behind the watch counts.
+ * Has a file (with directories: or a directory) watched and then looks at it.  The first look,
+ * which shows the kind, asks no server; only a look behind the watch counts.
  */
 static fp_status look(const struct walk *w, struct fp_node *node, bool directories, struct fp_meta *m)
 {

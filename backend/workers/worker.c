@@ -19,7 +19,7 @@
 #include "privsep/sandbox.h"
 #include "workers/resolve.h"
 
-/* One task at a time. */
+/* A worker does one task at a time. */
 struct worker {
     struct fp_resolver resolver;
     uint8_t buf[FP_MAX_FRAME];
