@@ -148,7 +148,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsign
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
 
 /* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the
- * kept one need not be read again unless the file has changed.  known: the walk will see a change. */
+ * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
 /* The results of a walk beside its answer. */

@@ -375,8 +375,8 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
 }
 
-/* More descriptors may wait to be closed than there is room for: until they are closed they take the place of
- * files.  Else a file system that answers no close would use up all descriptors. */
+/* If more descriptors wait to be closed than there is room for, the rest take the place of files meanwhile.
+ * Else a file system that answers no close would use up all descriptors. */
 static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
 {
     const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;

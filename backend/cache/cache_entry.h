@@ -164,7 +164,7 @@ size_t fp_entry_bytes(const struct fp_entry *e);
 
 /* True if the entry was purged and is still there. */
 bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e);
-/* Purges all below the entry and ends the leases on it; takes no time for what lies there.
+/* Purges all below the entry and ends the leases there; takes no time for what lies there.
  * Returns how many entries were purged. */
 size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
 /* Visits at most so many entries below purges, and evicts those that are purged.  False:

@@ -359,7 +359,7 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
 
 /*
  * True if an access list or a label of the directory may have changed.  Its change time shows that, but
- * also of names in it that came and went.  Where all events are reported, these have done the rest already.
+ * also that names in it came and went.  Where all events are reported, these have done the rest already.
  */
 static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 {

@@ -51,8 +51,7 @@ struct fp_validity {
     bool folds;           /* an event in a directory may be of any name in it */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */
     bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */
-    bool
-        refused; /* there are no more watches, or there is none, for it or above it: the same (unseen, too) */
+    bool refused;         /* no more watches, or none, for it or above it (unseen, too): the same */
 };
 
 /* All of them are the caller's, and outlive it. */

@@ -47,11 +47,11 @@ struct fp_noise_view;
 
 /* Returns NULL with errno.  The view lasts as long as the process. */
 struct fp_noise_view *fp_noise_view_create(void);
-/* In a worker: makes the view readable only.  0, or -1 with errno. */
+/* In a worker: makes the view read-only.  0, or -1 with errno. */
 int fp_noise_view_protect(struct fp_noise_view *v);
 /*
  * How much is left out of the object with that device and inode.  A reader that runs while the daemon
- * writes may see either state.  That does no harm: it reports to the daemon how much it did have watched.
+ * writes may see either state.  It reports to the daemon how much it did have watched, and that counts.
  */
 enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, uint64_t dev, uint64_t ino);
 

@@ -178,7 +178,7 @@ static void report_event(const char *p, const char *end, bool replaced, const st
     }
 }
 
-/* Returns the number of events; -1: something in buf is unknown here. */
+/* Returns the number of events; -1: something between p and end is unknown here. */
 static int report_events(const char *p, const char *end, const struct fp_watch_ops *ops, void *ctx)
 {
     struct fanotify_event_metadata e;

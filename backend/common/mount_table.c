@@ -207,8 +207,8 @@ struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_
     return NULL;
 }
 
-/* Our root directory's mount has a parent that is not listed, where the process sees a part of the tree
- * only.  The mount is its own parent where it is the first one. */
+/* The mount that our root directory lies on is not listed where the process sees a part of the tree only.
+ * Where it is the first mount it is its own parent. */
 static void mend_parents(struct fp_mount_table *t)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -16,7 +16,7 @@
  * (index, message) by a store with release after the item's last byte.
  *
  * Second chance: the owner may have an item that is about to go appended again, as CLOCK does.  Each
- * append keeps at most FP_RING_KEEP items so and, but for the last, FP_RING_KEEP_BYTES.
+ * append keeps at most FP_RING_KEEP items and, but for the last, FP_RING_KEEP_BYTES.
  */
 #ifndef FP_RING_H
 #define FP_RING_H

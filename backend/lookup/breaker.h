@@ -3,7 +3,7 @@
  * Tells which mounted file systems are out of service: a circuit breaker for each.
  *
  * A mount trips when something was asked of it, a walk has been under way there
- * for the timeout, and no answer came meanwhile.  While it is out of
+ * for the timeout, and nothing came back so long.  While it is out of
  * service it is probed: a walk looks whether it is back.  The first probe comes after
  * 1 s, the next at intervals that double up to 30 s.  A mount that trips again
  * within 30 s of being back goes on doubling.
