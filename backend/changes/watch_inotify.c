@@ -49,8 +49,8 @@ static void make_key(struct fp_watch_key *key, int wd)
  * fills it again, and drops what happens in between.  Another worker may also have more of a directory
  * watched, and tell the daemon so: that stays.
  */
-static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE,
-                                  [FP_WATCH_DIRECTORY] = IN_ATTRIB | OF_NAMES,
+static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVE_SELF,
+                                  [FP_WATCH_DIRECTORY] = IN_ATTRIB | IN_MOVE_SELF | OF_NAMES,
                                   [FP_WATCH_NAMES] = OF_NAMES };
 
 fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key)

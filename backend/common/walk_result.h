@@ -33,15 +33,15 @@ struct fp_watch_key {
 
 /* The watch and the mount at the end of a step. */
 struct fp_step_watch {
-    uint32_t mount;            /* as in statx(2); 0: there is nothing, or unknown */
-    bool untold;               /* something in the step may change without an event: there
+    uint32_t mount; /* as in statx(2); 0: there is nothing, or unknown */
+    bool untold;    /* something in the step may change without an event: there
                                    was no room for a name, or its directory is not watched */
-    bool refused;              /* the system's limit on watches is reached */
-    bool unseen;               /* a file without a watch has other names, by which it may be changed */
-    bool partial;              /* something in the step may be changed by others, without an event */
-    bool left_out;             /* something in the step is not watched for now, or not wholly (noise.h); */
-    bool quiet;                /* the step's own watch is one of them: it reports names alone */
-    uint8_t links;             /* followed to get there, from "/" on */
+    bool refused;   /* the system's limit on watches is reached */
+    bool unseen;    /* something in the step may change without an event at any time: each question looks */
+    bool partial;   /* something in the step may be changed by others, without an event */
+    bool left_out;  /* something in the step is not watched for now, or not wholly (noise.h); */
+    bool quiet;     /* the step's own watch is one of them: it reports names alone */
+    uint8_t links;  /* followed to get there, from "/" on */
     struct fp_watch_key watch; /* of that directory or regular file */
 };
 

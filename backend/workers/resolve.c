@@ -39,7 +39,7 @@ struct walk {
  */
 static void note_names(struct fp_step_watch *watch, const struct fp_node *node, const struct fp_meta *m)
 {
-    const bool several = S_ISREG(m->mode) && m->nlink > 1;
+    const bool several = !S_ISDIR(m->mode) && m->nlink > 1;
 
     watch->untold = watch->untold || (several && (watch->partial || node->unwatchable));
     watch->unseen = watch->unseen || (several && node->unwatchable);
@@ -64,8 +64,12 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;
     directory = S_ISDIR(m->mode);
-    if (S_ISREG(m->mode) || (directory && directories))
+    if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
+    /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
+    if (S_ISLNK(m->mode) && node->watch.len > 0
+        && !fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0))
+        watch->untold = watch->unseen = true;
     if (again)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
@@ -279,9 +283,13 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
     /* Links are followed, as by httpd when it opens one. */
     if (st == FP_OK && S_ISLNK(m->mode))
         st = follow_and_look(w, &node, m);
-    if (st == FP_OK && S_ISREG(m->mode)
-        && (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0)))
-        watch->untold = true;
+    if (st == FP_OK && S_ISREG(m->mode)) {
+        const bool full =
+            node.watch.len > 0 && !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0);
+
+        watch->untold = watch->untold || node.watch.len == 0 || full;
+        watch->unseen = watch->unseen || full;
+    }
     fp_close(&node.fd);
     return st;
 }
@@ -311,7 +319,8 @@ static void look_for_names(const struct walk *w)
         name[names->list[i].len] = '\0';
         fp_resolver_at(w->r, w->dir.mount);
         /* The kernel would count the links of the name alone. */
-        st = w->dir.watch.len > 0 || w->links > 0 ? look_and_watch(w, name, &m) : look_by_name(w, name, &m);
+        st = w->dir.watch.len > 0 || w->dir.unwatchable || w->links > 0 ? look_and_watch(w, name, &m)
+                                                                        : look_by_name(w, name, &m);
         if (st == FP_OK)
             s->access[i] = (struct fp_access){ FP_OK, m.mode, m.dev, m.ino, m.size, m.mtime, m.ctime };
         else

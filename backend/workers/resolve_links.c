@@ -18,9 +18,10 @@
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
-    bool from_quiet;   /* led there by a name in a directory whose watch reports names alone */
-    unsigned links;    /* on the path so far */
-    char *rest;        /* the text that is left to go */
+    bool
+        from_quiet; /* led there by a name in a directory whose watch reports names alone, or from another mount */
+    unsigned links; /* on the path so far */
+    char *rest;     /* the text that is left to go */
     char text[2 * FP_MAX_PATH + 2];
 };
 
@@ -107,17 +108,34 @@ static void note_name(struct symlink_walk *w, const char *name)
     struct fp_walk_result *result = w->link->result;
     struct fp_step_watch *watch = &result->step_watches[w->link->step];
     const struct fp_watch_key *dir = &w->at.watch;
+    const bool is_name = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return;
     fp_node_watch(w->link->resolver, &w->at, true, watch);
-    fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
+    if (is_name) {
+        fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
+        if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount))
+            watch->untold = true;
+    }
+    if (dir->len == 0)
+        return;
     /* inotify reports a change of the directory's own mode in the directory above, as a
      * change of its name there.  fanotify reports it only as a change of the directory itself. */
-    if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount)
-        || !fp_walk_result_add(result, w->link->step, dir, name, strlen(name))
-        || (needs_itself(w, dir) && (w->at.quiet || !fp_walk_result_add(result, w->link->step, dir, "", 0))))
+    if (needs_itself(w, dir) && w->at.quiet)
         watch->untold = true;
+    /* Of a text with more names than there is room for, the rest may change unseen. */
+    if ((is_name && !fp_walk_result_add(result, w->link->step, dir, name, strlen(name)))
+        || (needs_itself(w, dir) && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
+        watch->untold = watch->unseen = true;
+}
+
+/* Takes the descriptor.  The directory above reports changes of a mount's root to nobody: they are of what it covers. */
+static void enter_directory(struct symlink_walk *w, int fd)
+{
+    const uint32_t above = w->at.mount;
+
+    w->from_quiet = w->at.quiet;
+    go_to(w, fd);
+    w->from_quiet = w->from_quiet || w->at.mount != above;
 }
 
 /*
@@ -162,8 +180,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         } else if (st == FP_OK && more && !is_directory) {
             st = FP_NOTDIR;
         } else if (st == FP_OK) {
-            w.from_quiet = w.at.quiet;
-            go_to(&w, fd);
+            enter_directory(&w, fd);
             continue;
         }
         fp_close(&fd);
