@@ -125,8 +125,8 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     fp_coherence_set(d->coherence, c->ttl_ms, c->stale_if_error_ms);
     if (fp_mounts_set(d->mounts, &mounts) == -1)
         fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
-    /* Entries that the former rules of mounts watched are looked at again. */
-    fp_cache_invalidate(d->cache, NULL);
+    /* Entries have the validity that the former rules of mounts gave them. */
+    fp_cache_invalidate(d->cache, "/");
 }
 
 void fp_reload(struct flashpached *d)

@@ -140,6 +140,25 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
     return (size_t)(c->counts.changes - before);
 }
 
+/* True if the place is an access file of the directory, which has it in its entry. */
+static bool is_access_of(const struct fp_cache *c, const struct fp_entry *e, const char *at, size_t len)
+{
+    const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
+    const size_t parent_len = len > 1 ? fp_path_parent_len(at, len) : 0;
+    const char *name = strrchr(at, '/') + 1;
+
+    return names != NULL && e->len == parent_len && memcmp(e->path, at, parent_len) == 0
+           && fp_names_find(names, name, strlen(name)) != -1;
+}
+
+/* Links lead anywhere. */
+static bool is_concerned(const struct fp_cache *c, const struct fp_entry *e, const char *at)
+{
+    const size_t len = strlen(at);
+
+    return e->linked || fp_path_is_below(e->path, e->len, at) || is_access_of(c, e, at, len);
+}
+
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
     struct fp_entry *e;
@@ -148,9 +167,7 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        const bool below = at != NULL && fp_path_is_below(e->path, e->len, at);
-
-        if (e->expires_ms == 0 || (!below && (!e->watched || (at != NULL && !e->linked))))
+        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : e->watched))
             continue;
         fp_entry_invalidate(c, e);
         n++;
@@ -165,12 +182,22 @@ static size_t on_lost(void *ctx)
     return fp_cache_invalidate(ctx, NULL);
 }
 
-static size_t on_remounted(void *ctx, const char *point)
+/* Below a directory that was renamed meanwhile the mount lies elsewhere: its entries name it. */
+static size_t on_remounted(void *ctx, const char *point, uint32_t mount)
 {
     struct fp_cache *c = ctx;
+    size_t n = fp_cache_invalidate(c, point);
+    struct fp_entry *e;
 
     fp_dependencies_remounted(c->dependencies);
-    return fp_cache_invalidate(c, point);
+    FP_ENTRIES_FOREACH(e, c)
+    {
+        if (mount == 0 || e->validity.mount != mount || e->expires_ms == 0)
+            continue;
+        fp_entry_invalidate(c, e);
+        n++;
+    }
+    return n;
 }
 
 static bool is_needed(void *ctx, const struct fp_watch_key *key)

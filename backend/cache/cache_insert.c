@@ -371,6 +371,18 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
            || e->validity.partial;
 }
 
+/* True if the step depends on names elsewhere: it is a link, or an access file is one. */
+static bool has_traversed(const struct seen *seen, size_t step)
+{
+    const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
+
+    for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
+        if (t->traversed[i].step == step && t->traversed[i].len > 0)
+            return true;
+    }
+    return false;
+}
+
 /* Brings an entry up to date with the walk's results. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
@@ -401,7 +413,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->target_status = s->target_status;
     e->self = s->self;
     e->links = links_of(seen, s);
-    e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked);
+    e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked)
+                || has_traversed(seen, step);
     set_access(e, s, seen);
     set_validity(c, e, step, seen);
     e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;

@@ -133,17 +133,17 @@ static void report_marks(struct fp_coherence *f)
 }
 
 /* A mount point: what lies there is something else now. */
-static void on_mount(void *ctx, const char *point)
+static void on_mount(void *ctx, const struct fp_mount *m)
 {
     struct fp_coherence *f = ctx;
-    size_t n = f->deps.ops->remounted(f->deps.ctx, point);
+    size_t n = f->deps.ops->remounted(f->deps.ctx, m->point, m->id);
 
     f->counts.by_mounts += n;
     if (n > 0)
         fp_log(FP_LOG_INFO, 40,
                "something was mounted or unmounted at %s: %zu entries are "
                "looked at again",
-               point, n);
+               m->point, n);
 }
 
 static void on_mounts_changed(struct fp_coherence *f)
@@ -156,7 +156,7 @@ static void on_mounts_changed(struct fp_coherence *f)
         fp_mounts_changes(f->deps.mounts, on_mount, f);
         return;
     }
-    f->counts.by_mounts += f->deps.ops->remounted(f->deps.ctx, NULL);
+    f->counts.by_mounts += f->deps.ops->remounted(f->deps.ctx, "/", 0);
     fp_log(FP_LOG_INFO, 40,
            "the table of mounts changed: all that is watched is looked at "
            "again");

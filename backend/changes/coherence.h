@@ -34,8 +34,8 @@ struct fp_change_ops {
     size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
-    /* Something was mounted or unmounted at that point; NULL: it is not known where. */
-    size_t (*remounted)(void *ctx, const char *point);
+    /* Something was mounted or unmounted at that point, "/" if it is not known where; mount: its id, 0: unknown. */
+    size_t (*remounted)(void *ctx, const char *point, uint32_t mount);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
     /* False: nothing depends on the key. */
     bool (*find)(void *ctx, const struct fp_watch_key *key, struct fp_watched *watched_r);

@@ -271,7 +271,8 @@ bool fp_mounts_changed(struct fp_mounts *m)
     return reread(m) || notified;
 }
 
-size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx)
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const struct fp_mount *mount),
+                         void *ctx)
 {
     if (m->failed || m->before.n == 0)
         return 0;

@@ -72,7 +72,8 @@ bool fp_mounts_changed(struct fp_mounts *m);
  * unmounted between the last two readings, perhaps more than once; NULL: calls
  * nobody.  Returns how often; 0: that is not known.
  */
-size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const char *point), void *ctx);
+size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const struct fp_mount *mount),
+                         void *ctx);
 
 /* Writes fp_sight_mounts() to *number, now and after every change. */
 void fp_mounts_follow(struct fp_mounts *m, uint64_t *number);

@@ -355,7 +355,7 @@ int fp_mount_table_read(struct fp_mount_table *t, int fd)
 }
 
 size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mount_table *other,
-                              void (*each)(void *ctx, const char *point), void *ctx)
+                              void (*each)(void *ctx, const struct fp_mount *m), void *ctx)
 {
     size_t n = 0;
 
@@ -368,7 +368,7 @@ size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mo
             && strcmp(a->mount.type, b->mount.type) == 0)
             continue;
         if (each != NULL)
-            each(ctx, a->mount.point);
+            each(ctx, &a->mount);
         n++;
     }
     return n;

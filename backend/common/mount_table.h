@@ -61,6 +61,6 @@ const struct fp_mount_row *fp_mount_table_of_path(const struct fp_mount_table *t
 /* Calls each (NULL: nobody) for the mounts of one table that the other does not have;
  * returns how many. */
 size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mount_table *other,
-                              void (*each)(void *ctx, const char *point), void *ctx);
+                              void (*each)(void *ctx, const struct fp_mount *m), void *ctx);
 
 #endif

@@ -411,7 +411,7 @@ START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 
     walk_unwatched("/m/f", "ddf");
     kit_now_ms++;
-    fp_cache_change_ops.remounted(cache, _i == 0 ? "/m" : NULL);
+    fp_cache_change_ops.remounted(cache, _i == 0 ? "/m" : "/", 0);
     kit_now_ms++;
     insert_as("/m/f", 0, began);
     ck_assert(!known("/m/f"));

@@ -122,9 +122,9 @@ START_TEST(own_sight)
 }
 END_TEST
 
-static void count(void *ctx, const char *point)
+static void count(void *ctx, const struct fp_mount *m)
 {
-    ck_assert_str_eq(point, "/srv");
+    ck_assert_str_eq(m->point, "/srv");
     ++*(unsigned *)ctx;
 }
 
