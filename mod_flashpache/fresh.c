@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 #include <http_config.h>
 #include <stdatomic.h>
+#include <util_filter.h>
 
 #include "request.h"
 #include "settings.h"
@@ -82,9 +83,22 @@ static bool was_rewritten(const request_rec *r)
     return false;
 }
 
+/* A page may run a command before it includes what that has written. */
+static bool is_part_of_page(const request_rec *r)
+{
+    for (r = r->main; r != NULL; r = r->main) {
+        for (const ap_filter_t *f = r->output_filters; f != NULL; f = f->next) {
+            if (strcmp(f->frec->name, "includes") == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool fp_fresh_is_wanted(const request_rec *r)
 {
     const struct connection *c = connection_of(r);
 
-    return (c != NULL && atomic_load(&c->wrote)) || fp_request_was_handled(r) || was_rewritten(r);
+    return (c != NULL && atomic_load(&c->wrote)) || fp_request_was_handled(r) || was_rewritten(r)
+           || is_part_of_page(r);
 }

@@ -24,6 +24,8 @@
 #include "table.h"
 
 #define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
+#define SETTLED_S \
+    2 /* two changes within one tick of a clock have one time; the coarsest file system's is FAT's */
 
 /* A parsed file. */
 struct parsed {
@@ -398,6 +400,12 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     fp_item_release(&p->item);
 }
 
+/* A later change gives the file other times, however coarse the file system's or the kernel's clock is. */
+static bool is_settled(const request_rec *r, const struct fp_access *a)
+{
+    return apr_time_sec(r->request_time) > a->ctime.sec + SETTLED_S;
+}
+
 int fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
@@ -413,7 +421,7 @@ int fp_htaccess_keep(request_rec *r)
 
         name = s != NULL && !below ? access_of(q, s) : -1;
         /* What core opened by its name may be another file than the answer's. */
-        if (name == -1 || s->access[name].size > CONTENT_MOST
+        if (name == -1 || s->access[name].size > CONTENT_MOST || !is_settled(r, &s->access[name])
             || (q->access_given >> fp_request_step_number(q, s) & 1) == 0)
             continue;
         p = find(r, q, s, (unsigned)name);
