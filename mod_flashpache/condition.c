@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* One argument: a part of the line. */
+/* One argument of a directive: a part of its line. */
 struct argument {
     const char *text;
     size_t len;
@@ -18,7 +18,7 @@ static bool is_space(char c)
     return isspace((unsigned char)c) != 0;
 }
 
-/* Takes the next argument as mod_rewrite does; false: there is none, or its quote has no end. */
+/* Takes the next argument as mod_rewrite does. False: no argument is left, or its quote has no end. */
 static bool take(const char **at, struct argument *a)
 {
     const char *s = *at;
@@ -36,7 +36,7 @@ static bool take(const char **at, struct argument *a)
     return quote != '\0' ? *s == quote : a->len > 0;
 }
 
-/* The letter of a test that asks for a file's metadata; '\0': another pattern. */
+/* The letter of a test that asks for a file's metadata; '\0': the pattern is no such test. */
 static char test_of(const struct argument *pattern, bool *negated_r)
 {
     const char *s = pattern->text;
@@ -49,8 +49,8 @@ static char test_of(const struct argument *pattern, bool *negated_r)
 }
 
 /*
- * True if the text means the same within a key.  A map's key ends at the brace that closes the
- * first one, escaped or not, and its default begins at a bar outside of further braces.
+ * True if the text means the same within a map's key. The key ends at the brace that closes the
+ * first one, escaped or not. Its default begins at a bar outside of further braces.
  */
 static bool may_be_key(const struct argument *a)
 {
@@ -65,7 +65,7 @@ static bool may_be_key(const struct argument *a)
         depth -= c == '}';
         if (c != '\\')
             continue;
-        /* What stands behind it is no brace and no bar, though they would count as one. */
+        /* An escaped brace or bar is text to mod_rewrite, but would count within a key. */
         if (++i == a->len || strchr("{}|\"'", a->text[i]) != NULL)
             return false;
     }
@@ -83,7 +83,7 @@ bool fp_condition_translate(const char *args, char *buf)
     letter = test_of(&pattern, &negated);
     if (letter == '\0' || !may_be_key(&test))
         return false;
-    /* Then the pattern would be an expression. */
+    /* mod_rewrite would read the pattern as an expression. */
     if (test.len == 4 && strncasecmp(test.text, "expr", 4) == 0)
         return false;
     buf += sprintf(buf, "\"${" FP_CONDITION_MAP ":-%c:", letter);

@@ -32,7 +32,7 @@ APLOG_USE_MODULE(flashpache);
 
 #define USERDATA    "flashpache: the daemon, 2"
 #define FORMER      "flashpache: the daemon" /* of release 0.1.0: the same members, without the last two */
-#define STEADY      apr_time_from_sec(30)    /* a daemon that lives as long starts without a pause */
+#define STEADY      apr_time_from_sec(30)    /* a daemon that lived this long starts again without a pause */
 #define FIRST_PAUSE 1u                       /* seconds; doubled at each early death */
 #define MOST_PAUSE  64u
 #define MOST_GROUPS 256
@@ -42,42 +42,42 @@ APLOG_USE_MODULE(flashpache);
 #define LOCK_NAME   SOCKET_NAME ".lock"
 
 /*
- * The parent keeps it over restarts, while this module is unloaded and loaded
- * again: so no function of ours may be registered with a pool that outlives
- * the configuration, and a later release must find the same members here.
+ * The parent keeps this over restarts, while httpd unloads and loads the module. So no function of
+ * ours may be registered with a pool that outlives the configuration. A later release must find the
+ * same members here.
  */
 struct daemon {
-    apr_pool_t *life; /* its end is the daemon's end; NULL: none was started */
+    apr_pool_t *life; /* its destruction ends the daemon; NULL: none was started */
     apr_proc_t proc;
     pid_t parent;       /* of the process that started it */
     int channel;        /* the daemon's standard input is its other end */
-    const char *origin; /* program, files and user that it was started with; in life */
-    apr_time_t begins;  /* after the pause */
-    unsigned pause;     /* before it begins */
+    const char *origin; /* program, files and user of its start; allocated from life */
+    apr_time_t begins;  /* when it starts, after the pause */
+    unsigned pause;     /* seconds before it starts */
 
-    /* The present configuration's. */
+    /* The members below belong to the present configuration. */
     apr_pool_t *pconf;
     server_rec *server;
     const char *const *command;
-    const char *wanted; /* origin of one that is started now */
+    const char *wanted; /* the origin of a daemon that would start now */
     const char *socket;
 
-    char place[FP_MAX_SOCKET_PATH + 1]; /* the socket of the one that runs */
+    char place[FP_MAX_SOCKET_PATH + 1]; /* the socket of the running daemon */
 };
 
 static void maintain(int reason, void *data, apr_wait_t status);
 
 static int as_root;                /* root started this httpd */
-static bool compares_files = true; /* children, with the daemon */
+static bool compares_files = true; /* children compare their sight with the daemon's */
 
-/* ---- where its socket lies ---- */
+/* ---- the socket's directory ---- */
 
 const char *fp_daemon_socket(apr_pool_t *p)
 {
     return ap_runtime_dir_relative(p, DIRECTORY "/" SOCKET_NAME);
 }
 
-/* Removes what another user's daemon left there. */
+/* Removes what another user's daemon left in the directory. */
 static void clear(int dir)
 {
     unlinkat(dir, LOCK_NAME, 0);
@@ -94,7 +94,7 @@ static int is_idle(int dir)
     return idle;
 }
 
-/* Who may write to the directory above puts another one in the place of ours. */
+/* Those who may write to the directory above can replace ours. */
 static const char *check_above(apr_pool_t *p, const char *path, int dir)
 {
     struct stat st;
@@ -108,7 +108,7 @@ static const char *check_above(apr_pool_t *p, const char *path, int dir)
                         path);
 }
 
-/* Root keeps the directory: only who may write there decides who answers.  The group passes. */
+/* Root owns the directory: only those who may write there decide who answers. The group may pass. */
 static const char *keep_directory(apr_pool_t *p, const char *path, int dir, gid_t gid)
 {
     const char *wrong = check_above(p, path, dir);
@@ -132,13 +132,13 @@ static const char *keep_directory(apr_pool_t *p, const char *path, int dir, gid_
     if (fchown(dir, 0, gid) == -1 || fchmod(dir, 0710) == -1)
         return apr_psprintf(p, "cannot give the directory %s to root and gid %u: %pm", path, (unsigned)gid,
                             &errno);
-    /* What is there by now nobody else can have made later. */
+    /* From here on nobody else can make anything in the directory. */
     if (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
         clear(dir);
     return NULL;
 }
 
-/* Of an httpd that root did not start. */
+/* For an httpd that root did not start. */
 static const char *check_directory(apr_pool_t *p, const char *path, int dir)
 {
     struct stat st;
@@ -167,7 +167,7 @@ static const char *make_directory(apr_pool_t *p, gid_t gid)
                             FP_MAX_SOCKET_PATH);
     if (mkdir(path, 0700) == -1 && errno != EEXIST)
         return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir", path, &errno);
-    /* Not through a link: its target would be given away. */
+    /* O_NOFOLLOW: through a link, the link's target would be given away. */
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir == -1)
         return apr_psprintf(p, "cannot open the directory %s: %pm; remove what is there", path, &errno);
@@ -215,7 +215,7 @@ static const char *const *command_of(apr_pool_t *p, server_rec *s, const char *p
     return apr_pmemdup(p, command, sizeof(command));
 }
 
-/* Differs for each version of a file. */
+/* A text that differs for each version of a file. */
 static const char *version_of(apr_pool_t *p, const char *path)
 {
     apr_finfo_t f;
@@ -227,7 +227,8 @@ static const char *version_of(apr_pool_t *p, const char *path)
                         (unsigned long)f.inode, f.mtime, f.size);
 }
 
-/* A user that left a group must not read by it through the daemon. */
+/* Groups are part of the origin: a user that left a group must not read by that group through the
+ * daemon. */
 static const char *groups_of(apr_pool_t *p)
 {
     gid_t groups[MOST_GROUPS];
@@ -252,7 +253,7 @@ static const char *origin_of(apr_pool_t *p, const char *configuration, const cha
     return text;
 }
 
-/* ---- start ---- */
+/* A signal for the daemon would run httpd's handlers. */
 
 /* httpd's handlers would take a signal meant for us as one for httpd. */
 static void reset_signals(void)
@@ -268,7 +269,7 @@ static void reset_signals(void)
 
 enum { CHANNEL = STDIN_FILENO, SOCK = STDERR_FILENO + 1, LOCK, FREE }; /* descriptors of the daemon */
 
-/* The kernel forgets the signal when the process's user changes. */
+/* The kernel forgets this signal when the process's user changes, so this runs after that. */
 static void end_with_parent(const struct daemon *d)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -276,8 +277,8 @@ static void end_with_parent(const struct daemon *d)
         _exit(1);
 }
 
-/* Before the process gives up root's rights: children believe a listener of root alone.  At no time
- * does one wait there that no daemon will serve. */
+/* Runs before the process gives up root's rights, as children trust only a listener that root made.
+ * No child ever waits at a socket that no daemon will serve. */
 static void take_socket(const struct daemon *d)
 {
     int sock, lock;
@@ -291,15 +292,15 @@ static void take_socket(const struct daemon *d)
     close_range(FREE, ~0u, 0);
 }
 
-/* In the new process.  It keeps httpd's error log and nothing else of httpd. */
+/* Runs in the new process, which keeps httpd's error log and nothing else of httpd. */
 static void become_daemon(const struct daemon *d, int channel)
 {
     reset_signals();
-    /* Signals for httpd's process group are not for us. */
+    /* The daemon must not get signals for httpd's process group. */
     setsid();
     /* Only httpd reports to its service manager. */
     unsetenv("NOTIFY_SOCKET");
-    /* Without the right flashpached says so. */
+    /* If the right is missing, flashpached says so. */
     fp_priv_run_promptly();
     dup2(channel, CHANNEL);
     fp_lead_to_null(STDOUT_FILENO);
@@ -313,7 +314,7 @@ static void become_daemon(const struct daemon *d, int channel)
     fp_priv_empty_bounding_set();
     if (ap_run_drop_privileges(d->pconf, d->server) != OK)
         _exit(1);
-    /* CoreDumpDirectory opens it. */
+    /* CoreDumpDirectory makes the process's memory readable to others. */
     fp_priv_close_memory();
     end_with_parent(d);
     execv(d->command[0], (char *const *)d->command);
@@ -354,7 +355,8 @@ static void start(struct daemon *d)
 
 /* ---- life and end ---- */
 
-/* The daemon cannot, where the directory is root's.  Who has the lock still serves there. */
+/* Removes the socket: the daemon cannot, where root owns the directory. A daemon that has the lock
+ * still serves there. */
 static void remove_socket(const struct daemon *d)
 {
     int lock = as_root && d->place[0] != '\0' ? fp_socket_path_open_lock(d->place) : -1;
@@ -364,14 +366,15 @@ static void remove_socket(const struct daemon *d)
     fp_close(&lock);
 }
 
-/* At httpd's end, when the daemon has ended; at a restart it has the lock. */
+/* At httpd's end the daemon has ended, and the socket goes. At a restart the daemon has the lock,
+ * and the socket stays. */
 static apr_status_t leave_no_socket(void *data)
 {
     remove_socket(data);
     return APR_SUCCESS;
 }
 
-/* Waits until it has ended, killing it if that takes too long. */
+/* Waits until the daemon has ended, and kills it after a time limit. */
 static void end(struct daemon *d)
 {
     if (d->life == NULL)
@@ -382,7 +385,7 @@ static void end(struct daemon *d)
     remove_socket(d);
 }
 
-/* The one that a former release of this module started, over a graceful restart. */
+/* Over a graceful restart, ends the daemon that a former release of this module started. */
 static void end_former(server_rec *s)
 {
     void *found = NULL;
@@ -397,7 +400,8 @@ static void end_former(server_rec *s)
     fp_close(&d->channel);
 }
 
-/* False where its socket was removed or replaced.  A queue that is full is its own, as good as ever. */
+/* False where the daemon's socket was removed or replaced. A full queue shows that the socket is
+ * the daemon's own. */
 static int has_socket(const struct daemon *d)
 {
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -415,8 +419,8 @@ static int has_socket(const struct daemon *d)
     return found;
 }
 
-/* The MPM calls it in the parent, also for other reasons than a death.  status is an exit status
- * or a signal. */
+/* The MPM calls it in the parent, also for other reasons than a death. status is an exit status or
+ * a signal. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;
@@ -450,7 +454,7 @@ static const char *obstacle(apr_pool_t *p, const char *program)
     return make_directory(p, group());
 }
 
-/* In the first word of an origin is who runs it: under another identity it may read other files. */
+/* The first word of an origin names the user. Under another user the daemon may read other files. */
 static int is_of_same_user(const struct daemon *d)
 {
     const size_t len = strcspn(d->wanted, " ");
@@ -459,8 +463,8 @@ static int is_of_same_user(const struct daemon *d)
 }
 
 /*
- * True if the daemon that runs is what is wanted, or is better than none: what was to replace it would
- * not start.
+ * True if the running daemon is the wanted one, or is better than none because its replacement
+ * would not start.
  */
 static int may_go_on(const struct daemon *d, const char *program, const char *configuration)
 {
@@ -499,7 +503,7 @@ void fp_daemon_keep(apr_pool_t *pconf, server_rec *s, const char *program, const
     d->command = command_of(pconf, s, program, configuration, socket);
     d->wanted = origin_of(pconf, configuration, d->command);
     apr_pool_cleanup_register(pconf, d, leave_no_socket, apr_pool_cleanup_null);
-    /* It goes on, with the error log, which may have been rotated. */
+    /* The daemon goes on and gets the error log, which may have been rotated. */
     if (may_go_on(d, program, configuration) && fp_send_packet(d->channel, "", 1, STDERR_FILENO) == FP_OK) {
         apr_proc_other_child_register(&d->proc, maintain, d, NULL, pconf);
         return;

@@ -9,7 +9,7 @@
 #include "file_test.h"
 #include "rewrite.h"
 
-/* data: the letter.  As core, which looks at a link itself for -x. */
+/* data: the letter. For -x core looks at a link itself, and so does this function. */
 static int test(ap_expr_eval_ctx_t *ctx, const void *data, const char *name)
 {
     const char letter = *(const char *)data;
@@ -29,8 +29,8 @@ static const char *size(ap_expr_eval_ctx_t *ctx, const void *data, const char *n
 }
 
 /*
- * What core and others say first: where a test is not allowed (mod_include, .htaccess) it stays refused, in
- * their words.
+ * Core and other modules answer first. A test that they refuse (in mod_include, .htaccess) stays
+ * refused, with their message.
  */
 static int ask_others(ap_expr_lookup_parms *parms)
 {
@@ -45,7 +45,7 @@ static int ask_others(ap_expr_lookup_parms *parms)
     return found;
 }
 
-/* NULL: it is no test of a file. */
+/* NULL: the expression's function is no test of a file. */
 static const char *letter_of(const ap_expr_lookup_parms *parms)
 {
     static const char letters[] = "fdesLhx";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of files in expressions (<If>, Require expr, RewriteCond expr and others): -f -d -e -s -L -h -x
- * and filesize() are answered like paths of requests.
+ * Tests of files in expressions (<If>, Require expr, RewriteCond expr and others). The tests -f -d
+ * -e -s -L -h -x and filesize() are answered like paths of requests.
  */
 #ifndef FP_EXPRESSION_H
 #define FP_EXPRESSION_H

@@ -14,18 +14,18 @@
 #include "common/local_types.h"
 #include "common/packet.h"
 
-#define KEEP_LEAST    ((apr_size_t)256 * 1024) /* stays mapped from its first response */
+#define KEEP_LEAST    ((apr_size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
 
 enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
 
 struct fp_file {
     atomic_uint references;
-    int fd; /* -1: it is mapped, and never read */
+    int fd; /* -1: the file is mapped as a whole, and never read */
     bool local;
     bool is_content;                      /* the mapping is a copy, and there is no fd */
     atomic_int mappable;                  /* enum mappable */
-    atomic_bool served;                   /* in a response before */
+    atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
 };
 
@@ -117,7 +117,7 @@ static void unmap(struct fp_mapping *m)
     free(m);
 }
 
-/* Acquire: another thread may have filled it in. */
+/* Acquire pairs with the store of the thread that filled the mapping in. */
 struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
@@ -147,7 +147,7 @@ struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, 
 
 void fp_file_retain(struct fp_file *file)
 {
-    /* The caller has a reference already: no ordering is needed. */
+    /* Relaxed: the caller has a reference already, so nothing needs ordering. */
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
 }
 
@@ -156,7 +156,7 @@ void fp_file_release(struct fp_file **fp)
     struct fp_file *file = *fp;
 
     *fp = NULL;
-    /* Every other thread's use must be over before the last one closes. */
+    /* Acquire and release: every other thread's use must be over before the last one closes. */
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
     if (file->is_content)
@@ -200,7 +200,7 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
     if (atomic_compare_exchange_strong_explicit(&file->mapping, &there, mine, memory_order_acq_rel,
                                                 memory_order_acquire))
         return mine;
-    /* Another thread was faster: one mapping is enough. */
+    /* Another thread was faster, and one mapping is enough. */
     unmap(mine);
     return there;
 }
@@ -239,7 +239,8 @@ bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t 
 
     if (!file->local || file->is_content)
         return false;
-    /* Threads that look at once find the same, or a change between them: both are true. */
+    /* Threads that look at once find the same, or see the file before and after a change. Either is
+     * true. */
     if (known == NOT_LOOKED) {
         known = is_mappable(file->fd, path, dev, ino) ? MAPPABLE : NOT_MAPPABLE;
         atomic_store_explicit(&file->mappable, known, memory_order_relaxed);

@@ -9,12 +9,12 @@
 
 #define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read */
 
-/* The data of a bucket and its splits and copies. */
+/* The data of a bucket, shared with its splits and copies. */
 struct shared {
     apr_bucket_refcount refcount; /* must be the first */
-    struct fp_file *file;         /* NULL: of a piece, which is mapped for it alone */
+    struct fp_file *file;         /* NULL: the bucket is a piece, which has a mapping of its own */
     bool map;
-    void *base; /* of the piece; NULL: unmapped with the file */
+    void *base; /* of the piece; NULL: the mapping ends with the file */
     size_t size;
     const char *bytes; /* where mapped bytes begin */
 };
@@ -31,7 +31,7 @@ static void bucket_destroy(void *data)
     }
 }
 
-/* Gives the bucket's share of the file to a bucket behind it, of all but its first len bytes. */
+/* Moves the bucket's share of the file, without the first len bytes, into a new bucket behind it. */
 static void leave_rest(apr_bucket *e, apr_size_t len)
 {
     apr_bucket *rest;
@@ -71,8 +71,8 @@ static const apr_bucket_type_t bucket_type_mapped = { "FLASHPACHE_MAP",
 /* ---- reading ---- */
 
 /*
- * Makes the bucket a mapped piece of its first bytes and puts the rest behind it.
- * False, and nothing is changed, where reading is the better way.
+ * Makes the bucket a mapped piece of its first bytes, and puts the rest behind it. False: nothing
+ * was changed, and the caller reads instead.
  */
 static bool become_piece(apr_bucket *e)
 {
@@ -110,7 +110,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
         apr_bucket_free(buf);
         return rv;
     }
-    /* This bucket becomes what was read; the file goes on in the next. */
+    /* This bucket becomes the bytes just read; the next one has the rest of the file. */
     leave_rest(e, n);
     apr_bucket_heap_make(e, buf, n, apr_bucket_free);
     *str = buf;
@@ -159,7 +159,7 @@ bool fp_file_bucket_reads(const apr_bucket *e)
 apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
                                       apr_bucket_alloc_t *list)
 {
-    /* One byte more would show that it has grown. */
+    /* The byte more shows whether the file has grown. */
     apr_size_t n = (apr_size_t)length + 1;
     char *buf;
 

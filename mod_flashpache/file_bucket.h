@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets that send a file from the daemon.  They read with pread() or from a mapping;
- * APR's own file bucket seeks and reads, so two requests would get each other's bytes.
+ * Buckets that send a file from the daemon. They read with pread() or from a mapping. APR's own
+ * file bucket seeks and reads, so two requests would get each other's bytes.
  *
- * A bucket keeps the file open by a reference of its own, which depends on no
- * pool: it may be set aside, passed to another thread or outlive its request.
+ * A bucket keeps the file open by a reference of its own, which depends on no pool. So it may be
+ * set aside, passed to another thread, or outlive its request.
  */
 #ifndef FP_FILE_BUCKET_H
 #define FP_FILE_BUCKET_H
@@ -14,26 +14,26 @@
 
 struct fp_file;
 
-/* A file of at most this size is read at once. */
+/* Bytes: a file of at most this size is read at once. */
 #define FP_FILE_SMALL ((apr_off_t)64 * 1024)
 
 /* Bytes: below this copying is cheaper than mapping. */
 #define FP_FILE_MAP_LEAST ((apr_off_t)16 * 1024)
 
 /*
- * A bucket for length bytes of the file from offset on.  map: a local file that is not
- * small may be mapped instead of read, and stays mapped as long as it is open if it was
- * sent before or is large; the caller has just seen that it has these bytes.  If the file is
- * read and turns out to be shorter, reading fails with APR_EOF where it ends: the response
- * is then cut off, never continued with something else.
+ * A bucket for length bytes of the file from offset on; the caller has just seen that the file has
+ * these bytes. map: a local file that is not small may be mapped. Its mapping stays while the file
+ * is open, if the file was sent before or is large. If the file is read and is shorter by then,
+ * reading fails with APR_EOF where it ends. The response is then cut off, never continued with
+ * other bytes.
  */
 apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list);
 
 /*
- * A bucket with the content of a file that came as its content, or of one of at most
- * FP_FILE_SMALL bytes on a local file system, if it has this very length now; else NULL,
- * and also where mapping it is better, if map allows that.
+ * A bucket with the content of a file that came as its content. Also of a local file of at most
+ * FP_FILE_SMALL bytes, if it has this very length now. NULL otherwise, and where mapping is better
+ * and map allows it.
  */
 apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
                                       apr_bucket_alloc_t *list);

@@ -10,10 +10,11 @@
 #include "request.h"
 #include "settings.h"
 
-/* mod_rewrite leaves it at a request to which the server's own rules were applied; "0": none matched. */
+/* mod_rewrite sets this note where the server's own rules were applied to a request; "0": none
+ * matched. */
 #define REWRITTEN "mod_rewrite_rewritten"
 
-/* Of a client's connection, which the requests of HTTP/2 share. */
+/* A client's connection; the requests of HTTP/2 share it. */
 struct connection {
     atomic_bool wrote;
 };

@@ -24,18 +24,19 @@
 #include "table.h"
 
 #define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
-#define SETTLED_S \
-    2 /* two changes within one tick of a clock have one time; the coarsest file system's is FAT's */
 
-/* A parsed file. */
+/* Two changes within one tick of a clock have one time; the coarsest file system's is FAT's. */
+#define SETTLED_S 2
+
+/* A parsed access file. */
 struct parsed {
     struct fp_item item;
-    apr_pool_t *pool; /* holds this and all below */
+    apr_pool_t *pool; /* holds this struct and all below */
     const char *dir;  /* as core names it, with a slash behind it */
     int override, override_opts;
-    unsigned name;           /* which access file name */
-    struct fp_access access; /* the file it was made from */
-    ap_conf_vector_t *conf;  /* NULL: it is to be parsed for each request */
+    unsigned name;           /* the index of its access file name */
+    struct fp_access access; /* the file that was parsed */
+    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
 };
 
 static struct fp_table *table; /* this child's; NULL: none are kept */
@@ -65,8 +66,8 @@ static bool same_access(const struct fp_access *a, const struct fp_access *b)
 }
 
 /*
- * The directory's access file that core would take: the first that is there,
- * those before it being absent.  -1: there is none, or it is not known.
+ * The directory's access file that core would take: the first that is there, if those before it are
+ * absent. -1: there is none, or it is unknown.
  */
 static int access_of(const struct fp_request *q, const struct fp_step *s)
 {
@@ -95,7 +96,7 @@ static apr_status_t content_getch(char *ch, void *param)
     return APR_SUCCESS;
 }
 
-/* One line with its end, as much of it as fits. */
+/* Gives one line with its end, cut to size. */
 static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 {
     struct content *c = param;
@@ -115,7 +116,7 @@ static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
     return APR_SUCCESS;
 }
 
-/* False as well where the answer, which may be of another moment, has no file. */
+/* False as well for an answer without a file: it may be of another moment. */
 static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 {
     const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
@@ -127,7 +128,7 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
     return same_access(x, &found);
 }
 
-/* Reads all of the file at once; false: it is not so long. */
+/* Reads the whole file at once; false: it has another length. */
 static bool read_file(int fd, char *text, apr_size_t size)
 {
     apr_size_t done = 0;
@@ -144,7 +145,7 @@ static bool read_file(int fd, char *text, apr_size_t size)
     return done == size;
 }
 
-/* NULL: it is not to be had, or not as long as the answer says. */
+/* NULL: the content is unavailable, or its length differs from the answer's. */
 static struct content *read_content(apr_pool_t *p, const struct fp_answer *a,
                                     const struct fp_lease_view *view, apr_size_t size)
 {
@@ -169,7 +170,7 @@ static bool is_pure(const request_rec *r, const char *path, const struct content
                                ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
 }
 
-/* Found by any child, or asked for. */
+/* The answer from the shared table, or from the daemon. */
 static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
                              struct fp_lease_view **view_r)
 {
@@ -180,10 +181,10 @@ static fp_status find_answer(const struct fp_names *names, const char *path, str
     return st == FP_OK ? a->status : st;
 }
 
-/* The content of the file that the walk saw; NULL: not to be had. */
+/* The content of the file that the walk saw; NULL: unavailable. */
 static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
-    /* With the names, so that the cached directories keep theirs. */
+    /* With the names the daemon keeps the access files of the directories that it has cached. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
     struct fp_lease_view *view = NULL;
     struct fp_answer *a;
@@ -238,8 +239,9 @@ static apr_status_t file_close(void *param)
 }
 
 /*
- * As core opens and reads it, but without waiting for a FIFO's writer: a FIFO put there
- * would hold a worker for good.  Core waits for the holder of a lease on the file (EAGAIN).
+ * Opens and reads as core does, but does not wait for a FIFO's writer: a FIFO put there would hold
+ * an httpd worker for good. Where another process has a lease on the file (EAGAIN), this waits as
+ * core does.
  */
 static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
 {
@@ -298,7 +300,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
 /* ---- parsed files ---- */
 
-/* Retained for the caller; NULL if there is none for this very file. */
+/* Retained for the caller; NULL: this very file has not been parsed. */
 static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
                            unsigned name)
 {
@@ -348,7 +350,7 @@ void fp_htaccess_inject(request_rec *r)
     q->injected = r->htaccess;
 }
 
-/* Core parses into the pool of the request it is given: one with our pool. */
+/* Core parses into the pool of the request that it gets, so it gets a request with our pool. */
 static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const struct htaccess_result *h)
 {
     const core_server_config *core = ap_get_core_module_config(r->server->module_config);
@@ -365,7 +367,8 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const str
     return conf;
 }
 
-/* Parses it once more if the result may be used again; else only that is kept. */
+/* Parses the file once more if the result may be used again; else keeps only the fact that it may
+ * not. */
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {
@@ -376,7 +379,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     apr_pool_t *pool;
     char *key;
 
-    /* Without a parent: it lives longer than the request, and the thread that releases it
+    /* The pool has no parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
     if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
         return;
@@ -384,7 +387,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     p->pool = pool;
     if (pure)
         p->conf = parse(r, pool, h);
-    /* Only what was made from the very file that the answer shows. */
+    /* Only a configuration made from the very file that the answer shows is kept. */
     if (pure && (p->conf == NULL || q->access_opened != opened + 1)) {
         apr_pool_destroy(pool);
         return;
@@ -412,7 +415,7 @@ int fp_htaccess_keep(request_rec *r)
 
     if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
         return DECLINED;
-    /* Core puts what it parses before what it was given. */
+    /* Core puts its own results before those that it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         int below = 0, name;
         const struct fp_step *s =
@@ -420,7 +423,7 @@ int fp_htaccess_keep(request_rec *r)
         struct parsed *p;
 
         name = s != NULL && !below ? access_of(q, s) : -1;
-        /* What core opened by its name may be another file than the answer's. */
+        /* Core may have opened by name another file than the answer's. */
         if (name == -1 || s->access[name].size > CONTENT_MOST || !is_settled(r, &s->access[name])
             || (q->access_given >> fp_request_step_number(q, s) & 1) == 0)
             continue;

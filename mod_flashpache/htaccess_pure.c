@@ -7,12 +7,12 @@
 #include <util_varbuf.h>
 
 #define LINE_FIRST 256                /* bytes */
-#define LINE_MOST  (16 * 1024 * 1024) /* bytes; as core */
+#define LINE_MOST  (16 * 1024 * 1024) /* bytes; core's limit */
 
 /*
- * httpd's own modules whose directives only fill the configuration of the directory.  Others may
- * open files (mod_session_crypto), define things for the whole process (mod_macro, mod_dbd) or
- * belong to somebody else.
+ * httpd's own modules whose directives only fill the directory's configuration. Others may open
+ * files (mod_session_crypto), define things for the whole process (mod_macro, mod_dbd) or be
+ * unknown.
  */
 static const char *const modules[] = {
     "core.c",
@@ -62,11 +62,11 @@ static const char *const modules[] = {
     "mod_flashpache_rewrite.c",
 };
 
-/* Those of their directives that look at files, read further ones, or change what later lines
- * of other files mean. */
+/* Directives of those modules that look at files, read further ones, or change the meaning of later
+ * lines in other files. */
 static const char *const impure[] = { "<IfFile", "Define", "Include", "IncludeOptional", "UnDefine" };
 
-/* What "Require" is known to ask; a module of somebody else may parse other words. */
+/* The known arguments of "Require"; modules of other authors may parse further ones. */
 static const char *const required[] = {
     "all",        "dbm-file-group", "dbm-group",   "env",   "expr",
     "file-group", "file-owner",     "forward-dns", "group", "host",

@@ -19,38 +19,41 @@
 
 #define SWEEP_MS          1000u
 #define SWEEP_MOST        10000u
-#define DESCRIPTORS_SHARE 4 /* one in so many descriptors may be a lease's */
+#define DESCRIPTORS_SHARE 4 /* leases may have one in so many descriptors of the process */
 
-/* A step's slot in the lease table, and the generation that the answer had. */
+/* A step's slot in the lease table, and the generation that the answer gave for it. */
 struct step_slot {
     apr_uint32_t slot, generation;
 };
 
-/* A directory and those above it. */
+/* The steps of a directory and those above it. */
 struct fp_dir_chain {
     struct fp_item item;
     struct fp_lease_view *view;
-    struct fp_dir_chain *parent; /* has the steps but the last; NULL: there is only one */
+    struct fp_dir_chain *parent; /* has all steps but the last; NULL: there is only one */
     unsigned n, n_names;
-    struct step_slot *slots; /* n of them, apart from the steps: every use reads them */
+    struct step_slot *slots; /* n of them; they lie apart from the steps because every use reads them */
     const struct fp_step *steps[];
 };
 
 /*
- * A child without threads keeps what it holds open, and what else it uses all the time: the rest is in memory for
- * all children, and a thousand of them would keep the files themselves out of memory.
+ * A child without threads keeps only its open files, and the other paths that it uses most. All
+ * children have the rest in shared memory. Copies of it in a thousand children would push the files
+ * themselves out of memory.
  */
-#define HOT      64u  /* leases at most, on paths asked for twice */
-#define SEEN_NOW 256u /* among about so many */
+#define HOT      64u  /* most leases on paths with two recent requests, without an open file */
+#define SEEN_NOW 256u /* most paths among which a second request counts */
 
-/* Paths with a recent request: at the lower bits of a path's hash its upper ones. */
+/* Entries of a table of recent requests: the lower bits of a path's hash choose the entry, which
+ * holds the upper ones. */
 #define SEEN 4096u
 static apr_uint16_t *seen,
-    *seen_now; /* SEEN of open files, SEEN_NOW of others; NULL: threads share the leases,
-                                         and each answer makes one */
+    /* SEEN entries for open files, SEEN_NOW for others; NULL: threads share the leases, and each
+     * answer makes one. */
+    *seen_now;
 
 static struct fp_table *leases, *chains;
-static struct fp_table *hot; /* leases without an open file, where seen_now is; else NULL */
+static struct fp_table *hot; /* leases without an open file; NULL where seen_now is NULL */
 static int most_leases;
 static unsigned most_descriptors;
 
@@ -109,7 +112,7 @@ static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
     return true;
 }
 
-/* Looks at the last step first: most changes are of files. */
+/* Looks at the last step first: most changes concern files. */
 static bool is_valid(const struct fp_lease *lease, apr_uint64_t now)
 {
     return fp_lease_view_is_valid(lease->view, lease->last->slot, lease->last->generation, now)
@@ -146,7 +149,7 @@ static struct fp_table *table_of(const struct fp_lease *lease)
     return hot == NULL || (lease->file != NULL && fp_file_descriptor(lease->file) != -1) ? leases : hot;
 }
 
-/* The step above as well: other children find the answer by its record (answer_table.h). */
+/* Marks the step above as well: through its record other children find the answer (answer_table.h). */
 static void mark(const struct fp_lease *lease)
 {
     fp_lease_view_reference(lease->view, lease->last->slot);
@@ -168,12 +171,13 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
         lease = (struct fp_lease *)fp_table_get(hot, key, key_len);
     if (lease == NULL)
         return NULL;
-    /* Nothing is used while the daemon does not report itself up to date. */
+    /* No lease is used while the daemon's heartbeat is overdue. */
     if ((!fresh || lease->watched) && fp_lease_view_is_current(lease->view, now) && is_valid(lease, now)) {
         mark(lease);
         return lease;
     }
-    /* A lease is current again once a daemon that fell behind has caught up. */
+    /* An expired lease goes; a lease that is merely not current may be used again once the daemon
+     * has caught up. */
     if (is_expired(&lease->item))
         fp_table_drop(table_of(lease), &lease->item);
     fp_item_release(&lease->item);
@@ -187,7 +191,7 @@ static apr_size_t aligned(apr_size_t size)
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
-/* Puts a copy of the step at *to, and moves *to behind it. */
+/* Copies the step to *to, and advances *to behind the copy. */
 static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n_names)
 {
     const struct fp_step *copy = memcpy(*to, s, fp_step_size(s, n_names));
@@ -196,7 +200,7 @@ static const struct fp_step *pack(char **to, const struct fp_step *s, unsigned n
     return copy;
 }
 
-/* Makes one of the answer's first n steps.  Takes the reference to the parent, which has the
+/* Makes a chain of the answer's first n steps. Takes the reference to the parent, which has the
  * first n - 1. */
 static struct fp_dir_chain *create_chain(const struct fp_answer *a, unsigned n, struct fp_dir_chain *parent,
                                          const char *key, apr_size_t key_len, struct fp_lease_view *view)
@@ -242,14 +246,14 @@ static bool is_same_chain(const struct fp_dir_chain *chain, const struct fp_answ
     return true;
 }
 
-/* A directory's key begins with the keys of all directories above it. */
+/* A directory's key is a prefix of the keys of all directories below it. */
 static apr_size_t chain_key_len(const struct fp_answer *a, unsigned n)
 {
     return FP_ITEM_KEY_SIZE(a->steps[n - 1].end);
 }
 
 /* The chain to the answer's last directory, retained for the caller; NULL when out of memory.
- * Leases on other paths use it, too. */
+ * Leases on other paths share it. */
 static struct fp_dir_chain *chain_for(const void *owner, const char *path, const struct fp_answer *a,
                                       struct fp_lease_view *view)
 {
@@ -290,7 +294,7 @@ apr_time_t fp_lease_time(const struct fp_time *t)
 
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)
 {
-    /* Acquire: its text was written before. */
+    /* Acquire pairs with the store that published the text. */
     const struct fp_etag *etag = atomic_load_explicit(&lease->headers.etag, memory_order_acquire);
 
     return etag != NULL && etag->bits == bits ? etag->text : NULL;
@@ -309,7 +313,7 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
         free(etag);
 }
 
-/* NULL: there is none, or no memory, or the content is gone.  Takes the descriptor. */
+/* NULL: the answer has no file, memory is out, or the content is gone. Takes the descriptor. */
 static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
@@ -323,7 +327,7 @@ static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* The memory for the steps above the last, where they are the lease's own. */
+/* The bytes for the steps above the last, where the lease has them itself. */
 static apr_size_t own_steps_size(const struct fp_answer *a)
 {
     apr_size_t size = aligned((a->n_steps - 1) * sizeof(const struct fp_step *));
@@ -343,8 +347,7 @@ static const struct fp_step *const *pack_own_steps(char **to, const struct fp_an
     return above;
 }
 
-/* Makes a lease without the file and the chain; kept: it will have one, and no steps of its own
- * but the last. */
+/* Makes a lease without file and chain. kept: a chain will hold its steps but the last. */
 static struct fp_lease *create(const void *owner, const char *path, apr_size_t len, const struct fp_answer *a,
                                struct fp_lease_view *view, bool kept)
 {

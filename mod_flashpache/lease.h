@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leases: answers that this child uses again without asking, as long as the daemon's lease
- * table shows that they are valid (lease_table.h).  A use is marked there, so the daemon
- * refreshes the entry in time and the lease goes on.
+ * Leases: answers that this child uses again without a question. A lease holds as long as the
+ * daemon's lease table shows its slots as valid (lease_table.h). Each use sets a mark there, so the
+ * daemon refreshes the entry in time and the lease goes on.
  *
  * All leases on names in one directory share the chain of directories above.
  */
@@ -20,13 +20,13 @@ struct fp_file;
 struct fp_lease_view;
 struct fp_dir_chain;
 
-/* The file's entity tag as FileETag wants it. */
+/* The file's entity tag as FileETag asks for it. */
 struct fp_etag {
     unsigned bits; /* of FileETag */
-    char text[];   /* empty: there is none */
+    char text[];   /* empty: the file has none */
 };
 
-/* The headers of a response with the file, formatted once. */
+/* The headers of a response that sends the file, formatted once. */
 struct fp_headers {
     char last_modified[APR_RFC822_DATE_LEN];
     char length[24];
@@ -35,47 +35,47 @@ struct fp_headers {
 
 struct fp_lease {
     struct fp_item item;                /* release with fp_item_release(&lease->item) */
-    struct fp_lease_view *view;         /* the lease table of its slots; NULL: it is never kept */
-    struct fp_dir_chain *chain;         /* to the directory it lies in; NULL: it is "/", or is not kept */
-    const struct fp_step *const *above; /* the steps but the last: the chain's, or its own */
+    struct fp_lease_view *view;         /* the lease table of its slots; NULL: the lease is never kept */
+    struct fp_dir_chain *chain;         /* to the path's directory; NULL: the path is "/", or not kept */
+    const struct fp_step *const *above; /* the steps but the last, in the chain or in this lease */
     struct fp_file *file;               /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
-    bool watched;              /* this machine's changes of each step are reported */
-    bool stale;                /* the file system did not answer, and this is the last answer */
-    struct fp_headers headers; /* where there is a file */
+    bool watched;              /* every change that this machine makes to a step is reported */
+    bool stale;                /* the file system did not answer, and this is its last answer */
+    struct fp_headers headers; /* set if there is a file */
     const struct fp_step *last;
 };
 
-/* Once in a child.  limit: the most leases.  They hold at most a quarter of the process's
- * descriptors; an answer that needs one more is not kept.  alone: the child has no threads; then
- * a path is leased at its second recent request, and few are without an open file. */
+/* Call it once in a child. limit: the most leases. They hold at most a quarter of the process's
+ * descriptors; an answer that needs one more is not kept. alone: the child has no threads. Then it
+ * leases a path on its second recent request, and keeps few leases without an open file. */
 void fp_lease_init(apr_pool_t *p, int limit, bool alone);
 
 /*
- * The lease of owner (a server's settings: they decide what is asked) on the path, retained
- * for the caller; NULL if there is none that may be used.  fresh: only one of which all changes
- * that this machine makes are reported.  Once a second expired leases go,
- * and their files are closed; of very many leases a part each time.
+ * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is
+ * a server's settings, as they decide the question. fresh: only a lease of which this machine's
+ * changes are all reported. Once a second this drops expired leases and closes their files, of very
+ * many leases a part each time.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 
 /*
- * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may
- * be used again.  Takes the answer's descriptor and the reference to the view (may be NULL).
- * NULL when out of memory, or where the content is gone already.
+ * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be
+ * used again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when
+ * out of memory, or where the content is gone.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view);
 
-/* The number of leases that are kept now. */
+/* The number of kept leases. */
 unsigned fp_lease_count(void);
 
 /* Step i of n_steps, "/" first. */
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i);
 
-/* The entity tag, if it was given with these bits of FileETag; else NULL. */
+/* The entity tag, if it was set with these bits of FileETag; else NULL. */
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits);
 void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text);
 

@@ -21,15 +21,15 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SILENCE_SECONDS 10 /* between two warnings of a child that it has no answers */
+#define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */
 
 struct fp_client *fp_child_client;
 
 /* ---- which requests ---- */
 
 /*
- * True for a subrequest whose file httpd has looked at by itself, and may send: one that a page
- * includes, or a variant.  The entries of a listing are only named.
+ * True for a subrequest that may send a file that httpd has looked at itself: an included file, or
+ * a variant. httpd only names the entries of a listing.
  */
 static bool may_send_known(const request_rec *r)
 {
@@ -52,8 +52,8 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
 }
 
 /*
- * The path as core's walk will see it, without a slash at its end.  NULL: it has no
- * normal form.
+ * The path as core's walk will see it, without a slash at its end. NULL: the path has no normal
+ * form.
  */
 static const char *normal_path(const request_rec *r, apr_size_t *len_r)
 {
@@ -70,7 +70,7 @@ static const char *normal_path(const request_rec *r, apr_size_t *len_r)
 
 /* ---- asking ---- */
 
-/* The reason for the log; the daemon's log has more. */
+/* The reason in this module's words; the daemon's log says more. */
 static enum fp_count failure(fp_status st)
 {
     switch (st) {
@@ -100,7 +100,7 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
-/* An answer, and how it was found. */
+/* An answer, and its source. */
 struct found {
     struct fp_lease *lease; /* retained for the caller */
     enum fp_count outcome;
@@ -113,7 +113,7 @@ static enum fp_count outcome_of(enum fp_source source)
                                        : FP_COUNT_MISS;
 }
 
-/* *found_r only with FP_OK.  FP_FAILED also where the content was overwritten. */
+/* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */
 static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                             struct found *found_r)
 {
@@ -135,7 +135,8 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
     return st;
 }
 
-/* By a message.  A content may be overwritten before it is read: the daemon then has it read again. */
+/* Asks by a message. A content may be overwritten before the child reads it; then the daemon reads
+ * the file again. */
 static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                        struct found *found_r)
 {
@@ -144,7 +145,8 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
     return st == FP_FAILED ? fetch_once(r, path, len, fresh, found_r) : st;
 }
 
-/* Where another child, or the daemon itself, has looked already.  As fp_shared_find(). */
+/* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
+ * as fp_shared_find(). */
 static fp_status find_shared(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                              struct found *found_r)
 {
@@ -157,11 +159,11 @@ static fp_status find_shared(const request_rec *r, const char *path, apr_size_t 
         return st;
     found_r->outcome = FP_COUNT_LEASE;
     found_r->lease = fp_lease_create(settings, path, len, a, view);
-    /* Its content may have been overwritten. */
+    /* The content may have been overwritten. */
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
 
-/* Without a message if that can be. */
+/* Finds an answer, without a message if possible. */
 static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                       struct found *found_r)
 {
@@ -175,7 +177,7 @@ static fp_status find(const request_rec *r, const char *path, apr_size_t len, bo
     return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
-/* Why there is no answer, and the way out. */
+/* Explains why there is no answer, and the way out. */
 static const char *trouble(fp_status st)
 {
     static const char *const no_connection[] = {
@@ -195,7 +197,7 @@ static const char *trouble(fp_status st)
     return st == FP_CLOSED ? no_connection[fp_client_no_connection(fp_child_client)] : fp_status_text(st);
 }
 
-/* What is wrong with a daemon that is not believed, and the way out. */
+/* Warns about a daemon that is not trusted, or that does not answer, and names the way out. */
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
     if (st == FP_FOREIGN)
@@ -230,7 +232,8 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
         warn(r, settings, path, st);
 }
 
-/* True unless httpd has found another file before: the rest of the request goes by what it found. */
+/* True unless httpd has found another file before: the rest of the request goes by httpd's own
+ * look. */
 static bool agrees(const request_rec *r, const struct fp_lease *lease)
 {
     const struct fp_meta *m = lease->last->end == lease->path_len ? fp_step_target(lease->last) : NULL;
@@ -245,7 +248,7 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
            && f.size == r->finfo.size && f.mtime == r->finfo.mtime && f.ctime == r->finfo.ctime;
 }
 
-/* As find().  FP_ABSENT: the answer is not of the file that httpd has found, though it is a new one. */
+/* As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. */
 static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                                struct found *found_r)
 {
@@ -270,7 +273,7 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
     fp_status st;
 
     if (tested != NULL && agrees(r, tested->lease)) {
-        /* What a test of this path was told: both are one view. */
+        /* A test of this path has an answer already: walk and test share one view. */
         fp_item_retain(&tested->lease->item);
         fp_request_remember(r, tested->lease);
         fp_request_note(r, tested->found);
@@ -344,8 +347,8 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
 }
 
 /*
- * Stock looks at the file itself, so it sees what any process of this machine has just written.
- * Therefore the answer is a watched one, or a walk that begins now.
+ * Stock httpd looks at the file itself, so it sees any process's latest change on this machine.
+ * Therefore the answer must be a watched one, or a walk that begins now.
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
@@ -358,7 +361,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
     return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
 }
 
-/* Name without double slashes and those at its end: to the kernel it is the same. */
+/* The name without double slashes and those at its end: the kernel takes both for the same. */
 static const char *without_slashes(apr_pool_t *p, const char *name, apr_size_t *len_r)
 {
     char *path = apr_palloc(p, strlen(name) + 1), *to = path;
@@ -412,7 +415,7 @@ void fp_lookup_begin(request_rec *r)
         fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
         return;
     }
-    /* The daemon would say the same. */
+    /* The daemon would refuse the path for the same reason. */
     if (fp_path_depth(path, len) > FP_MAX_STEPS) {
         fp_request_note(r, FP_COUNT_DEEP);
         return;

@@ -15,31 +15,32 @@ struct fp_request;
 extern struct fp_client *fp_child_client;
 
 /*
- * map_to_storage: asks about r->filename if the module handles it.  The notes
- * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and
- * "flashpache-us" (microseconds) say what happened.
+ * map_to_storage: asks about r->filename if the module handles it. Three notes record the outcome:
+ * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and "flashpache-us"
+ * (microseconds).
  */
 void fp_lookup_begin(request_rec *r);
 
-/* Asks about r->filename of a request with path-info, which was asked about as a whole.
- * NULL: there is no answer. */
+/* Asks about r->filename alone, where the first question included the path-info. NULL: there is no
+ * answer. */
 struct fp_request *fp_lookup_file(const request_rec *r);
 
 /*
- * Asks about a directory that the answer to this request leads through, as the end of a path: then its times
- * are known.  The first len bytes of path.  The request holds the lease; NULL: there is no answer.
+ * Asks about the first len bytes of path, a directory on the way of this request's answer. As the
+ * end of a path the directory has current times. The request holds the lease; NULL: there is no
+ * answer.
  */
 struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len);
 
 /*
- * As apr_stat(): the file test of a condition about any name.  Asks what the request was told before, a lease or the
- * daemon, and where there is no answer the file system.
+ * As apr_stat(): the file test of a condition about any name. Asks this request's earlier answers,
+ * a lease or the daemon; without an answer, the file system.
  */
 apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
                             apr_pool_t *pool);
 
-/* Asks the daemon once more, whatever lease there is, and gives q that answer; 0: there
- * was none.  Only for a q that no walk has used. */
+/* Asks the daemon once more, past any lease, and gives q the new answer. 0: there was none. Only
+ * for a q that no walk has used. */
 int fp_lookup_renew(const request_rec *r, struct fp_request *q);
 
 #endif

@@ -53,8 +53,8 @@ static int engine_is_on(server_rec *s)
 }
 
 /*
- * Returns what makes the daemon's answers differ from httpd's own: httpd sees other paths
- * than the daemon, or has other rights from one request to the next.  NULL: nothing does.
+ * Returns the reason why the daemon's answers differ from httpd's own: httpd sees other paths, or
+ * has other rights from one request to the next. NULL: there is none.
  */
 static const char *obstacle(void)
 {
@@ -70,7 +70,7 @@ static const char *obstacle(void)
     return NULL;
 }
 
-/* apachectl configtest: a daemon that would not start is a mistake in the configuration. */
+/* apachectl configtest: a daemon that would not start counts as a mistake in the configuration. */
 static int check_daemon(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     const struct fp_settings *settings;
@@ -79,7 +79,7 @@ static int check_daemon(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, 
     (void)plog;
     if (ap_state_query(AP_SQ_RUN_MODE) != AP_SQ_RM_CONFIG_TEST)
         return OK;
-    /* post_config does not run. */
+    /* configtest runs no post_config. */
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
     settings = fp_settings_of(s);
@@ -93,7 +93,7 @@ static int check_daemon(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, 
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* The pass that only checks the configuration starts nothing. */
+/* A pass that only checks the configuration starts nothing. */
 static void start_or_end_daemon(apr_pool_t *pconf, server_rec *s)
 {
     const struct fp_settings *settings = fp_settings_of(s);
@@ -141,7 +141,7 @@ static apr_status_t end_child(void *unused)
     return APR_SUCCESS;
 }
 
-/* One for each thread, as far as the clients' connections leave descriptors. */
+/* One connection for each thread, as far as the clients' connections leave descriptors. */
 static unsigned idle_connections(int threads)
 {
     struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };

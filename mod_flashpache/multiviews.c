@@ -31,8 +31,8 @@ static bool is_negotiated(const request_rec *r)
 }
 
 /*
- * In an answer about the absent name the directory is a part of the path, and may have its times of an
- * earlier moment.  mod_negotiation makes an entity tag of them.
+ * An answer about the absent name has the directory as a part of the path, perhaps with older
+ * times. mod_negotiation makes an entity tag of these times.
  */
 static void renew_times(request_rec *r, const struct fp_meta *dir)
 {
@@ -58,14 +58,14 @@ static bool wants_digest(const request_rec *r)
 #endif
 }
 
-/* As mod_negotiation does where it finds nothing. */
+/* Sets what mod_negotiation sets where it finds nothing. */
 static void find_nothing(request_rec *r)
 {
     ap_update_mtime(r, r->finfo.mtime);
     r->vlist_validator = ap_make_etag(r, 0);
 }
 
-/* The request's configuration is another one without MultiViews, until fixups. */
+/* Until fixups the request has another configuration, one without MultiViews. */
 static void hide_option(request_rec *r)
 {
     ap_conf_vector_t *conf =

@@ -20,19 +20,19 @@
 #include "lease.h"
 #include "table.h"
 
-#define DIRECTORIES 32          /* a child's: at most 1 MiB */
+#define DIRECTORIES 32          /* directories that a child keeps: at most 1 MiB */
 #define TEXT_MOST   (32 * 1024) /* bytes of a directory's names */
-#define SETTLED_S   2           /* seconds: two changes within one tick of a clock have one time */
-#define FUSE_MS     1000        /* a server in user space may keep no times of its directories */
+#define SETTLED_S   2           /* seconds: two changes within one tick of a clock get the same time */
+#define FUSE_MS     1000        /* a file system in user space may keep no times of its directories */
 
-/* Of one directory, as an answer shows it. */
+/* The names of one directory, as an answer shows it. */
 struct names {
     struct fp_item item;
-    struct fp_lease_view *view; /* of slot and generation */
+    struct fp_lease_view *view; /* the lease table of its slot */
     uint32_t slot, generation;
     struct fp_meta meta;
-    uint64_t until_ms; /* 0: as long as the answer holds */
-    bool complete;     /* false: there are too many */
+    uint64_t until_ms; /* 0: valid as long as the answer */
+    bool complete;     /* false: the directory has too many names */
     size_t size;
     char *text; /* each with its '\0' */
 };
@@ -61,7 +61,7 @@ static bool is_same_directory(const struct fp_meta *a, const struct fp_meta *b)
            && fp_time_equal(&a->ctime, &b->ctime);
 }
 
-/* True if the answer is as fresh as the file system itself at this moment. */
+/* True if the answer is as current as the file system itself. */
 static bool holds(const struct fp_lease *dir, uint64_t now_ms)
 {
     return fp_lease_view_is_current(dir->view, now_ms)
@@ -123,7 +123,7 @@ static bool is_in_user_space(int fd)
     return fstatfs(fd, &fs) == -1 || fs.f_type == FUSE_SUPER_MAGIC;
 }
 
-/* Reads the directory, which must be the answer's before and afterwards. */
+/* Reads the directory, which must be the answer's before and after the reading. */
 static bool read_directory(const char *path, const struct fp_meta *m, struct names *n)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,7 +140,7 @@ static bool read_directory(const char *path, const struct fp_meta *m, struct nam
     return good;
 }
 
-/* Retained for the caller, and kept; NULL: not to be had. */
+/* Retained for the caller, and kept; NULL: the names are unknown. */
 static struct names *create(const struct fp_lease *dir, const char *key, size_t key_len)
 {
     char path[FP_MAX_PATH + 1];
@@ -205,7 +205,7 @@ bool fp_names_none_begins(const struct fp_lease *dir, const char *text)
     struct names *n;
     bool none;
 
-    /* What changes behind a link is not reported of the link. */
+    /* No event for a link reports a change of its target. */
     if (table == NULL || dir->stale || last->end != dir->path_len || last->status != FP_OK
         || !S_ISDIR(last->self.mode))
         return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names in a directory, read by this child and kept for as long as an answer about the directory holds:
- * a change in it that this machine makes ends the answer, and any change gives the directory another time.
+ * The names in a directory. This child reads them and keeps them while an answer about the
+ * directory holds. A change that this machine makes in the directory ends the answer, and any
+ * change gives the directory another time.
  */
 #ifndef FP_NAMES_H
 #define FP_NAMES_H
@@ -15,9 +16,9 @@ struct fp_lease;
 void fp_names_init(apr_pool_t *p);
 
 /*
- * True if no name in the directory begins with that text.  The lease is on the directory's path.  False also
- * where the names are not to be had: the directory cannot be read, was changed a moment ago, has too many
- * names, or its changes are not known without a question.
+ * True if no name in the directory begins with that text; the lease is on the directory's path.
+ * False also where the names are unknown. Then the directory is unreadable, too large, or was
+ * changed a moment ago, or only a question would show its changes.
  */
 bool fp_names_none_begins(const struct fp_lease *dir, const char *text);
 

@@ -10,26 +10,26 @@
 #include "lease.h"
 #include "settings.h"
 
-#define AGAIN "flashpache-again" /* note: the request is served without an answer now */
+#define AGAIN "flashpache-again" /* note: the request is now served without an answer */
 #define TIMED "flashpache-timed" /* note: the response has Server-Timing already */
 
 /*
- * In the request_config of each request; that of the main request also holds
- * the list of its own answer and those of its subrequests.
+ * The data in the request_config of each request. A main request's slot also heads the list of its
+ * own answer and those of its subrequests.
  */
 struct slot {
     struct fp_request *own;
     struct fp_request *all;
-    struct fp_request *shadow; /* as own, but httpd's walk does not use it */
+    struct fp_request *shadow; /* like own, but httpd's walk does not use it */
     struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
-    struct fp_answer *room;    /* see fp_request_room(); NULL: nothing was asked */
-    bool begun;                /* fp_request_begin() */
-    bool handled;              /* the first one's: a handler did something in the family */
+    struct fp_answer *room;    /* see fp_request_room(); NULL: no question so far */
+    bool begun;                /* fp_request_begin() ran */
+    bool handled;              /* in the first request's slot: a handler ran in the family */
     bool serving;              /* this request's handler has begun */
     bool handled_before;       /* before this request's handler began */
-    ap_conf_vector_t *hidden;  /* the configuration in whose place .. */
-    ap_conf_vector_t *shown;   /* .. stands this one */
-    apr_hash_t *held;          /* the family's items, struct fp_item *; NULL: none yet */
+    ap_conf_vector_t *hidden;  /* the configuration that .. */
+    ap_conf_vector_t *shown;   /* .. this one replaces */
+    apr_hash_t *held;          /* the items of the family, struct fp_item *; NULL: none yet */
 };
 
 static request_rec *main_request(const request_rec *r)
@@ -79,7 +79,7 @@ struct fp_request *fp_request_shadow(const request_rec *r)
     return s != NULL ? s->shadow : NULL;
 }
 
-/* ---- what is held ---- */
+/* ---- held items ---- */
 
 static apr_status_t release_held(void *data)
 {
@@ -103,7 +103,7 @@ void fp_request_begin(request_rec *r)
     apr_pool_cleanup_register(r->pool, s, release_held, apr_pool_cleanup_null);
 }
 
-/* The request that all those of the family come from, subrequests and redirects. */
+/* The request from which all subrequests and redirects of the family come. */
 static request_rec *first_request(request_rec *r)
 {
     while (r->main != NULL || r->prev != NULL)
@@ -233,8 +233,8 @@ fp_status fp_request_error_below(const struct fp_step *last)
     return last->target_status != FP_OK ? last->target_status : FP_NOTDIR;
 }
 
-/* A subrequest's pool may be destroyed before the main request's.  A request has several answers
- * if its map_to_storage ran several times. */
+/* A subrequest's pool may be destroyed before the main request's. A request has several answers if
+ * map_to_storage ran for it several times. */
 static apr_status_t forget(void *data)
 {
     struct fp_request *q = data;
@@ -294,7 +294,7 @@ struct fp_request *fp_request_told(const request_rec *r, const char *path, apr_s
     const struct slot *s = slot_of(r);
     int below;
 
-    /* A handler may have changed what was true before it. */
+    /* An answer may be outdated once a handler has begun. */
     if (s == NULL || s->serving)
         return NULL;
     if (s->own != NULL && fp_request_find_step(s->own, path, len, &below) != NULL)
@@ -322,7 +322,7 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
 int fp_request_again(request_rec *r)
 {
     apr_table_setn(r->notes, AGAIN, "1");
-    /* Core would use again what its walk found and parsed by the old answer. */
+    /* Core would reuse the results of its walk by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     r->htaccess = NULL;
     ap_internal_redirect(
@@ -334,7 +334,7 @@ bool fp_request_is_again(const request_rec *r)
 {
     const request_rec *p = r;
 
-    /* Its subrequests and further redirects are part of it, too. */
+    /* Subrequests and further redirects of such a request are served again, too. */
     while ((p = p->prev != NULL ? p->prev : p->main) != NULL) {
         if (apr_table_get(p->notes, AGAIN) != NULL)
             return true;
@@ -380,7 +380,7 @@ int fp_request_log(request_rec *r)
     return DECLINED;
 }
 
-/* In milliseconds, as the header wants it; "" where the daemon was not asked. */
+/* In milliseconds, for the header; "" where the daemon was not asked. */
 static const char *duration(request_rec *r)
 {
     const char *us = apr_table_get(r->notes, "flashpache-us");
@@ -400,7 +400,7 @@ void fp_request_add_timing(request_rec *r)
         || apr_table_get(r->notes, TIMED) != NULL)
         return;
     apr_table_setn(r->notes, TIMED, "1");
-    /* These headers stay when an error takes the place of the response. */
+    /* These headers stay when an error response replaces the first one. */
     apr_table_mergen(r->err_headers_out, "Server-Timing",
                      apr_pstrcat(r->pool, "flashpache;desc=\"", word, reason != NULL ? " " : "",
                                  reason != NULL ? reason : "", "\"", duration(r), NULL));

@@ -23,12 +23,12 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* below this opening costs more than copying */
-#define CORE_KEEPS     4096                   /* bytes: core's output filter holds back less than this */
+#define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* bytes; below this, opening costs more than copying */
+#define CORE_KEEPS     4096                   /* bytes; core's output filter holds back less than this */
 
 /*
- * True for what core makes by reading the file through its own descriptor: Content-MD5
- * and entity tags of the content.
+ * True for Content-MD5 and entity tags of the content: core makes them by reading the file through
+ * its own descriptor.
  */
 static bool wants_content(const request_rec *r)
 {
@@ -47,9 +47,9 @@ static bool has_path_info(const request_rec *r)
 }
 
 /*
- * True for a file that core's handler would open for GET or HEAD.  Core handles POST,
- * path-info that is not accepted and errors, with its rules and log lines; also a file that
- * one bucket cannot hold, on 32-bit machines.
+ * True for a file that core's handler would open for GET or HEAD. Core handles POST, path-info that
+ * is not accepted and errors, with its rules and log lines. Core also handles a file too large for
+ * one bucket, on 32-bit machines.
  */
 static bool is_plain(const request_rec *r)
 {
@@ -58,7 +58,7 @@ static bool is_plain(const request_rec *r)
            && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
 }
 
-/* True if it is as the walk approved it. */
+/* True if the file is as the walk approved it. */
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
     return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
@@ -105,7 +105,7 @@ static bool has_plain_etag(const request_rec *r)
     if (AP_REQUEST_IS_STRONG_ETAG(r))
         return false;
 #endif
-    /* A younger file's is weak. */
+    /* The tag of a younger file is weak. */
     return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
            && apr_table_get(r->headers_out, "ETag") == NULL;
 }
@@ -126,8 +126,8 @@ static void set_known_etag(request_rec *r, struct fp_lease *lease)
 }
 
 /*
- * The same with the lease's formatted headers, where httpd would format just these:
- * nothing else has set a later time, and the file's does not lie in the future.
+ * Sets the headers from the lease's formatted copies, where httpd would format the same. Nothing
+ * else may have set a later time, and the file's time must not lie in the future.
  */
 static void set_known_headers(request_rec *r, struct fp_lease *lease)
 {
@@ -153,8 +153,8 @@ static bool is_secondary(const conn_rec *c)
 }
 
 /*
- * HTTP/2's secondary connections copy all that one read of a bucket returns:
- * there small reads are better than one large mapping.
+ * HTTP/2's secondary connections copy the whole result of one bucket read. There small reads are
+ * better than one large mapping.
  */
 static bool may_map(const request_rec *r)
 {
@@ -163,7 +163,7 @@ static bool may_map(const request_rec *r)
     return d->enable_mmap != ENABLE_MMAP_OFF && !is_secondary(r->connection);
 }
 
-/* A file below that size is never mapped. */
+/* Below that size a file is never mapped. */
 static bool may_map_file(const request_rec *r, const struct fp_request *q)
 {
     const struct fp_meta *m = fp_step_target(q->lease->last);
@@ -173,9 +173,8 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
 }
 
 /*
- * A file that is written to in place changes under an answer that is a moment
- * old: then it is sent at the length that it has now.  False where looking
- * might wait for another machine.
+ * A file that is written in place changes while its answer is still used. So it is sent at its
+ * length of now. False where looking might wait for another machine.
  */
 static bool look_again(request_rec *r, const struct fp_file *file)
 {
@@ -209,10 +208,10 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 }
 
 /*
- * Core uses sendfile for APR's file buckets alone, and an event worker waits for the
- * client to take any other bucket that is larger than FlushMaxThreshold.  Such a bucket reads
- * by the descriptor's offset, which ours shares with other processes: so it gets a
- * descriptor of its own.  NULL: none is needed, or to be had.
+ * Core uses sendfile for APR's file buckets alone. For any other bucket larger than
+ * FlushMaxThreshold an event worker waits until the client has taken it. An APR bucket reads by the
+ * descriptor's offset, which ours shares with other processes. So this opens another descriptor.
+ * NULL: none is needed, or opening failed.
  */
 static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
 {
@@ -251,9 +250,9 @@ static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_b
 }
 
 /*
- * Core sends a file bucket at once, but holds a few KiB of memory back until it has looked
- * for the next request.  A small file's client should not wait for that; nor should this
- * thread, if the client is slow.
+ * Core sends a file bucket at once, but holds a few KiB of memory back until it has looked for the
+ * next request. A small file's client should not wait for that. This thread should not wait for a
+ * slow client either.
  */
 static void send_now(conn_rec *c)
 {
@@ -267,7 +266,7 @@ static void send_now(conn_rec *c)
         f->frec->filter_func.out_func(f, NULL);
 }
 
-/* A file system that died since the daemon looked shows here, while httpd can still report it. */
+/* Shows a file system that died after the daemon's look, while httpd can still report it. */
 static bool can_be_read(const request_rec *r, const apr_bucket_brigade *bb)
 {
     apr_bucket *e = APR_BRIGADE_FIRST(bb);
@@ -308,8 +307,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* As core does before it opens a file: a request with a malformed body gets that error, whatever
- * there is to be said of the file. */
+/* As core does before it opens a file: a malformed body decides the response, whatever the state of
+ * the file. */
 static int take_body(request_rec *r)
 {
     ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
@@ -326,8 +325,8 @@ static int refuse(request_rec *r)
     return HTTP_FORBIDDEN;
 }
 
-/* True if both lead to the same directory, or both to a regular file.  The files may differ:
- * one may have replaced the other. */
+/* True if both lead to the same directory, or both to a regular file. The files may differ, as one
+ * may have replaced the other. */
 static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
 {
     const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
@@ -371,9 +370,9 @@ static bool has_access_left(const struct fp_request *q, const void *ctx)
 }
 
 /*
- * True if an access file of its path was opened by name, and the file is not the one that
- * the answer shows.  A link that was switched meanwhile would lead core to one release's
- * rules, and us to the other's file.
+ * True if core opened an access file of the path by name, and it is not the file that the answer
+ * shows. If a link was switched meanwhile, core would use one release's rules, and we send the
+ * other's file.
  */
 static bool has_other_rules(request_rec *r)
 {
@@ -381,9 +380,9 @@ static bool has_other_rules(request_rec *r)
 }
 
 /*
- * Core sends this file through a descriptor of its own, opened by name now.  It
- * was approved as it was when the daemon looked: if it is another one by now,
- * the request is served from the beginning, as without us.
+ * Core sends this file through a descriptor of its own, opened by name now. Core approved the file
+ * as the daemon saw it. If the name leads to another file now, the request is served from the
+ * beginning, without an answer.
  */
 static int leave_to_core(request_rec *r)
 {
@@ -393,8 +392,8 @@ static int leave_to_core(request_rec *r)
     return fp_request_again(r);
 }
 
-/* Logs and returns what core does if the file cannot be opened, but does not wait if a FIFO
- * has its name by now.  DECLINED: it can be opened. */
+/* If core could not open the file, logs and returns as core does, but does not wait where a FIFO
+ * has the name now. DECLINED: the file can be opened. */
 static int try_to_open(request_rec *r)
 {
     int fd = fp_open_now(r->filename);
@@ -411,7 +410,7 @@ static int try_to_open(request_rec *r)
     return S_ISREG(st.st_mode) ? DECLINED : refuse(r);
 }
 
-/* The daemon could not open the file.  If it is still there core may try, too. */
+/* The daemon could not open the file. If it still exists, core may try, too. */
 static int deny_unreadable(request_rec *r)
 {
     int status = take_body(r);
@@ -438,11 +437,11 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
         return DECLINED;
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
-    /* Core walked by the answer for the longer path: it must lead to the same file. */
+    /* Core walked by the answer for the longer path, which must lead to the same file. */
     if (walked->lease->n_steps != q->lease->n_steps || went_elsewhere(walked, q))
         return fp_request_again(r);
-    /* Where core does not know the file it does not show whether links need their target's
-     * owner (fp_walk_links), so core handles such a path. */
+    /* Where core does not know the file, it does not show whether links need their target's owner
+     * (fp_walk_links). So core handles such a path. */
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         if (fp_walk_is_foreign(fp_lease_step(q->lease, i)))
             return DECLINED;
@@ -458,12 +457,12 @@ int fp_respond(request_rec *r)
     int status;
 
     fp_fresh_end_handler(r);
-    /* Opening a FIFO waits for a writer: stock httpd hangs there.  A socket cannot be opened,
-     * but by now a file may have its name. */
+    /* Opening a FIFO waits for a writer, and stock httpd hangs there. A socket cannot be opened,
+     * but a file may have its name by now. */
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
         return refuse(r);
-    /* The answers of its family are not used this time. */
+    /* This time the answers of the request's family are not used. */
     if (fp_request_is_again(r))
         return DECLINED;
     if (!is_plain(r))
@@ -478,7 +477,7 @@ int fp_respond(request_rec *r)
         return DECLINED;
     if (q->lease->file == NULL)
         return deny_unreadable(r);
-    /* Core uses for one request of the family what it found in the walk of another. */
+    /* Core reuses one request's walk for another of the family. */
     if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {

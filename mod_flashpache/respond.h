@@ -7,7 +7,7 @@
 
 #include <httpd.h>
 
-/* Serves r as core's default handler would, or DECLINED, and it does. */
+/* Serves r as core's default handler would. DECLINED: core's handler is to serve it. */
 int fp_respond(request_rec *r);
 
 #endif

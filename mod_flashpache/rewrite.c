@@ -16,19 +16,19 @@ APLOG_USE_MODULE(flashpache);
 
 #define RECORD "mod_flashpache_rewrite.c"
 
-/* A directive of the configuration, to be shown as it was written. */
+/* A directive of the configuration, kept to be shown in its own words. */
 struct written {
     ap_directive_t *directive;
     const char *args;
 };
 
-static module *rewrite;             /* mod_rewrite, where its conditions are translated */
+static module *rewrite;             /* mod_rewrite; NULL: its conditions are not translated */
 static int rewrite_index;           /* for requests */
-static apr_array_header_t *written; /* of struct written, while the configuration is read */
+static apr_array_header_t *written; /* of struct written, while httpd reads the configuration */
 
 /* ---- answers ---- */
 
-/* The map: the key is "-f:" and the name.  The result is a number, 0 for true, which traces show with
+/* The map: its key is "-f:" and the name. Its result is a number, 0 for true; traces show it with
  * the name. */
 static char *test(request_rec *r, char *key)
 {
@@ -53,14 +53,14 @@ static const char *translate(cmd_parms *cmd, void *dir, const char *args)
         return NULL;
     if (written != NULL)
         APR_ARRAY_PUSH(written, struct written) = (struct written){ directive, args };
-    /* mod_rewrite is called next, with these. */
+    /* httpd calls mod_rewrite next, with these arguments. */
     directive->args = translated;
     return NULL;
 }
 
 /*
- * httpd checks for each module whether the directive is allowed.  Here it always is where that would
- * else be logged and not refused, so that only mod_rewrite's turn logs it.
+ * httpd checks for each module whether the directive is allowed. Here it always is, where httpd
+ * would log a violation and not refuse it. So httpd logs it once, in mod_rewrite's turn.
  */
 #define ALLOWED (OR_FILEINFO | OR_ALL | NONFATAL_OVERRIDE)
 
@@ -99,7 +99,7 @@ bool fp_rewrite_is_off(void)
     return off;
 }
 
-/* Before any directive is carried out: conditions may stand above this one. */
+/* Before httpd carries out any directive: conditions may stand above this one. */
 static bool read_off(apr_pool_t *ptemp)
 {
     bool found = false;
@@ -170,7 +170,7 @@ static int begin(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
-/* The configuration is read: mod_info shows it as it was written. */
+/* The configuration has been read: mod_info shall show it in its own words. */
 static int restore(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     (void)pconf;
@@ -186,7 +186,7 @@ static int restore(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, serve
     return OK;
 }
 
-/* As the directive "RewriteMap flashpache-file int:flashpache-file" would. */
+/* Does what the directive "RewriteMap flashpache-file int:flashpache-file" would do. */
 static const char *add_map(const command_rec *directive, apr_pool_t *p, apr_pool_t *ptemp, server_rec *s)
 {
     ap_directive_t here = { .directive = "RewriteMap",
@@ -223,7 +223,7 @@ static int add_maps(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, serv
 
 void fp_rewrite_register(void)
 {
-    /* Core counts the modules at the very end of this, and has no room for later ones. */
+    /* Core counts the modules at the very end of this hook, and has no room for later ones. */
     ap_hook_pre_config(begin, NULL, NULL, APR_HOOK_LAST);
     ap_hook_check_config(restore, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_config(add_maps, NULL, NULL, APR_HOOK_MIDDLE);

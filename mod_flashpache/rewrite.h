@@ -2,11 +2,11 @@
 /*
  * RewriteCond's tests of files (-f -d -s -l -L -h -x) are answered like paths of requests.
  *
- * httpd lets several modules have one directive, and the module added last gets it first.  So a second
- * module record, added when all modules are loaded, translates each RewriteCond before mod_rewrite
- * reads it (condition.h), in httpd.conf as in .htaccess.  The translation asks an internal map, which
- * mod_rewrite lets modules register.  A condition that cannot be translated stays as it is, and
- * nothing in mod_rewrite's memory is touched.
+ * httpd lets several modules have one directive, and the module added last gets it first. So a
+ * second module record, added when all modules are loaded, translates each RewriteCond before
+ * mod_rewrite reads it (condition.h), in httpd.conf as in .htaccess. The translation asks an
+ * internal map; mod_rewrite lets modules register one. A condition without a translation stays as
+ * it is. Nothing in mod_rewrite's memory is touched.
  */
 #ifndef FP_REWRITE_H
 #define FP_REWRITE_H

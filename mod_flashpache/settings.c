@@ -70,7 +70,7 @@ int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, se
     return HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* A named socket is another daemon's, and FlashpacheEngine says when it is used. */
+/* A named socket belongs to another daemon, and FlashpacheEngine says when to use it. */
 static void set_defaults(apr_pool_t *p, struct fp_settings *n)
 {
     if (n->external == -1)
@@ -95,7 +95,7 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
 
 struct overrides {
     int some;        /* a section that allows something */
-    int lists;       /* AllowOverrideList somewhere */
+    int lists;       /* an AllowOverrideList somewhere */
     int none_at_top; /* <Directory /> with AllowOverride None */
 };
 
@@ -117,7 +117,7 @@ static void take_names(apr_pool_t *p, const char *access_names, struct fp_names 
         const char *name = ap_getword_conf(p, &access_names);
         apr_size_t len = strlen(name);
 
-        /* Core takes the first that exists, so without this one those behind it are
+        /* Core takes the first file that exists, so without this name the state of later ones is
          * unknown. */
         if (!fp_name_is_single(name, len))
             return;
@@ -141,8 +141,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
     set_defaults(p, n);
     n->names.n = 0;
     n->keep_parsed = !o.lists;
-    /* Without a section for "/" core looks for .htaccess files down to the first that
-     * forbids them. */
+    /* Without a section for "/" core looks for .htaccess files down to the first that forbids them. */
     if (o.some || !o.none_at_top)
         take_names(p, core->access_name, &n->names);
 }
@@ -160,7 +159,7 @@ int fp_settings_excludes(const struct fp_settings *settings, const char *path, a
 
 /* ---- directives ---- */
 
-/* A directive of one word, as cmd->info; the member that it sets is an int. */
+/* A directive of one word, as cmd->info; it sets a member of type int. */
 struct words {
     size_t offset;      /* in struct fp_settings */
     unsigned forbidden; /* contexts, for ap_check_cmd_context() */
@@ -214,7 +213,7 @@ static const char *set_word(cmd_parms *cmd, void *dir, const char *arg)
     return apr_psprintf(cmd->pool, "%s %s: %s", cmd->cmd->name, arg, words->advice);
 }
 
-/* cmd->info: the offset of a path; relative to ServerRoot, as httpd's own files are. */
+/* cmd->info: the offset of a path, which is relative to ServerRoot as in httpd's own directives. */
 static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
@@ -325,8 +324,8 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
 }
 
 /*
- * The directives of mod_flashpache_srpt, which was part of this module once.  httpd calls
- * every module that has a directive, when all modules are loaded.
+ * The directives of mod_flashpache_srpt, which was once part of this module. httpd calls every
+ * module that has a directive, when all modules are loaded.
  */
 static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
 {

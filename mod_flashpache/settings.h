@@ -36,7 +36,7 @@ struct fp_settings {
     int server_timing;            /* 0, 1 or -1: not set */
     int rewrite;                  /* main server only: FlashpacheRewrite, see rewrite.h */
 
-    /* Computed by fp_settings_finish(). */
+    /* fp_settings_finish() computes the members below. */
     struct fp_names names; /* AccessFileName, none where AllowOverride
                                         is None everywhere */
     int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
@@ -48,11 +48,11 @@ extern const command_rec fp_directives[];
 void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 
-/* Once the configuration is complete: fills in what it says about .htaccess files, and the
- * defaults of what was not set. */
+/* Call it once the configuration is complete: fills in the access file names, and the defaults of
+ * unset directives. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
-/* check_config: OK if directives fit together; an error is logged. */
+/* check_config: OK if the directives fit together; logs an error otherwise. */
 int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 
 struct fp_settings *fp_settings_of(const server_rec *s);

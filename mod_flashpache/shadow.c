@@ -21,13 +21,13 @@
 APLOG_USE_MODULE(flashpache);
 
 #define LOOKS_AGAIN   3
-#define PAUSE         apr_time_from_msec(10) /* by then the daemon has heard of a change */
-#define MOST_A_SECOND 5u                     /* lines of a child */
+#define PAUSE         apr_time_from_msec(10) /* after this the daemon has processed the event of a change */
+#define MOST_A_SECOND 5u                     /* lines in the log of one child */
 
 /* The result of one look at a name. */
 struct sight {
     apr_status_t status;
-    apr_finfo_t finfo; /* where it is there */
+    apr_finfo_t finfo; /* valid where the name exists */
 };
 
 /* A name that core asks about. */
@@ -35,8 +35,8 @@ struct point {
     request_rec *r;
     struct fp_request *q;
     const char *path;
-    apr_int32_t wanted;     /* of a stat */
-    const char *dir, *name; /* of an access file; NULL: it is a stat */
+    apr_int32_t wanted;     /* members that a stat asks for */
+    const char *dir, *name; /* of an access file; NULL: the point is a stat */
 };
 
 /* ---- both results ---- */
@@ -64,7 +64,7 @@ static void our_access(const struct point *p, struct sight *s)
     s->finfo.mtime = fp_lease_time(&x->mtime);
 }
 
-/* Status AP_DECLINED: Flashpache would have left this to httpd. */
+/* Status AP_DECLINED: Flashpache would have left this name to httpd. */
 static void our_sight(const struct point *p, struct sight *s)
 {
     s->finfo.valid = 0;
@@ -89,7 +89,7 @@ static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
     return a->filetype == APR_DIR || (a->size == b->size && a->mtime == b->mtime);
 }
 
-/* True if the open descriptor that would be sent is of the file that httpd found. */
+/* True if the open descriptor for the response is that of httpd's file. */
 static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
 {
     int fd = p->q->lease->file != NULL ? fp_file_descriptor(p->q->lease->file) : -1;
@@ -123,7 +123,7 @@ static bool agree(const struct point *p, const struct sight *stock, const struct
     return same_sight(stock, ours) && (!is_there(stock) || same_descriptor(p, &stock->finfo));
 }
 
-/* True if the difference goes away; else both sights are the last ones. */
+/* True if a second look finds no difference; else stock and ours have the second look's results. */
 static bool was_a_change(const struct point *p, struct sight *stock, struct sight *ours)
 {
     for (int i = 0; i < LOOKS_AGAIN; i++) {
@@ -131,13 +131,13 @@ static bool was_a_change(const struct point *p, struct sight *stock, struct sigh
 
         apr_sleep(PAUSE);
         if (!fp_lookup_renew(p->r, p->q))
-            return true; /* without an answer nothing else would be served */
+            return true; /* without an answer httpd would serve its own result */
         our_sight(p, ours);
         stock_sight(p, stock);
         if (agree(p, stock, ours))
             return true;
         if (same_sight(&before, stock))
-            return false; /* nothing has changed that the daemon could know now */
+            return false; /* nothing has changed that the daemon could know by now */
     }
     return false;
 }

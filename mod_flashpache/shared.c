@@ -29,7 +29,7 @@ void fp_shared_init(bool use)
     in_use = use;
 }
 
-/* To be called after the answer was copied: what was true then is true now. */
+/* Call it after copying the answer: if it holds now, the copy is of a valid answer. */
 static bool holds(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const uint64_t now = fp_now_ms();
@@ -73,9 +73,9 @@ static int open_from_memory(const char *name)
 }
 
 /*
- * Opens it by its name, if the kernel can do that from its memory (RESOLVE_CACHED: before Linux 5.12
- * it never can): a name on the way may lie on a file system that does not answer.  False: not that
- * file, or not to be had so.
+ * Opens the file by its name, if the kernel can do so from its memory (RESOLVE_CACHED, since Linux
+ * 5.12). Otherwise a name on the way may lie on a file system that does not answer. False: it
+ * opened nothing, or another file.
  */
 static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
 {
@@ -90,8 +90,8 @@ static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
     return false;
 }
 
-/* A file that is there by its content needs none.  One that other machines may change, or a
- * server in user space, is for the daemon to open. */
+/* A file whose content is in memory needs no descriptor. The daemon opens a file that other
+ * machines, or a server in user space, may change. */
 static bool have_file(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a)
 {
     if (!a->readable || a->content)
@@ -105,7 +105,7 @@ static bool have_file(const struct fp_lease_view *view, const char *path, size_t
     return false;
 }
 
-/* The last step and the one above: their records get a second chance. */
+/* Marks the last step and the one above: their records get a second chance. */
 static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const unsigned n = a->n_steps;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define MOST_SHARDS   16u  /* a power of two, as every number of shards is */
-#define SHARD_LEAST   64   /* items: smaller shares would not fill evenly */
-#define SWEEP_AT_ONCE 256u /* items looked at under one hold of a mutex */
+#define SHARD_LEAST   64   /* items; smaller shards would not fill evenly */
+#define SWEEP_AT_ONCE 256u /* items checked under one hold of a mutex */
 
 /* The hash's list is the queue: from the oldest item to the newest. */
 struct shard {
@@ -21,13 +21,13 @@ struct shard {
 
 struct fp_table {
     atomic_flag sweeping;
-    unsigned swept; /* the shard at which a sweep is */
+    unsigned swept; /* the shard that the sweep has reached */
     unsigned n_shards;
     atomic_uint total;
     struct shard *shards;
 };
 
-static int sharers = 1; /* threads */
+static int sharers = 1; /* threads that share a table */
 
 int fp_table_init(int threads)
 {
@@ -78,7 +78,7 @@ void fp_item_release_with(apr_pool_t *p, struct fp_item *item)
     apr_pool_cleanup_register(p, item, release, apr_pool_cleanup_null);
 }
 
-/* Without a mutex: destroying an item may close a file. */
+/* Runs without a mutex: destroying an item may close a file. */
 static void release_all(struct fp_item *dropped)
 {
     while (dropped != NULL) {
@@ -91,7 +91,7 @@ static void release_all(struct fp_item *dropped)
 
 /* ---- a shard, under its mutex ---- */
 
-/* The upper bits: the lower ones are the bucket's. */
+/* Chooses by the upper bits, as the lower ones choose the bucket. */
 static struct shard *shard_of(const struct fp_table *t, unsigned hash)
 {
     return &t->shards[(uint64_t)hash * t->n_shards >> 32];
@@ -106,7 +106,7 @@ static struct fp_item *find(const struct shard *s, const void *key, apr_size_t l
     return item;
 }
 
-/* Moves it to the list of the dropped, and the shard's reference with it. */
+/* Moves the item, and the shard's reference, to the list of the dropped. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
     if (s->hand == item)
@@ -126,7 +126,7 @@ static void add(struct shard *s, struct fp_item *item)
     if (item->hh.tbl != NULL)
         atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
     else
-        fp_item_release(item); /* out of memory; the caller's reference is left */
+        fp_item_release(item); /* out of memory: only the caller's reference remains */
 }
 FP_HASH_DIAGNOSTICS_ON
 
@@ -194,7 +194,7 @@ unsigned fp_table_count(const struct fp_table *t)
     return atomic_load_explicit(&t->total, memory_order_relaxed);
 }
 
-/* The next few of a sweep; false: there are no more. */
+/* Checks the next few items of a sweep; false: none are left. */
 static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *item))
 {
     struct fp_item *dropped = NULL;
@@ -220,7 +220,7 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
 
     if (atomic_flag_test_and_set(&t->sweeping))
         return;
-    /* Once around, from the middle of a shard to there. */
+    /* Once around, from the middle of one shard back to its middle. */
     for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {
         struct shard *s;
 
@@ -245,8 +245,8 @@ static apr_status_t end(void *data)
     for (struct shard *s = t->shards; s < t->shards + t->n_shards; s++) {
         struct fp_item *dropped = NULL;
 
-        /* prefork ends a child from a signal handler, which may have interrupted the holder of
-         * this mutex: the process's end frees the items then. */
+        /* prefork ends a child from a signal handler, which may have interrupted the holder of this
+         * mutex. Then the end of the process frees the items. */
         if (pthread_mutex_trylock(&s->mutex) != 0)
             continue;
         s->limit = 0;
@@ -280,7 +280,7 @@ struct fp_table *fp_table_create(apr_pool_t *p, int limit)
     for (unsigned i = 0; i < t->n_shards; i++) {
         pthread_mutex_init(&t->shards[i].mutex, NULL);
         t->shards[i].total = &t->total;
-        /* Together exactly the limit. */
+        /* The shares add up to exactly the limit. */
         t->shards[i].limit = most / t->n_shards + (i < most % t->n_shards);
     }
     apr_pool_cleanup_register(p, t, end, apr_pool_cleanup_null);

@@ -14,11 +14,11 @@
 
 #include "common/packet.h"
 
-#define TRIAL_SECONDS 10u  /* a configuration on a file system that does not answer holds no restart */
+#define TRIAL_SECONDS 10u  /* a configuration on a hanging file system delays a restart no longer */
 #define MOST_SAID     1024 /* bytes of the program's messages that are repeated */
 #define VERDICT       " is good\n"
 
-/* In the new process.  What it says, and what the program says, goes to the pipe. */
+/* Runs in the new process. Its messages, and those of the program, go to the pipe. */
 static void __attribute__((noreturn))
 be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
 {
@@ -36,7 +36,7 @@ be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
     _exit(1);
 }
 
-/* All that is written to the pipe, as one line of text. */
+/* Reads all messages from the pipe, as one line of text. */
 static const char *hear(apr_pool_t *p, int pipe, bool *good_r)
 {
     char *text = apr_palloc(p, MOST_SAID + 1);

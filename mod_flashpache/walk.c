@@ -55,7 +55,7 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->ctime = fp_lease_time(&m->ctime);
 }
 
-/* Core would take an I/O error for another one, so it finds that itself. */
+/* Core would take an I/O error for another error, so core finds it itself. */
 static apr_status_t error_of(fp_status st)
 {
     return st == FP_IOERROR ? AP_DECLINED : fp_status_to_errno(st);
@@ -69,8 +69,8 @@ static apr_status_t fill(apr_finfo_t *finfo, const struct fp_meta *m, apr_int32_
     return (wanted & ~finfo->valid) ? APR_INCOMPLETE : APR_SUCCESS;
 }
 
-/* Of name, whose step is s or, where the walk ended above it (below), the last one; it is that path, or has
- * slashes behind it. */
+/* Fills finfo for name, a path with or without slashes behind it. s is its step; with below set, s
+ * is the last step and the walk ended above name. */
 static apr_status_t stat_step(apr_finfo_t *finfo, const struct fp_step *s, int below, apr_int32_t wanted,
                               const char *name, apr_pool_t *pool)
 {
@@ -108,7 +108,7 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
 
     if (s == NULL)
         return AP_DECLINED;
-    /* With the file known core asks for this only where links are restricted (fp_walk_links). */
+    /* Knowing the file, core asks for this only where links are restricted (fp_walk_links). */
     if ((wanted & APR_FINFO_LINK) && r->filename[len] != '/' && !below && s->status == FP_OK)
         q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << fp_request_step_number(q, s);
     return stat_step(finfo, s, below, wanted, r->filename, r->pool);

@@ -13,38 +13,38 @@ struct fp_request;
 struct fp_step;
 
 /*
- * The dirwalk_stat hook: about r->filename, which core changes while it walks.
- * AP_DECLINED: it is not in the answer, and core asks the file system.
+ * The dirwalk_stat hook, about r->filename, which core changes while it walks. AP_DECLINED: the
+ * answer does not have it, and core asks the file system.
  */
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
 
-/* The same from q's answer. */
+/* The same with a given answer, q. */
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                                  apr_int32_t wanted);
 
 /*
- * apr_stat() of name from q's answer; path of len bytes is its normal form.  AP_DECLINED: it is not in the
- * answer, or there was an error that the file system itself should tell.
+ * apr_stat() of name from q's answer; path of len bytes is its normal form. AP_DECLINED: the answer
+ * does not have it, or the file system itself should report the error.
  */
 apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, const char *path,
                                apr_size_t len, apr_int32_t wanted, const char *name, apr_pool_t *pool);
 
 /*
- * SymLinksIfOwnerMatch, for the very links that lead to the descriptor: core
- * checks a link's target by its name, and what has that name may have changed
- * between our walk and core's.  Core asks for the lstat of a component, when
- * it knows the file already, only where links need a check, and goes on only
- * if the owners match: then those that we walked to q's file must match as
- * well, whichever request of r's family core checked them in.  Where core knew of no
- * file (one of the family was absent) it always asks, so nothing follows from it.
+ * SymLinksIfOwnerMatch for the very links that lead to the descriptor. Core checks a link's target
+ * by its name, which may have changed between the daemon's walk and core's.
+ *
+ * Core, knowing the file, asks for a component's lstat only where links need a check, and goes on
+ * only if the owners match. Then the links on the way to q's file must match as well, in whichever
+ * request of r's family core checked them. Where core knew of no file (one of the family was
+ * absent) it always asks, so its question proves nothing.
  */
 enum fp_links { FP_LINKS_ALLOWED, FP_LINKS_DENIED, FP_LINKS_UNKNOWN };
 enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
 
-/* True for a link whose owner is not its target's. */
+/* True for a link whose owner differs from its target's. */
 bool fp_walk_is_foreign(const struct fp_step *s);
 
-/* Fills finfo as apr_stat() does, with what it then calls valid. */
+/* Fills finfo as apr_stat() does, with the members that apr_stat() would call valid. */
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool);
 
 #endif

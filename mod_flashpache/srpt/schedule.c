@@ -22,31 +22,30 @@
 APLOG_USE_MODULE(flashpache_srpt);
 
 /*
- * A response up to this size is taken by the socket at once (it is the usual
- * size of a new socket's send buffer, the middle one of tcp_wmem): what is left
- * of it is never seen again, so its priority is given once.
+ * Bytes: the socket takes a response up to this size at once, so its priority is given once. It is
+ * the usual size of a new socket's send buffer, the middle value of tcp_wmem.
  */
 #define TAKEN_AT_ONCE 16384
 
-/* Behind the filter that makes chunks, before all that belong to a connection. */
+/* Behind the filter that makes chunks, before all filters of a connection. */
 #define AFTER_CHUNKS ((ap_filter_type)(AP_FTYPE_TRANSCODE + 1))
 
 struct connection {
     conn_rec *c;
-    int priority; /* what the socket has */
-    /* HTTP/2: written by the threads of its streams, too. */
+    int priority; /* the priority of the socket */
+    /* HTTP/2: the threads of its streams write it, too. */
     _Atomic(const struct fp_classes *) classes;
-    atomic_int_fast64_t announced; /* bytes of responses that began, not passed on yet */
-    atomic_int streams;            /* responses that began and did not end */
+    atomic_int_fast64_t announced; /* bytes of begun responses, not passed on yet */
+    atomic_int streams;            /* responses that have begun and not ended */
 };
 
 struct response {
     struct connection *connection;
     const struct fp_classes *classes;
     int begun;
-    int marked;          /* is it long enough for markers? */
-    apr_off_t remaining; /* not passed on yet; -1: the length is not known */
-    apr_off_t passed;    /* used where it is not known */
+    int marked;          /* it is long enough for markers */
+    apr_off_t remaining; /* bytes not passed on yet; -1: the length is unknown */
+    apr_off_t passed;    /* bytes passed on, used where the length is unknown */
 };
 
 struct marker {
@@ -60,7 +59,7 @@ static ap_filter_rec_t *connection_filter;
 static int some_scheduled;
 static int has_streams;
 
-/* -1 when the socket is closed already. */
+/* -1 if the socket is closed. */
 static int descriptor_of(const struct connection *connection)
 {
     apr_socket_t *socket = ap_get_conn_socket(connection->c);
@@ -84,7 +83,7 @@ static void set_priority(struct connection *connection, int priority)
                       "FP0110: cannot give the connection priority %d", priority);
 }
 
-/* Bytes that were written to the socket and wait for their turn in it. */
+/* Bytes that were written to the socket and wait there. */
 static apr_off_t unsent(const struct connection *connection)
 {
     int fd = descriptor_of(connection);
@@ -96,8 +95,8 @@ static apr_off_t unsent(const struct connection *connection)
 /* ---- markers ---- */
 
 /*
- * The socket may still hold bytes of this and of an earlier response, and one write may
- * have taken bytes behind the marker with it: so the larger number counts, not the sum.
+ * The socket may still hold bytes of this and of an earlier response, and one write may have taken
+ * bytes behind the marker with it. So the larger number counts, not the sum.
  */
 static void reach(struct connection *connection, const struct fp_classes *classes, apr_off_t remaining)
 {
@@ -110,10 +109,10 @@ static void reach(struct connection *connection, const struct fp_classes *classe
 }
 
 /*
- * A metadata bucket between two pieces of a response.  Core's output filter
- * destroys it when everything before it was written to the socket, and not
- * earlier.  This request calls that filter, or the next one of a pipeline, or the event
- * MPM when the socket is writable again, which calls no other filter.  If the connection breaks it is destroyed with the rest.
+ * A marker is a metadata bucket between two pieces of a response. Core's output filter destroys it
+ * after everything before it was written to the socket. That filter is called by this request, by
+ * the next one of a pipeline, or by the event MPM when the socket is writable again. The MPM calls
+ * no other filter. If the connection breaks, the marker is destroyed with the rest.
  */
 static void marker_destroy(void *data)
 {
@@ -161,7 +160,7 @@ static apr_bucket *marker_create(const struct response *response, apr_off_t rema
 
 /* ---- responses ---- */
 
-/* NULL: not the client's, or nothing is scheduled. */
+/* NULL: the connection is not the client's, or nothing is scheduled. */
 static struct connection *connection_of(const conn_rec *c)
 {
     return ap_get_module_config(c->conn_config, &flashpache_srpt_module);
@@ -178,7 +177,7 @@ static conn_rec *master_of(conn_rec *c)
 #endif
 }
 
-/* Bytes of the body, as the header says; -1: it does not. */
+/* The body's bytes by the header; -1: the header does not have them. */
 static apr_off_t announced_length(const request_rec *r)
 {
     const char *text = apr_table_get(r->headers_out, "Content-Length");
@@ -205,8 +204,8 @@ static apr_off_t length_of(const apr_bucket_brigade *bb)
     return length;
 }
 
-/* Puts a marker at each place where the class changes.  The header is counted as if it were of
- * the body, so that a class ends some hundred bytes early. */
+/* Puts a marker at each place where the class changes. Bytes of the header count as bytes of the
+ * body, so a class ends some hundred bytes early. */
 static void mark(struct response *response, apr_bucket_brigade *bb)
 {
     apr_bucket *e = APR_BRIGADE_FIRST(bb);
@@ -231,8 +230,8 @@ static void mark(struct response *response, apr_bucket_brigade *bb)
 }
 
 /*
- * Where the length is not known, what was sent stands for what remains: most
- * responses are short, and the longer one lasts the longer it will.
+ * Where the length is unknown, the bytes already sent stand for those that remain. Most responses
+ * are short, and the longer one has lasted, the longer it will.
  */
 static void pass_unknown(struct response *response, apr_bucket_brigade *bb)
 {
@@ -246,11 +245,11 @@ static void pass_unknown(struct response *response, apr_bucket_brigade *bb)
 /* ---- HTTP/2 ---- */
 
 /*
- * Frames of all streams share one socket, which has one priority, and mod_http2
- * mixes them: so all that the connection has to send is one job.
+ * Frames of all streams share one socket with one priority, and mod_http2 mixes them. So everything
+ * that the connection has to send is one job.
  *
- * A stream that begins at the moment at which the last one ends may be
- * forgotten; the connection then has too high a priority, for one response.
+ * A stream that begins just as the last one ends may be forgotten. The connection then has too high
+ * a priority for one response.
  */
 static apr_status_t end_stream(void *data)
 {
@@ -273,7 +272,7 @@ static void begin_stream(struct response *response, const request_rec *r)
         atomic_fetch_add(&connection->announced, response->remaining);
 }
 
-/* Subtracts length from the announced bytes and returns what they were. */
+/* Subtracts length from the announced bytes and returns their number before. */
 static apr_off_t take_announced(struct connection *connection, apr_off_t length)
 {
     int_fast64_t before = atomic_load(&connection->announced);
@@ -284,7 +283,7 @@ static apr_off_t take_announced(struct connection *connection, apr_off_t length)
     return before;
 }
 
-/* The client's connection, with the frames of all streams; one thread. */
+/* The filter of the client's connection, with the frames of all streams; it runs in one thread. */
 static apr_status_t filter_connection(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     struct connection *connection = f->ctx;
@@ -306,7 +305,7 @@ static apr_status_t filter_response(ap_filter_t *f, apr_bucket_brigade *bb)
     struct response *response = f->ctx;
     const bool is_stream = master_of(f->c) != NULL;
 
-    /* Which virtual host answers is known only now. */
+    /* Only now the answering virtual host is known. */
     if (response->classes == NULL) {
         response->classes = fp_srpt_settings_classes(f->r->server);
         if (response->classes == NULL) {
@@ -387,7 +386,7 @@ int fp_schedule_body(request_rec *r)
     conn_rec *c = r->connection;
     struct connection *connection = connection_of(c);
 
-    /* Not with an earlier response in the socket, which would be raised, too. */
+    /* Not while an earlier response is in the socket: it would be raised, too. */
     if (connection != NULL && connection->priority != FP_FIRST_PRIORITY
         && (apr_table_get(r->headers_in, "Content-Length") != NULL
             || apr_table_get(r->headers_in, "Transfer-Encoding") != NULL)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Size classes: how many bytes of a response remain decides with which
- * priority its socket is served (Harchol-Balter et al., "Size-based Scheduling
- * to Improve Web Performance", section 2.2.2).  Arithmetic alone: no socket and
- * no httpd type.
+ * Size classes: the remaining bytes of a response decide its socket's priority (Harchol-Balter et
+ * al., "Size-based Scheduling to Improve Web Performance", section 2.2.2). Arithmetic alone: no
+ * socket and no httpd type.
  */
 #ifndef FP_SCHEDULE_CLASS_H
 #define FP_SCHEDULE_CLASS_H
@@ -28,20 +27,20 @@ struct fp_classes {
 /* 1K 2K 5K 20K 50K, and priorities 1 to 6. */
 extern const struct fp_classes fp_usual_classes;
 
-/* A number of bytes with or without K or M (1K is 1024); false: it is none. */
+/* Parses a number of bytes with or without K or M (1K is 1024). False: the text is no such number. */
 bool fp_bytes_parse(const char *text, int64_t *bytes_r);
 
-/* A whole number up to FP_MAX_PRIORITY; false: it is none. */
+/* Parses a whole number up to FP_MAX_PRIORITY. False: the text is no such number. */
 bool fp_priority_parse(const char *text, int *priority_r);
 
-/* Priorities for the bounds: 1 for the smallest class and so on; with the most
- * bounds there can be, 0 for it. */
+/* Sets the priorities for the bounds: 1 for the smallest class, and so on. With the most bounds
+ * possible, 0 for it. */
 void fp_classes_number(struct fp_classes *classes);
 
-/* The priority of a socket with so many bytes left. */
+/* The priority of a socket with so many remaining bytes. */
 int fp_classes_priority(const struct fp_classes *classes, int64_t remaining);
 
-/* The class below begins where so many bytes are left; -1: there is none. */
+/* The remainder at which the class below begins; -1: there is no class below. */
 int64_t fp_classes_next_bound(const struct fp_classes *classes, int64_t remaining);
 
 #endif

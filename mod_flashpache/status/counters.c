@@ -16,7 +16,7 @@
 
 #define ROW (((FP_COUNTS * sizeof(apr_uint64_t) + LINE - 1) / LINE) * LINE / sizeof(apr_uint64_t))
 
-/* A virtual host's, by the processors of one stripe. */
+/* The counts of a virtual host from the processors of one stripe. */
 struct block {
     alignas(LINE) atomic_ullong counts[ROW];
 };
@@ -54,7 +54,7 @@ const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
     [FP_COUNT_ERROR] = { "fallback", "error" },
 };
 
-/* Of this process and, where it is the parent, of the children that it makes. */
+/* This process's and, in the parent, also its children's. */
 static struct block *blocks; /* for each stripe one for each host; NULL: none */
 static struct child *children, *mine;
 static unsigned n_hosts, n_stripes, n_children;
@@ -119,7 +119,7 @@ static apr_status_t create(struct fp_counters *made, apr_pool_t *process, const 
     return APR_SUCCESS;
 }
 
-/* Adds the old counts of the hosts that are still there. */
+/* Adds the old counts of the hosts that still exist. */
 static void carry(const struct fp_counters *from, const struct fp_counters *to)
 {
     struct block *target = blocks_in(to->memory);
@@ -185,7 +185,7 @@ apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what)
 
 /* ---- the usage of children ---- */
 
-/* A child that crashed did not end its row.  All children run as one user, so kill() may ask. */
+/* A crashed child did not end its row. All children run as one user, so kill() may ask. */
 static bool is_alive(int pid)
 {
     return pid != 0 && kill(pid, 0) == 0;
@@ -213,7 +213,7 @@ void fp_counters_end_child(void)
 
 static void report(atomic_uint *number, unsigned now)
 {
-    /* Others read this cache line: only a new number is written. */
+    /* Others read this cache line, so only a new number is written. */
     if (atomic_load_explicit(number, memory_order_relaxed) != now)
         atomic_store_explicit(number, now, memory_order_relaxed);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts the outcomes of requests in memory that all children of httpd share.
- * Uses no httpd.
+ * Counts the outcomes of requests in memory that all children of httpd share. Uses no httpd.
  *
- * Counting is one addition, without a lock and without a system call: each
- * processor has a block of its own for each virtual host.  A sum is computed when the status
- * page asks; it is no snapshot, since counting goes on meanwhile.
+ * Counting is one addition, without a lock and without a system call: each processor has its own
+ * block for each virtual host. The status page computes a sum; it is no snapshot, since counting
+ * goes on meanwhile.
  */
 #ifndef FP_COUNTERS_H
 #define FP_COUNTERS_H
@@ -42,20 +41,20 @@ enum fp_count {
     FP_COUNT_ERROR,
     FP_OUTCOMES,
 
-    /* Counted beside the outcome. */
+    /* Counted in addition to the outcome. */
     FP_COUNT_ABSENT = FP_OUTCOMES, /* the answer is that the path does not exist */
-    FP_COUNT_COMPARED,             /* FlashpacheEngine Shadow: with httpd's own look */
-    FP_COUNT_DIFFERENT,            /* and found not the same */
+    FP_COUNT_COMPARED,             /* FlashpacheEngine Shadow: compared with httpd's own look */
+    FP_COUNT_DIFFERENT,            /* and found different */
     FP_COUNTS
 };
 
-/* How the log names it: the notes flashpache and flashpache-reason (NULL: none). */
+/* Its name in the log: the notes flashpache and flashpache-reason (NULL: none). */
 struct fp_outcome {
     const char *word, *reason;
 };
 extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
 
-/* What a child keeps for its leases. */
+/* The resources of a child's leases. */
 struct fp_usage {
     unsigned leases, descriptors;
     apr_uint64_t mapped; /* bytes */
@@ -65,14 +64,14 @@ struct fp_usage {
 struct fp_counters {
     apr_pool_t *pool;
     apr_shm_t *memory;
-    apr_array_header_t *hosts; /* of const char *: their names, each once */
+    apr_array_header_t *hosts; /* of const char *: the hosts' names, each once */
     unsigned n_stripes, n_children;
 };
 
 /*
- * In the parent, before children are made.  hosts: names of virtual hosts, of
- * const char *; the counts of a name that was there before go on.  The last generation's
- * children count on, too, if all names are the same.  Without memory nothing is counted.
+ * In the parent, before it makes children. hosts: names of virtual hosts, of const char *. The
+ * counts of a known name go on. The last generation's children count on, too, if all names are the
+ * same. Without memory nothing is counted.
  */
 apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process, const apr_array_header_t *hosts,
                               int most_children);

@@ -9,7 +9,7 @@
 #include "status/snapshot.h"
 
 #define U64           "%" APR_UINT64_T_FMT
-#define MANY_FALLBACK 100u /* one fallback in so many requests is worth a finding */
+#define MANY_FALLBACK 100u /* one fallback in so many requests makes a finding */
 
 struct look {
     apr_pool_t *pool;
@@ -155,7 +155,7 @@ static void look_at_requests(const struct look *at)
 
 static void sort(apr_array_header_t *findings)
 {
-    /* Few, and those of one level stay in their order. */
+    /* There are few, and those of one level stay in their order. */
     for (int i = 1; i < findings->nelts; i++) {
         for (int j = i; j > 0; j--) {
             struct fp_finding *b = &APR_ARRAY_IDX(findings, j, struct fp_finding), *a = b - 1, swap = *a;

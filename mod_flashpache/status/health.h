@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How Flashpache is at one moment: a level, and findings that say why and what to do.
+ * Flashpache's health at one moment: a level, and findings that give the reason and the way out.
  */
 #ifndef FP_HEALTH_H
 #define FP_HEALTH_H
@@ -12,12 +12,12 @@ struct fp_snapshot;
 
 enum fp_health_level {
     FP_HEALTHY,
-    FP_DEGRADED, /* some requests lose what they would gain */
+    FP_DEGRADED, /* some requests do without answers */
     FP_DOWN      /* httpd serves each request by itself */
 };
 
 struct fp_finding {
-    enum fp_health_level level; /* FP_HEALTHY: worth to know, and no fault */
+    enum fp_health_level level; /* FP_HEALTHY: worth knowing, and no fault */
     const char *why;            /* may name paths: not escaped for HTML */
     const char *advice;         /* commands stand between backquotes; no name from outside */
 };
@@ -27,7 +27,7 @@ struct fp_health {
     apr_array_header_t *findings; /* of struct fp_finding, the worst first */
 };
 
-/* f: of depth FP_SNAPSHOT_ALL. */
+/* The health by f, a snapshot of depth FP_SNAPSHOT_ALL. */
 struct fp_health fp_health_of(apr_pool_t *p, const struct fp_snapshot *f);
 
 /* "healthy", "degraded", "down". */

@@ -26,7 +26,7 @@ const char *fp_html_number(apr_pool_t *p, apr_uint64_t n)
     return made;
 }
 
-/* Of tenths of the unit: "12.3 ms", "12 ms". */
+/* n: in tenths of the unit: "12.3 ms", "12 ms". */
 static const char *tenths(apr_pool_t *p, apr_uint64_t n, const char *unit)
 {
     if (n % 10 == 0)
@@ -34,7 +34,7 @@ static const char *tenths(apr_pool_t *p, apr_uint64_t n, const char *unit)
     return apr_psprintf(p, "%" APR_UINT64_T_FMT ".%u %s", n / 10, (unsigned)(n % 10), unit);
 }
 
-/* Rounded; but none is not some, and some is not all. */
+/* Rounded, but only 0 of all is "0 %", and only all is "100 %". */
 const char *fp_html_share(apr_pool_t *p, apr_uint64_t part, apr_uint64_t all)
 {
     const apr_uint64_t rounded = all > 0 ? (part * PER_CENT + all / 2) / all : 0;

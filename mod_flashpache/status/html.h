@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sections of the status page are made of.  Texts are constants of ours unless a function
- * says that it escapes them.
+ * The elements of the status page's sections. Texts are constants of ours unless a function says
+ * that it escapes them.
  */
 #ifndef FP_HTML_H
 #define FP_HTML_H
@@ -15,7 +15,7 @@ extern const char fp_html_style[];
 
 /* "1,234,567" */
 const char *fp_html_number(apr_pool_t *p, apr_uint64_t n);
-/* "12.3 %", "under 0.1 %"; "-": there are none at all. */
+/* "12.3 %", "under 0.1 %"; "-": the whole is 0. */
 const char *fp_html_share(apr_pool_t *p, apr_uint64_t part, apr_uint64_t all);
 /* "840 µs", "12.3 ms", "4.2 s" */
 const char *fp_html_time(apr_pool_t *p, apr_uint64_t us);
@@ -28,14 +28,14 @@ const char *fp_html_duration(apr_pool_t *p, apr_uint64_t s);
 void fp_html_text(request_rec *r, const char *text);
 /* The same, in <code>. */
 void fp_html_code(request_rec *r, const char *text);
-/* A text of ours in which commands stand between backquotes. */
+/* Writes a text of ours in which commands stand between backquotes. */
 void fp_html_advice(request_rec *r, const char *advice);
 
-/* One of a list of numbers with their names. */
+/* Writes one of a list of numbers with names. */
 void fp_html_card(request_rec *r, const char *name, const char *value);
 void fp_html_number_card(request_rec *r, const char *name, apr_uint64_t n);
 
-/* A table's cell that is a number; name stands before it where the screen is narrow. */
+/* Writes a table's cell with a number; on a narrow screen its name stands before it. */
 void fp_html_cell(request_rec *r, const char *name, const char *value);
 void fp_html_number_cell(request_rec *r, const char *name, apr_uint64_t n);
 

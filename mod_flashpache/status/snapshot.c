@@ -18,7 +18,7 @@ APLOG_USE_MODULE(flashpache);
 #define MOST_PARTS  64   /* of a report; each has up to FP_MAX_REPORT bytes */
 #define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
-static apr_array_header_t *names; /* of the hosts that are counted */
+static apr_array_header_t *names; /* of the hosts that have counters */
 static const char *daemon_socket;
 static fp_snapshot_client *new_client;
 
@@ -42,7 +42,7 @@ static unsigned number_of(const char *name)
     return (unsigned)i;
 }
 
-/* Kept by httpd over restarts, for this release of the module alone. */
+/* httpd keeps it over restarts, for this release of the module alone. */
 static struct fp_counters *kept_counters(apr_pool_t *p)
 {
     const char *key = apr_psprintf(p, "mod_flashpache-counters-%s-%d", FP_RELEASE, FP_COUNTS);
@@ -95,7 +95,7 @@ void fp_snapshot_count(request_rec *r, struct fp_snapshot *f)
 
 /* ---- the daemon's ---- */
 
-/* Appends what a report's line says to rows.  A line of another form is of a later release. */
+/* Appends a report's line to rows. A line of another form is of a later release. */
 typedef void read_line(char *line, apr_array_header_t *rows);
 
 /* "NAME VALUE" */
@@ -113,7 +113,7 @@ static void read_counter(char *line, apr_array_header_t *rows)
     c->value = strtoull(value, NULL, 10);
 }
 
-/* How many words there are, up to most. */
+/* Returns the number of words, at most most. */
 static unsigned split(char *line, char **words, unsigned most)
 {
     unsigned n = 0;
@@ -131,7 +131,8 @@ static apr_uint64_t number_behind(const char *word, const char *name)
     return strncmp(word, name, len) == 0 && word[len] == '=' ? strtoull(word + len + 1, NULL, 10) : 0;
 }
 
-/* "POINT TYPE WATCH ttl_ms=N negative_ttl_ms=N stale_if_error_ms=N", and a seventh word if it is out of service */
+/* "POINT TYPE WATCH ttl_ms=N negative_ttl_ms=N stale_if_error_ms=N", and a seventh word if the
+ * mount is out of service */
 static void read_mount(char *line, apr_array_header_t *rows)
 {
     char *words[7];
@@ -232,7 +233,7 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
     return FP_OK;
 }
 
-/* With a connection of its own: requests wait longer, and their back-off is not the page's. */
+/* Uses a connection of its own: requests wait longer, and the page must not use their back-off. */
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth)
 {
     struct fp_client *client = new_client(daemon_socket, PATIENCE_MS, 1);

@@ -37,19 +37,19 @@ struct fp_snapshot_latency {
     apr_uint64_t buckets[FP_LATENCY_BUCKETS];
 };
 
-/* A path that is asked for often. */
+/* A path with many recent requests. */
 struct fp_snapshot_hot {
     const char *path;
     apr_uint64_t count;
 };
 
-/* A long lookup of the last minute. */
+/* A long lookup within the last minute. */
 struct fp_snapshot_slow {
-    const char *path, *point, *call; /* call: that took most of it */
+    const char *path, *point, *call; /* call: the system call that took most of the time */
     apr_uint64_t ago_ms, us, call_us, waited;
 };
 
-/* What the daemon says of itself. */
+/* A fact that the daemon reports of itself. */
 struct fp_snapshot_fact {
     const char *key, *value;
 };
@@ -60,7 +60,7 @@ struct fp_snapshot {
     struct fp_usage usage;
     unsigned children;
     const char *socket;
-    fp_status daemon;                /* FP_OK, or why it did not answer */
+    fp_status daemon;                /* FP_OK, or the reason for no reply */
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
     apr_array_header_t *mounts;      /* of struct fp_snapshot_mount */
     apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
@@ -69,10 +69,10 @@ struct fp_snapshot {
     apr_array_header_t *about;       /* of struct fp_snapshot_fact */
 };
 
-/* How much the daemon is asked for; each has what is before it, too. */
+/* Which numbers the daemon is asked for; each depth has those before it, too. */
 enum fp_snapshot_depth {
     FP_SNAPSHOT_COUNTERS,
-    FP_SNAPSHOT_MOUNTS, /* and their latencies, and what it says of itself */
+    FP_SNAPSHOT_MOUNTS, /* and their latencies, and facts of the daemon */
     FP_SNAPSHOT_ALL
 };
 
@@ -81,33 +81,33 @@ struct fp_client;
 typedef struct fp_client *fp_snapshot_client(const char *socket, uint32_t timeout_ms, unsigned max_idle);
 
 /*
- * post_config, once settings are finished: makes the counters.  socket: the daemon's.
- * counted_as returns where a server's number among the counters is stored; NULL: it is not
- * counted.
+ * post_config, once settings are finished: makes the counters. socket: the daemon's. counted_as
+ * returns the place where a server's number among the counters is stored; NULL: the server has no
+ * counter.
  */
 void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_snapshot_client *make_client,
                       unsigned *(*counted_as)(const server_rec *s));
 
-/* The module's numbers; the daemon is not asked. */
+/* Takes the module's numbers; does not ask the daemon. */
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 
-/* The daemon's numbers.  Waits at most half a second to connect and for each answer. */
+/* Takes the daemon's numbers. Waits at most half a second to connect, and for each answer. */
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth);
 
 /* 0: the daemon has no counter of that name, or did not answer. */
 apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name);
 
-/* NULL: the daemon did not say. */
+/* NULL: the daemon did not report it. */
 const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key);
 
-/* NULL: there is none of that mount point. */
+/* NULL: no mount has that mount point. */
 const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point);
 const struct fp_snapshot_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point);
 
 /* The sum of the counts from one outcome to another, both included. */
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to);
 
-/* Why the daemon did not answer, for people. */
+/* The reason why the daemon did not answer, for people. */
 const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in a snapshot.  Uses no httpd.
+ * Finds numbers in a snapshot. Uses no httpd.
  */
 #include "config.h"
 #include "status/snapshot.h"

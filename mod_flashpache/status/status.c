@@ -16,7 +16,7 @@
 
 /* ---- the request ---- */
 
-/* The value of a word in the query, "" if it has none; NULL: it is not there. */
+/* The value of a word in the query, "" if it has none; NULL: the query has no such word. */
 static const char *argument(request_rec *r, const char *name)
 {
     char *rest = apr_pstrdup(r->pool, r->args != NULL ? r->args : ""), *word;
@@ -29,7 +29,7 @@ static const char *argument(request_rec *r, const char *name)
     return NULL;
 }
 
-/* As mod_status does. */
+/* Sets the header as mod_status does. */
 static void set_refresh(request_rec *r)
 {
     const char *value = argument(r, "refresh");

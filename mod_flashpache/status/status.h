@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status page: for people, as lines "Name: value" (?auto) and for Prometheus
- * (?prometheus), and a section of mod_status.  docs/status.md explains the numbers.
+ * The status page: for people, as lines "Name: value" (?auto) and for Prometheus (?prometheus), and
+ * a section of mod_status. docs/status.md explains the numbers.
  */
 #ifndef FP_STATUS_H
 #define FP_STATUS_H
@@ -13,7 +13,7 @@ struct fp_snapshot;
 /* The handler "flashpache-status". */
 int fp_status_respond(request_rec *r);
 
-/* mod_status's hook: the module's own numbers. */
+/* mod_status's hook: writes the module's own numbers. */
 int fp_status_section(request_rec *r, int flags);
 
 /* ---- the forms ---- */
@@ -26,7 +26,7 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f);
 void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f);
 void fp_status_write_raw(request_rec *r, const struct fp_snapshot *f);
 
-/* Part of fp_status_lines(): what the module has counted in all. */
+/* A part of fp_status_lines(): the module's totals. */
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f);
 
 #endif

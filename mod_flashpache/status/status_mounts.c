@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status page for people: file systems, how changes on them are noticed, how long lookups took.
+ * The status page for people: file systems, the way changes are noticed, and the latency of
+ * lookups.
  */
 #include "config.h"
 #include "status/status.h"
@@ -13,9 +14,9 @@
 #include "status/snapshot.h"
 
 #define MINUTE_MS   60000u
-#define FEW_BUCKETS 10u /* a histogram has at least so many, so that one bar is no wall */
+#define FEW_BUCKETS 10u /* a histogram has at least so many, so one bar does not fill it */
 
-/* The buckets that a page's histograms show: the same of all mounts, so that they compare. */
+/* The buckets that a page's histograms show, the same for all mounts, so that they compare. */
 struct range {
     unsigned first, end;
 };
@@ -52,7 +53,7 @@ static struct range range_of(const struct fp_snapshot *f)
     return range;
 }
 
-/* As exact as the buckets, and no more than the longest. */
+/* As exact as the buckets, and at most the longest walk. */
 static apr_uint64_t percentile_us(const struct fp_snapshot_latency *l, unsigned percent)
 {
     apr_uint64_t sum = 0;
@@ -75,7 +76,7 @@ static void write_histogram(request_rec *r, const struct fp_snapshot_latency *l,
     for (unsigned b = range.first; b < range.end; b++) {
         const bool last = b == FP_LATENCY_BUCKETS - 1;
 
-        /* One walk among a million is still seen. */
+        /* One walk among a million stays visible. */
         ap_rprintf(r, "<i style=\"height:%u%%;min-height:%dpx\" title=\"%s %s: %s\"></i>",
                    (unsigned)(l->buckets[b] * 100 / most), l->buckets[b] > 0 ? 3 : 0,
                    last ? "more than" : "up to", fp_html_time(r->pool, bound_us(last ? b - 1 : b)),
@@ -137,7 +138,7 @@ static void write_mount(request_rec *r, const struct fp_snapshot_mount *m,
     ap_rputs("</div>\n", r);
 }
 
-/* Lookups of mounts that are gone, or of more mounts than the daemon keeps apart. */
+/* Lookups on mounts that are gone, or that exceed the daemon's number of separate mounts. */
 static void write_others(request_rec *r, const struct fp_snapshot_latency *l, struct range range)
 {
     ap_rputs("<div class=\"box\"><h3>", r);

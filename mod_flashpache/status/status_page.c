@@ -16,7 +16,7 @@
 #include "status/html.h"
 #include "status/snapshot.h"
 
-#define MOST_HOSTS 20 /* have a bar; the table of all counters has the others */
+#define MOST_HOSTS 20 /* hosts with a bar; the table of all counters has the others */
 #define MOST_HOT   10
 #define MOST_SLOW  5
 
@@ -150,7 +150,7 @@ static void write_host(request_rec *r, const struct fp_snapshot_host *h)
     ap_rputs("</div>\n", r);
 }
 
-/* The busiest first. */
+/* Orders by requests, the busiest first. */
 static int by_requests(const void *a, const void *b)
 {
     const struct fp_snapshot_host *x = *(const struct fp_snapshot_host *const *)a;
@@ -205,7 +205,7 @@ static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
 
 /* ---- reasons ---- */
 
-/* For an operator who sees the number grow. */
+/* Tells an operator why such a number grows. */
 static const char *const reasons[FP_OUTCOMES] = {
     [FP_COUNT_NOFILE] = "the request leads to no file, as a proxied one",
     [FP_COUNT_KNOWN] = "httpd knew the file already, as in a listing",

@@ -15,7 +15,7 @@
 
 /* ---- lines "Name: value", as mod_status writes them ---- */
 
-/* content_files: ContentFiles. */
+/* Makes ContentFiles of content_files. */
 static const char *camel(apr_pool_t *p, const char *name)
 {
     char *made = apr_pcalloc(p, strlen(name) + 1), *to = made;
@@ -29,7 +29,7 @@ static const char *camel(apr_pool_t *p, const char *name)
     return made;
 }
 
-/* A host's name in one word, whatever it is. */
+/* A host's name as one word, whatever its characters. */
 static const char *one_word(apr_pool_t *p, const char *name)
 {
     char *made = apr_pstrdup(p, name);
@@ -139,7 +139,7 @@ static void write_release(request_rec *r, const char *name, const char *version,
     ap_rprintf(r, "%s{version=\"%s\"} 1\n", name, label(r->pool, version));
 }
 
-/* The daemon's are there while it answers. */
+/* The daemon's release is there while the daemon answers. */
 static void write_releases(request_rec *r, const struct fp_snapshot *f)
 {
     const char *version = fp_snapshot_about(f, "version"), *uptime = fp_snapshot_about(f, "uptime_s");
@@ -172,7 +172,7 @@ static void write_daemon_number(request_rec *r, const struct fp_snapshot_counter
         write_gauge(r, name, c->value, k->help);
         return;
     }
-    /* The counters' names of before, too, for one release: 0.2 leaves them out. */
+    /* Until 0.2 the counters also have their former names. */
     ap_rprintf(r, "# TYPE %s untyped\n%s " U64 "\n", name, name, c->value);
     if (k < end) {
         name = apr_pstrcat(r->pool, name, "_total", NULL);
