@@ -47,10 +47,9 @@ struct fp_dir_chain {
 /* Entries of a table of recent requests: the lower bits of a path's hash choose the entry, which
  * holds the upper ones. */
 #define SEEN 4096u
-static apr_uint16_t *seen,
-    /* SEEN entries for open files, SEEN_NOW for others; NULL: threads share the leases, and each
-     * answer makes one. */
-    *seen_now;
+/* SEEN entries for open files, SEEN_NOW for others; NULL: threads share the leases, and each answer
+ * makes one. */
+static apr_uint16_t *seen, *seen_now;
 
 static struct fp_table *leases, *chains;
 static struct fp_table *hot; /* leases without an open file; NULL where seen_now is NULL */

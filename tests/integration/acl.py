@@ -13,7 +13,7 @@ NOBODY = 0xffffffff
 
 
 def denying(mode, uid):
-    """What `setfacl -m u:UID:---` makes of a mode. The mode stays: the mask is the group's part."""
+    """The ACL that `setfacl -m u:UID:---` makes of a mode. The mode stays: the mask is the group's part."""
     owner, group, other = mode >> 6 & 7, mode >> 3 & 7, mode & 7
     rows = ((USER_OBJ, owner, NOBODY), (USER, 0, uid), (GROUP_OBJ, group, NOBODY), (MASK, group, NOBODY),
             (OTHER, other, NOBODY))
@@ -21,10 +21,10 @@ def denying(mode, uid):
 
 
 def deny(path):
-    """Apache's user may do nothing with it from now on."""
+    """From now on Apache's user may do nothing with the file."""
     os.setxattr(path, NAME, denying(os.stat(path).st_mode, user_ids()[0]))
 
 
 def allow(path):
-    """As if deny() had not been called."""
+    """Restores the rights from before deny()."""
     os.removexattr(path, NAME)

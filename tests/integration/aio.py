@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing by io_submit(2), which the C library has no function for: the kernel reports no such write to watches, only the close."""
+"""Writing by io_submit(2), for which the C library has no function. The kernel reports only the close to watches, not
+such a write."""
 
 import ctypes
 import functools

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * bodycheck: fetch files with many concurrent transfers and compare every
- * decoded body, byte by byte, with the local file.
+ * bodycheck: fetches files with many concurrent transfers and compares every decoded body, byte by
+ * byte, with the local file.
  *
- * The local copies are read once at start, so that the comparison costs no
- * file system. Ends early, with its summary, on SIGTERM or SIGINT: a fault
- * test runs it in the background until the fault is over.
+ * It reads the local copies once at its start, so that the comparison asks no file system. SIGTERM
+ * or SIGINT ends it early, with its summary: a fault test runs it in the background until the fault
+ * is over.
  */
 #define _GNU_SOURCE
 #include <curl/curl.h>
@@ -60,7 +60,7 @@ struct run {
     size_t target_count;
     unsigned weight_sum;
     unsigned long started, bodies, wrong, failed;
-    unsigned long cut, refused; /* among the failed: what became of the connection */
+    unsigned long cut, refused; /* among the failed: those whose connection ended */
     uint64_t random;
 };
 

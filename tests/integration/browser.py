@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A page in a real browser: headless Chromium, which measures it and takes its picture.
 
-The page stands in a frame of the wanted width: a window of Chromium's own cannot be as narrow as a phone.
-The frame is a file, so nothing is asked of any server."""
+The page stands in a frame of the wanted width, as a window of Chromium cannot be as narrow as a phone. The frame
+is a file, so the browser asks no server."""
 
 import html
 import json
@@ -13,7 +13,7 @@ import subprocess
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HEIGHT = 900
 
-# What a reader notices: a page wider than the screen, text that is cut, and colours.
+# Measures a page wider than the screen, cut text, and colours: a reader notices these.
 MEASURE = """
 frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement, view = frame.contentWindow;
@@ -47,7 +47,7 @@ def _run(directory, page, width, dark, *options):
 
 
 def measure(directory, page, width, dark=False):
-    """What MEASURE finds."""
+    """The result of MEASURE."""
     done = _run(directory, page, width, dark, "--dump-dom")
     found = re.search(r'data-measured="([^"]*)"', done.stdout)
     assert found, f"{done.stdout[-300:]}{done.stderr[-1000:]}"

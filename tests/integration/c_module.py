@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of httpd that tests compile."""
+"""httpd modules that tests compile."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def compiled(directory, source):
-    """The module of that C file, made in the directory."""
+    """Compiles that C file to a module in the directory."""
     if not shutil.which("apxs"):
         pytest.skip("needs apxs to make a module")
 

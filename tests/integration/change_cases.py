@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of change, as generators.
 
-A case gets a Place, makes its files, and yields what is to be seen: {path: want}. Then it makes
-one change between each two yields. want is a status, a body (status 200), or (body, value of the
-header X-State). What it does to files it does below place.hand, which may be another way to the
-directory that httpd knows as place.served.
+A case gets a Place, makes its files, and yields the expected responses: {path: want}. Between two yields it makes
+one change. A want is a status, a body (status 200), or (body, value of the header X-State). The case changes files
+below place.hand, which may be another way to the directory that httpd knows as place.served.
 """
 
 import ctypes
@@ -22,13 +21,13 @@ DENIED = "Require all denied\n"
 SWAPS = 20              # how often modes go back and forth
 OLD = 1_500_000_000
 PAGE = 4096
-HEARTBEAT_S = 0.05      # for so long at most a lease is used without a word from the daemon
+HEARTBEAT_S = 0.05      # a lease is used for at most this time after the daemon's last heartbeat
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 class Place:
-    """A directory of a case's own. hand: where it is changed; served: where httpd sees it;
-    elsewhere: a directory outside of the document root, on the base directory's file system."""
+    """A case's own directory. hand: the path for changes; served: httpd's path; elsewhere: a directory outside of the
+    document root, on the base directory's file system."""
 
     def __init__(self, served, hand, elsewhere, name):
         self.served, self.hand, self.elsewhere = (Path(root) / name for root in (served, hand, elsewhere))
@@ -68,9 +67,8 @@ def state(value):
 
 
 def case(function=None, *, headers=True, behind=True, hard_link=False):
-    """Register a case. headers: Last-Modified and ETag are stock's, too. behind: it can be made
-    in the directory behind a pass-through file system as well. hard_link: it changes a file by
-    another of its names."""
+    """Register a case. headers: compare Last-Modified and ETag with stock's, too. behind: the change can also be made
+    behind a pass-through file system. hard_link: it changes a file by another of its names."""
     def register(function):
         function.headers, function.behind, function.hard_link = headers, behind, hard_link
         CASES[function.__name__] = function
@@ -178,7 +176,7 @@ def renamed_from_and_to_elsewhere(place):
 
 
 def exchange(one, other):
-    """renameat2(RENAME_EXCHANGE), which Python has no name for."""
+    """renameat2(RENAME_EXCHANGE); Python has no function for it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE):
         raise OSError(ctypes.get_errno(), "renameat2", str(one))
@@ -202,7 +200,7 @@ def exchanged(place):
 
 @case
 def replaced_where_httpd_opens_it_itself(place):
-    """ContentDigest is core's to compute, from a descriptor of its own."""
+    """Core itself computes ContentDigest, from its own descriptor."""
     place.write("d/.htaccess", "ContentDigest On\n")
     for length in (3000, 60_000):
         place.replace("d/file.txt", "x" * length)
@@ -236,7 +234,7 @@ def touched(place):
 
 @case(headers=False)
 def written_through_a_mapping(place):
-    """Nothing tells the time of such a write; the body is there."""
+    """No event reports such a write, yet the body is right."""
     place.write("file.txt", "a" * PAGE)
     yield {"file.txt": "a" * PAGE}
     for letter in "bc":
@@ -303,7 +301,7 @@ def edits_through(place, hidden, path):
 
 @case
 def written_while_it_stays_open(place):
-    """Nobody closes the file, so only the writes themselves tell."""
+    """Nobody closes the file, so only the writes themselves are reported."""
     place.write("file.txt", "one\n")
     yield {"file.txt": "one\n"}
     with open(place.at("file.txt"), "r+b", buffering=0) as file:
@@ -334,7 +332,7 @@ def mode_back_and_forth(place):
 
 @case
 def replaced_after_it_was_closed(place):
-    """What is known of a file that may not be read says nothing of the one that takes its name."""
+    """The cached knowledge of an unreadable file must not apply to the file that takes its name."""
     for length in (3000, 60_000):
         place.replace("file.txt", "x" * length, mode=0)
         yield {"file.txt": 403}
@@ -443,7 +441,7 @@ def ancestor_renamed_away_and_back(place):
 
 @case
 def changed_below_a_renamed_directory(place):
-    """The directory is known under one name and changed under the next."""
+    """The daemon learns of the directory under one name; the change comes under the next."""
     place.write("d/in/file.txt", "one\n")
     yield {"d/in/file.txt": "one\n"}
     place.move("d", "e")
@@ -688,7 +686,7 @@ def access_file_in_a_moved_directory(place):
     yield {"d/in/file.txt": "closed\n"}
 
 
-# Mounts. The daemon keeps directories open, so unmounting has to be lazy (umount -l).
+# The daemon keeps directories open, so umount has to be lazy (umount -l).
 
 def mount(*arguments):
     subprocess.run(["mount", *map(str, arguments)], check=True)
@@ -699,8 +697,9 @@ def unmount(path):
 
 
 class Mounted:
-    """mount with these arguments, the last of which is the place; gone after the block at the latest. Neither is an
-    event in any queue: it shows when the daemon has written its heartbeat anew, or that has run out."""
+    """mount with these arguments, the last of which is the mount point; unmounted at the end of the block at the
+    latest. Neither is an event in any queue: it shows when the daemon has written its heartbeat anew, or the last
+    one has expired."""
 
     def __init__(self, *arguments):
         self.arguments = arguments

@@ -16,12 +16,12 @@ BATCH = 60
 NO_ANSWER = "closed without an answer"
 THREADS = 4
 TIMES = 2           # each request of a batch, one after the other: cold or stale, then warm
-# Closes the connection, so that none of the compared requests has to.
+# This request closes the connection, so that no compared request has to.
 END = rawhttp.request("OPTIONS", "*", tag="end")
-# For the configuration of both: lines by request, without time, process and port; and core's
-# notices, or nobody would read of a child that crashed.
+# For the configuration of both servers: lines by request, without time, process and port. core's notices stay, as
+# they report a crashed child.
 LOG_FORMAT = 'ErrorLogFormat "%-{X-Test}i %-m:%-l %-E %M"\nLogLevel core:notice\n'
-# Which files a listing or a walk names first is the file system's; addresses are a process's.
+# The order of names in a listing or a walk is the file system's; addresses are a process's.
 NOISE = re.compile(r"\[client [^]]*\] ?|0x[0-9a-f]{6,}")
 
 
@@ -55,7 +55,7 @@ class Answer:
 
 
 def _pipeline(port, asks, tags):
-    """The responses to these; a server that closes after an error is asked again for the rest."""
+    """The responses to these requests; a server that closes after an error gets the rest on a new connection."""
     done = []
     while len(done) < len(asks):
         left = list(zip(asks, tags))[len(done):]
@@ -77,7 +77,7 @@ def _log_by_tag(server, since):
 
 
 def collect(server, asks, times=TIMES):
-    """[Answer of the first time, ...] for each; `times` lists of them."""
+    """A list for each of `times` rounds: [Answer, ...]."""
     since = server.error_log.stat().st_size
     tagged = [(a, f"{i}.{n}") for start in range(0, len(asks), BATCH // times)
               for n in range(times)
@@ -101,7 +101,7 @@ def differences(stock, flash, asks):
 
 
 def _what(a, b):
-    """In words what is not the same of two answers."""
+    """The parts that differ in two answers, in words."""
     parts = [f"{name} {x!r} -> {y!r}" for name, x, y in zip(("status", "headers", "body"), a.response, b.response)
              if x != y and name != "headers"]
     for sign, one, other in (("-", a, b), ("+", b, a)):
@@ -111,19 +111,19 @@ def _what(a, b):
 
 
 def told(found, most=40):
-    """One line each: the request, which time it was asked, stock -> ours."""
+    """One line each: the request, its round, stock -> ours."""
     lines = [f"{a} ({('cold', 'warm')[n]}): {_what(x, y)}" for a, n, x, y in found[:most]]
     return f"{len(found)} differences, the first:\n" + "\n".join(lines)
 
 
 def until_equal(stock, flash, asks, seconds):
-    """Ask until both agree; (seconds that took, what still differs at the end of them)."""
+    """Ask until both agree; returns (seconds until then, remaining differences)."""
     began = time.monotonic()
     left = asks
     while True:
         found = differences(stock, flash, left)
         unanswered = [f for f in found if NO_ANSWER in f[3].response]
-        assert not unanswered, told(unanswered)     # an old answer is allowed, none is not
+        assert not unanswered, told(unanswered)     # an old answer is allowed, a missing one is not
         if not found or time.monotonic() - began > seconds:
             return time.monotonic() - began, found
         left = list(dict.fromkeys(a for a, _, _, _ in found))

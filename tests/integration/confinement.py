@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process may still do, as /proc tells."""
+"""A process's remaining rights, by /proc."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ FILTERED, FREE = "2", "0"           # modes of seccomp
 
 
 def has_filters():
-    """Was the daemon built with them?"""
+    """True if the daemon was built with filters."""
     return "#define HAVE_SECCOMP 1" in (BUILD / "config.h").read_text()
 
 
@@ -25,10 +25,10 @@ def status(pid):
 
 
 def assert_confined(daemon, capabilities=CAPABILITIES, filters=True):
-    """The daemon and all below it; how many there are of each name."""
+    """Checks the daemon and all processes below it; returns the number of each name."""
     wanted = FILTERED if filters and has_filters() else FREE
     count = {}
-    # A worker has its name a moment before its filter, and no task before that.
+    # A worker gets its name a moment before its filter, and no task before the filter.
     wait_for(lambda: all(status(pid)["Seccomp"] == wanted for pid, name in procs.descendants(daemon).items()
                          if name in (HELPER, CLOSER)), "the workers and closers to be ready")
     for pid in (daemon, *procs.descendants(daemon)):

@@ -44,8 +44,8 @@ REPO = HERE.parent.parent
 BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
 SELFCHECK = os.environ.get("FLASHPACHE_SELFCHECK") == "1"
 MPMS = ("prefork", "worker", "event")
-SHORT = 16              # bytes of the place for the base directory: a socket's path has room for 107
-os.umask(0o022)         # whoever starts this: www-data has to read what tests make
+SHORT = 16              # bytes of the base directory's place, as a socket's path has room for 107
+os.umask(0o022)         # whatever the umask of the caller: www-data has to read the tests' files
 
 
 def pytest_configure(config):
@@ -109,7 +109,7 @@ def session_directory():
 
 
 def built(name):
-    """A copy of what was built, where www-data can reach it: the build may lie in a closed home."""
+    """A copy of the built programs where www-data can reach it: the build may lie in a closed home."""
     if not (BUILD / name).exists():
         pytest.fail(f"{BUILD / name} is not built: run make, or set FLASHPACHE_BUILD", pytrace=False)
     copy = session_directory() / "built" / name
@@ -143,7 +143,7 @@ def session_base():
 
 @pytest.fixture(scope="module")
 def base(session_base, request):
-    """A module's own directory; another one each time, should the module's tests come in several parts."""
+    """A module's own directory, a new one each time: the module's tests may come in several parts."""
     name = request.module.__name__.removeprefix("test_")
     names = itertools.chain([name], (f"{name}{number}" for number in itertools.count(2)))
     path = next(session_base / each for each in names if not (session_base / each).exists())
@@ -153,7 +153,7 @@ def base(session_base, request):
 
 @pytest.fixture(autouse=True)
 def no_report():
-    """Whatever a sanitizer reports fails the test during which it did."""
+    """A sanitizer's report fails the test during which it came."""
     yield
     found = sanitizer.new_reports()
     assert not found, "\n".join(found)
@@ -161,7 +161,7 @@ def no_report():
 
 @pytest.fixture(scope="session")
 def flashpached_program():
-    built("backend/flashpachectl")          # beside it (Flashpached.counters)
+    built("backend/flashpachectl")          # Flashpached.counters needs it beside the daemon
     return built("backend/flashpached")
 
 
@@ -179,8 +179,8 @@ def flashpachectl():
 
 @pytest.fixture(scope="session")
 def module_path():
-    built("mod_flashpache/.libs/mod_flashpache_srpt.so")    # beside it (Httpd)
-    built("backend/flashpached")                            # for Httpd.check()
+    built("mod_flashpache/.libs/mod_flashpache_srpt.so")    # Httpd needs it beside the module
+    built("backend/flashpached")                            # Httpd.check() needs it
     return built("mod_flashpache/.libs/mod_flashpache.so")
 
 
@@ -191,7 +191,7 @@ def certificate(session_base):
 
 @pytest.fixture(scope="session")
 def bodycheck_program(session_base):
-    """The body comparer: the build's, or compiled here."""
+    """The body comparer: the build's, or one compiled here."""
     if (BUILD / "tests/integration/bodycheck").exists():
         return built("tests/integration/bodycheck")
     program = session_base / "bodycheck"
@@ -204,7 +204,7 @@ def bodycheck_program(session_base):
 
 @pytest.fixture
 def outcome():
-    """outcome(group, case, requests=N, ...) tells what came of a fault or an attack: reliability.Row."""
+    """outcome(group, case, requests=N, ...) reports the outcome of a fault or an attack: reliability.Row."""
     return lambda *args, **named: reliability.tell(reliability.Row(*args, **named))
 
 
@@ -215,13 +215,13 @@ def fault_root(session_base):
 
 @pytest.fixture
 def under_load(bodycheck_program, fault_root, outcome):
-    """under_load(server, case, ...): clients ask while something is done to it (fault_kit.Fault)."""
+    """under_load(server, case, ...): a fault or an attack on a server while clients ask it (fault_kit.Fault)."""
     return functools.partial(fault_kit.Fault, bodycheck_program, outcome, root=fault_root)
 
 
 def crashes_of(server):
-    """A child that crashed costs one client its answer, and nobody else notices. Tests kill some. UBSan's
-    last words, unlike those of the other sanitizers, stand in the log."""
+    """A crashed child costs one client its answer, and shows nowhere else. Tests kill some. UBSan's last words,
+    unlike those of other sanitizers, stand in the log."""
     is_httpd = isinstance(server, Httpd)
     text = server.error_text() if is_httpd else server.log_text()
     return [line for line in text.splitlines() if "runtime error:" in line] + (server.crashes() if is_httpd else [])
@@ -265,7 +265,7 @@ class Lab:
             crashes = crashes_of(one)
             try:
                 one.stop()
-            except Exception as problem:  # end the others too, then say it
+            except Exception as problem:  # end the others too, then report it
                 problems.append(problem)
             if getattr(one, "module", one):
                 crashes = crashes_of(one)
@@ -292,7 +292,7 @@ def mpm(request):
 
 @pytest.fixture(scope="module")
 def slow_directory(base, request):
-    """Mounts slowfs; skips with the reason where that cannot be done."""
+    """Mounts slowfs; skips with the reason where that is impossible."""
     reason = slowfs_module.why_not()
     if reason:
         pytest.skip(reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are served by their content, which a daemon keeps of a file that changed some time ago."""
+"""Files that are served by their content, which a daemon keeps of a file that has not changed for some time."""
 
 import pytest
 
@@ -7,20 +7,20 @@ import wire
 from shifted_clock import shifted
 from waiting import wait_for
 
-SETTLED_S = 3       # the daemon wants two seconds
+SETTLED_S = 3       # the daemon requires two seconds
 
 
 @pytest.fixture(scope="module")
 def clock(lab):
-    """The wall clock of daemons that are started from now on: while it is ahead by SETTLED_S, what was
-    changed before is old enough."""
+    """The wall clock of daemons that start from now on. While it is ahead by SETTLED_S, all earlier changes are old
+    enough."""
     with shifted(lab.base) as made:
         yield made
 
 
 @pytest.fixture
 def settled(clock):
-    """All that was changed before is old enough, all through the test."""
+    """All earlier changes are old enough, all through the test."""
     with clock.ahead(SETTLED_S):
         yield
 
@@ -36,13 +36,13 @@ def content_files(daemon):
 
 
 def forget_all(daemon):
-    """What is asked for next is looked at anew."""
+    """From now on the daemon looks anew at each path."""
     with wire.greet(daemon.socket) as conn:
         assert wire.parse_done(wire.ask(conn, wire.purge(wire.ALL)))[0] == 0
 
 
 def get_lease(connection, path):
-    """Until the child of this connection answers by itself: the answer."""
+    """Asks until the child of this connection answers from a lease: the answer."""
     def leased():
         answer = connection.get(path)
         return answer if answer.headers.get("x-note") == "lease" else None

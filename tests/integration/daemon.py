@@ -13,7 +13,7 @@ from waiting import wait_for
 
 READY = "FP0001"
 HELPER = "fp-worker"
-WORKERS = 8             # fewer than usual: hundreds of daemons are started
+WORKERS = 8             # fewer than usual, as tests start hundreds of daemons
 
 
 def setting(key, value):
@@ -46,10 +46,10 @@ class Flashpached:
         self.log = self.dir / "flashpached.log"
         self.settings = {"socket": self.socket, "user": USER, "log": "stderr",
                          "log_level": "info", "workers": WORKERS, **settings}
-        if "ttl_ms" in settings:        # tests of it mean absent names, too
+        if "ttl_ms" in settings:        # tests that set it mean absent names, too
             self.settings.setdefault("negative_ttl_ms", settings["ttl_ms"])
         self.process = None
-        self.around = []        # a command that starts it, as some user and groups
+        self.around = []        # a command that starts the program, as some user and groups
         self.write_config()
 
     def write_config(self, extra=""):
@@ -60,7 +60,7 @@ class Flashpached:
         return [self.program, "-c", str(self.config), *args]
 
     def counters(self):
-        """What flashpachectl stats says, as {name: number}."""
+        """The counters of flashpachectl stats, as {name: number}."""
         tool = Path(self.program).with_name("flashpachectl")
         done = subprocess.run([tool, "-s", self.socket, "stats"], check=True, capture_output=True, text=True)
         return {name: int(number) for name, number in (line.split() for line in done.stdout.splitlines())}
@@ -98,7 +98,7 @@ class Flashpached:
         self.process = None
 
     def stop(self, timeout=20):
-        """SIGTERM; the exit status. Whatever its session left behind is killed."""
+        """SIGTERM; returns the exit status. Kills everything that its session left behind."""
         if self.process is None:
             return None
         pid = self.process.pid
@@ -125,7 +125,7 @@ class Flashpached:
         self.stop()
 
     def log_text(self):
-        """What the file of the settings says, or where standard error leads."""
+        """The text of the log file in the settings, or of standard error."""
         target = Path(self.settings["log"]) if str(self.settings["log"]).startswith("/") else self.log
         return target.read_text(errors="replace") if target.exists() else ""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A document root with a local tree and, beside it, one on the lab's slowfs, which hangs or fails when
-told to; and a daemon."""
+"""A document root with a local tree and, beside it, one on the lab's slowfs, which hangs or fails on request; and a
+daemon."""
 
 import contextlib
 import signal
@@ -20,11 +20,11 @@ TTL_MS = 400
 MOUNT_TIMEOUT_MS = 500
 TIMEOUT_S = 2               # FlashpacheTimeout
 STALE_MS = 600000
-PROBE_S = 40                # a mount that is back is found within the longest probe interval
+PROBE_S = 40                # a recovered mount is found within the longest probe interval
 
 
 class Breakable(slowfs.Slowfs):
-    """slowfs that can be told to hang, to fail and to be well again."""
+    """slowfs that hangs, fails and recovers on request."""
 
     def __init__(self, program, source, target):
         super().__init__(program, source, target, 0)
@@ -36,7 +36,7 @@ class Breakable(slowfs.Slowfs):
         return [*command[:1], "--control", str(self.control), *command[1:]]
 
     def look(self):
-        """What stat says of the mount: ok, error or hang."""
+        """stat's report of the mount: ok, error or hang."""
         try:
             done = subprocess.run(["stat", str(self.target)], capture_output=True, timeout=0.5)
         except subprocess.TimeoutExpired:
@@ -49,7 +49,7 @@ class Breakable(slowfs.Slowfs):
         wait_for(lambda: self.look() == word.partition("=")[0], f"slowfs to be {word}")
 
     def hang(self):
-        """Without a look of our own, which would be one more question."""
+        """Does not look itself: that would be one more question."""
         self.control.write_text("hang\n")
         self.process.send_signal(signal.SIGHUP)
 
@@ -60,7 +60,7 @@ class Breakable(slowfs.Slowfs):
 
 
 class World:
-    """A document root with both trees, a daemon, and a server where one is wanted."""
+    """A document root with both trees, a daemon, and perhaps a server."""
 
     def __init__(self, lab, base, name, **settings):
         self.lab, self.name = lab, name
@@ -82,7 +82,7 @@ class World:
         return self.root / tail
 
     def ask(self, tail, deadline_ms=20000):
-        """(status, source, may it be used again, seconds) over the wire."""
+        """(status, source, leasable?, seconds) over the wire."""
         with wire.greet(self.daemon.socket) as conn:
             begin = time.monotonic()
             packet = wire.ask(conn, wire.whole_lookup(self.path(tail), deadline_ms=deadline_ms))
@@ -101,7 +101,7 @@ class World:
 
     @contextlib.contextmanager
     def hanging(self, number):
-        """From now on the mount hangs, and on so many connections an answer is waited for."""
+        """From now on the mount hangs, and so many connections wait for an answer."""
         self.mount.behave("hang")
         with contextlib.ExitStack() as stack:
             waiting = [stack.enter_context(wire.greet(self.daemon.socket)) for _ in range(number)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Something is done to a server while clients ask it; what they saw becomes a row of docs/reliability.md.
+"""A fault in a server while clients ask it; the clients' results become a row of docs/reliability.md.
 
-FLASHPACHE_LONG=1: more requests, and what is done is done again and again
+FLASHPACHE_LONG=1: more requests, and the fault is repeated again and again
 """
 
 import itertools
@@ -18,8 +18,8 @@ from httpd import HITS
 from waiting import wait_for
 
 LONG = os.environ.get("FLASHPACHE_LONG", "0") != "0"
-SOME = 1000 if LONG else 250        # so many requests show that the load goes on
-STEP = 250                          # requests that are waited for at a time
+SOME = 1000 if LONG else 250        # this many requests show that the load goes on
+STEP = 250                          # requests of one wait
 ROUNDS = 5 if LONG else 1
 
 HOT = {f"f{i}.bin": 100 + 997 * i for i in range(60)}
@@ -27,10 +27,10 @@ COLD = {f"cold/{i % 20}/f{i}.bin": 100 + 37 * i for i in range(600)}
 LARGE, LARGE_SIZE = "large.bin", 8 << 20
 CONNECTIONS = 16
 RENEW = "4"                         # one request in so many has a connection of its own
-WEIGHT = 8                          # of a hot file, and of what is not there or not allowed
+WEIGHT = 8                          # of a hot file, and of an absent or forbidden one
 PAUSE = "with httpd's own pause of up to 2 s after a graceful restart"
 NEW_NAMES = itertools.count()
-IN_A_ROW = 6                        # so many good answers come from more than one child
+IN_A_ROW = 6                        # this many good answers come from more than one child
 
 # Not all of the tree fits, so there are always misses.
 SETTINGS = {"ttl_ms": 60000, "workers": 3, "lookup_timeout_ms": 2000, "max_descriptors": 200,
@@ -38,7 +38,7 @@ SETTINGS = {"ttl_ms": 60000, "workers": 3, "lookup_timeout_ms": 2000, "max_descr
 
 
 def config(root):
-    """httpd's. What is refused on purpose is not logged each time."""
+    """httpd's. It does not log each intended refusal."""
     return f"LogLevel authz_core:crit\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
 
@@ -84,7 +84,7 @@ def targets():
 
 
 def good_answers(server, expected):
-    """Ask for a hot file and for a name that nobody has asked for: does the daemon answer both?"""
+    """Ask for a hot file and for a new name; true if the daemon answers both."""
     tag = f"new-{next(NEW_NAMES)}"
     mark = server.mark()
     assert get(server.port, "/f7.bin", tag) == (200, tree.content("f7.bin", HOT["f7.bin"]))
@@ -94,7 +94,7 @@ def good_answers(server, expected):
 
 
 def until_well(server, expected=HITS):
-    """Wait for several good answers in a row; the seconds until the first of them was there.
+    """Wait for several good answers in a row; returns the seconds until the first.
 
     expected: the notes of a hot file.
     """
@@ -109,7 +109,7 @@ def until_well(server, expected=HITS):
 
 
 class Download:
-    """The large file, begun before a fault and read to its end behind it."""
+    """The large file: the download begins before a fault and ends after it."""
 
     def __init__(self, server):
         self.connection = keepalive.Connection(server.port, receive_buffer=4096)
@@ -124,11 +124,11 @@ class Download:
 
 
 class Fault:
-    """A load on a server. The row is told, and judged, when it ends.
+    """A load on a server. The row is reported, and judged, when it ends.
 
-    beside: the same on a stock server, where connections are lost with a child that ends.
-    stops: whether the server refuses connections in the end; denies: whether stock, too, denies
-    what is there meanwhile; hot: the notes of a hot file while all is well.
+    beside: the same on a stock server, where connections are lost with a child that ends. stops: the server
+    refuses connections in the end; denies: stock, too, denies existing files meanwhile; hot: the notes of a hot
+    file without a fault.
     """
 
     def __init__(self, program, tell, server, case, *, root, note="", beside=None, stops=False,
@@ -147,14 +147,14 @@ class Fault:
         return self
 
     def goes_on(self, count=SOME):
-        """Wait until the load has made `count` more requests: the notes that were given."""
+        """Wait until the load has made `count` more requests: their notes."""
         notes = set()
         for _ in range(0, count, STEP):
             notes |= {e.note for e in self.server.wait_entries(STEP, self.server.mark())}
         return notes
 
     def ends(self):
-        """Nothing is wrong any more: wait until that shows, and a little on."""
+        """The fault is over: wait until that shows, and a little longer."""
         if self.server.module:
             self.seconds = max(self.seconds or 0, until_well(self.server, self.hot))
         self.goes_on()

@@ -39,7 +39,7 @@ def get(port, path, tag=None, timeout=30):
 class Load:
     """bodycheck in the background until end(); every failed or wrong body counts.
 
-    lost: how many of the failed had their connection (cut, refused).
+    lost: how many failures are lost connections (cut, refused).
     """
 
     def __init__(self, program, url, root, paths, concurrency=16, *options):

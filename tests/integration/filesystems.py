@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-# disk: that of the base directory, in most cases ext4.
+# disk: the base directory's, in most cases ext4.
 KINDS = ("disk", "tmpfs", "overlay", "fuse")
 
 
@@ -28,7 +28,7 @@ def _mounted(at, *arguments):
 
 @contextmanager
 def overlay(base, prepare=None):
-    """prepare(lower) makes what lies in the lower layer, of which the first change makes a copy."""
+    """prepare(lower) makes the files of the lower layer; their first change makes a copy."""
     layers = [base / f"overlay-{name}" for name in ("lower", "upper", "work")]
     for layer in layers:
         layer.mkdir()
@@ -42,7 +42,7 @@ def overlay(base, prepare=None):
 
 @contextmanager
 def directory(kind, base, slow_directory):
-    """A directory of that kind below base. slow_directory: the fixture; it unmounts at the module's end."""
+    """A directory of that kind below base. slow_directory: the fixture, which unmounts at the module's end."""
     if kind == "disk":
         at = base / "disk"
         at.mkdir()

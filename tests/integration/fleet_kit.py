@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real redis-server in a directory of its own, and one that answers whatever a test likes."""
+"""A real redis-server in a directory of its own, and one that gives the answers that a test chooses."""
 
 import shutil
 import socket
@@ -15,13 +15,13 @@ SENDER = "0123456789abcdef"
 
 
 def why_not():
-    """Why there can be no Redis here, or None."""
+    """The reason why Redis cannot run here, or None."""
     missing = [name for name in ("redis-server", "redis-cli") if not shutil.which(name)]
     return f"needs {' and '.join(missing)} (packages redis-server, redis-tools)" if missing else None
 
 
 class Redis:
-    """One server, on a Unix-domain socket only. What it stores outlives its end."""
+    """One server, on a Unix-domain socket only. Its stored data outlive its end."""
 
     def __init__(self, base, name, *options):
         self.dir = Path(base) / name
@@ -59,7 +59,7 @@ class Redis:
 
 
 class BadRedis:
-    """Lets everybody in, and then answers every question with the same bytes, over and over.
+    """Lets everybody in, and then answers every question with the same bytes.
 
     With joins it takes entries, and gives each of them the same id."""
 

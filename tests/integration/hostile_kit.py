@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another local user at work in the document root, and whether a server got over it."""
+"""Another local user at work in the document root, and checks that a server recovered from it."""
 
 import ctypes
 import multiprocessing
@@ -15,21 +15,21 @@ from httpd import HITS
 from keepalive import Connection
 from waiting import wait_for
 
-UID = 12345                     # nobody's in particular
+UID = 12345                     # belongs to no real user
 EXCHANGE = 2                    # RENAME_EXCHANGE
 AT_FDCWD = -100
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(one, other):
-    """Both names change what they are names of, in one moment."""
+    """Swaps the targets of both names in one moment."""
     if LIBC.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(one))
 
 
 def give(path):
-    """Everything there is the other user's."""
+    """Makes the other user the owner of everything there."""
     os.lchown(path, UID, UID)
     for _, directories, files, at in os.fwalk(path):
         for name in directories + files:
@@ -43,7 +43,7 @@ def become():
 
 
 class Attack:
-    """Processes of the other user, one for each step, which it does again and again until the block ends."""
+    """Processes of the other user, one for each step; each repeats its step until the block ends."""
 
     def __init__(self, *steps):
         context = multiprocessing.get_context("fork")
@@ -91,13 +91,13 @@ def load(port, paths, seconds, kind_of, connections=8, **options):
 
 
 def busy_workers(server):
-    """Without the one that tells."""
+    """Without the worker that runs the report."""
     _, _, text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")
     return int(re.search(r"^BusyWorkers: (\d+)$", text, re.MULTILINE).group(1)) - 1
 
 
 def assert_well(server, path, content):
-    """No worker and no helper hangs, nothing waits, and an honest request is a hit."""
+    """No worker hangs, nothing waits, and an honest request is a hit."""
     wait_for(lambda: busy_workers(server) == 0, "all workers to be idle")
     wait_for(lambda: not any(server.daemon.counters()[name] for name in ("inflight", "running", "queued")),
              "all helpers to be idle")

@@ -40,7 +40,7 @@ application/pdf pdf
 LOG_FIELDS = "tag note reason us status size method url filename protocol"
 LOG_FORMAT = r"%{X-Test}i\t%{flashpache}n\t%{flashpache-reason}n\t%{flashpache-us}n" \
              r"\t%>s\t%B\t%m\t%U%q\t%f\t%H"
-# What the module writes into the note when no file system was asked for the answer.
+# The module's notes for answers without a question to any file system.
 HITS = {"hit", "lease"}
 
 Entry = namedtuple("Entry", LOG_FIELDS)
@@ -59,10 +59,9 @@ def make_certificate(directory):
 class Httpd:
     """One server. Its files are in <base>/<name>; start() returns when it answers.
 
-    socket: the daemon's socket, or None for a stock server; module: mod_flashpache.so.
-    config: text for the main server (host-wide); every vhost sees it.
-    vhosts: [(names, text)]; the first is the default of every port.
-    tls: (certificate, key) opens a second port; http2 offers h2 there, and h2c on a third.
+    socket: the daemon's socket, or None for a stock server; module: mod_flashpache.so. config: text for the main
+    server, which every vhost inherits. vhosts: [(names, text)]; the first is the default of every port. tls:
+    (certificate, key) opens a second port. http2 offers h2 there, and h2c on a third.
     """
 
     def __init__(self, base, name, docroot, *, mpm="event", socket=None, module=None, config="",
@@ -74,7 +73,7 @@ class Httpd:
         self.vhosts = vhosts or [(["localhost"], "")]
         self.limits = limits if limits is not None else MPM_LIMITS[mpm]
         self.extra_modules = extra_modules
-        self.around = list(around)      # a command that starts it, as some user or in some namespace
+        self.around = list(around)      # a command that starts the server, as some user or in some namespace
         self.process = None
         self.ended_at = None
         self.port = self.tls_port = self.h2c_port = None
@@ -101,7 +100,7 @@ class Httpd:
                 f"{extra}{text}\n</VirtualHost>\n")
 
     def _ports(self):
-        """(port, text for its vhosts) of everything listened on."""
+        """(port, text for its vhosts) of each port."""
         ports = [(self.port, "")]
         if self.tls:
             h2 = "Protocols h2 http/1.1\n" if self.http2 else ""
@@ -157,8 +156,8 @@ MaxKeepAliveRequests 0
         return path
 
     def check(self):
-        """apache2 -t with this configuration: the completed process. Without a program of flashpached in it, it is
-        the one that was built beside the module."""
+        """apache2 -t with this configuration: the completed process. A configuration without a flashpached program
+        gets the one built beside the module."""
         ours = f"{self.config}{self.vhosts}"
         program = Path(self.module).parents[2] / "backend/flashpached" if self.module else None
         more = ["-c", f"FlashpacheDaemonProgram {program}"] if program and "FlashpacheDaemonProgram" not in ours else []
@@ -229,8 +228,9 @@ MaxKeepAliveRequests 0
     # Logs
 
     def crashes(self):
-        """Lines of the log that say so. A child of stock event may crash while it ends, when a connection
-        ended just before (in the MPM itself; 3 of 100 do, with and without Flashpache): not those."""
+        """Lines of the log that report crashes. A child of stock event may crash at its end, after a connection has
+        just ended. The MPM itself does so in 3 of 100 cases, with and without Flashpache; these lines are left
+        out."""
         return [line for line in self.error_text().splitlines()
                 if "exit signal" in line and "Killed (9)" not in line and not self._is_of_the_end(line)]
 
@@ -244,20 +244,20 @@ MaxKeepAliveRequests 0
         return "".join(texts)
 
     def mark(self):
-        """Where the access log's last whole line ends now, for entries(since=...)."""
+        """The end of the access log's last whole line now, for entries(since=...)."""
         text = self.access_log.read_bytes() if self.access_log.exists() else b""
         return text.rfind(b"\n") + 1
 
     def entries(self, since=0, tag=None):
         """Access-log entries after a mark, of one tag (the request's X-Test header)."""
-        # In one piece: line by line, a line that is being written could come in two.
+        # One read: line by line, a line could come in two while httpd writes it.
         text = self.access_log.read_bytes()[since:]
         whole = text[:text.rfind(b"\n") + 1].decode(errors="replace")
         rows = [Entry(*line.split("\t")) for line in whole.split("\n")[:-1]]
         return [e for e in rows if tag is None or e.tag == tag]
 
     def wait_entries(self, count, since=0, tag=None):
-        """The entries, once there are `count`: the log is written after the response."""
+        """The entries, once there are `count`: httpd writes the log after the response."""
         def enough():
             found = self.entries(since, tag)
             return found if len(found) >= count else None
@@ -265,6 +265,6 @@ MaxKeepAliveRequests 0
 
 
 def user_ids():
-    """(uid, gid) that the children run as."""
+    """(uid, gid) of the children."""
     entry = pwd.getpwnam(USER)
     return entry.pw_uid, entry.pw_gid

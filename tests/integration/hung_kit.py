@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mount that hangs under traffic, and the moment when the daemon says that it is out of service."""
+"""A mount that hangs under traffic, and the moment when the daemon puts it out of service."""
 
 import contextlib
 import random
@@ -10,7 +10,7 @@ from waiting import Threads, wait_for
 
 NAMES = [f"file{i}.txt" for i in range(5)]
 HEAVY_THREADS = 4
-SETTLED_S = 2.2                 # a younger file's content is not kept
+SETTLED_S = 2.2                 # seconds; the daemon keeps no content of a younger file
 
 
 class Traffic(Threads):
@@ -42,8 +42,8 @@ def heavy(port, below="slow"):
 
 class Try:
     """One hang under that traffic, before_s after its first answers. out_s: from the hang until the mount was out of
-    service; None: it was not. slowest_s: of an answer about a known file. after: statuses and sources of those
-    that were asked once the mount was out of service, and after_s the slowest of them."""
+    service; None: it never was. slowest_s: the slowest answer about a known file. after: statuses and sources of
+    answers once the mount was out of service, and after_s the slowest of them."""
 
     def __init__(self, world, traffic, before_s, patience_s=20):
         first = len(traffic.tails)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep-alive connections on bare sockets, with the moments at which a request began and ended."""
+"""Keep-alive connections on bare sockets, with the begin and end of each request."""
 
 import select
 import socket
@@ -10,8 +10,8 @@ from waiting import wait_for
 
 TIMEOUT_S = 30
 
-# complete: the whole promised body came. start, end: time.monotonic() before the request was
-# sent and after the last byte came.
+# complete: the whole promised body came. start, end: time.monotonic() before the request was sent and after the last
+# byte came.
 Answer = namedtuple("Answer", "status headers body complete start end")
 
 
@@ -22,7 +22,7 @@ def request(path, tag=None, host="localhost"):
 
 
 def head(data):
-    """(status, {lower-case name: value}, where the body begins), or None: not all here yet."""
+    """(status, {lower-case name: value}, where the body begins), or None: the head is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -46,11 +46,11 @@ class Connection:
         self.socket.close()
 
     def spoilt(self):
-        """Is it closed, or has it bytes of an answer that nobody read?"""
+        """True if it is closed, or has bytes of an answer that nobody read."""
         return self.socket.fileno() < 0 or bool(select.select([self.socket], [], [], 0)[0])
 
     def begin(self, path, tag=None):
-        """Send a request: when that began."""
+        """Send a request; returns when that began."""
         start = time.monotonic()
         self.socket.sendall(request(path, tag))
         return start
@@ -77,7 +77,7 @@ class Connection:
         return self.finish(self.begin(path, tag))
 
     def finish(self, start):
-        """The answer to what was begun then."""
+        """The answer to the request that began at that time."""
         try:
             status, headers, body = self.read_head()
         except ConnectionError:
@@ -89,7 +89,7 @@ class Connection:
 
 
 def children_config(log):
-    """Configuration that Children needs: who served whom goes to this file."""
+    """Configuration for Children: the server writes to this file which child served which request."""
     return f'LogFormat "%{{X-Test}}i %P" children\nCustomLog "{log}" children\nKeepAliveTimeout 600\n'
 
 
@@ -105,12 +105,12 @@ def child_of(log, tag):
 class Children:
     """Connections to a server so that each of its `count` children serves at least `each`."""
 
-    TRIES = 600     # one child may take all of many
-    SPARE = 60      # so many are kept open beside those that are wanted, which leads others to other children
+    TRIES = 600     # of many connections one child may take all
+    SPARE = 60      # this many extra ones stay open, which leads later ones to other children
 
     def __init__(self, server, log, count, each=1):
         self.port, self.log = server.port, log
-        # A child with threads may take all that come one after the other; of prefork each serves one.
+        # A child with threads may take all connections that come one by one; a prefork child serves one.
         self.at_once = 1 if server.mpm == "prefork" else 8
         self.by_child = {}
         self.tags = 0
@@ -144,7 +144,7 @@ class Children:
         return [(connection, child_of(self.log, tag)) for connection, tag, _ in begun]
 
     def again(self, ended):
-        """Another connection to the child of one that has ended, in its place."""
+        """Another connection to the same child, in place of one that has ended."""
         ended.close()
         child = next(p for p, connections in self.by_child.items() if ended in connections)
         connections = self.by_child[child]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of every kind that may leave something behind, and what processes hold."""
+"""Requests of every kind that may leave something behind, and the resources of processes."""
 
 import http.client
 import random
@@ -19,7 +19,7 @@ PAGES = {"indexed/index.html": "index\n", "page.shtml": 'a <!--#include virtual=
          "guarded/.htaccess": "Header set X-Guarded yes\n", "denied/.htaccess": "Require all denied\n",
          "rewritten/.htaccess": "RewriteEngine On\nRewriteRule ^(.*)$ /hot/$1\n"}
 
-# body: None if it says the server's version, a time or a boundary.
+# body: None if it contains the server's version, a time or a boundary.
 Ask = namedtuple("Ask", "method path headers status body")
 # rss_kib is the most of one process, descriptors the sum of all.
 Level = namedtuple("Level", "rss_kib descriptors")
@@ -122,7 +122,7 @@ class Asks:
 
 
 class Clients:
-    """Some keep-alive connections, one request at a time; what came of the requests."""
+    """Some keep-alive connections, one request at a time, and the outcome of each request."""
 
     def __init__(self, port, asks, count=4):
         self.port, self.asks = port, asks

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded beside a sanitizer's runtime: at SIGRTMAX a process looks for leaks.
- * LeakSanitizer looks at exit() alone, and helpers end by a signal or _exit().
+ * Preloaded beside a sanitizer's runtime: at SIGRTMAX a process looks for leaks. LeakSanitizer
+ * looks at exit() alone, and workers end by a signal or _exit().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* Whoever asked waits for a file of this name. */
+/* The asking test waits for a file of this name. */
 static void look(int signum)
 {
     const char *directory = getenv("FLASHPACHE_REPORTS");

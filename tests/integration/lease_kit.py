@@ -26,13 +26,13 @@ class File:
         wait_for(lambda: self.ask(connection) == (200, OLD, "lease"), "a lease")
 
     def replace(self):
-        """The content is NEW when this returns."""
+        """Replaces the file; on return its content is NEW."""
         tree.put(self.root / "new", NEW.decode())
         os.rename(self.root / "new", self.root / self.name)
 
 
 def new_root(base, kind):
-    """A directory of its own for each test; its name is short: a socket's path may not be long."""
+    """A test's own directory, with a short name: a socket's path may not be long."""
     root = base / f"{kind}{len(list(base.glob(kind + '*')))}"
     root.mkdir()
     return root

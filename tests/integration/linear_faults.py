@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes on beside the writers: contexts, by name."""
+"""Disturbances beside the writers: contexts, by name."""
 
 import os
 import random
@@ -14,10 +14,10 @@ from quick import Quick
 
 NOISY_FILES = 50
 DEEPEST_NAMES = 2           # below the document root: a place's own directory
-NOISY_PACE_S = 1 / 3000     # of the steady stream of events
+NOISY_PACE_S = 1 / 3000     # between two events of the steady stream
 LONGEST_STOP_S, LONGEST_RUN_S = 0.06, 0.1
 RESTART_EVERY_S = 0.5
-STORMING = 3                # processes; together 100,000 events a second and more
+STORMING = 3                # processes; together they make 100,000 events a second and more
 PURGE_EVERY_S = 0.01
 
 
@@ -30,7 +30,7 @@ def _beside(step):
         try:
             while not ended.is_set():
                 step()
-        except Exception as problem:    # told below: in a thread nobody sees it
+        except Exception as problem:    # reported below: nobody sees it in a thread
             problems.append(problem)
     thread = threading.Thread(target=run)
     thread.start()
@@ -52,7 +52,7 @@ def _make_noise(paths, pace_s):
 
 @contextmanager
 def _noise(server, pace_s):
-    """Events of files in a directory that is watched, since they were asked for."""
+    """Events of files in a directory that the daemon watches, as the files were requested."""
     directory = server.docroot / "noisy"
     directory.mkdir()
     connection = Quick(server.port)
@@ -75,7 +75,7 @@ def storm(server):
 
 
 def _make_storm(root):
-    """Attributes and names of all directories that are there, those in which the writers' kinds are included."""
+    """Changes attributes and names in all present directories, those of the writers' kinds included."""
     while True:
         directories = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
         for directory in directories * 100:
@@ -124,7 +124,8 @@ def stops(server):
 
 
 def pauses(server):
-    """Nobody of ours gets any, as on a machine that is paused; but files change. Who goes on first is chance."""
+    """All our processes get none, as on a paused machine, while files change. The order in which they go on is
+    chance."""
     return _stopped_in_turns([server.daemon.pid, *server.daemon.helper_pids(), *server.pids()])
 
 
@@ -138,7 +139,7 @@ def restarts(server):
 
 
 def purges(server):
-    """Everything is forgotten, again and again."""
+    """An operator purges everything, again and again."""
     def step():
         forget_all(server.daemon)
         time.sleep(PURGE_EVERY_S)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of change, one after the other without an end, as generators.
 
-A kind gets a Spot, makes its files, and yields (what, wants) for ever: what was done since the last yield, and
-the one answer that each path has from then on. The last thing that it does before a yield is the system call
-that makes the change. A want is a status, a body (status 200), or (body, the file's time).
+A kind gets a Spot, makes its files, and yields (what, wants) for ever. what: the changes since the last yield.
+wants: the one correct answer of each path from then on. The last step before a yield is the system call that makes
+the change. A want is a status, a body (status 200), or (body, the file's time).
 """
 
 import ctypes
@@ -20,18 +20,18 @@ from change_cases import exchange
 from httpd import user_ids
 
 KINDS = {}
-MOUNT_KINDS = {}            # what mount(2) and umount(2) change
-COPY_KINDS = {}             # the first change of what lies in an overlay's lower layer
+MOUNT_KINDS = {}            # kinds that change mounts, by mount(2) and umount(2)
+COPY_KINDS = {}             # kinds whose first change copies a file up from an overlay's lower layer
 DENIED, GRANTED = "Require all denied\n", "Require all granted\n"
 OLD = 1_500_000_000
 PAGE = 4096
-LARGE = 100_000             # too long to be served by its content
+LARGE = 100_000             # bytes; too long to be served by its content
 KEEP_SIZE_AND_PUNCH_HOLE = 3
 MS_BIND, MNT_DETACH = 0x1000, 2
 
 
 class Spot:
-    """Names of one kind's own in a directory that others may change things in as well."""
+    """One kind's own names in a directory in which others may change things as well."""
 
     def __init__(self, directory, url, prefix=""):
         self.directory, self.prefix, self.url = Path(directory), prefix, url
@@ -84,7 +84,7 @@ def mount_kind(function):
 
 
 def copy_kind(function):
-    """function(spot, directory): makes the change in a directory of make_lower(), and what is to be seen."""
+    """function(spot, directory): makes the change in a directory of make_lower(), and returns the expected answers."""
     def steps(spot):
         for name in sorted(os.listdir(spot.directory)):
             yield "nothing", spot.see(f"{name}/file.txt", LOWER, f"{name}/large.bin", LOWER_LARGE)
@@ -172,7 +172,7 @@ def written_through_a_mapping(spot):
 
 @kind
 def written_through_a_mapping_that_stays(spot):
-    """Nothing tells of that, so the file is longer than what is served by its content."""
+    """No event reports it, so the file is longer than those served by their content."""
     spot.write("file.txt", b"*" * LARGE)
     with open(spot.at("file.txt"), "r+b") as file, mmap.mmap(file.fileno(), LARGE) as area:
         for letter in itertools.cycle(b"abcdefg"):
@@ -192,7 +192,7 @@ def written_asynchronously(spot):
 
 @kind
 def written_asynchronously_while_it_stays_open(spot):
-    """Nothing tells of that either."""
+    """No event reports that either."""
     spot.write("file.txt", b"*" * LARGE)
     with open(spot.at("file.txt"), "r+b") as file:
         for letter in itertools.cycle(b"abcdefg"):
@@ -356,7 +356,7 @@ def parent_renamed(spot):
 
 @kind
 def written_below_a_renamed_parent(spot):
-    """The daemon's watches were set while it had another name."""
+    """The daemon set its watches while the parent had another name."""
     spot.write("one/deep/file.txt", b"file\n")
     for text in texts():
         spot.move("one", "two")
@@ -455,7 +455,7 @@ def link_in_the_middle_replaced(spot):
 
 @kind
 def chain_of_links(spot):
-    """The second link is what changes; the path names the first."""
+    """The second link changes; the path names the first."""
     for name in ("one", "two"):
         spot.write(f"{name}/file.txt", f"of {name}\n".encode())
     spot.at("links").mkdir()
@@ -611,7 +611,7 @@ def access_file_by_other_ways(spot):
 
 @kind
 def rights_of_an_access_file(spot):
-    """One that may not be read denies all."""
+    """An unreadable one denies all."""
     spot.write("one/file.txt", b"file\n")
     spot.write("one/.htaccess", GRANTED.encode())
     while True:
@@ -639,7 +639,7 @@ def unmount(target):
 
 @contextmanager
 def mounted(source, target):
-    """Whatever happens, nothing stays mounted. The block may have unmounted it."""
+    """Unmounts in every case. The block may have unmounted it."""
     mount(source, target)
     try:
         yield
@@ -670,7 +670,7 @@ def mounted_over_a_file(spot):
 
 @mount_kind
 def written_below_a_mount(spot):
-    """By the path that it is mounted from, and by the one that is served."""
+    """By the path of the mount's source, and by the served one."""
     spot.write("two/deep/file.txt", b"content ********\n")
     spot.at("one").mkdir()
     for text in texts():
@@ -690,7 +690,7 @@ UPPER = b"upper ********\n"
 
 
 def make_lower(directory, count):
-    """What lies below each kind's directory: so many directories, each for one change."""
+    """The files below each kind's directory: one directory for each change."""
     for number in range(count):
         each = directory / f"{number:05d}"
         each.mkdir(parents=True)
@@ -707,7 +707,7 @@ def first_write(spot, name):
 
 @copy_kind
 def first_write_of_a_large_file(spot, name):
-    """Whoever has the lower one open goes on reading that."""
+    """A process that has the lower file open goes on reading it."""
     spot.pwrite(f"{name}/large.bin", UPPER)
     return spot.see(f"{name}/large.bin", UPPER + LOWER_LARGE[len(UPPER):], f"{name}/file.txt", LOWER)
 
@@ -756,7 +756,7 @@ def first_write_of_an_access_file(spot, name):
 
 @copy_kind
 def directory_made_anew(spot, name):
-    """What lay in the lower one does not come back."""
+    """The lower directory's content does not come back."""
     shutil.rmtree(spot.at(name))
     spot.write(f"{name}/large.bin", UPPER)
     return spot.see(f"{name}/file.txt", 404, f"{name}/large.bin", UPPER)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers that ask at once: change, and the next request must show it.
+"""Writers that ask at once: after a change the next request must show it.
 
-A writer is a process. It makes the changes of all kinds (linear_kinds) in an order of its own, and after each,
-without a pause, asks on one of its connections and compares with the one answer that is allowed. Before some of
-the changes it asks until the answer is a lease's; during others requests are under way, whose answers
-may be old or new, but which must leave nothing old behind.
+A writer is a process. It makes the changes of all kinds (linear_kinds) in an order of its own. After each, without
+a pause, it asks on one of its connections and compares with the one correct answer. Before some changes it asks
+until the answer is a lease's. During others requests are under way: their answers may be old or new, but must
+leave nothing old behind.
 """
 
 import marshal
@@ -21,8 +21,8 @@ CONNECTIONS = 3
 EXAMPLES = 3                # of each kind and writer
 QUIET, WARM, BUSY = range(3)
 WARM_REQUESTS = 2
-ENDS_S = 3600               # a hang; a million tries take less
-# What a file system may not be able to do; elsewhere these are failures.
+ENDS_S = 3600               # seconds; a longer run hangs: a million tries take less
+# Abilities that a file system may lack; elsewhere a failure of these kinds is an error.
 MAY_BE_MISSING = ("list_of_a_parent", "list_of_the_file", "linked_in_without_a_name_before", "copied_into",
                   "directories_exchanged", "written_through_a_mapping", "written_through_a_mapping_that_stays",
                   "written_asynchronously", "written_asynchronously_while_it_stays_open")
@@ -30,8 +30,8 @@ MAY_BE_MISSING = ("list_of_a_parent", "list_of_the_file", "linked_in_without_a_n
 # A writer's place: a directory and its URL. prefix: of names, where it shares the directory; else each
 # kind has a directory of its own.
 Place = namedtuple("Place", "directory url prefix")
-# tries, wrong: Counters by kind. notes: of the answers after changes; warm: of those before, each to a
-# question that was put before. missing: kinds and why they cannot be.
+# tries, wrong: Counters by kind. notes: of the answers after changes; warm: of those before, each to a repeated
+# question. missing: kinds that cannot run, and the reasons.
 Result = namedtuple("Result", "tries wrong notes warm missing examples seconds")
 
 
@@ -48,7 +48,7 @@ def told(reply):
 
 
 class UnderWay:
-    """One kind under way: what it did last, and what is to be seen."""
+    """One kind under way: its last change, and the expected answers."""
 
     def __init__(self, name, steps, place):
         self.name = name
@@ -60,7 +60,7 @@ class UnderWay:
         self.what, self.wants = next(self.steps)
 
     def change(self):
-        """The next change, made when this returns."""
+        """Makes the next change before it returns."""
         self.before = self.wants
         self.what, self.wants = next(self.steps)
 
@@ -88,7 +88,7 @@ class Writer:
                 self.step(kind)
 
     def step(self, kind):
-        """One change. How: with or without leases, with or without requests that are under way."""
+        """One change, with or without leases, with or without requests under way."""
         asks, *others = self.random.sample(self.connections, CONNECTIONS)
         how = self.random.randrange(3)
         paths = list(kind.wants)
@@ -160,7 +160,7 @@ def _work(port, place, seed, count, kinds, file):
 
 
 def run(port, places, count, directory, kinds=None):
-    """All writers at once, `count` tries in all: what came of them together."""
+    """All writers at once, `count` tries in all: their joined result."""
     kinds = kinds or KINDS
     context = multiprocessing.get_context("fork")
     files = [directory / f"writer-{number}" for number in range(len(places))]
@@ -192,7 +192,7 @@ def shares(notes):
 
 
 def table(name, result):
-    """Printed: kinds with their tries and stale answers, and who answered."""
+    """For printing: kinds with their tries and stale answers, and the sources of answers."""
     tries, wrong = result.tries.total(), result.wrong.total()
     print(f"\n{name}: {tries} tries in {result.seconds:.1f} s ({tries / result.seconds:.0f}/s), {wrong} wrong\n"
           f"  after changes: {shares(result.notes)}; asked again without one: {shares(result.warm)}")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that change what the whole machine has run while no other test does, of this run or of another.
+"""A test that changes limits of the whole machine runs while no other test does, of this run or of another.
 
-Every test holds a lock: shared, or, if it is marked `alone`, exclusive. It is a lock on the very file with
-the machine's limits: all runs on the machine have that one, whichever directory they are in. A test that
-waits for the exclusive lock keeps the gate, so that no more tests begin until it has run.
+Every test holds a lock: shared, or, if it is marked `alone`, exclusive. The locked file is the one with the
+machine's limits: all runs on the machine have that one, whichever directory they are in. A test that waits for the
+exclusive lock keeps the gate, so no more tests begin until it has run.
 
-A run that was killed leaves the limits as small as its test had made them, and hardly anything is a hit
-from then on. So whoever gets the lock raises them first to what the tests need.
+A killed run leaves the limits as small as its test had made them. From then on hardly any answer is a hit. So each
+holder of the lock first raises them to the tests' needs.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ LEAST = {"max_user_watches": 65536, "max_user_instances": 128, "max_queued_event
 
 
 def _raise_limits():
-    """With the lock no test has made them small on purpose. Who is not root goes on with what there is."""
+    """With the lock no test has made them small on purpose. Without root's rights the present limits stay."""
     for name, least in LEAST.items():
         file = INOTIFY / name
         if int(file.read_text()) < least:
@@ -34,7 +34,7 @@ def held(exclusive):
     how = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
         gate, limits = GATE.open(), LIMITS.open()
-    except FileNotFoundError:       # a kernel without these limits: nothing can change them, either
+    except FileNotFoundError:       # a kernel without these limits: no test can change them, either
         yield
         return
     with limits:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mounts of our own: a daemon looks again at what lies above a new mount, so a mount that somebody else
-makes would show in the notes of whoever runs beside."""
+"""A mount namespace of our own. A daemon looks again at the directories above a new mount, so another run's mount
+would show in the notes of a run beside it."""
 
 import ctypes
 import os
@@ -10,8 +10,8 @@ MS_REC, MS_PRIVATE = 0x4000, 0x40000
 
 
 def enter():
-    """From here on this process and all that it starts see their own mounts alone. Without the right to that
-    they go on with everybody's."""
+    """From here on this process and all that it starts see only their own mounts. Without the right to that they go
+    on with the machine's."""
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0 and libc.unshare(CLONE_NEWNS) == 0:
         if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == -1:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""In a daemon's place, a daemon of another release: it refuses every version that is offered.
+"""In a daemon's place, a daemon of another release: it refuses every offered version.
 
 other_version.py [...] socket=PATH [...], as httpd starts its own daemon too
 """
@@ -30,7 +30,7 @@ def listening(path):
 
 def serve(path):
     with listening(path) as place:
-        # httpd's socket does not block, and a daemon that still ends may take the connection first.
+        # httpd's socket does not block, and a daemon that is still ending may take the connection first.
         place.settimeout(WAIT_S)
         while True:
             with place.accept()[0] as conn:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests of the comparison, each a few raw bytes and the methods in them.
 
-`expect` is the status that stock must give to the first request: it keeps a case from
-silently testing something else.
+`expect` is the status that stock must give to the first request: it keeps a case from silently testing something
+else.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Case:
     data: bytes
     methods: tuple = ("GET",)
     tls: bool = False
-    log: bool = True          # can its access-log entries be compared, too?
+    log: bool = True          # True if its access-log entries can be compared, too
     expect: int = None
 
 
@@ -223,7 +223,7 @@ def paths():
         "/both-off/small.bin", "/both-off/large.bin",
     )
     for path in every:
-        # A request line that is refused is logged without its headers, so without the tag.
+        # httpd logs a refused request line without its headers, so without the tag.
         yield one(f"path{path}", path, expect=EXPECT_PATH.get(path), log="#" not in path)
 
 

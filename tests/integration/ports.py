@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports that stay free: each process of the tests takes them from a range of its own.
 
-The kernel gives ports of ip_local_port_range to everybody who connects or binds port 0, so the ranges lie
-outside it. A range belongs to the process that has its first port bound. The kernel gives that up with the
-process, and keeps it apart for each network namespace, as it does with ports.
+The kernel gives ports of ip_local_port_range to every process that connects or binds port 0, so the ranges lie
+outside it. A range belongs to the process that has bound its first port. The kernel frees that port when the
+process ends, and keeps it apart for each network namespace, as it does with ports.
 """
 
 import itertools
@@ -11,15 +11,15 @@ import socket
 from pathlib import Path
 
 SIZE = 128              # a test module starts at most a few dozen servers, and ends them
-FIRST, END = 10240, 65536       # below are the ports of known services
+FIRST, END = 10240, 65536       # below lie the ports of known services
 LOCAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
-guard = None            # the socket that holds the range
-numbers = None          # its ports, over and over
+guard = None            # the socket that reserves the range
+numbers = None          # the range's ports, over and over
 
 
 def _ranges():
-    """First ports of the ranges outside the kernel's own; of all where it has taken everything."""
+    """First ports of the ranges outside the kernel's own; of all ranges where the kernel uses everything."""
     low, high = map(int, LOCAL.read_text().split())
     outside = [*range(FIRST, low - SIZE + 1, SIZE), *range(max(high + 1, FIRST), END - SIZE + 1, SIZE)]
     return outside or list(range(FIRST, END - SIZE + 1, SIZE))
@@ -38,7 +38,7 @@ def _take_range():
 
 
 def _is_free(port):
-    """True if a server could listen there now; connections that ended a moment ago hinder none."""
+    """True if a server could listen on the port now; connections that ended a moment ago hinder none."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

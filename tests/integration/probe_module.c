@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module of somebody else, for the tests: uses a request's configuration as late as it can, has
- * directives whose parsing is seen from outside, and runs hooks again.  What it does is appended
- * to files, a line for each time.
+ * A module of another author, for the tests: uses a request's configuration as late as it can, has
+ * directives whose parsing shows outside, and runs hooks again. It appends its actions to files, a
+ * line for each.
  */
 #include <httpd.h>
 
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EARLIEST (APR_HOOK_REALLY_FIRST - 10) /* before the module that is tested */
+#define EARLIEST (APR_HOOK_REALLY_FIRST - 10) /* before the module under test */
 
 static void append(const char *path, const char *line)
 {
@@ -51,8 +51,8 @@ static int post_read_request(request_rec *r)
     return DECLINED;
 }
 
-/* ?wait=FILE, with the name of the phase in the place of "wait": makes that file, and goes on when somebody has
- * removed it. */
+/* ?wait=FILE, with the name of the phase in the place of "wait": makes that file, and goes on when
+ * the test has removed it. */
 static void wait_in(const request_rec *r, const char *phase)
 {
     const size_t len = strlen(phase);
@@ -81,7 +81,7 @@ static int before_translation(request_rec *r)
     return DECLINED;
 }
 
-/* ?included=FILE: core has looked at the file of a subrequest by itself. */
+/* ?included=FILE: core itself has looked at the file of a subrequest. */
 static int before_walk(request_rec *r)
 {
     wait_in(r, "translated");

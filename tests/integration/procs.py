@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes: who is whose child, how many descriptors somebody holds, and their end."""
+"""Processes: their parents, their descriptors, and their end."""
 
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def beside(work, *args):
-    """work(*args) in a process of its own, which is killed behind the block."""
+    """Runs work(*args) in a process of its own, and kills it behind the block."""
     process = multiprocessing.get_context("fork").Process(target=work, args=args)
     process.start()
     try:
@@ -63,12 +63,12 @@ def state(pid):
 
 
 def fd_count(pid):
-    """How many descriptors a process holds."""
+    """The number of a process's descriptors."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def open_files(pid):
-    """What each descriptor leads to."""
+    """The target of each descriptor."""
     found = []
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -79,13 +79,13 @@ def open_files(pid):
 
 
 def memory_kib(pid):
-    """Of one process. The tables that daemon and children share are of a fixed size, and count for none of them."""
+    """Of one process. The tables that daemon and children share have a fixed size, and count for none of them."""
     with open(f"/proc/{pid}/status") as status:
         return sum(int(line.split()[1]) for line in status if line.startswith(("RssAnon:", "RssFile:")))
 
 
 def end(process, seconds=15):
-    """Asks a Popen with a session of its own to end; ends the session where it does not."""
+    """Asks a Popen with a session of its own to end; kills the session if it does not."""
     process.terminate()
     try:
         process.wait(seconds)

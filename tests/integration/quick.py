@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A keep-alive connection that costs as little time as Python can: one send, one receive, no dictionary of headers."""
+"""A keep-alive connection with as little overhead as Python allows: one send, one receive, no dictionary of headers."""
 
 import re
 import socket
@@ -20,12 +20,12 @@ def field(reply, name):
 
 
 def note(reply):
-    """Who answered: the header that NOTE_CONFIG adds (lease_kit)."""
+    """The answer's source: the header that NOTE_CONFIG adds (lease_kit)."""
     return field(reply, "X-Note")
 
 
 class Quick:
-    """One connection. send() and read() may be called apart: something may happen between them."""
+    """One connection. A test may call send() and read() apart, to act between them."""
 
     def __init__(self, port):
         self.port = port
@@ -40,7 +40,7 @@ class Quick:
         self.socket.close()
 
     def again(self):
-        """In place of a connection that is of no use any more."""
+        """A new connection in place of a useless one."""
         self.close()
         self._connect()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/1.x byte for byte: requests written as they are given, responses taken apart."""
+"""HTTP/1.x byte for byte: writes requests exactly as given, and takes responses apart."""
 
 import re
 import socket
@@ -99,7 +99,7 @@ def _body(response, method, data):
 
 
 def parse(data, methods):
-    """The responses in a stream. What does not look like HTTP becomes one raw response."""
+    """The responses in a stream. Bytes that do not look like HTTP become one raw response."""
     methods, responses = list(methods), []
     while data:
         if not data.startswith(b"HTTP/"):
@@ -124,7 +124,7 @@ def _expires(response):
 
 
 def _is_now(value, response):
-    """Of a file from the future httpd says that it was modified at the time of the request, maybe a second before Date."""
+    """For a file from the future httpd gives the time of the request as its time, maybe a second before Date."""
     try:
         since = parsedate_to_datetime(response.get("date")) - parsedate_to_datetime(value)
     except (TypeError, ValueError):
@@ -133,7 +133,7 @@ def _is_now(value, response):
 
 
 def normalised(response):
-    """What must be equal: status line, headers without order and clock, body."""
+    """The parts that must be equal: status line, headers without order and clock, body."""
     body, boundary = response.body, None
     found = re.search(r"multipart/byteranges; boundary=(\S+)", response.get("content-type") or "")
     if found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between httpd and its daemon: something is done before a question is passed on."""
+"""A relay between httpd and its daemon: a test acts before the daemon gets a question."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import wire
 
 
 class Relay(wire.Listener):
-    """before(path of a question) is called before the daemon gets it."""
+    """Calls before(path of a question) before the daemon gets the question."""
 
     def __init__(self, path, daemon_socket, before):
         self.daemon_socket, self.before = daemon_socket, before

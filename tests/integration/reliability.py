@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a fault or an attack, told for the table of docs/reliability.md.
+"""The outcome of a fault or an attack, for the table of docs/reliability.md.
 
 FLASHPACHE_RELIABILITY  a file to which each row is added, as a line of JSON
 """
@@ -9,18 +9,18 @@ import json
 import os
 
 
-order = 0               # the running test's place among all: tests run side by side, and rows are told in any order
+order = 0               # the running test's place among all: tests run side by side, and rows come in any order
 
 
 @dataclasses.dataclass
 class Row:
     group: str                  # "fault", "hostile peer", "hostile content", ...
-    case: str                   # what was done, in a few words
-    requests: int               # made while it was done and until all was well again
-    failed: int = 0             # without an answer, or another one than stock's
+    case: str                   # the fault or attack in a few words
+    requests: int               # from its begin until full recovery
+    failed: int = 0             # without an answer, or with another one than stock's
     wrong: int = 0              # with a byte that is not the file's
     recovery_s: float | None = None     # from the end of the fault to the next hit; None: nothing to recover
-    note: str = ""              # what a reader must know beside, such as what stock does
+    note: str = ""              # further facts that a reader needs, such as stock's behaviour
 
 
 def tell(row):

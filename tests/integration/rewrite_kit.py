@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated RewriteConds and expressions that test files, in every context, and a tree of every kind of file for them."""
+"""Generated RewriteConds and expressions that test files, in every context, and a tree of every kind of file for
+them."""
 
 import os
 import random
@@ -11,19 +12,19 @@ import tree
 A_GROUP = 50            # conditions that one request evaluates
 CONTEXTS = ("server", "directory", "location", "htaccess")
 TESTS = ("-f", "-d", "-s", "-l", "-L", "-h", "-x")
-# What stays mod_rewrite's own.
+# Patterns that stay mod_rewrite's own.
 OTHERS = ("=", "^/", "-gt1", "-z", "-ff")
 SUBREQUESTS = ("-F", "-U")
 FLAGS = ("", "", "", "[NC]", "[NV]", "[nocase]", "[OR]", "[OR,NV]", '"[ ornext , NC ]"')
 DEEP = "/".join("d" * 70)
-# Names below the document root: as they are, in no order.
+# Names below the document root, in no order.
 NAMES = ["file.txt", "empty", "run", "run-group", "closed", "dir", "dir/", "dir/in.txt", "dir//in.txt", "dir/./in.txt",
          "dir/../file.txt", "dir/.", "file.txt/", "file.txt/below", "file.txt/.", "shut", "shut/in.txt", "to-file",
          "to-file/", "to-dir", "to-dir/", "to-dir/in.txt", "to-dir/../file.txt", "nowhere", "nowhere/", "round",
          "to-link", "chain0", "chain39", "absent", "absent/below", "a b.txt", "a%b", "a$b", "a$1b", "a'b", "a{b}",
          "ä.txt", "a|b", "fifo", "socket", "", "/", "n" * 255, "n" * 300, "x/" * 2100, DEEP, ".", "..", "changing",
          "changing/in.txt", "*.txt", "-f"]
-# Whole ones.
+# Whole paths.
 PATHS = ["", "/", "//", "/etc/passwd", "/etc//passwd", "/dev/null", "file.txt", "1", "0 a", "/proc/self/status", "-f", "!-f"]
 
 
@@ -57,7 +58,7 @@ CHANGES = (("file", lambda p: tree.put(p, "x")), ("empty", lambda p: tree.put(p,
 
 
 def change(root, number):
-    """Another kind of file at `changing`; what kind."""
+    """Puts another kind of file at `changing`; returns the kind."""
     path = root / "changing"
     if path.is_dir() and not path.is_symlink():
         (path / "in.txt").unlink()
@@ -90,7 +91,7 @@ class Conditions:
         return self.random.choice(kinds)
 
     def _escaped(self, text):
-        """As expansion gives it back."""
+        """The text as expansion returns it."""
         text = text.replace("\\", "\\\\")
         return text.replace("$", "\\$").replace("%", "\\%") if self.random.random() < 0.8 else text
 
@@ -113,7 +114,7 @@ class Conditions:
         if kind == 5:
             return "", self._quoted("%{DOCUMENT_ROOT}/${map:" + self.random.choice(("one", "two", "three|file.txt")) + "}")
         if kind == 6:
-            return "", self._quoted(path)           # unescaped: what it means is mod_rewrite's
+            return "", self._quoted(path)           # unescaped: mod_rewrite decides its meaning
         return "", self._quoted(self._escaped(path))
 
     def _expression(self, context):

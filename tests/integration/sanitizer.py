@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The integration tests in a sanitized build: what is preloaded, and the reports that fail a test.
+"""The integration tests in a sanitized build: the preloaded libraries, and the reports that fail a test.
 
 FLASHPACHE_SANITIZE  address or thread: FLASHPACHE_BUILD is such a build (scripts/sanitize integration)
 """
@@ -15,8 +15,8 @@ from waiting import wait_for
 
 KIND = os.environ.get("FLASHPACHE_SANITIZE", "")
 RUNTIMES = {"": (), "address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}[KIND]
-# Reports go to files, one of each process; a leak ends nobody with another status than its own.
-# httpd's own accesses tell nothing about races: how its threads pass memory on was not instrumented.
+# Reports go to files, one of each process; a leak does not change an exit status. httpd's own accesses say nothing
+# about races: its threads' hand-overs of memory were not instrumented.
 COMMON = "log_path={reports}/report:log_exe_name=1:exitcode=0"
 OPTIONS = {"ASAN_OPTIONS": ":detect_leaks=1:quarantine_size_mb=16",
            "TSAN_OPTIONS": ":report_signal_unsafe=0:ignore_noninstrumented_modules=1"}
@@ -26,7 +26,7 @@ seen = set()
 
 
 def begin(directory):
-    """Have every process that is started from here on report to this directory."""
+    """Every process that starts from here on reports to this directory."""
     global reports
     if not KIND:
         return
@@ -41,7 +41,7 @@ def begin(directory):
 
 
 def environment():
-    """For a server: httpd knows nothing of the runtimes that our module needs."""
+    """For a server: httpd itself does not load the runtimes that our module needs."""
     if not KIND:
         return None
     found = [subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
@@ -51,8 +51,8 @@ def environment():
 
 
 def look_for_leaks(pid):
-    """Have the helpers below a process, and who makes them, look for leaks now: they never come to
-    exit(). One that is stopped, or hangs in the kernel, cannot."""
+    """The workers below a process, and the process that makes them, look for leaks now: they never come to exit(). A
+    process that is stopped, or hangs in the kernel, cannot look."""
     if KIND != "address":
         return
     asked = {p: reports / f"looked.{p}" for p, comm in procs.descendants(pid).items()
@@ -65,8 +65,8 @@ def look_for_leaks(pid):
 
 
 def for_us(path):
-    """The part of a report that concerns us. httpd and the libraries that it loads hold what they got
-    until they end, and the kernel holds slowfs's nodes; so of leaks only those of our programs and our module."""
+    """The part of a report that concerns us. httpd and its libraries hold memory until they end, and the kernel holds
+    slowfs's nodes. So of leaks only those of our programs and our module count."""
     text = path.read_text(errors="replace")
     if path.name.startswith("report.flashpache") or "detected memory leaks" not in text:
         return text
@@ -75,7 +75,7 @@ def for_us(path):
 
 
 def new_reports():
-    """[text] of the reports that nobody asked for before."""
+    """[text] of the reports since the last call."""
     if not KIND:
         return []
     new = set(reports.glob("report.*")) - seen

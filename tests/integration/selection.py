@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests of the form (forms) run, in which order, and which of them stay together when they run side by side.
+"""The tests of the form (forms) that run, their order, and their groups when they run side by side.
 
 FLASHPACHE_QUICK  1: only those of the modules in QUICK
 FLASHPACHE_PART   beside: all but those marked `alone`; alone: only those
@@ -14,15 +14,14 @@ import forms
 QUICK_ONLY = os.environ.get("FLASHPACHE_QUICK") == "1"
 PART = os.environ.get("FLASHPACHE_PART", "")
 
-# One module for each promise: stock's answers, changes seen, control, faults, security, start and end.
+# One module for each promise: stock's answers, visible changes, control, faults, security, start and end.
 QUICK = {"test_parity", "test_changes", "test_control", "test_faults", "test_security", "test_auto_daemon",
          "test_hardening", "test_pages", "test_documents"}
-# These take longest and begin first, so that no worker is left with one at the end.
+# These take longest and begin first, so no worker has one left at the end.
 FIRST = ("test_linearizable", "test_packages", "test_walk_matrix", "test_read_your_writes", "test_bodies",
          "test_leaks", "test_changes", "test_parity", "test_soak",
          "test_content_changes", "test_auto_daemon", "test_tree", "test_workload", "test_bench", "test_faults")
-# Modules whose tests need nothing of each other and much time: each value of a module's parameter is a
-# group of its own.
+# Modules with independent, slow tests: each value of a module's parameter is a group of its own.
 SPLIT = {"test_walk_matrix", "test_bodies", "test_changes", "test_parity", "test_linearizable",
          "test_read_your_writes"}
 
@@ -42,7 +41,7 @@ def _is_wanted(item):
 
 
 def _group(item):
-    """What runs on one worker: a module, or the tests of one value of what it is parametrized by."""
+    """The unit of one pytest worker: a module, or the tests of one value of its parameter."""
     name = item.module.__name__
     values = getattr(getattr(item, "callspec", None), "params", {}) if name in SPLIT else {}
     of_module = [str(values[key]) for key in ("mpm", "site") if key in values]
@@ -50,7 +49,7 @@ def _group(item):
 
 
 def select(config, items):
-    """Leaves those that are wanted in the list, the longest modules first."""
+    """Keeps only the wanted tests in the list, the longest modules first."""
     for place, item in enumerate(items):
         item.stash[PLACE] = place
         if item.module.__name__ in QUICK:
@@ -65,6 +64,6 @@ def select(config, items):
 
 
 def plain(report):
-    """Takes the group from the name of a test that is told of: pytest is not to be asked for that name."""
+    """Takes the group from the name of a reported test: pytest cannot select a test by a name with a group."""
     if "PYTEST_XDIST_WORKER" not in os.environ and report.nodeid.rfind("@") > report.nodeid.rfind("]"):
         report.nodeid = report.nodeid.rpartition("@")[0]

@@ -9,7 +9,7 @@ from httpd import user_ids
 
 
 class Manager:
-    """Plays systemd for one daemon: holds its socket, hears what it tells."""
+    """Plays systemd for one daemon: holds its socket, and reads its messages."""
 
     def __init__(self, daemon):
         self.daemon = daemon

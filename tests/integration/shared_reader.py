@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second reader of what a daemon shares by memory, written from docs/protocol.md alone."""
+"""A second reader of the daemon's shared memory, written from docs/protocol.md alone."""
 
 import fcntl
 import mmap
@@ -138,7 +138,7 @@ class Ring:
         return self.map[self.data + start:self.data + start + length]
 
     def is_whole(self, at):
-        """Of what was copied before."""
+        """Checks the copied bytes."""
         return at >= struct.unpack_from("=Q", self.map, 64)[0]
 
 
@@ -211,7 +211,7 @@ class Reader:
         return None
 
     def answer(self, path, names=()):
-        """What is published about a path (bytes): flags, n_names, content_at, steps; None: nothing."""
+        """The published answer about a path (bytes): flags, n_names, content_at, steps; None: there is none."""
         leaf = self.find(LEAF, names, path)
         if leaf is None:
             return None
@@ -237,14 +237,14 @@ class Reader:
         return steps if steps and steps[-1]["end"] == len(path) else []
 
     def valid_answer(self, path, names=()):
-        """The same, if it may be used now."""
+        """The same answer, if it is valid now."""
         answer = self.answer(path, names)
         if answer is None or not self.is_current() or not all(map(self.is_valid, answer["steps"])):
             return None
         return answer
 
     def content(self, answer):
-        """None: it was overwritten."""
+        """None: the daemon has overwritten it."""
         at, size = answer["content_at"], answer["steps"][-1]["end_meta"]["size"]
         found = self.contents.copy(at, size)
         return found if self.contents.is_whole(at) else None

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Preloaded: the wall clock is as many seconds ahead as the file named by SHIFTED_CLOCK says, eight
- * bytes in the machine's order. Who writes there sets the clock of all who loaded this.
+ * Preloaded: the wall clock is ahead by the seconds in the file named by SHIFTED_CLOCK, eight bytes
+ * in the machine's order. A write to the file sets the clock of all processes that loaded this.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

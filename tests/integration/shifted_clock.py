@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wall clock that a test sets: instead of waiting, what it has started is told that time has passed."""
+"""A wall clock that a test sets: instead of waiting, the test tells its processes that time has passed."""
 
 import os
 import struct
@@ -11,7 +11,7 @@ import pytest
 
 
 class Clock:
-    """So many seconds ahead of the system's; that is where it begins: at none."""
+    """Seconds ahead of the system's clock; it begins at none."""
 
     def __init__(self, directory):
         self.library, self.file = directory / "shifted_clock.so", directory / "shift"
@@ -22,7 +22,7 @@ class Clock:
         self.set(0)
 
     def set(self, seconds):
-        # In place: whoever has loaded the library has the file mapped.
+        # In place: every process with the library has the file mapped.
         with open(self.file, "r+b" if self.file.exists() else "wb") as out:
             out.write(struct.pack("q", seconds))
 
@@ -38,7 +38,7 @@ class Clock:
 
 @contextmanager
 def shifted(directory):
-    """The clock of all that is started in the block."""
+    """The clock of all processes that start in the block."""
     clock = Clock(directory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_PRELOAD", f"{os.environ.get('LD_PRELOAD', '')} {clock.library}".strip())

@@ -10,7 +10,7 @@ from waiting import wait_for
 
 
 def why_not():
-    """Why slowfs cannot be mounted here, or None."""
+    """The reason why slowfs cannot be mounted here, or None."""
     if os.geteuid() != 0:
         return "needs root to mount slowfs"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
@@ -22,14 +22,14 @@ def why_not():
 
 def needed():
     """Skips the test where slowfs cannot be mounted."""
-    import pytest       # the lab, which has this file too, needs none
+    import pytest       # the lab uses this file too, and needs no pytest
 
     if why_not():
         pytest.skip(why_not())
 
 
 class Slowfs:
-    """source seen through target, each metadata operation delayed by delay_us; options: slowfs's."""
+    """Shows source at target, with delay_us added to each metadata operation; options: slowfs's."""
 
     def __init__(self, program, source, target, delay_us, *options):
         self.program, self.source, self.target = str(program), Path(source), Path(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak's changes: one process makes them at a steady rate and writes down when each was made."""
+"""The soak's changes: one process makes them at a steady rate and records the time of each."""
 
 import heapq
 import marshal
@@ -10,11 +10,11 @@ import time
 import soak_tree as tree
 
 DENY = "Require all denied\n"
-DENY_FILE = "deny-all"          # beside the tops: what a linked .htaccess leads to
-# A directory stays closed so long.
+DENY_FILE = "deny-all"          # beside the tops: the target of a linked .htaccess
+# A directory stays closed for a time in this range.
 CLOSED_S = (0.05, 0.4)
-# Between a file's change in place and whatever else changed on the way to it, besides the bound:
-# a response takes its length from one moment and its bytes from a later one, as stock's do.
+# The time between a file's change in place and other changes on the way to it, besides the bound. A response takes
+# its length from one moment and its bytes from a later one, as stock's do.
 APART_S = 0.25
 WEIGHTS = {"replace": 60, "remove": 12, "write_in_place": 30, "append": 14, "truncate": 14, "close_file": 20,
            "touch": 8, "edit_by_link": 10, "burst": 4, "close_object": 4, "deny_object": 4,
@@ -44,7 +44,7 @@ class Changer:
         self.history.append((before, after, key, tuple(value) if key[0] == "file" else value))
 
     def run(self, rate, seconds):
-        """Changes evenly spread; a late one is made at once, so the rate holds where the machine can."""
+        """Spreads changes evenly; a late one comes at once, so the rate holds where the machine can."""
         begin = time.monotonic()
         kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
         for number in range(int(rate * seconds)):
@@ -66,7 +66,7 @@ class Changer:
     # Files
 
     def some_file(self):
-        """(name, which, key, path, value) of a file in whichever of its two directories."""
+        """(name, which, key, path, value) of a file in either of its two directories."""
         name = self.layout.name(self.choose(self.random))
         slot = self.value(tree.slot_key(name))
         which = slot if slot != tree.NOWHERE and self.random.random() < 0.9 else self.random.randrange(2)
@@ -80,7 +80,7 @@ class Changer:
         return tree.home(self.root, top, slot, which)
 
     def next_body(self, name, which, length=None):
-        """(version, length, body) that has not been before."""
+        """A new (version, length, body)."""
         self.version += 1
         ident = tree.identity(name, which)
         length = length or tree.full_length(name, ident, self.version)
@@ -125,7 +125,7 @@ class Changer:
     # Files, in place
 
     def some_quiet_file(self, most):
-        """A file there, at most that long, with nothing on the way to it that changed just now; or None."""
+        """A file there, at most that long, on whose path nothing changed just now; or None."""
         name, which, key, path, value = self.some_file()
         keys = (key, tree.top_key(name), tree.slot_key(name), tree.object_key(name, which))
         latest = max(self.changed.get(k, 0) for k in keys)
@@ -135,7 +135,7 @@ class Changer:
         return name, which, key, path, value
 
     def write_in_place(self):
-        """One write below a page, which no reader sees half of, or as good as none."""
+        """One write below a page: readers hardly ever see half of it."""
         self._overwrite(lambda path: path)
 
     def edit_by_link(self):
@@ -224,7 +224,7 @@ class Changer:
         os.symlink(self.root / DENY_FILE, path)
 
     def turn_slot(self):
-        """The other object in this one's place; a link is also taken away at times."""
+        """Puts the other object in this one's place; at times removes a link."""
         name = self.layout.name(self.choose(self.random))
         key, at = tree.slot_key(name), tree.place(self.root, name.top, name.slot)
         value = self.value(key)

@@ -14,11 +14,11 @@ from httpd import USER
 
 PAUSE_S = (0.1, 1.5)        # between two faults
 LASTS_S = (0.05, 1.5)
-FEW_DESCRIPTORS = (20, 200)  # the daemon may open no more than so many
+FEW_DESCRIPTORS = (20, 200)  # the range of the daemon's most descriptors
 
 
 def limit_of(pid):
-    """How many descriptors a process may hold."""
+    """The most descriptors of a process."""
     with open(f"/proc/{pid}/limits") as limits:
         return next(int(line.split()[3]) for line in limits if line.startswith("Max open files"))
 
@@ -104,6 +104,6 @@ class Faults:
         self.limit(before)
 
     def limit(self, descriptors):
-        """By its own user: root without CAP_SYS_RESOURCE may not."""
+        """As its own user: root without CAP_SYS_RESOURCE may not."""
         subprocess.run(["prlimit", f"--pid={self.daemon.pid}", f"--nofile={descriptors}:"], user=USER, group=USER,
                        check=True)

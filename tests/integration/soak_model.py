@@ -12,23 +12,21 @@ from itertools import product
 import soak_tree as tree
 
 FOREVER = float("inf")
-# What a client saw. WHOLE: a body true to itself. CUT: the true beginning of a body whose end did
-# not come. NOTHING: the connection ended before the header did. ODD: a body that no version has.
+# A client's result. WHOLE: a body true to itself. CUT: the true beginning of a body whose end did not come. NOTHING:
+# the connection ended before the header did. ODD: a body of no version.
 WHOLE, CUT, NOTHING, ODD = range(4)
 KINDS = ("whole", "cut", "nothing", "odd")
-TOLD_S = 0.3            # how far back a verdict's explanation goes
+TOLD_S = 0.3            # seconds of history in a verdict's explanation
 RECORD = struct.Struct("<ddIHBBIIB")
 # start, end: time.monotonic(). number: of the path. length: of the body, for CUT as promised.
 # fell_back: httpd served it as without Flashpache.
 Record = namedtuple("Record", "start end number status kind which version length fell_back", defaults=(False,))
-# true: as something was at one moment. cut: it ended early because a shorter file was there then;
-# halves: two versions of which one was written over the other; link: 403 because a symbolic link
-# was removed between two looks at it: stock has these races too.
-# mixed: no single moment was so, but each part was true at some moment. spliced: the length of one
-# moment and the bytes of another (then zeros, if those are fewer), as when a file is looked at,
-# replaced and opened.
-# stock: none of these, of what fell back: stock looks and opens at two moments.
-# stale, torn, lost: never.
+# true: the state of one moment. cut: it ended early because a shorter file was there then. halves: two versions of
+# which one was written over the other. link: 403 because a symbolic link was removed between two looks at it. Stock
+# has these races too. mixed: each part was true at some moment, though all of them at none. spliced: the length of
+# one moment and the bytes of another (then zeros, if those are fewer), as when a file is looked at, replaced and
+# opened. stock: a fallback, and none of these: stock looks and opens at two moments. stale, torn, lost: never
+# allowed.
 VERDICTS = ("true", "mixed", "spliced", "cut", "halves", "link", "stock", "stale", "torn", "lost")
 WRONG = ("stale", "torn", "lost")
 
@@ -45,7 +43,7 @@ class Timeline:
         self.values.append(value)
 
     def during(self, start, end):
-        """[(from, to, value)] that held between start and end, the latest first."""
+        """[(from, to, value)] of the values between start and end, the latest first."""
         found = []
         until = FOREVER
         last = bisect_right(self.befores, end) - 1
@@ -75,8 +73,8 @@ class Model:
         return line.during(start, end) if line else [(-FOREVER, FOREVER, tree.initial(key))]
 
     def states(self, number, start, end):
-        """[(from, to, which, (status, version, length))] of what a path may have shown. Where
-        from > to the parts were true at different moments only."""
+        """[(from, to, which, (status, version, length))] of a path's possible states. Where from > to the parts were
+        true at different moments only."""
         name = self.layout.name(number)
         found = []
         for top, slot in product(self._during(tree.top_key(name), start, end),
@@ -108,8 +106,8 @@ class Model:
                 and len(values) > 1)
 
     def _judge_odd(self, number, data, states):
-        """A body that no version has: made of two, or of one and the zeros that a mapping has
-        beyond a file's end; else torn."""
+        """Judges a body of no version: one made of two versions, or of one and the zeros that a mapping has beyond a
+        file's end; else torn."""
         name = self.layout.name(number)
         bodies = {tree.body(tree.identity(name, which), version, length)
                   for _, _, which, (status, version, length) in states if status == 200}
@@ -119,8 +117,7 @@ class Model:
         return "spliced" if whole and data.rstrip(b"\0") in bodies else "torn"
 
     def judge_file(self, path, odd):
-        """Counter of the verdicts on a file of packed records, and a few that are wrong.
-        odd: {(start, number): body}"""
+        """Counter of the verdicts on a file of packed records, and a few that are wrong. odd: {(start, number): body}"""
         counts, examples = Counter(), []
         with open(path, "rb") as file:
             while chunk := file.read(RECORD.size * 4096):
@@ -136,7 +133,7 @@ class Model:
         return counts, examples
 
     def told(self, record, verdict):
-        """A verdict with what was seen and what was true, in milliseconds from the request's start."""
+        """A verdict with the response and the true states, in milliseconds from the request's start."""
         at, name = record.start, self.layout.name(record.number)
         since = at - self.bound_s - TOLD_S
         lines = [f"{verdict}: {self.layout.path(record.number)} at {at:.4f} took {(record.end - at) * 1000:.1f} ms: "
@@ -166,7 +163,7 @@ def _judge_whole(record, states):
 
 
 def _is_spliced(record, states):
-    """Was there the version, longer, and was there something of that length?"""
+    """True if the version was there, longer, and if something had that length."""
     lengths = {state[2] for _, _, _, state in states if state[0] == 200}
     return record.length in lengths and any(
         which == record.which and state[:2] == (200, record.version) and state[2] > record.length
@@ -174,8 +171,8 @@ def _is_spliced(record, states):
 
 
 def _is_cut(record, states):
-    """Was there something of the promised length (or of any, if none was promised), and later or
-    at the same time something shorter?"""
+    """True if something had the promised length (or any, if none was promised), and if something shorter was there at
+    the same time or later."""
     there = [(a, state[2]) for a, _, _, state in states if state[0] == 200]
     return any(later >= at and shorter < length for at, length in there for later, shorter in there
                if record.kind == NOTHING or length == record.length)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The soak's clients: many keep-alive connections in one process, at a given rate.
 
-Each response becomes a record (soak_model.RECORD). Whether it was true is judged afterwards.
+Each response becomes a record (soak_model.RECORD), which is judged afterwards.
 """
 
 import marshal
@@ -18,7 +18,7 @@ from soak_model import CUT, NOTHING, ODD, RECORD, WHOLE
 
 ZIPF = 0.9
 BATCH = 1 << 16
-SERVED = "x-served"         # the header with the module's note, if the server is told to send it
+SERVED = "x-served"         # the header with the module's note, if the server sends it
 
 
 class Zipf:
@@ -51,7 +51,7 @@ class Asked:
         self.socket.sendall(request(path))
 
     def ready(self):
-        """Take what came: None while the response goes on, else whether all of it came."""
+        """Take the bytes that came: None while the response goes on, else whether all of it came."""
         try:
             part = self.socket.recv(1 << 17)
         except ConnectionResetError:
@@ -69,8 +69,8 @@ class Asked:
 class Reader:
     """Asks at random until the time is over; write() then has the records on disk.
 
-    again: ask once more where a connection that was used before ends without a byte, as clients do: a
-    graceful restart may close it just then.
+    again: ask once more where a used connection ends without a byte, as clients do: a graceful restart may close
+    it just then.
     """
 
     def __init__(self, layout, choose, port, connections, rate, seed, records, again=False):
@@ -98,7 +98,7 @@ class Reader:
                 sent += 1
             for descriptor, _ in self.poll.poll(0.001 if self.idle and now < end else 1):
                 one = self.asked[descriptor]
-                if one in self.idle:            # closed while nothing was asked
+                if one in self.idle:            # closed without a request under way
                     self.renew(one)
                 elif (whole := one.ready()) is not None:
                     self.done(one, whole)
@@ -152,7 +152,7 @@ class Reader:
         if one.head is None:
             return NOTHING, 0, 0
         body = bytes(one.data[one.head[2]:])
-        if not whole and len(body) < tree.HEADER_MOST:      # too little to tell what it was
+        if not whole and len(body) < tree.HEADER_MOST:      # too short to show what it was
             return CUT, 0, 0
         if status != 200:
             return (WHOLE if whole else CUT), 0, 0

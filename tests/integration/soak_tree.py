@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The soak's tree, and what its files say of themselves.
+"""The soak's tree, and the text in its files.
 
-Below the root lie tops (t00), in each slots (s00), and where a slot is one of two directories,
-its objects A and B, with the same names of files in each. A slot is a directory that is renamed
-(even numbers), or a symbolic link that is switched (odd ones). Every change of any of them has a
-key and a value; what a request sees follows from four values (see seen()).
+The root has tops (t00), and each top slots (s00). A slot is one of two directories, its objects A and B, with the
+same names of files in each. A slot is a directory that is renamed (even numbers), or a symbolic link that is
+switched (odd ones). Each of them has a key, and each change gives it a value. Four values decide a request's
+response (see seen()).
 """
 
 import os
@@ -41,7 +41,7 @@ class Layout:
         return Name(*divmod(rest, self.slots), file)
 
     def path(self, number):
-        """What is asked for, as a URL path."""
+        """The URL path of a request."""
         name = self.name(number)
         return f"/t{name.top:02}/s{name.slot:02}/f{name.file:03}.txt"
 
@@ -62,7 +62,7 @@ def full_length(name, ident, version):
 
 
 def body(ident, version, length):
-    """The first `length` bytes of what a version of a file says."""
+    """The first `length` bytes of a version of a file."""
     check = zlib.crc32(f"{ident} {version}".encode())
     head = f"{ident} {version:08} {check:08x}\n".encode()
     at = check % (len(HEX) - 2 * LARGE - HEADER_MOST)
@@ -90,8 +90,8 @@ def first(name, which):
 
 
 def seen(top, slot, thing, file):
-    """(status, version, length) that these values make: of the top, the slot, the object in it
-    and the file in that. What the names of keys stand for is in keys()."""
+    """(status, version, length) by these values: of the top, the slot, the object in it and the file in that. keys()
+    has their names."""
     if top:
         return 403, 0, 0
     if slot == NOWHERE:
@@ -128,7 +128,7 @@ def initial(key):
 
 
 def home(root, top, slot, which):
-    """Where an object lies while it is not in its slot."""
+    """An object's place while it is not in its slot."""
     return Path(root) / f"t{top:02}/s{slot:02}.{OBJECTS[which]}"
 
 

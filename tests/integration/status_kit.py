@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page of a server: a virtual host of its own, so that to ask for it counts nothing."""
+"""A server's status page, on a virtual host of its own, so that asking for it counts nothing."""
 
 import http.client
 
@@ -48,7 +48,7 @@ def figures(server):
 
 
 def grown(server, before):
-    """What has become more since, by name without Flashpache."""
+    """The counters that have grown since, by name without Flashpache."""
     return {name[len("Flashpache"):]: value - before.get(name, 0)
             for name, value in figures(server).items()
             if not name.startswith("Flashpached") and isinstance(value, int)

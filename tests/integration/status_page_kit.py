@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page for people, as it is read; and a site of which it has something to say."""
+"""The status page as a reader sees it, and a site that gives it findings."""
 
 import re
 from html.parser import HTMLParser
@@ -58,7 +58,7 @@ def read(server):
 
 
 def until(server, state):
-    """The page once it says so: on a busy machine lookups may wait for a worker for a moment."""
+    """The page once it has that text: on a busy machine lookups may wait for a worker for a moment."""
     def found():
         page = read(server)
         return page if page.state == state else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system allows, made very little of: for what is started then, or for a running process."""
+"""Very small limits of the system, for new or for running processes."""
 
 import errno
 import itertools
@@ -16,7 +16,7 @@ USUAL = {"nofile": 1024, "as": "unlimited"}
 
 @contextmanager
 def inotify(name, value):
-    """The system's: as short as can be."""
+    """The system's inotify limits: as small as possible."""
     file = INOTIFY / name
     before = file.read_text()
     try:
@@ -37,7 +37,7 @@ def with_descriptors(number, program, script):
 
 
 def _set_limit(pid, limit):
-    """As the process's own user, who may do that without any privilege. It may have ended."""
+    """Runs as the process's own user, who may do that without any privilege. The process may have ended."""
     try:
         owner = os.stat(f"/proc/{pid}")
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def _set_limit(pid, limit):
 
 @contextmanager
 def lowered(name, limits):
-    """Limits (prlimit's names) of processes that run: {pid: number}."""
+    """Limits (prlimit's names) of running processes: {pid: number}."""
     for pid, number in limits.items():
         _set_limit(pid, f"--{name}={number}:")
     try:
@@ -65,7 +65,7 @@ def next_descriptor(pid):
 
 
 class SmallDisk:
-    """A tmpfs of its own that can be filled to the last byte and the last name."""
+    """A tmpfs of its own that a test can fill to the last byte and the last name."""
 
     def __init__(self, path, size, inodes):
         self.path = path
