@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A strict reader of Prometheus' text exposition format 0.0.4: everything that the format does not allow is an error."""
+"""A strict reader of Prometheus' text exposition format 0.0.4: anything outside the format is an error."""
 
 import re
 

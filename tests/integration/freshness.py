@@ -14,8 +14,8 @@ WATCHED = os.environ.get("FLASHPACHE_WATCH") != "ttl"
 
 
 def bound_s(reported):
-    """A request that starts this long after a change has returned shows the change, if it is a reported one: made
-    through this machine's own mount, of whatever type."""
+    """A request that starts this long after a reported change has returned shows the change. Reported changes are
+    those through this machine's own mount, of whatever type."""
     return BOUND_S if reported and WATCHED else TTL_MS / 1000
 
 

@@ -59,9 +59,10 @@ def make_certificate(directory):
 class Httpd:
     """One server. Its files are in <base>/<name>; start() returns when it answers.
 
-    socket: the daemon's socket, or None for a stock server; module: mod_flashpache.so. config: text for the main
-    server, which every vhost inherits. vhosts: [(names, text)]; the first is the default of every port. tls:
-    (certificate, key) opens a second port. http2 offers h2 there, and h2c on a third.
+    socket: the daemon's socket, or None for a stock server; module: mod_flashpache.so.
+    config: text for the main server, which every vhost inherits.
+    vhosts: [(names, text)]; the first is the default of every port.
+    tls: (certificate, key) opens a second port; http2 offers h2 there, and h2c on a third.
     """
 
     def __init__(self, base, name, docroot, *, mpm="event", socket=None, module=None, config="",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module of another author, for the tests: uses a request's configuration as late as it can, has
- * directives whose parsing shows outside, and runs hooks again. It appends its actions to files, a
- * line for each.
+ * A module of another author, for the tests: uses a request's configuration as late as it can, and
+ * runs hooks again. It has directives whose parsing shows outside. It appends its actions to files,
+ * a line for each.
  */
 #include <httpd.h>
 

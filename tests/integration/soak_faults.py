@@ -14,7 +14,7 @@ from httpd import USER
 
 PAUSE_S = (0.1, 1.5)        # between two faults
 LASTS_S = (0.05, 1.5)
-FEW_DESCRIPTORS = (20, 200)  # the range of the daemon's most descriptors
+FEW_DESCRIPTORS = (20, 200)  # the range of the most descriptors that the daemon may open
 
 
 def limit_of(pid):

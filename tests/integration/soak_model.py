@@ -23,10 +23,11 @@ RECORD = struct.Struct("<ddIHBBIIB")
 Record = namedtuple("Record", "start end number status kind which version length fell_back", defaults=(False,))
 # true: the state of one moment. cut: it ended early because a shorter file was there then. halves: two versions of
 # which one was written over the other. link: 403 because a symbolic link was removed between two looks at it. Stock
-# has these races too. mixed: each part was true at some moment, though all of them at none. spliced: the length of
-# one moment and the bytes of another (then zeros, if those are fewer), as when a file is looked at, replaced and
-# opened. stock: a fallback, and none of these: stock looks and opens at two moments. stale, torn, lost: never
-# allowed.
+# has these races too.
+# mixed: each part was true at some moment, though all of them at none. spliced: the length of one moment and the
+# bytes of another (then zeros, if those are fewer), as when a file is looked at, replaced and opened.
+# stock: a fallback, and none of these: stock looks and opens at two moments.
+# stale, torn, lost: never allowed.
 VERDICTS = ("true", "mixed", "spliced", "cut", "halves", "link", "stock", "stale", "torn", "lost")
 WRONG = ("stale", "torn", "lost")
 
@@ -106,8 +107,8 @@ class Model:
                 and len(values) > 1)
 
     def _judge_odd(self, number, data, states):
-        """Judges a body of no version: one made of two versions, or of one and the zeros that a mapping has beyond a
-        file's end; else torn."""
+        """Judges a body of no version. It may be made of two versions, or of one and the zeros that a mapping has
+        beyond a file's end; else it is torn."""
         name = self.layout.name(number)
         bodies = {tree.body(tree.identity(name, which), version, length)
                   for _, _, which, (status, version, length) in states if status == 200}
@@ -117,7 +118,8 @@ class Model:
         return "spliced" if whole and data.rstrip(b"\0") in bodies else "torn"
 
     def judge_file(self, path, odd):
-        """Counter of the verdicts on a file of packed records, and a few that are wrong. odd: {(start, number): body}"""
+        """Counter of the verdicts on a file of packed records, and a few that are wrong.
+        odd: {(start, number): body}"""
         counts, examples = Counter(), []
         with open(path, "rb") as file:
             while chunk := file.read(RECORD.size * 4096):

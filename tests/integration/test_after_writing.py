@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this httpd itself has just written is in its next answer, also where no change is reported
-(`watch = "ttl"`): after a handler in the same request, after mod_rewrite looked, after a method
-that writes on the same connection."""
+"""A change that this httpd itself has just made is in its next answer, also where no change is reported (`watch =
+"ttl"`). So it is after a handler in the same request, after mod_rewrite looked, and after a method that writes on
+the same connection."""
 
 import os
 
@@ -132,7 +132,7 @@ def test_a_later_part_of_a_page(server, root):
 
 
 def test_other_connections_are_answered_as_before(server, root):
-    """What did not write, nor runs after a handler, is answered without a walk."""
+    """Requests that neither wrote nor run after a handler are answered without a walk."""
     tree.put(root / "plain.txt", "plain\n")
     for _ in range(3):
         with Client(server.port) as client:
@@ -153,14 +153,14 @@ def watched_server(lab, root, request):
 
 @pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
 def test_rewritten_requests_use_leases_where_all_is_reported(watched_server, root):
-    """As WordPress' front controller: nobody is asked once the page is known, and every change shows."""
+    """As WordPress' front controller: a known page needs no question, and every change shows."""
     server, path = watched_server, f"/rewritten/w{watched_server.mpm}.txt"
     page = root / "cached" / f"w{server.mpm}.txt"
     tree.put(page, "first\n")
     connection = Quick(server.port)
     wait_for(lambda: note(connection.ask(path)) == "lease", "a lease")
     notes = [note(connection.ask(path)) for _ in range(WARM)]
-    # Others on this machine may mount something or make events meanwhile.
+    # Other processes on this machine may mount something or make events meanwhile.
     assert notes.count("lease") >= 0.9 * WARM, notes
     for i in range(TRIES):
         page.write_text(f"page {i}\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a daemon answers one client any other finds in memory: as a second reader, which was written from
-docs/protocol.md, sees it."""
+"""Every client finds in memory the daemon's answers to other clients. A second reader, written from docs/protocol.md,
+checks them."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-DEFAULT = (b".htaccess",)        # flashpachectl asks about it
+DEFAULT = (b".htaccess",)        # the names in flashpachectl's questions
 NAMES = (b".acl", b".htaccess")
 LARGE = 100_000
 KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
@@ -60,7 +60,7 @@ def reader(daemon):
 
 @pytest.fixture
 def look_up(daemon, flashpachectl):
-    """What flashpachectl says of a path: its lines."""
+    """flashpachectl's report about a path: its lines."""
     def ask(path, names):
         options = [option for name in names for option in ("--access-file", name.decode())]
         done = flashpachectl("-s", daemon.socket, "lookup", *options, path)
@@ -129,7 +129,7 @@ def test_the_same_answers(root, reader, look_up, name, names):
 
 
 def test_what_is_said_of_files(root, reader, look_up):
-    """A small one is there by its content; a large one can be had; an empty one has no content."""
+    """A small file has its content in memory; a large one has to be opened; an empty one has no content."""
     def flags(name):
         path = f"{root}/{name}"
 
@@ -158,7 +158,7 @@ def test_a_change_ends_an_answer(root, reader, look_up):
     path = root / "changing.txt"
     for turn in range(3):
         tree.put(path, f"turn {turn}\n")
-        # The change's call has returned: what was published before is not valid, or not current.
+        # The change's call has returned: the answer published before is not valid, or not current.
         assert reader.valid_answer(os.fsencode(path), DEFAULT) is None
 
         def published():
@@ -206,7 +206,7 @@ def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
 
 
 def test_more_than_fits(lab, base, settled):  # noqa: F811 (settled)
-    """Both rings come round: what is found is right, and the daemon answers all."""
+    """Both rings wrap around: each record found is right, and the daemon answers the rest."""
     root = base / "many-shared"
     contents = {f"file{n}": tree.content(f"many{n}", 2000 + n) for n in range(300)}
     for name, content in contents.items():
@@ -234,5 +234,5 @@ def test_more_than_fits(lab, base, settled):  # noqa: F811 (settled)
 
 
 def test_the_hash():
-    """Of the paper: SipHash-2-4 of 15 bytes."""
+    """From the paper: SipHash-2-4 of 15 bytes."""
     assert shared_reader.siphash(bytes(range(16)), bytes(range(15))) == 0xa129ca6149be45e5

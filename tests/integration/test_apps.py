@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WordPress and DokuWiki whole, each with PHP of its own: pages as stock's, and no call on a path by a warm httpd.
+"""WordPress and DokuWiki whole, each with PHP of its own: stock's pages, and no call on a path by a warm httpd.
 
 Debian's packages are needed; scripts/test full and scripts/compare --app unpack them in the build directory.
 """
@@ -42,7 +42,7 @@ def database(base):
 
 @pytest.fixture(scope="module", params=app_kit.APPS)
 def app(base, php, request):
-    """Set up; a database only for the one that has one."""
+    """Sets the application up, with a database if it needs one."""
     made = app_kit.APPS[request.param](base, php)
     return made.make(request.getfixturevalue("database") if made.needs_database else None)
 
@@ -57,7 +57,7 @@ def servers(lab, app, mpm, what):
 
 
 def pages(server, app):
-    """{path: (status, headers, body)} without what differs each time."""
+    """{path: (status, headers, body)} without the parts that differ each time."""
     found = {}
     for page in app.pages:
         with Client(server.port, app_kit.PATIENT_S) as client:
@@ -69,7 +69,7 @@ def pages(server, app):
 
 
 def first_difference(different):
-    """Path and what stands at the first place where the answers part."""
+    """The path, and both texts at the first difference."""
     path, (theirs, ours) = next(iter(different.items()))
     if theirs[:2] != ours[:2]:
         return path, theirs[:2], ours[:2]
@@ -80,7 +80,7 @@ def first_difference(different):
 @pytest.mark.parametrize("mpm", WAYS)
 def test_pages_are_as_stocks(lab, app, mpm):
     stock, flash = servers(lab, app, mpm, "pages")
-    expected = [pages(stock, app) for _ in range(2)][-1]        # the first time fills caches of the application
+    expected = [pages(stock, app) for _ in range(2)][-1]        # the first pass fills caches of the application
     assert {path: answer[0] for path, answer in expected.items()} == {page.path: page.status for page in app.pages}
     for _ in range(ROUNDS):
         ours = pages(flash, app)
@@ -91,7 +91,7 @@ def test_pages_are_as_stocks(lab, app, mpm):
 
 @pytest.mark.needs_flashpache
 def test_a_warm_httpd_makes_no_path_calls(lab, app, settled):  # noqa: F811 (settled)
-    """PHP, in processes of its own, makes its calls as ever."""
+    """PHP makes its calls as before, in processes of its own."""
     calls = {}
     kinds = ("static", "pretty", "missing", "front")
     for server in servers(lab, app, "event", "calls"):

@@ -44,7 +44,7 @@ ENTRIES = 6
 
 
 def goes_together(named):
-    """What the page on the server says goes together (tests/lab/archserver/README.md)."""
+    """True if these options go together by the server's page (tests/lab/archserver/README.md)."""
     arch, send, cache = named["arch"], named["send"], named["cache"]
     if cache == "content" and send != "writev":
         return False
@@ -92,7 +92,7 @@ def connection(port):
 
 
 def reply(client, request):
-    """What comes for this input until the server closes or is silent: it sends all it has at once."""
+    """The reply to this input until the server closes or is silent; the input is sent at once."""
     client.sendall(request)
     return client.recv(65536)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system that keeps attributes for long, as NFS does, and is changed behind its back: the bound
-is the daemon's TTL, whatever the kernel would still answer from what it was told."""
+"""A file system that keeps attributes for long, as NFS does, and is changed behind its back. The bound is the
+daemon's TTL, whatever the kernel still answers from its own cache."""
 
 import os
 import time
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 @pytest.fixture(scope="module", params=["watched", "ttl"])
 def site(request, base, lab, slow_directory):
-    """(directory behind the file system, directory that is served, connection)"""
+    """(directory behind the file system, served directory, connection)"""
     source = base / f"kept-{request.param}"
     (source / "d").mkdir(parents=True)
     (source / "d" / "file.txt").write_text("0\n")
@@ -36,7 +36,7 @@ def site(request, base, lab, slow_directory):
 
 
 def remembered(client, want):
-    """Asked for often enough to be an entry in use, which is looked at again and again."""
+    """Asks often enough to make the entry one in use, which the daemon refreshes."""
     def asked():
         answer = client.get("/d/file.txt")
         assert (answer.status, answer.body) == want
@@ -45,7 +45,7 @@ def remembered(client, want):
 
 
 def test_the_kernel_keeps_attributes(site):
-    """Else the other tests say nothing."""
+    """Without this the other tests would show nothing."""
     source, served, _ = site
     (source / "kept").write_text("1")
     assert (served / "kept").stat().st_size == 1
@@ -71,7 +71,7 @@ def change_directory(source, number):
 
 
 def change_access_file(source, number):
-    """What is in a file that was there before."""
+    """The content of an existing file."""
     (source / "d" / ".htaccess").write_text("Require all denied\n" if number % 2 else "# nothing\n")
     return (403, None) if number % 2 else (200, (source / "d" / "file.txt").read_text())
 

@@ -17,7 +17,7 @@ from waiting import restart, wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 SIZES = {f"f{i}.bin": 100 + 997 * i for i in range(60)}
-SOME = 300          # so many requests show that the load goes on
+SOME = 300          # this many requests show that the load goes on
 DAEMON = "flashpached"
 
 
@@ -30,7 +30,7 @@ def root(base):
 
 @pytest.fixture
 def make(lab, root, module_path, flashpached_program):
-    """make(config, mpm=...): a server that was given the module and no daemon."""
+    """make(config, mpm=...): a server with the module and no daemon."""
     made = []
 
     def server(config="", program=flashpached_program, **options):
@@ -51,7 +51,7 @@ def daemons(server):
 
 
 def daemon_of(server, but=None):
-    """Its one daemon's pid, once there is one that is not `but`."""
+    """The pid of its one daemon, once there is one other than `but`."""
     def only():
         found = daemons(server)
         return found[0] if len(found) == 1 and found[0] != but else None
@@ -89,7 +89,7 @@ def family(pid):
 
 
 def held_by(pid):
-    """What a process has open: paths, and the kinds of what has none."""
+    """A process's open files: paths, and the kinds of those without a path."""
     return {os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd")}
 
 
@@ -422,7 +422,7 @@ def test_stop_leaves_nothing(make, mpm, how):
         assert len(below) > 2
         server.process.send_signal(how)
         server.process.wait(60)
-        # httpd waits for it: a start that follows at once finds the socket free.
+        # httpd waits for the daemon's end: a start that follows at once finds the socket free.
         assert gone(below[:1])
         wait_for(lambda: gone(below), "the helpers to end")
         assert not socket_of(server).exists()
@@ -432,7 +432,7 @@ def test_stop_leaves_nothing(make, mpm, how):
 def test_killed_parent_leaves_no_daemon(make, mpm):
     with make(mpm=mpm, extra_modules=("cgid",)) as server:
         until_hit(server)
-        # mod_cgid's daemon, forked from the parent at each restart, holds what that holds.
+        # mod_cgid's daemon, forked from the parent at each restart, inherits the parent's descriptors.
         server.graceful()
         below = family(daemon_of(server))
         server.process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong settings, wrong peers, wrong directives: one clear message, and nobody else suffers."""
+"""Wrong settings, wrong peers, wrong directives: one clear message, and no effect on others."""
 
 import itertools
 import os
@@ -169,7 +169,7 @@ def test_hangup_tells_a_file_that_cannot_be_opened_from_one_with_mistakes(daemon
 
 
 def test_what_is_reread_often_hides_no_error(daemon):
-    """Messages of one id and level are limited, not those of one id."""
+    """The limit on messages is by id and level, not by id alone."""
     daemon.start()
     for done in range(5):
         daemon.signal(signal.SIGHUP)
@@ -182,7 +182,7 @@ def test_what_is_reread_often_hides_no_error(daemon):
 
 @pytest.mark.parametrize("arguments", ([], ["-f"], ["-o", "pid_file=/nonexistent/pid"]), ids=" ".join)
 def test_it_stays_in_the_foreground(daemon, arguments):
-    """What once was for the background and its end is taken, and does nothing."""
+    """Settings of the former background mode are accepted, and do nothing."""
     command = daemon.command
     daemon.command = lambda *more: command(*arguments, *more)
     daemon.start()
@@ -212,7 +212,7 @@ def test_counters_on_request(daemon):
 
 @pytest.fixture(scope="module")
 def served(lab, base):
-    """(daemon, httpd that it serves)"""
+    """(daemon, its httpd)"""
     root = base / "bad-input-tree"
     tree.put(root / "file.txt", "still served\n")
     tree.put(root / "index.html", "index\n")
@@ -296,7 +296,7 @@ def test_peer_that_says_nothing_or_leaves_early(served):
 
 
 def test_peer_that_does_not_read_is_no_burden(served):
-    """Questions without end from a peer that never reads: it is ended or held, others are served."""
+    """Questions without end from a peer that never reads: the daemon ends or holds it, and serves others."""
     daemon, server = served
     with wire.connect(daemon.socket, timeout=2) as conn:
         conn.sendall(wire.hello())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies are right, byte by byte, at high concurrency on every way a body can go out.
+"""Bodies are right, byte by byte, at high concurrency on every way that a body can go out.
 
-A passed descriptor shares its offset with everybody who holds it: whoever reads through
-the offset gives out the wrong bytes, and this test finds it.
+All holders of a passed descriptor share its offset. A process that reads through the offset would send wrong
+bytes, and this test would find it.
 """
 
 import os
@@ -23,7 +23,7 @@ SWITCHES = ("On", "Off")
 HIT_SHARE = 0.99
 # event gets every combination, the others a smaller number of the same.
 SHARE = {"event": 0.7, "worker": 0.15, "prefork": 0.15}
-# Compressing all bodies is the cost of zlib, not of what is tested here.
+# Compressing all bodies would measure zlib.
 WAY_SHARE = {"plain": 0.34, "tls": 0.24, "http2": 0.24, "deflate": 0.18}
 COMBINATIONS = [(m, w, mmap, send) for m in ("event", "worker", "prefork") for w in WAYS
                 for mmap in SWITCHES for send in SWITCHES
@@ -41,7 +41,7 @@ def hot_set():
 
 
 def bodies_of(mpm, way):
-    """How many bodies one combination compares: in total, TOTAL."""
+    """The number of bodies that one combination compares: in total, TOTAL."""
     weight = {c: SHARE[c[0]] * WAY_SHARE[c[1]] for c in COMBINATIONS}
     one = SHARE[mpm] * WAY_SHARE[way]
     return max(64, -(-int(TOTAL * one * 1000 / sum(weight.values())) // 1000))
@@ -58,9 +58,8 @@ def hot(base):
     return root, weighted
 
 
-# A threaded child whose workers are all busy closes the connections that wait for their next
-# request, in stock httpd too, and a request may be under way on them: each child has more
-# workers than there are clients.
+# A threaded child whose workers are all busy closes the connections that wait for their next request. Stock does so,
+# too, and a request may be under way on them. So each child has more workers than there are clients.
 LIMITS = "ServerLimit 2\nStartServers 2\nThreadLimit 80\nThreadsPerChild 80\n" \
          "MinSpareThreads 1\nMaxSpareThreads 160\nMaxRequestWorkers 160\n"
 
@@ -93,7 +92,7 @@ def servers(lab, hot, certificate):
 
 
 def warm_up(server, directory):
-    """Each file twice, one after the other: what follows has to be hits."""
+    """Each file twice, one after the other: later answers have to be hits."""
     with Client(server.port) as client:
         for name, size in [*hot_set()[0].items()] * 2:
             status, body = client.get(f"/{directory}/{name}")
@@ -127,7 +126,7 @@ def test_bodies(servers, hot, bodycheck_program, mpm, way, mmap, sendfile):
 
 
 def test_the_total(record_property):
-    """What the combinations add up to."""
+    """The sum of the combinations."""
     total = sum(bodies_of(m, w) for m, w, _, _ in COMBINATIONS)
     record_property("bodies", total)
     print(f"{total} bodies in {len(COMBINATIONS)} combinations")

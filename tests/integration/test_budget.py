@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No path, peer or purge makes a turn of the daemon's loop long: deep paths, floods of names, children that mark
-everything as used, purges of large trees.
+"""No path, peer or purge makes a turn of the daemon's loop long. The tests try deep paths, floods of names, children
+that mark everything as used, and purges of large trees.
 
-Asserted are counts of what was done. Pieces of work over 5 ms (`long_pieces`, by the processor's time) may be a
-hundredth of what was asked, for a machine may be slow at any moment: work without a bound makes as many as there are
-questions.
+The tests assert counts of work. Pieces over 5 ms (`long_pieces`, in processor time) may be a hundredth of the
+questions, as a machine may be slow at any moment. Work without a bound makes as many as there are questions.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ DEEP = "/p" * 2000
 EXISTS = "/e" * 70 + "/file.txt"
 NAMES = 20_000
 BESIDE = 32                 # connections at once
-SETTLED = 128               # entries that one eviction visits at most, and two of its own
+SETTLED = 128               # entries that one eviction visits at most, plus two of its own
 FORGOTTEN_AT_ONCE = 64      # entries of a tree, by one purge
 SHARE = 100
 
@@ -61,7 +60,7 @@ def ask(conn, path):
 
 
 def ask_all(conns, paths):
-    """(status, source, may it be used again) of each, some at once."""
+    """(status, source, leasable?) of each, some at once."""
     found = []
     for at in range(0, len(paths), len(conns)):
         some = list(zip(conns, paths[at:at + len(conns)]))
@@ -72,7 +71,7 @@ def ask_all(conns, paths):
 
 
 def assert_short(daemon, before, asked):
-    """Few of those were long, whatever the machine did meanwhile."""
+    """Few of those were long, whatever the machine's load."""
     after = daemon.counters()
     grown = {name: after[name] - before[name] for name in after if name.startswith("long_")}
     print(grown, "longest", after["longest_us"], "us, late turns", after["late_turns"])
@@ -83,7 +82,7 @@ def assert_short(daemon, before, asked):
 # ---- deep paths ----
 
 def test_deep_paths_are_refused_at_once(lab, root):
-    """Without a walk, and nothing of them is kept."""
+    """Such a path needs no walk, and nothing of it is kept."""
     with lab.daemon("deep") as daemon, greeted(daemon) as conn:
         ask(conn, f"{root}/file.txt")
         before = daemon.counters()
@@ -98,7 +97,7 @@ def test_deep_paths_are_refused_at_once(lab, root):
 
 
 def test_deep_paths_get_stocks_answer(lab, root):
-    """As many components as are answered, one more, and very many: what they are answered by makes no difference."""
+    """As many components as the daemon answers, one more, and very many: the response does not depend on its source."""
     depth = str(root).count("/") + 1
     paths = ["/q" * (STEPS - depth + more) for more in (-1, 0, 1)] + [DEEP, f"/file.txt{DEEP}", f"/many{DEEP}", EXISTS]
     stock = lab.stock("deep-stock", root, config=compare.LOG_FORMAT).start()
@@ -115,7 +114,7 @@ def test_deep_paths_get_stocks_answer(lab, root):
 # ---- floods ----
 
 def test_names(lab, root):
-    """A flood of names that are not there, more than are kept."""
+    """A flood of absent names, more than are kept."""
     paths = [f"{root}/many/none{i}" for i in range(NAMES)]
     with lab.daemon("names", max_negative=NAMES // 4) as daemon, greeted(daemon, BESIDE) as conns:
         before = daemon.counters()
@@ -126,7 +125,7 @@ def test_names(lab, root):
 
 
 class Marks:
-    """The bytes by which a child says which slots of the lease table it used."""
+    """The bytes by which a child reports the slots of the lease table that it used."""
 
     def __init__(self, daemon):
         self.conn = wire.connect(daemon.socket)
@@ -146,7 +145,7 @@ class Marks:
 
 
 def test_marks(lab, root):
-    """A child that says all the time that it used everything does not make evictions long, nor refreshes."""
+    """A child that always reports all slots as used makes neither evictions nor refreshes long."""
     limits = {"max_negative": 4000, "max_entries": 100, "max_descriptors": 100}
     with lab.daemon("marks", **limits) as daemon, greeted(daemon, BESIDE) as conns:
         ask_all(conns, [f"{root}/many/none{i}" for i in range(4000)])
@@ -165,8 +164,8 @@ def test_marks(lab, root):
 # ---- purges ----
 
 def test_purge_of_a_large_tree(lab, root):
-    """It is answered before the entries are gone, and from its answer on nothing old is told. It costs visits of
-    what it purges, none of what it does not. The memory goes back."""
+    """The reply comes before the entries are gone, and after it no answer is old. The purge visits only the entries
+    that it removes. The memory is given back."""
     many = [f"{root}/many/none{i}" for i in range(NAMES)]
     some = [f"{root}/some/none{i}" for i in range(200)]
     with lab.daemon("purge", max_negative=2 * NAMES) as daemon, greeted(daemon, BESIDE) as conns:
@@ -175,7 +174,7 @@ def test_purge_of_a_large_tree(lab, root):
         before = daemon.counters()
         status, count, _, _ = wire.parse_done(wire.ask(conns[0], wire.purge(wire.TREE, f"{root}/many")))
         told = ask_all(conns, many[-200:])
-        # Its directory is no entry where walks went through it alone.
+        # Walks that only passed through the directory made no entry for it.
         assert status == 0 and NAMES <= count <= NAMES + 1
         assert {source for _, source, _ in told} == {wire.LOOKED}
         assert {source for _, source, _ in ask_all(conns, some)} == {wire.KNOWN}
@@ -186,13 +185,13 @@ def test_purge_of_a_large_tree(lab, root):
         after = assert_short(daemon, before, NAMES)
         assert after["negative"] == 400
         assert after["visits"] - before["visits"] <= NAMES + 400
-        # A second one, of nothing, looks at nothing.
+        # A second purge, of nothing, looks at nothing.
         wire.ask(conns[0], wire.purge(wire.TREE, f"{root}/many/absent"))
         assert daemon.counters()["visits"] == after["visits"]
 
 
 def test_many_purges(lab, root):
-    """As many as somebody can send, while others ask: each costs what it purges."""
+    """As many purges as one client can send, while others ask: each costs the entries that it removes."""
     with lab.daemon("purges", max_negative=2 * NAMES) as daemon, greeted(daemon, BESIDE) as conns:
         ask_all(conns, [f"{root}/some/none{i}" for i in range(NAMES // 4)])
         before = daemon.counters()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes show in time, in every child: each kind, on each kind of file system.
 
-Before each change every connection asks until the answer comes from what is remembered. Requests
-that start later than the bound (see freshness) after the change has returned must show it: the
-status and body that the case says, and stock's headers.
+Before each change every connection asks until its answer comes from memory. Requests that start later than the
+bound (see freshness) after the change has returned must show it. They must have the status and body of the case,
+and stock's headers.
 """
 
 import itertools
@@ -26,20 +26,20 @@ from httpd import HITS
 from keepalive import Children, Connection, children_config
 
 SLOW_US = 200
-WARM_REQUESTS = 500     # until an answer is remembered; ends a hang
+WARM_REQUESTS = 500     # until an answer comes from memory; ends a hang
 WARM_S = 0.002
 SETTINGS = {"event": (None, 2, 2), "prefork": ("StartServers 3\nMinSpareServers 1\nMaxSpareServers 3\n"
                                                "ServerLimit 3\nMaxRequestWorkers 3\n", 3, 1)}
 COMPARED = ("last-modified", "etag", "content-type", "content-length", "x-state", "location", "accept-ranges")
 KINDS = ("event-disk", full("event-tmpfs"), "event-fanotify", "event-slow", "event-overlay", "event-behind",
          "prefork-disk")
-# In the normal form prefork goes through these alone.
+# In the normal form prefork runs only these.
 SOME = set(list(CASES)[::4])
 
 
 class Site:
-    """A document root (served), a way to change it (hand), a directory outside of it, a stock
-    server, ours, and connections to all children of ours."""
+    """A document root (served), a way to change it (hand), a directory outside of it, a stock server, ours, and
+    connections to all our children."""
 
     def __init__(self, kind, served, hand, elsewhere):
         self.kind, self.served, self.hand = kind, served, hand
@@ -50,7 +50,7 @@ class Site:
         self.stock = self.ours = self.children = None
 
     def daemon_settings(self):
-        """With roots a daemon that is started as root marks their file systems."""
+        """With roots a daemon started as root marks their file systems."""
         marked = {"roots": [self.served, self.elsewhere]} if self.kind == "event-fanotify" else {}
         return {**settings(self.reported), **marked}
 
@@ -118,8 +118,7 @@ def site(request, base, lab):
     elsewhere.mkdir()
     made = Site(request.param, served, hand, elsewhere).start(lab)
     yield made
-    # The servers first: connections that close just before SIGTERM make event's children crash,
-    # stock's as well.
+    # The servers first: connections that close just before SIGTERM make event's children crash, stock's as well.
     lab.end()
     made.children.close()
 
@@ -139,8 +138,8 @@ def url(name, path):
 
 
 def warm(site, name, wants):
-    """Every connection asks for every path until the answer is remembered, and as wanted. A file with other names
-    that may not be read is looked at each time: nothing could report a change by those."""
+    """Every connection asks for every path until the answer comes from memory, and is the wanted one. The daemon looks at an
+    unreadable file with other names each time: nothing could report a change by those."""
     for connection in site.children.all():
         for path, want in wants.items():
             looked_at = SELFCHECK or (want == 403 and CASES[name].hard_link)
@@ -155,8 +154,8 @@ def warm(site, name, wants):
 
 
 def ask(site, name, before, wants):
-    """Every connection asks once. Old or new may come, and the beginning of either, which a
-    file that is being written has; nothing else."""
+    """Every connection asks once. The answer must be old or new, or the beginning of either, as a file shows while it
+    is written."""
     for connection in site.children.all():
         for path in wants:
             answer = connection.get(url(name, path))
@@ -173,7 +172,7 @@ def is_either(body, *wants):
 
 
 def wrong(answer, want):
-    """What is not as wanted, or None."""
+    """The difference from the wanted answer, or None."""
     if isinstance(want, int):
         return None if answer.status == want else f"{answer.status} instead of {want}"
     body, value = want if isinstance(want, tuple) else (want, None)
@@ -187,7 +186,7 @@ def wrong(answer, want):
 
 
 def differences(answer, stock, headers):
-    """Where an answer is not stock's. A file's ETag is weak in its first second."""
+    """The parts of an answer that differ from stock's. A file's ETag is weak in its first second."""
     found = [] if answer.status == stock.status else [("status", answer.status, stock.status)]
     found += [] if answer.body == stock.body else [("body", answer.body[:60], stock.body[:60])]
     names = COMPARED if headers else ("content-length", "x-state")
@@ -215,8 +214,8 @@ def check(site, name, wants, headers, what):
 
 
 def wait(site, name, before, wants, busily):
-    """Until the bound after a change that has just returned is over. busily: what is in use is
-    looked at again all the time."""
+    """Waits until the bound after a change that has just returned is over. busily: entries in use are refreshed all
+    the time."""
     end = time.monotonic() + site.bound_s
     ask(site, name, before, wants)
     while busily and time.monotonic() < end:
@@ -258,8 +257,8 @@ PAGE = 4096
 
 
 def is_prefix(body, content, kept, pages_are_files):
-    """Zeros may follow, as from stock: of the last pages, where they were mapped; and FUSE hands
-    out pages that a truncation then clears."""
+    """Zeros may follow, as from stock: of the last pages, where they were mapped. FUSE also hands out pages that a
+    truncation then clears."""
     if content.startswith(body):
         return True
     if pages_are_files:
@@ -271,7 +270,7 @@ def is_prefix(body, content, kept, pages_are_files):
 
 @pytest.mark.parametrize("kept", KEPT)
 def test_truncated_during_a_transfer(site, kept):
-    """The body is a prefix of what was there, the connection ends, the server goes on."""
+    """The body is a prefix of the old content, the connection ends, the server goes on."""
     name = f"large-{kept}"
     place = site.place(name)
     content = tree.content(name, 1 << 20) * (LARGE >> 20)
@@ -299,7 +298,7 @@ def test_truncated_during_a_transfer(site, kept):
     assert not site.ours.crashes()
 
 
-# How long it takes
+# Delays
 
 SAMPLES = chosen(30, 100)
 
@@ -342,7 +341,7 @@ def until_shown(site, path, want, changed):
 
 
 def test_delay(site):
-    """Printed: what a change costs in time. Asserted: nothing but the bound."""
+    """Prints a change's delay; asserts nothing but the bound."""
     place = site.place("delay")
     changes = changes_of(place)
     path, want = next(changes)
@@ -365,7 +364,8 @@ def test_delay(site):
 
 @pytest.mark.needs_flashpache
 def test_nobody_fell_back(site):
-    """But for a daemon that gets no processor for long: it is taken for a hung one, and left alone for a while."""
+    """Except for a daemon that gets no processor for long: children take it for a hung one, and leave it alone for a
+    while."""
     entries = site.ours.entries()
     fallbacks = [entry for entry in entries if entry.note == "fallback"]
     hung = sum(entry.reason == "timeout" for entry in fallbacks)

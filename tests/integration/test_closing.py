@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closing a file may wait: for a FUSE file system that does not answer, or for the blocks of a large
-removed one. The daemon's loop does not."""
+"""Closing a file may wait: for a FUSE file system that does not answer, or for the blocks of a large removed file.
+The daemon's loop must not."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-FILES = 100                 # more than may wait before their mount is left alone
+FILES = 100                 # more than may wait before their mount goes out of service
 WAIT_MS = 300
 LOOK_MS = 60_000            # a killed worker would let the close go on
 WORKERS = 4
@@ -30,7 +30,7 @@ OK, UNAVAILABLE = 0, 23     # statuses
 
 
 class Closable(Breakable):
-    """slowfs that is asked at each close of a file, and may leave that without an answer."""
+    """slowfs that gets a question at each close of a file, and may leave it without an answer."""
 
     def command(self):
         command = super().command()
@@ -44,7 +44,7 @@ class Closable(Breakable):
             wait_for(self.hangs, "closes to hang")
 
     def hangs(self):
-        """Does a close wait? cat closes the file at its end."""
+        """True if a close waits: cat closes the file at its end."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(["cat", str(self.target / "probe.txt")], capture_output=True, timeout=0.5)
             return False
@@ -65,7 +65,7 @@ class World:
                                  "lookup_timeout_ms": LOOK_MS, "mount_timeout_ms": WAIT_MS, **settings}).start()
 
     def ask(self, tail):
-        """The status of what is answered about a path. The descriptor is not received: closing it would hang."""
+        """The status of the answer about a path. The test does not receive the descriptor: closing it would hang."""
         with wire.greet(self.daemon.socket) as conn:
             conn.sendall(wire.whole_lookup(self.root / tail))
             return wire.parse_answer(conn.recv(65536))[0]
@@ -104,12 +104,12 @@ def test_a_file_system_that_answers_no_close(world):
     world.mount.behave("hang-flush")
     held = world.daemon.fd_count()
     assert world.purge("slow") >= FILES
-    # The loop answers, misses and hits, while all these wait.
+    # The loop answers misses and hits while all these wait.
     assert world.learn("local") == [OK] * FILES
     assert world.learn("local") == [OK] * FILES
     waiting = world.stats()["closing"]
     assert FILES <= waiting <= held
-    # What would have to be closed as well is not opened: the number does not grow.
+    # The daemon opens no file that it would have to close as well: the number does not grow.
     some = itertools.cycle(range(FILES // 2))
     wait_for(lambda: world.ask(f"slow/file{next(some)}.txt") == UNAVAILABLE, "its files to be left alone")
     assert {world.ask(f"slow/file{i}.txt") for i in range(FILES // 2, FILES)} == {UNAVAILABLE}
@@ -121,7 +121,7 @@ def test_a_file_system_that_answers_no_close(world):
 
 
 def test_workers_that_hang_at_a_close_are_counted(world):
-    """A worker closes what it has opened. It counts as at work at that mount until it has."""
+    """A worker closes the files that it opened. Until then it counts as at work at that mount."""
     assert world.ask("local/file0.txt") == OK
     world.mount.behave("hang-flush")
     assert world.ask("slow/file0.txt") == OK        # and the worker hangs
@@ -147,7 +147,7 @@ def test_it_ends_while_closes_hang(world):
 
 
 def test_a_killed_one_lets_go_while_closes_hang(world):
-    """The closer that hangs keeps the descriptors; another one closes what the next daemon needs."""
+    """The hung closer keeps the descriptors; another one closes those of the next daemon."""
     assert world.learn("slow", 10) == [OK] * 10
     world.mount.behave("hang-flush")
     world.purge("slow")
@@ -167,7 +167,7 @@ def test_the_end_of_a_closer_ends_the_daemon(world):
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the calls")
 def test_the_loop_closes_no_file(lab, base, tmp_path):
-    """strace tells which process closes files of the tree."""
+    """strace shows which process closes files of the tree."""
     root = base / "closing-strace"
     for i in range(20):
         tree.put(root / f"file{i}.txt", tree.content(f"file{i}", 3000))

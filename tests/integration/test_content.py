@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files are served by their content: as stock serves them, without asking the file system."""
+"""Small files are served by their content, as stock serves them, without a question to the file system."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ from waiting import until_good, wait_for
 SIZES = (1, 499, 4096, 5000, 16384, 16385)
 CONTENTS = 5        # of these files
 REQUESTS = 40
-# Every way to a file, to memory for it, to the daemon. read is the request, writev the answer.
+# Every way to a file, to memory for it, to the daemon. read gets the request, writev sends the answer.
 CALLS = """open openat openat2 stat lstat fstat newfstatat statx access faccessat faccessat2 readlink
 readlinkat pread64 preadv lseek mmap munmap sendfile splice close fcntl sendto sendmsg recvfrom recvmsg
 connect socket""".split()
@@ -49,7 +49,7 @@ SetOutputFilter DEFLATE
 
 @pytest.fixture(scope="module", params=("disk", "slow"))
 def served(request, root):
-    """The same files by their own file system, and through one that nothing is told of."""
+    """The same files by their own file system, and through one that reports no changes."""
     return root if request.param == "disk" else request.getfixturevalue("slow_directory")(root, 100)
 
 
@@ -105,7 +105,7 @@ def test_as_stock(servers, tls):
 
 @pytest.mark.skipif(not shutil.which("nghttp"), reason="needs nghttp (nghttp2-client)")
 @pytest.mark.usefixtures("settled")
-@never_where(lambda values: values["servers"] == "prefork")      # it has no HTTP/2
+@never_where(lambda values: values["servers"] == "prefork")      # prefork has no HTTP/2
 def test_over_http2(servers, served):
     _, flash = servers
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_over_http2(servers, served):
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the worker's calls")
 @pytest.mark.usefixtures("settled")
 def test_a_warm_hit_asks_nobody(lab, root):
-    """Neither the file system nor the daemon; header and body leave in one call."""
+    """Asks neither the file system nor the daemon; header and body leave in one call."""
     server = lab.under_test("calls", root, mpm="prefork", limits=LIMITS["prefork"],
                             config=NOTE_CONFIG + "KeepAliveTimeout 60\n", daemon_settings=settings(True))
     connection = Connection(server.port)
@@ -160,7 +160,7 @@ def test_the_setting(lab, root, size, files):
 @pytest.mark.needs_flashpache
 @pytest.mark.usefixtures("settled")
 def test_no_more_than_the_budget(lab, root):
-    """The oldest gives its place to the newest, and is read again when it is asked for."""
+    """The oldest content gives its place to the newest, and is read again at the next question."""
     many = root / "many"
     for number in range(40):
         tree.put(many / f"file{number}", tree.content(f"many{number}", 5000))
@@ -179,7 +179,7 @@ def test_no_more_than_the_budget(lab, root):
 
 @pytest.mark.needs_flashpache
 def test_a_fresh_file_becomes_content_later(lab, base, clock):  # noqa: F811
-    """Too new at first, it is open; with the next look leases take the content."""
+    """Too new at first, the file is open; after the next look leases use the content."""
     root = base / "fresh"
     tree.put(root / "file.txt", "text\n")
     server = lab.under_test("fresh", root, config=NOTE_CONFIG, daemon_settings={

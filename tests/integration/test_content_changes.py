@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of files that are served by their content show as soon as those of others do.
+"""Changes of files that are served by their content show as soon as those of others.
 
-All cases of change_cases go on together, one step of each at a time: before each step what there
-is has settled and is asked for anew, so that the children have contents.
+All cases of change_cases go on together, one step of each at a time. Before each step the files have settled and
+are asked for anew, so that the children have contents.
 """
 
 import mmap
@@ -51,7 +51,7 @@ class Running:
         self.wants = next(self.steps)
 
     def step(self, site, number):
-        """The next change, and whether it shows; False: that was the last one."""
+        """Makes the next change, and tells whether it shows; False: that was the last one."""
         wants = next(self.steps, None)
         if wants is None:
             return False
@@ -82,7 +82,7 @@ def test_every_case(site, clock):  # noqa: F811
 @pytest.mark.parametrize("kind", ("disk", full("tmpfs")))
 @pytest.mark.usefixtures("settled")
 def test_a_long_mapping(base, lab, request, kind):
-    """Nothing tells of writes through a mapping; its end is told, and shows the last of them."""
+    """No event reports writes through a mapping; the end of the mapping is reported, and shows the last of them."""
     root = base / "mapped" if kind == "disk" else request.getfixturevalue("tmpfs") / "mapped"
     tree.put(root / "file.txt", "a" * PAGE)
     server = lab.under_test(f"mapped-{kind}", root, config=NOTE_CONFIG, daemon_settings=settings(True))
@@ -101,7 +101,7 @@ def test_a_long_mapping(base, lab, request, kind):
 @pytest.mark.needs_flashpache
 @pytest.mark.usefixtures("settled")
 def test_a_removed_file_is_not_held_open(base, lab):
-    """Not even before anybody knows that it was removed."""
+    """Not even before any process knows of its removal."""
     root = base / "removed"
     tree.put(root / "file.txt", "text\n")
     server = lab.under_test("removed", root, config=NOTE_CONFIG, daemon_settings=settings(True))
@@ -115,7 +115,7 @@ def test_a_removed_file_is_not_held_open(base, lab):
 
 
 def links_of(pid):
-    """What its descriptors and mappings are of."""
+    """The files of its descriptors and mappings."""
     with open(f"/proc/{pid}/maps") as maps:
         found = [line.split(maxsplit=5)[5] for line in maps if line.count(" ") > 5 and "/" in line]
     return found + procs.open_files(pid)
@@ -124,7 +124,7 @@ def links_of(pid):
 @pytest.mark.needs_flashpache
 @pytest.mark.usefixtures("settled")
 def test_bodies_while_the_mount_hangs(base, lab):
-    """The kernel has nothing of the files any more, and nobody waits for them."""
+    """The kernel has nothing of the files in memory, and no process waits for them."""
     slowfs.needed()
     world = World(lab, base, "hung-content", stale_if_error_ms=STALE_MS)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flashpachectl, and what it asks of the daemon: after it has returned, requests see what it says."""
+"""flashpachectl, and its questions to the daemon: after it has returned, requests see its effect."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ from waiting import Threads, until_good, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-TTL_MS = 60000              # nothing is noticed in time but by a purge
+TTL_MS = 60000              # nothing but a purge shows a change in time
 NO_LEASES = "FlashpacheLeases 0\n"
 SWITCHES = 50
 CLIENTS = 4
@@ -59,7 +59,7 @@ def assert_note(server, path, note):
 
 
 def warm(server, *paths):
-    """What was mounted somewhere while it was looked at is looked at once more."""
+    """If something was mounted during a look, the daemon looks once more."""
     for path in paths:
         wait_for(lambda: ask(server, path)[2] == "hit", f"{path} to be known")
 
@@ -147,7 +147,7 @@ def test_purged_tree(server, root, ctl):
 
 
 def test_replaced_directory(server, root, ctl):
-    """A walk may begin at a directory that is kept open: not at one that was replaced."""
+    """A walk may begin at a directory that is kept open, but not at one that was replaced."""
     tree.put(root / "swap/f.txt", "old\n")
     tree.put(root / "swap.new/f.txt", "new\n")
     warm(server, "/swap/f.txt")
@@ -190,7 +190,7 @@ def test_warm_from_a_file_with_other_access_files(server, root, ctl, base):
     paths = tree.put(base / "paths", "two.txt\ndir/sub/b.txt")
     done(ctl("purge", "--all"))
     assert done(ctl("warm", "--access-file", ".acl", paths, cwd=root)) == "2 found, 0 absent, 0 failed\n"
-    # The server asks for .htaccess: the directories have to be looked at for that.
+    # The server asks for .htaccess, so the directories have to be looked at.
     assert_note(server, "/two.txt", "miss")
 
 
@@ -288,7 +288,7 @@ def test_failed_rename_leaves_nothing_behind(root, ctl, releases, base):
 
 
 class Clients(Threads):
-    """Threads that ask for /current/x*.txt and judge every answer that one release alone explains."""
+    """Threads that ask for /current/x*.txt and check that one release alone explains each answer."""
 
     def __init__(self, server):
         super().__init__(self._run, [()] * CLIENTS)
@@ -304,7 +304,7 @@ class Clients(Threads):
                 while not self.over.is_set():
                     turn += 1
                     self._ask(client, f"/current/x{turn % 5}.txt")
-        except Exception as problem:    # a thread that ended judges nothing any more
+        except Exception as problem:    # a thread that ended checks nothing any more
             self.problems.append(problem)
 
     def _ask(self, client, path):
@@ -479,7 +479,7 @@ def counter(conn, name):
 
 
 def test_walk_under_way_is_not_kept(lab, base, slow_directory):
-    """A purge while a worker looks at a directory, from which a walk to a file in it is to go on."""
+    """A purge while a worker looks at a directory at which a walk to a file is to go on."""
     source = base / "walked-source"
     source.mkdir()
     mount = slow_directory(source, 150_000)
@@ -499,13 +499,13 @@ def test_walk_under_way_is_not_kept(lab, base, slow_directory):
             wait_for(lambda: counter(late, "joined") == joined + 1, "the second question to join it")
             assert wire.parse_done(wire.ask(late, wire.purge(wire.TREE, place))) == (0, 0, 0, "")
             assert counter(late, "running") == 1, "the walk ended too early for this test"
-            # A question that comes now has nothing of what that walk finds, though it has not ended.
+            # A new question gets nothing of that walk's result, though the walk has not ended.
             late.sendall(wire.whole_lookup(place))
             answers = [wire.parse_answer(wire.receive(conn)) for conn in (directory, late, file)]
             return answers, [wire.parse_answer(wire.ask(late, wire.whole_lookup(path)))[1]
                              for path in (place, place / "f.txt")]
-    # The file is looked at only after the purge, so its answer is as good as any. Where something was mounted
-    # beside it meanwhile no answer is.
+    # The walk looks at the file only after the purge, so its answer is as good as any. If something was mounted
+    # beside it meanwhile, no answer is.
     wanted = ([(0, wire.LOOKED, False), (0, wire.LOOKED, True), (0, wire.LOOKED, True)], [wire.KNOWN] * 2)
     found = until_good(walked, lambda found: found == wanted)
     assert found == wanted

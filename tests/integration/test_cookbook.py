@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/cookbook tells that no other test shows. Its examples are run by test_documents."""
+"""Statements of docs/cookbook that no other test shows. test_documents runs its examples."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-# Those that a container has of its own, unless it is told otherwise, but for the network: the test comes by that.
+# The namespaces that a container has by default, without the network: the test connects by that.
 CONTAINER = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
              "--ipc", "--uts", "--cgroup"]
 MOST_LINES = 70
@@ -48,7 +48,7 @@ def test_two_containers(lab, base):
 
 
 def test_who_sees_what_when(lab, base, flashpachectl):
-    """The table of docs/cookbook/many-servers.md: a daemon to which nothing is reported is another machine's."""
+    """The table of docs/cookbook/many-servers.md: a daemon without reports stands for another machine's."""
     root = base / "shared"
     old = tree.put(root / "old.txt", "1\n")
     new, later = root / "new.txt", root / "later.txt"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file system that stops answering takes nothing from the others.
 
-Two trees side by side in one document root: a local one, and the lab's slowfs, which hangs
-or fails when told to.
+Two trees side by side in one document root: a local one, and the lab's slowfs, which hangs or fails on request.
 """
 
 import signal
@@ -22,7 +21,7 @@ from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-LONG_MS = 20_000            # far longer than anybody waits for a mount
+LONG_MS = 20_000            # far longer than any process waits for a mount
 LOCAL_THREADS = 3
 OK, UNAVAILABLE = 0, 23     # statuses
 STALE = 3                   # an ANSWER's source
@@ -54,7 +53,7 @@ def quantiles(seconds):
 
 
 def fetch_slow(server, count=FILES):
-    """Every file of the slow tree once: the notes, all of them with the right body."""
+    """Every file of the slow tree once: the notes; all bodies are right."""
     mark = server.mark()
     with Client(server.port, timeout=15) as client:
         for i in range(count):
@@ -74,7 +73,7 @@ def test_the_other_tree_does_not_notice(world):
         wait_for(lambda: len(load.seen) > 600, "the local load")
         mark, hung_at = server.mark(), time.monotonic()
         w.mount.behave("hang")
-        # Before it trips, who asks waits for the deadline; then nobody does.
+        # Before the breaker trips, a client waits for the deadline; after that, none does.
         w.until_out()
         out_at = time.monotonic()
         print(f"out of service {out_at - hung_at:.2f} s after the first stat hung")
@@ -82,7 +81,7 @@ def test_the_other_tree_does_not_notice(world):
         print(f"the hung tree: {dict(notes)} in {time.monotonic() - out_at:.3f} s")
         for i in range(FILES):
             assert w.ask(f"slow/file{i}.txt")[:2] == (OK, STALE)
-        # Had each of them waited only until a mount is out of service, they would not be through by now.
+        # If each client had waited until the mount was out of service, they would not be through by now.
         assert time.monotonic() - out_at < 2 * FILES * MOUNT_TIMEOUT_MS / 1000
         assert w.ask("slow/unknown", 20000)[0] == UNAVAILABLE
         local = len(load.seen)
@@ -98,7 +97,7 @@ def test_the_other_tree_does_not_notice(world):
     print(f"local before: {len(before)}, {quantiles(before)}")
     print(f"local while hung: {len(while_hung)}, {quantiles(while_hung)}")
     assert all(good for _, _, good in load.seen)
-    # Whoever waited for a hung walk would have waited for the daemon's patience, and got no answer of its.
+    # A request that waited for a hung walk would have waited for the whole timeout, without an answer.
     local_notes = Counter(e.note for e in server.entries(mark, "local"))
     print("local notes while hung:", dict(local_notes))
     assert set(local_notes) <= HITS | {"miss"}
@@ -128,7 +127,7 @@ def test_who_waits_is_answered_when_it_trips(world):
 
 
 def test_a_pause_of_the_daemon_is_not_the_file_systems(world):
-    """What was answered while the daemon was stopped is heard before it is asked who is late."""
+    """The daemon reads replies that came while it was stopped before it looks which workers are late."""
     w = world("paused")
     w.ask("slow/file0.txt")
     with w.hanging(1) as waiting:
@@ -142,7 +141,7 @@ def test_a_pause_of_the_daemon_is_not_the_file_systems(world):
 
 
 def test_requests_of_the_hung_tree_are_left_to_httpd(world):
-    """Without stale answers it is as it is without Flashpache: httpd itself waits."""
+    """Without stale answers httpd itself waits, as without Flashpache."""
     w = world("left")
     server = w.serve()
     fetch_slow(server)
@@ -228,7 +227,7 @@ def test_settings_hold_on_reload(world):
 
 
 def test_helpers_that_cannot_be_killed(world):
-    """slowfs has taken their questions and does nothing more: they hang in the kernel."""
+    """slowfs has taken their questions and never replies: they hang in the kernel."""
     w = world("stopped", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_workers=2)
     for i in range(FILES):
         for where in ("local", "slow"):
@@ -262,7 +261,7 @@ def test_helpers_that_cannot_be_killed(world):
 
 
 def test_a_pool_of_hung_helpers_recovers(world):
-    """One helper, and it hangs: it is killed, and its successor serves the other tree."""
+    """One worker, and it hangs: it is killed, and its successor serves the other tree."""
     w = world("pool", workers=1, lookup_timeout_ms=1500)
     w.ask("local/file0.txt")
     before = w.daemon.helper_pids()

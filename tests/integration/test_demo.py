@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/demo, as a newcomer runs it, but for a second of measuring."""
+"""scripts/demo, as a newcomer runs it, but with a second of measuring."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PLACES = ("local disk", "slow file system")
 
 @pytest.fixture
 def work(base):
-    """Apache's user serves what lies there."""
+    """Apache's user serves the files in it."""
     made = base / "demo"
     made.mkdir(exist_ok=True)
     return made
@@ -37,7 +37,7 @@ def test_demo(run, work):
         rows = {server: line.removeprefix(place).split(server)[1].split() for line in done.stdout.splitlines()
                 if line.startswith(place) for server in ("stock Apache", "Flashpache") if server in line}
         assert float(rows["stock Apache"][0]) > 0, rows       # path calls a request
-        # A child opens a larger file once, by what the kernel has in memory.
+        # A child opens a larger file once, from the kernel's memory.
         assert float(rows["Flashpache"][0]) < float(rows["stock Apache"][0]) / 4, rows
         assert {row[-1] for row in rows.values()} == {"0"}, rows      # errors
     assert not list(work.iterdir())

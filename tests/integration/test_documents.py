@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of README and docs is run: configuration is checked by the program that reads it,
-commands of flashpachectl are given to a daemon. What cannot be run here is named, with where it is."""
+"""Runs every example of README and docs. The program that reads a configuration checks it; a daemon gets the commands
+of flashpachectl. A list names the examples that cannot run here, and the place where they do."""
 
 import itertools
 import re
@@ -19,9 +19,9 @@ HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
 DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")
 COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl |ln -sfn ")
 SUDO = re.compile(r"\w+ ALL=\(")
-# How a command is given in general; test_pages compares these with --help.
+# The general form of a command; test_pages compares these with --help.
 SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
-# What begins so is run elsewhere: where, or why not.
+# Commands that begin so run elsewhere: the place, or the reason why not.
 ELSEWHERE = {
     "scripts/demo": "test_demo",
     "scripts/test": "this is it",
@@ -56,7 +56,7 @@ def examples():
 
 @pytest.fixture(scope="module")
 def site(base):
-    """What the examples call /srv/www."""
+    """The directory that the examples call /srv/www."""
     root = base / "srv"
     for name in ("index.html", "static/a.css", "shop/index.html", "releases/42/a.html", "releases/43/a.html"):
         tree.put(root / name, name)

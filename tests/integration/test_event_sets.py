@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child that spoils its own set of events: each client has a set of its own, and the others' say what they said.
+"""A child that spoils its own set of events: each client has a set of its own, and the others' sets report as before.
 
-The daemon stands still while a change waits, so that what a set says is no matter of time."""
+The daemon stands still while a change waits, so a set's report does not depend on time."""
 
 import contextlib
 import fcntl
@@ -22,14 +22,14 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 GREETING = ("generations", "referenced", "events", "alive", "answers", "contents")      # a descriptor with each frame
 MORE_THAN_THE_DAEMON_HAS = 200      # numbers of descriptors
-WAYS = 400                  # the kernel allows 500 ways of length two from one queue
+WAYS = 400                  # the kernel allows 500 paths of length two from one queue
 
 Client = namedtuple("Client", "conn events alive")
 
 
 @contextlib.contextmanager
 def client(path):
-    """A connection, with what came on it."""
+    """A connection, with everything received on it."""
     with wire.connect(path) as conn:
         conn.sendall(wire.hello())
         fds = {name: socket.recv_fds(conn, 65536, 4)[1][0] for name in GREETING}
@@ -43,8 +43,8 @@ def client(path):
 
 
 def at_every_number(own, act):
-    """act(set, number) in a process that shares the set, with the daemon's pipe in turn as each number that the daemon
-    may have it as: only with file and number the kernel knows a member again. How many succeeded."""
+    """act(set, number) in a process that shares the set, with the daemon's pipe in turn as each number that the
+    daemon may have for it. The kernel finds a member only by file and number. Returns how many succeeded."""
     pid = os.fork()
     if pid == 0:
         pipe = fcntl.fcntl(own.alive, fcntl.F_DUPFD, MORE_THAN_THE_DAEMON_HAS)
@@ -60,23 +60,23 @@ def at_every_number(own, act):
 
 
 def remove_all(own, _stack):
-    """EPOLL_CTL_DEL: of the pipe it succeeds. The queue is not among what a client has, and stays."""
+    """EPOLL_CTL_DEL: it succeeds for the pipe. A client does not have the queue, which stays."""
     assert at_every_number(own, lambda events, number: events.unregister(number)) == 1
 
 
 def once(own, _stack):
-    """EPOLLONESHOT, so that something is reported once."""
+    """EPOLLONESHOT, so that an event is reported once."""
     flags = select.EPOLLIN | select.EPOLLONESHOT
     assert at_every_number(own, lambda events, number: events.modify(number, flags)) == 1
 
 
 def nothing_more(own, _stack):
-    """No events are wanted any more."""
+    """Asks for no events any more."""
     assert at_every_number(own, lambda events, number: events.modify(number, 0)) == 1
 
 
 def filled(own, stack):
-    """With what is always ready."""
+    """Fills the set with descriptors that are always ready."""
     for _ in range(WAYS):
         read, write = os.pipe()
         stack.callback(os.close, read)
@@ -90,12 +90,12 @@ def exclusive(own, stack):
     for flags in (select.EPOLLIN, select.EPOLLIN | select.EPOLLET | select.EPOLLEXCLUSIVE):
         other = select.epoll()
         stack.callback(other.close)
-        with contextlib.suppress(OSError):      # the kernel may refuse that of a set
+        with contextlib.suppress(OSError):      # the kernel may refuse that for a set
             other.register(own.events.fileno(), flags)
 
 
 def nested(own, stack):
-    """As many ways from the queue to sets as the kernel allows."""
+    """As many paths from the queue to sets as the kernel allows."""
     for _ in range(WAYS):
         other = select.epoll()
         stack.callback(other.close)
@@ -103,7 +103,7 @@ def nested(own, stack):
 
 
 def taken_out(own, _stack):
-    """Asks again and again, and takes what is ready."""
+    """Asks again and again, and takes the ready events."""
     for _ in range(WAYS):
         own.events.poll(0)
 
@@ -119,7 +119,7 @@ def root(base):
 
 
 def says(events):
-    """As a client asks: without taking anything out of the set."""
+    """Asks as a client does: without taking anything out of the set."""
     looks = select.poll()
     looks.register(events.fileno(), select.POLLIN)
     return bool(looks.poll(0))
@@ -127,7 +127,7 @@ def says(events):
 
 @contextlib.contextmanager
 def standing(daemon):
-    """When signal() returns it may run on for a moment."""
+    """After signal() returns the process may run on for a moment."""
     daemon.signal(signal.SIGSTOP)
     try:
         wait_for(lambda: procs.state(daemon.pid) == "T", "the daemon to stand still")
@@ -148,11 +148,11 @@ def test_other_clients_see_every_change(lab, root, attack):
         assert ask(good, path)[0] == 0
         attack(bad, stack)
         for number in range(20):
-            assert ask(good, path)[0] == 0          # all events are taken in, and the file is watched
+            assert ask(good, path)[0] == 0          # the daemon has read all events, and watches the file
             with standing(daemon):
                 path.write_text(f"content {number}")
                 assert says(good.events) and says(bad.events)
-                # Whoever looked took nothing.
+                # The client that looked took nothing.
                 bad.events.poll(0)
                 assert says(good.events)
         assert ask(bad, path)[0] == 0               # it is answered as before
@@ -162,6 +162,6 @@ def test_other_clients_see_every_change(lab, root, attack):
                 path.write_text("content")
                 assert says(late.events)
         daemon.kill()
-        # Processes that close its files may end a moment later; until then the queues are there, too.
+        # Processes that close its files may end a moment later; until then the queues exist, too.
         wait_for(lambda: says(good.events), "word that nobody reads the queues any more")
         daemon.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flashpachectl explain says what a stock httpd really asks: its calls, traced, beside what is said."""
+"""flashpachectl explain reports stock httpd's real calls: the traced calls, compared with the report."""
 
 import os
 import re
@@ -17,10 +17,10 @@ pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see stock's path calls")]
 
 DEEP = "a/b/c/d/e/f/g"
-KNOWN = "deep/a/b/known.txt"        # nobody asks for it before its test
+KNOWN = "deep/a/b/known.txt"        # no request asks for it before its test
 LIMITS = ("StartServers 1\nServerLimit 1\nThreadsPerChild 4\nThreadLimit 4\nMaxRequestWorkers 4\n"
           "MinSpareThreads 1\nMaxSpareThreads 4\n")
-# virtual host: (what its directory says, options of explain)
+# virtual host: (its directory section, options of explain)
 HOSTS = {
     "all": ("AllowOverride All", []),
     "none": ("AllowOverride None", ["--no-htaccess"]),
@@ -122,7 +122,7 @@ def traced_calls(lines):
 
 @pytest.fixture(scope="module")
 def asked(stock, root):
-    """{case: what stock's worker asked of what lies below the document root}"""
+    """{case: the calls of stock's worker below the document root}"""
     found, seen = {}, 0
     with PathTrace(stock.pids(), stock.dir / "strace.txt") as trace:
         for name, (host, path, status) in CASES.items():
@@ -152,7 +152,7 @@ def test_what_is_said_is_what_stock_asks(asked, daemon, flashpachectl, root, nam
                   "--index", "third.html", *HOSTS[host][1], f"http://{host}{path}")
     said = [match.groups() for match in map(SAID.match, out.splitlines()) if match]
     assert asked[name], "the trace sees nothing"
-    if "denies" in name:        # what .htaccess files say is not read
+    if "denies" in name:        # explain does not read the content of .htaccess files
         assert said.pop() == ("open", f"{root}{path}")
     assert [call for call in said if call[1].startswith(str(root))] == asked[name], out
 
@@ -183,7 +183,7 @@ def test_why_a_request_is_bypassed(lab, flashpachectl, root):
 
 
 def test_document_root_by_apachectl(stock, daemon, flashpachectl, root, base):
-    """As httpd itself tells it; apachectl is a script that calls httpd with its configuration."""
+    """As httpd itself reports it; apachectl is a script that calls httpd with its configuration."""
     tree.put(base / "apachectl", f'#!/bin/sh\nexec {APACHE} -f {shlex.quote(str(stock.dir / "httpd.conf"))} "$@"\n',
              0o755)
     finished = flashpachectl("-s", daemon.socket, "explain", "http://x/plain.txt",

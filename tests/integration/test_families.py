@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A link is switched between the questions of one request: what core found in the walk of one of a
-family (a request, its subrequests, what it is redirected to) is not used for another one's file."""
+"""A link is switched between the questions of one request. The result of core's walk for one member of a family (a
+request, its subrequests, its redirects) is not used for another one's file."""
 
 import os
 import time
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(os.getuid() != 0, reason="needs root: files of two owners")]
 
 SETTLED_S = 0.2         # a change is known after 50 ms
-# What is asked for, and the question before which the link leads elsewhere.
+# The requested path, and the question before which the link is switched.
 CASES = {
     "an index": ("rules/current/", "rules/current/index.html"),
     "a redirect in a directory": ("owners/current/moved.txt", "owners/current/file.txt"),
@@ -27,7 +27,7 @@ CASES = {
 
 @pytest.fixture
 def site(base):
-    """current leads from a, which is open, to b: closed, or another owner's."""
+    """current is switched from a, which is open, to b: closed, or another owner's."""
     root = base / "families"
     for name in ("rules", "owners"):
         for to in "ab":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever happens to the daemon, every request is answered, and hits come back."""
+"""After any fault of the daemon every request is answered, and hits come back."""
 
 import os
 import shutil
@@ -125,7 +125,7 @@ def httpds_own(lab, fault_root, module_path, flashpached_program):
 
 
 def lead_to(program, target):
-    """At no moment is there no program."""
+    """At no moment is the program absent."""
     new = program.with_name("program.new")
     new.symlink_to(target)
     new.rename(program)
@@ -152,7 +152,7 @@ def test_own_daemon_killed(under_load, httpds_own):
         fault.ends()
 
 
-# Helpers
+# Workers
 
 def are_replaced(daemon, victims):
     def replaced():
@@ -177,7 +177,7 @@ def test_helpers_killed(under_load, server, daemon, number, named):
 
 @NUMBERS
 def test_helpers_hung(under_load, server, daemon, number, named):
-    """The daemon kills one that was asked something, and makes another."""
+    """The daemon kills a worker that does not answer, and makes another."""
     with under_load(server, f"{named} stopped (SIGSTOP)") as fault:
         for _ in range(ROUNDS):
             victims = daemon.helper_pids()[:number]
@@ -185,7 +185,7 @@ def test_helpers_hung(under_load, server, daemon, number, named):
                 os.kill(pid, signal.SIGSTOP)
             fault.goes_on()
             fault.ends()
-            # One alone may not have been asked.
+            # One worker alone may not have had a question.
             assert number == 1 or not set(victims) <= set(daemon.helper_pids())
             for pid in set(victims) & set(daemon.helper_pids()):
                 with suppress(ProcessLookupError):      # the daemon has killed it by now
@@ -206,7 +206,7 @@ def test_maker_of_helpers_killed(under_load, server, daemon):
 
 @contextmanager
 def is_told(daemon, fault):
-    """Root made the socket, and nobody but root makes another: the daemon says so, and goes on."""
+    """Root made the socket, and only root makes another: the daemon reports that, and goes on."""
     told = daemon.log_text().count("was removed")
     yield
     wait_for(lambda: daemon.log_text().count("was removed") > told, "word of the loss")
@@ -220,7 +220,7 @@ def test_socket_removed(under_load, server, daemon):
         for _ in range(ROUNDS):
             with is_told(daemon, fault):
                 daemon.socket.unlink()
-            # New children can have no connection but by the socket's name.
+            # New children can connect only by the socket's name.
             server.graceful()
             assert "fallback" in fault.goes_on() | fault.goes_on()
             daemon.restart()
@@ -238,7 +238,7 @@ def emptied(directory, user="root", mode=0o710):
 
 
 def test_socket_directory_emptied(under_load, server, daemon):
-    """The lock, too. The next daemon takes both again."""
+    """The lock goes, too. The next daemon takes both again."""
     with under_load(server, "socket's directory removed and made again; then graceful restart, and the daemon "
                     "started again", note=PAUSE) as fault:
         for _ in range(ROUNDS):
@@ -271,7 +271,7 @@ def users_server(lab, fault_root, users_daemon):
 
 
 def connects_anew(server, daemon):
-    """New children can have no connection but by the socket's name."""
+    """New children can connect only by the socket's name."""
     wait_for(daemon.socket.exists, "another socket")
     server.graceful()
 
@@ -285,7 +285,7 @@ def test_socket_of_a_user_removed(under_load, users_server, users_daemon):
 
 
 def test_socket_directory_of_a_user_emptied(under_load, users_server, users_daemon):
-    """The lock, too: still no second daemon takes the place."""
+    """The lock goes, too: still no second daemon takes the place."""
     with under_load(users_server, "its directory removed and made again; then graceful restart",
                     note=PAUSE) as fault:
         for _ in range(ROUNDS):
@@ -301,13 +301,13 @@ def test_socket_directory_of_a_user_emptied(under_load, users_server, users_daem
 
 @pytest.fixture
 def clock(lab):
-    """set(seconds): the wall clock of all that is started from now on is as far ahead."""
+    """set(seconds): sets the wall clock of all processes started from now on ahead by that."""
     with shifted(lab.base) as made:
         yield made.set
 
 
 def test_clock_jumps(under_load, lab, fault_root, clock):
-    """httpd measures by that clock how long a request takes to come, so stock, too, says 408 now and then."""
+    """httpd measures by that clock how long a request takes to come, so stock, too, answers 408 now and then."""
     def jumps(one, fault, tell=lambda: None):
         for jump in JUMPS * ROUNDS:
             clock(jump)
@@ -371,7 +371,7 @@ def test_old_workers_leave_no_connection_behind(server, daemon):
     for _ in range(3):
         server.graceful()
         until_well(server)
-    # A worker's connection of the generation that is just ending may still be there.
+    # A connection of the generation that is just ending may still be there.
     wait_for(lambda: daemon.fd_count() <= before + 4, "the old workers' connections to close", 30)
 
 

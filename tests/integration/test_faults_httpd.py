@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""httpd restarted, stopped and bereft of children under load: what is lost is what stock loses, too."""
+"""httpd restarted, stopped and bereft of children under load: it loses only what stock loses, too."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-# All children at once: how fast prefork makes more of them is not what is looked at.
+# All children at once: the test is not about prefork's speed in making more of them.
 PREFORK = "StartServers 20\nMinSpareServers 4\nMaxSpareServers 80\nServerLimit 96\nMaxRequestWorkers 96\n"
 
 
@@ -34,7 +34,7 @@ def pair(lab, fault_root, daemon, mpm):
 
 
 def test_graceful_restart(under_load, pair, mpm):
-    """Children of before have a response to finish beside those of after."""
+    """The old children finish a response while the new ones answer."""
     with under_load(pair[1], f"graceful restart ({mpm})", note=PAUSE) as fault:
         for _ in range(2 * ROUNDS):
             download = Download(pair[1])
@@ -44,7 +44,7 @@ def test_graceful_restart(under_load, pair, mpm):
 
 
 def beside_stock(under_load, pair, case, do, **options):
-    """The same is done to both."""
+    """Does the same to both."""
     stock, flash = pair
     with under_load(stock, case, **options) as beside:
         do(stock, beside)
@@ -79,7 +79,7 @@ def test_child_killed(under_load, pair, mpm):
 
 
 def test_graceful_stop(under_load, pair, daemon, mpm):
-    """The last of a pair. What has begun is finished; whoever comes later is refused, by stock, too."""
+    """The last of a pair. Requests under way end; later ones are refused, by stock, too."""
     def stop(server, _):
         download = Download(server)
         server.process.send_signal(signal.SIGWINCH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No room on the disk, no descriptors, no memory, and a system that allows little of everything."""
+"""No room on the disk, no descriptors, no memory, and very low limits of the system."""
 
 import os
 import resource
@@ -25,7 +25,7 @@ FEW_DESCRIPTORS, FEW_WATCHES = 96, 16  # a quarter are connections: one for each
 HEALTHY_S = 2.5
 HTTPD_DESCRIPTORS = 256     # with 64 httpd itself, stock as well, ends now and then: AH02324
 A_LITTLE_MORE = 64 << 10            # bytes of memory
-NAMES = 1000                        # that are not there; the daemon would remember each
+NAMES = 1000                        # absent names; the daemon would keep an entry for each
 
 
 # Disk
@@ -69,7 +69,7 @@ def none_free(pids):
 
 
 def test_daemon_out_of_descriptors(under_load, server, daemon):
-    """What is open stays; a graceful restart makes new connections necessary. The daemon may give up files for
+    """Open descriptors stay; a graceful restart makes new connections necessary. The daemon may give up files for
     them as soon as it notices."""
     with under_load(server, "daemon and workers out of descriptors") as fault:
         with lowered("nofile", none_free(daemon.family())):
@@ -81,10 +81,10 @@ def test_daemon_out_of_descriptors(under_load, server, daemon):
 
 
 def test_child_out_of_descriptors(under_load, lab, server, fault_root):
-    """It can neither open files nor accept connections, and httpd replaces it."""
+    """The child can neither open files nor accept connections, and httpd replaces it."""
     def starve(one, fault):
-        # A child that is sick before httpd has seen a healthy one, which it looks for once a second, ends
-        # httpd itself (AH02324), stock as well.
+        # A child that is sick before httpd has seen a healthy one ends httpd itself (AH02324), stock as well. httpd
+        # looks for a healthy one once a second.
         time.sleep(HEALTHY_S)
         with lowered("nofile", none_free(procs.children(one.process.pid)[:1])):
             fault.goes_on()
@@ -105,7 +105,7 @@ def address_space(pid):
 
 
 def knows_all(ctl):
-    """Has the daemon room for every name that it was asked for? It may have none even to say so."""
+    """True if the daemon has room for every requested name. It may have none even to report it."""
     done = ctl("stats")
     return done.returncode == 0 and int(dict(map(str.split, done.stdout.splitlines()))["negative"]) >= NAMES
 
@@ -131,7 +131,7 @@ def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
 # Everything
 
 def test_least_settings(under_load, lab, fault_root):
-    """Hardly anything is kept or waits: what finds no room is served without."""
+    """Hardly anything is kept or waits: requests without room are served without Flashpache."""
     least = {"workers": 1, "max_entries": 16, "max_negative": 16, "max_bytes": 1 << 20, "max_descriptors": 4,
              "max_content_bytes": 0, "max_queue": 1, "max_inflight": 4, "max_connections": 2}
     daemon = lab.daemon("least", **least).start()

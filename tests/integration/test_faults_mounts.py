@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File systems that fill up, vanish or die under a load on what lies beside them: then it is as in stock."""
+"""File systems that fill up, vanish or die under a load on files beside them: the result is stock's."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-TTL_MS = 300            # FUSE tells of nothing
+TTL_MS = 300            # FUSE reports no changes
 NAMES = ("one.txt", "sub/two.txt", "absent", "sub/absent", "sub", "sub/")
 FILES = NAMES[:2]
 
@@ -35,14 +35,14 @@ def pair(lab, base):
 
 @pytest.fixture
 def beside(base, request):
-    """A tree for the load, and an empty directory in it for something to be mounted on."""
+    """A tree for the load, and an empty directory in it as a mount point."""
     root = fault_kit.make_tree(base / f"beside-{request.node.name.removeprefix('test_')}")
     (root / "mount").mkdir()
     return root
 
 
 def put_files(directory, text):
-    """The first is kept by its content, the other one as a descriptor."""
+    """The daemon keeps the first by its content, the other one as a descriptor."""
     for name, lines in zip(FILES, (1, 2000)):
         tree.put(directory / name, f"{text} {name}\n" * lines)
 
@@ -52,7 +52,7 @@ def answers(server):
 
 
 def until_as_stock(pair, good):
-    """Both say the same; good: that there are files."""
+    """Both give the same answers; good: the files are there."""
     stock, flash = pair
     told = answers(stock)
     assert [status == 200 for status, _ in told[:2]] == [good, good], told
@@ -72,7 +72,7 @@ def test_mount_gone(under_load, pair, beside):
 
 
 def let_go(mount):
-    """Of one whose server is dead."""
+    """Unmounts one whose server is dead."""
     subprocess.run(["umount", "-l", mount.target], check=True)
     mount.process = None
 
@@ -90,7 +90,7 @@ def test_file_system_killed(under_load, pair, beside, base):
                 until_as_stock(both, True)
                 mount.process.send_signal(signal.SIGKILL)
                 mount.process.wait()
-                # What is believed for a while yet can no longer be read.
+                # An answer that is still valid, about a file that can no longer be read.
                 assert get(both[1].port, f"/mount/{FILES[1]}")[0] in (200, 403)
                 until_as_stock(both, False)
                 fault.goes_on()

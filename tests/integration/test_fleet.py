@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three machines' daemons over one tree: what one forgets, all forget, as long as there is Redis."""
+"""Three machines' daemons over one tree: a purge on one reaches all, as long as there is Redis."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ from waiting import wait_for
 pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 
-TTL_MS = 600000             # nothing is noticed in time but by a message
+TTL_MS = 600000             # nothing but a message shows a change in time
 NO_LEASES = "FlashpacheLeases 0\n"
 STREAM = "flashpache:test"
 FLOOD = 5000
@@ -26,7 +26,7 @@ BESIDE = ".beside"
 
 @pytest.fixture(scope="module")
 def docroot(base):
-    """A tmpfs: local, so that whoever watches it is told of its changes."""
+    """A tmpfs: local, so watches on it report its changes."""
     root = base / "fleet-tree"
     root.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "flashpache-fleet", root],
@@ -87,7 +87,7 @@ def stats(flashpachectl):
 
 @pytest.fixture
 def until(stats):
-    """until(machine, name, value): waits until a counter is so much at least."""
+    """until(machine, name, value): waits until a counter is at least that."""
     def wait(machine, name, value):
         return wait_for(lambda: stats(machine)[name] >= value, f"{name} to be {value}", 60)
     return wait
@@ -136,7 +136,7 @@ def cut_off(redis, machine, until_away):
     wait_for(until_away, "the daemon to notice")
 
 
-# What one is asked
+# A purge of one daemon
 
 def test_purge_reaches_all(fleet, stats, until, ctl, docroot):
     first, others = fleet[0], fleet[1:]
@@ -151,7 +151,7 @@ def test_purge_reaches_all(fleet, stats, until, ctl, docroot):
     assert_looks_again(fleet, "/shared/one.txt", b"changed\n")
     assert_old(fleet, "/shared/two.txt", b"shared/two.txt\n")
     until(first, "published", own["published"] + 1)
-    # Its own message is nothing to it.
+    # Its own message has no effect on it.
     assert stats(first) == {**own, "published": own["published"] + 1}
 
 
@@ -167,7 +167,7 @@ def test_purge_of_trees(fleet, stats, until, ctl, docroot, scope):
     for machine, before in zip(others, obeyed):
         until(machine, "obeyed", before + 1)
     assert_looks_again(fleet, "/shared/dir/a.txt", body)
-    # What is not in the fleet's roots is the first one's own affair.
+    # A path outside of the fleet's roots concerns the first daemon alone.
     assert_old(others, "/outside.txt", b"outside.txt\n")
 
 
@@ -192,7 +192,7 @@ def test_switch_reaches_all(fleet, stats, until, ctl, docroot):
         assert machine.ask("/shared/current/page.txt")[0] == b"shared/v2/page.txt\n"
 
 
-# What one sees
+# A change that one daemon sees
 
 def test_changes_are_published(lab, redis, fleet, stats, until, docroot):
     watcher = Machine(lab, redis, docroot, "watcher", watch="inotify", publish_changes="true")
@@ -206,7 +206,7 @@ def test_changes_are_published(lab, redis, fleet, stats, until, docroot):
         wait_for(lambda m=machine: m.ask("/shared/seen/f.txt")[0] == b"new\n", "the change to be seen", 60)
     for machine, before in zip(fleet, received):
         assert stats(machine)["received"] > before
-    # What came from the fleet is not told again. A change may be told in parts, 10 ms apart.
+    # A daemon does not publish again an event of the fleet. A change may be published in parts, 10 ms apart.
     def told():
         before = stats(watcher)["published"]
         time.sleep(0.2)
@@ -232,7 +232,7 @@ def test_redis_dies_and_comes_back(fleet, redis, stats, until, ctl, docroot):
     replace(docroot / "shared/one.txt", "without redis\n")
     ctl(fleet[0], "purge", docroot / "shared/one.txt")
     assert_looks_again(fleet[:1], "/shared/one.txt", b"without redis\n")
-    # The others have nothing but the TTL.
+    # The others have only the TTL.
     assert_old(fleet[1:], "/shared/one.txt", known)
     redis.start()
     for machine, before in zip(fleet[1:], obeyed[1:]):
@@ -314,7 +314,7 @@ def test_emptied_redis(fleet, redis, stats, until, ctl, docroot):
     until(fleet[1], "obeyed", received + 1)
 
 
-# What is not to be trusted
+# Content that must not be trusted
 
 def test_garbage_in_the_stream(fleet, redis, stats, until, docroot):
     one = fleet[0]
@@ -337,7 +337,7 @@ def test_garbage_in_the_stream(fleet, redis, stats, until, docroot):
 
 
 def odd_entries(redis):
-    """What may be in a stream, and is larger than any message: how many entries they are."""
+    """Entries that a stream may hold, and that are larger than any message: their number."""
     value = "x" * 9000
     fields = "local f = {} for i = 1, 1002 do f[i] = tostring(i) end"
     many = f"for i = 1, 130 do redis.call('XADD', KEYS[1], '*', 'fp1', '{value}') end"
@@ -390,7 +390,7 @@ def test_stream_that_cannot_be_read_is_joined_anew(lab, base, docroot, flashpach
 
 
 def test_fleet_that_hears_nothing_is_unhealthy(lab, base, redis, docroot, flashpachectl):
-    """Nor one that nobody hears: whoever may add entries may use up the numbers of the stream."""
+    """The same when the fleet hears nothing: any process that may add entries may use up the numbers of the stream."""
     daemon = lab.daemon("deaf-daemon", watch="ttl")
     said = lambda: flashpachectl("-s", daemon.socket, "check").stdout
     with daemon:
@@ -409,7 +409,7 @@ def test_fleet_that_hears_nothing_is_unhealthy(lab, base, redis, docroot, flashp
 
 
 def test_flood(fleet, redis, stats, until, docroot):
-    """Too much at once is one "everything" a second, and requests go on."""
+    """Too many changes become one "everything" a second, and requests go on."""
     one = fleet[0]
     obeyed = stats(one)["obeyed"]
     script = (f"for i = 1, {FLOOD} do redis.call('XADD', KEYS[1], '*', 'fp1', "
@@ -467,7 +467,7 @@ def test_password(lab, base, docroot, flashpachectl):
 
 
 def test_least_rights_over_tcp(lab, base, docroot, flashpachectl):
-    """A user of Redis with what docs/fleet.md gives it, a port, and a database."""
+    """A user of Redis with the rights from docs/fleet.md, a port, and a database."""
     port = free_port()
     server = Redis(base, "tcp", "--port", str(port)).start()
     server.cli("ACL", "SETUSER", "flashpache", "on", ">pass word", "resetkeys", "~flashpache:www", "resetchannels",
@@ -500,7 +500,7 @@ def test_reload(lab, redis, docroot, flashpachectl):
     length = lambda name: int(redis.cli("XLEN", f"flashpache:{name}"))
     reload_with(with_fleet, 1)
     joined = length("reload")
-    # The same once more: it stays where it is.
+    # The same once more: the position in the stream stays.
     reread = daemon.log_text().count("reread")
     daemon.signal(signal.SIGHUP)
     wait_for(lambda: daemon.log_text().count("reread") > reread, "the same again")

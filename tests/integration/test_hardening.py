@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiler and linker were to put into the programs and the module is in them."""
+"""Programs and module have the protections that compiler and linker were asked for."""
 
 import os
 import re
@@ -13,13 +13,13 @@ MODULES = {"flashpache_module": "mod_flashpache/.libs/mod_flashpache.so",
            "flashpache_srpt_module": "mod_flashpache/.libs/mod_flashpache_srpt.so"}
 FILES = {**MODULES, "daemon": "backend/flashpached",
          "flashpachectl": "backend/flashpachectl", "flashpache-bench": "tests/lab/flashpache-bench"}
-ENDBR = {"x86_64": b"\xf3\x0f\x1e\xfa"}      # begins what may be called by pointer: -fcf-protection
+ENDBR = {"x86_64": b"\xf3\x0f\x1e\xfa"}      # begins each possible target of a pointer call: -fcf-protection
 COPIES = {"memcpy", "memmove", "memset", "snprintf", "sprintf", "strcat", "strcpy", "strncpy", "vsnprintf"}
-SOME = 10                                   # more than the C library's own start has
+SOME = 10                                   # more than the C library's own start code has
 
 
 def readelf(option, path):
-    # Its words are translated.
+    # A locale would translate its words.
     return subprocess.run(["readelf", "-W", option, path], check=True, capture_output=True, text=True,
                           env={**os.environ, "LC_ALL": "C"}).stdout
 
@@ -70,7 +70,7 @@ def test_stacks_are_guarded(path):
 
 
 def test_copies_are_checked(path):
-    """_FORTIFY_SOURCE: where the compiler knows the room, in what copies at all."""
+    """_FORTIFY_SOURCE: in all functions that copy, where the compiler knows the size."""
     assert {name for name in symbols(path) if name.endswith("_chk")} or not symbols(path) & COPIES
 
 
@@ -87,7 +87,7 @@ def test_branches_have_marks(path):
 
 @pytest.mark.parametrize("record", MODULES)
 def test_a_module_exports_its_record_alone(record):
-    """Another module's function of the same name would be called instead of ours."""
+    """Another module's function of the same name would run instead of ours."""
     defined = subprocess.run(["nm", "-D", "--defined-only", BUILD / MODULES[record]], check=True,
                              capture_output=True, text=True).stdout
     assert [line.split()[-1] for line in defined.splitlines()] == [record]

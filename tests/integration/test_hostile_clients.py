@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that mean harm: floods of names that are not there, names made to collide, tricks with
-paths, bodies read slowly. The same outcome as stock, bounded memory, and the others keep their hits.
+"""Hostile clients: floods of absent names, names made to collide, tricks with paths, bodies read slowly. The outcome
+is stock's, memory stays bounded, and the others keep their hits.
 
 FLASHPACHE_LONG=1: a flood of a million names, not 30,000.
 """
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.needs_flashpache
 
 GROUP = "hostile client"
 FLOOD = 1_000_000 if int(os.environ.get("FLASHPACHE_LONG", "0")) else 30_000
-WARM_UP = 5_000             # of them, before memory is looked at
-BLOCKS = 13                 # of two letters; so many names of equal hash: 2 ** BLOCKS
+WARM_UP = 5_000             # names, before the first look at memory
+BLOCKS = 13                 # of two letters each; 2 ** BLOCKS names have equal hashes
 HOT = 100
 LIMITS = {"max_entries": 500, "max_negative": 2000, "max_bytes": 4 << 20}
 GROWTH_KIB = 8_000          # of a process, once it is warm
@@ -132,7 +132,7 @@ def memory_of(server):
 
 
 class Honest(Threads):
-    """A client that asks for what there is, until the block ends: what the notes said."""
+    """A client that asks for existing files until the block ends: its notes."""
 
     def __init__(self, port):
         self.notes, self.wrong = Counter(), []
@@ -160,7 +160,7 @@ class Honest(Threads):
 
 
 def share_before(server):
-    """Of the same client while nobody else asks, once it has asked for everything."""
+    """The share of the same client while nobody else asks, once it has asked for everything."""
     calm = Honest(server.port)
     for _ in range(3):
         calm.notes.clear()
@@ -172,7 +172,7 @@ def share_before(server):
 
 
 def flood(server, paths, directory):
-    """{status: how often} of these paths, each asked for once, over 16 connections."""
+    """{status: number} of these paths, each requested once, over 16 connections."""
     urls, result = directory / "urls", directory / "result.json"
     urls.write_text("".join(f"{path}\n" for path in paths))
     subprocess.run([built("tests/lab/flashpache-bench"), "--port", str(server.port), "-c", "16", "-u", urls, "--once",
@@ -181,18 +181,18 @@ def flood(server, paths, directory):
 
 
 def names(count):
-    """Beside the hot files, in directories that are not there, below a file."""
+    """Beside the hot files, in absent directories, below a file."""
     patterns = ("/hot/missing{}.php", "/gone{}/x", "/hot/no{}/deep/er/file", "/hot/file1.txt/info{}", "/dir/{}/")
     return [patterns[i % len(patterns)].format(i) for i in range(count)]
 
 
 def colliding():
-    """Equal under every hash that multiplies by 33 and adds, whatever it begins with."""
+    """Equal under every hash that multiplies by 33 and adds, whatever its start value."""
     return ["/hot/" + "".join(blocks) for blocks in itertools.product(("Ez", "FY"), repeat=BLOCKS)]
 
 
 def run_flood(server, paths, directory):
-    """{status: how often}; meanwhile an honest client has its hits, and nobody grows."""
+    """{status: number}; meanwhile an honest client keeps its hits, and no process grows."""
     before = share_before(server)
     flood(server, names(WARM_UP), directory)
     warm = memory_of(server)
@@ -227,8 +227,8 @@ def test_flood(flash, outcome, tmp_path, kind):
 # ---- slow clients ----
 
 def held(server, path):
-    """How many descriptors of that file the children have, and the daemon and its helpers. Those that close for
-    it have no descriptors but its own."""
+    """The number of descriptors of that file in the children, and in the daemon and its workers. The processes that
+    close for the daemon have no descriptors but its own."""
     pids = server.pids()
     if server.socket:
         below = procs.descendants(server.daemon.pid)
@@ -239,7 +239,7 @@ def held(server, path):
 def leads_to(pid, fd, path):
     try:
         return os.readlink(f"/proc/{pid}/fd/{fd}") == str(path)
-    except FileNotFoundError:       # the one that the list was read by
+    except FileNotFoundError:       # the descriptor by which the list was read
         return False
 
 
@@ -258,16 +258,17 @@ def held_for_slow_clients(server, root):
 
 
 def kept(server):
-    """As many are kept beside those of requests: a lease's in each child, and the daemon's."""
+    """The most kept beside those of requests: a lease's in each child, and the daemon's."""
     return len(server.pids()) if server.socket else 0
 
 
 def test_slow_clients(lab, root, flash, outcome):
-    """Each holds what it holds with stock; where many ask for what no child knew, also the answer's."""
+    """Each request holds what it holds with stock. Where many ask for a file that no child knew, each holds the
+    answer's, too."""
     stock = lab.stock("slow-stock", root).start()
     with_stock = held_for_slow_clients(stock, root)
     cold = held_for_slow_clients(flash, root)
-    # A lease may end in between, by what else happens on the machine: then the next ones ask again.
+    # Other events on the machine may end a lease in between: then the next ones ask again.
     warm = min(held_for_slow_clients(flash, root) for _ in range(3))
     print(f"\ndescriptors for {SLOW_CLIENTS} slow clients: stock {with_stock}, ours {cold}, then {warm}")
     assert with_stock >= SLOW_CLIENTS

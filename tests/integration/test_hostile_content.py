@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another local user who can write in the document root, under load.
 
-Nothing is served that stock would refuse, nothing hangs a worker or a helper for good. What lies
-still is compared with a stock httpd on the same tree; what moves, with what may ever be seen.
+Flashpache serves nothing that stock would refuse, and no httpd worker or worker of the daemon hangs for good.
+Files at rest are compared with a stock httpd on the same tree, moving ones with the set of allowed responses.
 """
 
 import os
@@ -27,19 +27,19 @@ pytestmark = pytest.mark.needs_flashpache
 
 GROUP = "hostile content"
 RACE_S = 2
-ROUNDS = 5                  # of so many seconds at most, where the machine is busy
-STOCK_S = 1                 # stock goes through the links' race, too, to tell what it is worth
+ROUNDS = 5                  # of at most so many seconds, on a busy machine
+STOCK_S = 1                 # stock runs the links' race, too, as a reference
 LEAST = 200                 # requests in a race; fewer would say little
 SETTLED_S = 0.2             # after a change, longer than the bound of freshness
 OWN, SECRET = b"what everybody may see\n", b"what the link leads to\n"
 TERABYTE = 1 << 40
-SLOW = 1 << 16              # bytes of a client's receive buffer: what is sent waits, and changes
+SLOW = 1 << 16              # bytes of a client's receive buffer: the response waits, and changes
 SIZES = (10_000, 100_000)   # sent by content, by reading,
 LARGE = 6_000_000           # and by mapping, more than a socket takes at once
 PATTERN = bytes(range(1, 251)) * (2 * LARGE // 250)         # no NUL, which is what a hole has
 CHANGING = [f"{name}-{size}" for size in SIZES for name in ("grown", "cut", "replaced", "moved/dir/file")]
 CHANGING = CHANGING * 6 + [f"{name}-{LARGE}" for name in ("grown", "cut")]
-HUGE = 17 << 20             # bytes of an access file: httpd takes no longer line than 16 MiB
+HUGE = 17 << 20             # bytes of an access file: httpd's longest line has 16 MiB
 NAMES = (b"n" * 255, b"\xe9" * 255, b"\n" * 255, b"-" * 255, b"%" * 255, b" " * 255)
 MODES = {"setuid": 0o4755, "setgid": 0o2755, "sticky": 0o1644, "none": 0, "own": 0o600}
 DEEP = 17                   # directories with such a name: more than PATH_MAX
@@ -47,7 +47,7 @@ MANY = 300                  # directories, more than the daemon walks
 
 
 def put_pairs(root, secret):
-    """For each name what it is, and beside it, with .other behind it, what it is changed for."""
+    """For each name its first form, and beside it, with .other behind it, the one that it is exchanged for."""
     for kind in ("never", "owner"):
         tree.put(root / kind / "file", OWN)
         os.symlink(secret / "file", root / kind / "file.other")
@@ -93,7 +93,7 @@ ACCESS_PATHS = [f"/ht/{name}/file" for name in ACCESS]
 
 
 def put_oddities(root):
-    """What lies still."""
+    """The files at rest."""
     tree.sparse(root / "odd/sparse", TERABYTE, (0, TERABYTE - 16))
     for name in MODES:
         tree.put(root / "odd" / name, f"{name}\n")
@@ -106,7 +106,7 @@ def put_oddities(root):
 
 
 def put_deep(path, names):
-    """Directories in each other, with a file in the last one; a path may be longer than any call takes."""
+    """Nested directories, with a file in the last one; a path may be longer than any call takes."""
     path.mkdir()
     at = os.open(path, os.O_PATH)
     for name in names:
@@ -129,7 +129,7 @@ def put_changing(root):
 
 
 def letters(letter, size):
-    """Of each letter there is another number."""
+    """Each letter occurs in another number."""
     return letter.encode() * (size + ord(letter))
 
 
@@ -143,7 +143,7 @@ def odd_paths():
 
 
 def put_made_by_root(root, secret):
-    """Devices, hard links to what only others may read, and bits that a change of the owner takes away."""
+    """Devices, hard links to files that only others may read, and bits that a change of the owner removes."""
     for name, mode in MODES.items():
         (root / "odd" / name).chmod(mode)
     os.mknod(root / "odd/device", stat.S_IFCHR | 0o666, os.makedev(1, 5))
@@ -189,7 +189,7 @@ def servers(lab, root):
 
 
 def compared(servers, paths):
-    """Both answer the same when nothing moves; how many requests that took."""
+    """Both answer the same when nothing moves; returns the number of requests."""
     asks = [Ask("localhost", path) for path in paths]
     found = compare.differences(*servers, asks)
     assert not found, compare.told(found)
@@ -208,7 +208,7 @@ def test_what_lies_still(servers, root, outcome):
 
 
 def test_a_terabyte_is_begun_and_left(servers, outcome):
-    """Of a file that nobody can read to its end a client takes some and goes."""
+    """Nobody can read the file to its end: a client takes some bytes and goes."""
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", servers[1].port), 20) as conn:
             conn.sendall(rawhttp.request("GET", "/odd/sparse"))
@@ -219,7 +219,7 @@ def test_a_terabyte_is_begun_and_left(servers, outcome):
 
 
 class Pairs:
-    """Names below root that are what they were, or all the other thing."""
+    """Names below root that all have their first form, or all the other one."""
 
     def __init__(self, root, names):
         self.pairs = [(root / name, root / f"{name}.other") for name in names]
@@ -230,7 +230,7 @@ class Pairs:
             exchange(*pair)
 
     def settle(self, other=False):
-        """All are what they were, or the other thing, and everybody knows."""
+        """All names have one form or the other, and every process knows."""
         for pair, inode in zip(self.pairs, self.inodes):
             if (os.lstat(pair[0]).st_ino != inode) != other:
                 exchange(*pair)
@@ -253,8 +253,8 @@ def totals(found):
 
 
 def race(server, paths, step, seconds=RACE_S, kind_of=kind_of, **options):
-    """What came of requests while somebody did that: Counter of (path, kind). On a busy machine it takes
-    more than one round until both had their turns."""
+    """The responses to requests during the race: Counter of (path, kind). On a busy machine it takes more than one
+    round until both had their turns."""
     found = Counter()
     with Attack(step):
         for _ in range(ROUNDS):
@@ -278,7 +278,7 @@ def tell(outcome, case, found, allowed, note=""):
 
 
 def test_links_race(servers, root, outcome):
-    """Files and directories become links to what only httpd's checks keep in, and back."""
+    """Files and directories become links to places that only httpd's checks keep in, and back."""
     stock, flash = servers
     pairs = Pairs(root, LINK_PAIRS)
     with_stock = totals(race(stock, LINK_PATHS, pairs.step, STOCK_S))
@@ -310,7 +310,7 @@ def test_kinds_race(servers, root, outcome):
 
 
 def test_access_files_race(servers, root, outcome):
-    """An .htaccess becomes what cannot be one, another one, or one that denies, and back."""
+    """An .htaccess becomes a file of another kind, another text, or one that denies, and back."""
     _, flash = servers
     pairs = Pairs(root, ACCESS_PAIRS)
     try:
@@ -331,7 +331,7 @@ def test_access_files_race(servers, root, outcome):
 
 
 def change_files(root):
-    """Grow, cut, replace and move what is being sent; ends with all as it was."""
+    """Grows, cuts, replaces and moves files during their responses; restores everything at the end."""
     for size in (*SIZES, LARGE):
         with open(root / f"grown-{size}", "ab") as out:
             out.write(PATTERN[size:2 * size])
@@ -365,7 +365,7 @@ def kind_of_change(path, answer):
 
 
 def test_files_change_while_they_are_sent(servers, root, outcome):
-    """What is sent are bytes of the file, never others, and a client knows when they are not all."""
+    """A response has bytes of the file, never others, and a client knows when they are not all."""
     _, flash = servers
     found = race(flash, ["/" + name for name in CHANGING], lambda: change_files(root), kind_of=kind_of_change,
                  receive_buffer=SLOW)

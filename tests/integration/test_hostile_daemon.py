@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What listens at the daemon's socket misbehaves: httpd answers as it does without Flashpache."""
+"""A false daemon at the socket misbehaves: httpd answers as it does without Flashpache."""
 
 import contextlib
 import fcntl
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.needs_flashpache
 ONE_CHILD = ("StartServers 1\nServerLimit 1\nThreadsPerChild 25\nMaxRequestWorkers 25\n"
              "MinSpareThreads 1\nMaxSpareThreads 25\n")
 FILES = {"small.txt": 900, "large.bin": 400_000}
-ASKED = 2               # so often the child must have met what is wrong
+ASKED = 2               # the child must have met the wrong answer this often
 TIMEOUT_MS = 400
-LATE_S = 0.6            # longer than that
+LATE_S = 0.6            # longer than the child's timeout
 MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 9, 10, 11, 13, 14
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
@@ -43,7 +43,7 @@ def memfd(content, seals=SEALS):
 
 
 def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
-    """A table that is fresh for ever."""
+    """A lease table that is valid for ever."""
     return memfd(struct.pack("=IIQQ", magic, slots, 2**63, 0) + bytes(8 * slots), **options)
 
 
@@ -74,7 +74,7 @@ def packed(st):
 
 
 def right_steps(path):
-    """As the daemon would tell them; it knows nothing of access files, and grants no leases."""
+    """The daemon's right steps, without access files and leases."""
     steps, ends = [], [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
     for end in ends:
         try:
@@ -90,7 +90,7 @@ def answer(path, number, flags=0, steps=None, kind=wire.ANSWER, place=b""):
 
 
 class FakeDaemon(wire.Listener):
-    """greet and reply are what it does; asked counts what was wrong with it."""
+    """greet and reply define its behaviour; asked counts its wrong answers."""
 
     def __init__(self, path):
         self.greet, self.reply, self.asked = right_greeting, right_reply, 0
@@ -155,10 +155,10 @@ def right_reply(conn, path, number):
     return False
 
 
-# Wrong answers. Each says whether it was about a file, and so was wrong.
+# Wrong answers. Each returns whether it was about a file, and so was wrong.
 
 def with_descriptor(*open_them, flags=FD | LOCAL):
-    """The right metadata, and something else as the file."""
+    """The right metadata, with another file as the descriptor."""
     def reply(conn, path, number):
         if not os.path.isfile(path):
             return right_reply(conn, path, number)
@@ -186,7 +186,7 @@ def says_nothing(_conn, _path, _number):
 
 def says_it_late(conn, path, number):
     time.sleep(LATE_S)
-    with contextlib.suppress(OSError):      # nobody waits for it any more
+    with contextlib.suppress(OSError):      # no client waits for it any more
         right_reply(conn, path, number)
     return True
 
@@ -208,7 +208,7 @@ def opened(flags, name=None):
 
 
 def with_content(place, *open_them, flags=LOCAL | CONTENT):
-    """A place of the file's content, where zeros are or nothing is."""
+    """A place of the file's content that holds zeros, or nothing."""
     def reply(conn, path, number):
         if not os.path.isfile(path):
             return right_reply(conn, path, number)
@@ -294,7 +294,7 @@ CASES = {**{("answers", k): (right_greeting, v) for k, v in WRONG_REPLIES.items(
 
 
 class Totals:
-    """What all cases of a kind came to."""
+    """The sums of all cases of a kind."""
 
     def __init__(self):
         self.rows = {}
@@ -336,7 +336,7 @@ def server(lab, root, base, fake):
 
 
 def as_stock(server):
-    """(requests, failed, wrong) of a file that is small, one that is large, and one that is not there."""
+    """(requests, failed, wrong) of a small file, a large one, and an absent one."""
     failed = wrong = 0
     for name, size in FILES.items():
         status, body = get(server.port, "/" + name)
@@ -362,7 +362,7 @@ def child_fds(server):
 
 
 def until_believed(server, fake):
-    """With a right daemon the child asks again, and uses what it is told."""
+    """With a right daemon the child asks again, and uses the answers."""
     fake.become(right_greeting, right_reply)
 
     def believed():
@@ -386,7 +386,7 @@ def test_hostile_daemon(server, fake, totals, case):
 
 @pytest.mark.parametrize("case,reply", [("no answer at all", says_nothing), ("answers that come late", says_it_late)])
 def test_daemon_that_is_slow(server, fake, outcome, case, reply):
-    """Waited for once; then left alone for a while."""
+    """One wait, then the child leaves the daemon alone for a while."""
     until_believed(server, fake)
     fake.become(right_greeting, reply)
     requests, failed, wrong = asked_until(server, lambda: fake.asked >= 1)

@@ -25,7 +25,7 @@ IDLE = MAX_CONNECTIONS + 1000
 DEEP = "/".join(["deep"] * 40)
 SOME = 200          # requests before and after: the load goes on
 NOT_READING = 10
-RSS_KIB = 8192      # more than this is not needed for what a few peers do not read
+RSS_KIB = 8192      # KiB; unread replies to a few peers need less
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def server(lab, root, daemon):
 
 
 def send_all(conn, packets, fds=()):
-    """How many the daemon took before it ended the connection."""
+    """The number that the daemon took before it ended the connection."""
     for number, packet in enumerate(packets):
         try:
             wire.send(conn, packet, fds)
@@ -57,7 +57,7 @@ def send_all(conn, packets, fds=()):
 
 
 def all_refused(daemon, conversations, fds=()):
-    """Each on a connection of its own; all of them must be ended."""
+    """Each on a connection of its own; the daemon must end all of them."""
     for packets in conversations:
         with wire.connect(daemon.socket) as conn:
             send_all(conn, packets, fds)
@@ -65,7 +65,7 @@ def all_refused(daemon, conversations, fds=()):
     return len(conversations)
 
 
-# What is done: each returns how many connections it used.
+# The attacks: each returns its number of connections.
 
 HELLO, LOOKUP, PURGE = wire.hello(), wire.whole_lookup("/etc/hosts"), wire.purge(wire.PATH, "/no/such")
 
@@ -99,14 +99,14 @@ def repeated(daemon, _root):
 
 
 def reordered(daemon, _root):
-    """Questions first, and what only a daemon or a helper says."""
+    """Questions first, and frames that only a daemon or a worker sends."""
     others = [wire.frame(kind, b"\0" * 60) for kind in (0, 2, 4, 5, 6, 8, 9, 255)]
     return all_refused(daemon, [[LOOKUP], [PURGE], [LOOKUP, HELLO], [PURGE, HELLO]]
                        + [before + [other] for other in others for before in ([], [HELLO])])
 
 
 def held(daemon, below):
-    """Has the daemon anything open there?"""
+    """True if the daemon has anything open there."""
     for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/{daemon.pid}/fd/{fd}").startswith(str(below)):
@@ -115,7 +115,7 @@ def held(daemon, below):
 
 
 def descriptors(daemon, root):
-    """With right frames, and of all kinds: also a connection, passed through itself."""
+    """With right frames of all kinds; also a connection, passed through itself."""
     passed = root.with_name("passed")
     file = tree.put(passed / "file", b"nobody asked for it")
     used = 0
@@ -163,7 +163,7 @@ def rss_kib(daemon):
 
 
 def not_reading(daemon, root):
-    """Questions without end, each asked when the last one's answer came, and no answer is read."""
+    """Questions without end, each after the last one's answer has come; no answer is read."""
     question = wire.whole_lookup(root / DEEP)
     with contextlib.ExitStack() as stack:
         conns = [stack.enter_context(wire.greet(daemon.socket)) for _ in range(NOT_READING)]
@@ -183,14 +183,14 @@ def not_reading(daemon, root):
 
 
 def connect_idle(daemon):
-    """A connection that says nothing; None where the daemon, or its queue, has no room."""
+    """A silent connection; None where the daemon, or its queue, has no room."""
     with contextlib.suppress(OSError):
         return wire.connect(daemon.socket)
     return None
 
 
 def idle(daemon, _root):
-    """A thousand more than may be: each takes the place of one that is idle, and who says nothing is dropped."""
+    """A thousand above the limit: each replaces an idle one, and silent ones are dropped."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, IDLE + 500)), hard))
     displaced = daemon.counters()["displaced"]
@@ -227,7 +227,7 @@ def test_peer_harms_only_itself(case, daemon, server, root, bodycheck_program, o
     outcome("hostile peer", case, requests=bodies, failed=failed, wrong=wrong,
             note=f"{connections} connections; {without} of {len(during)} requests served without the daemon")
     assert (wrong, failed) == (0, 0), complaints
-    # The httpds' own connections come and go; beside them what the attack asked for may be kept open.
+    # The httpds' own connections come and go; the daemon may also keep files open that the attack requested.
     wait_for(lambda: daemon.fd_count() <= before + server_connections(), "the attack's descriptors to be closed")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that puts anything into the table of answers: httpd answers as it does without Flashpache, and lives."""
+"""A daemon that writes anything into the table of answers: httpd answers as without Flashpache, and lives."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from test_hostile_daemon import (FILES, ONE_CHILD, RING, SLOTS, TABLE_MAGIC, Fak
 
 pytestmark = pytest.mark.needs_flashpache
 
-BUCKETS, SLOT, GENERATION, AT = 8, 3, 1, RING      # AT: the first position of a ring that nothing was dropped from
+BUCKETS, SLOT, GENERATION, AT = 8, 3, 1, RING      # AT: the first position of a ring from which nothing was dropped
 SIZE_AT, MODE_AT = 3 + 44, 3        # in a step
 RANDOM_TABLES = 12
 
@@ -42,7 +42,7 @@ def dir_body(path):
 
 
 class Table:
-    """The records of some paths, and what their index says."""
+    """The records of some paths, and their index."""
 
     def __init__(self):
         self.ring, self.words = bytearray(), [[] for _ in range(BUCKETS)]
@@ -94,7 +94,7 @@ def table_of(root, leaf=right_leaf, directory=dir_body, **wrong):
 
 
 def edited(place, data):
-    """A leaf of which some bytes of the step are others."""
+    """A leaf with some changed bytes in its step."""
     def leaf(table, path):
         body = bytearray(right_leaf(table, path))
         body[20 + place:20 + place + len(data)] = data
@@ -154,11 +154,11 @@ def server(lab, root, base, fake):
     server = lab.flash("hostile-table-httpd", root, base / "table.sock", mpm="event", limits=ONE_CHILD)
     server.start()
     yield server
-    lab.end()       # says whether a child crashed
+    lab.end()       # checks whether a child crashed
 
 
 def give(fake, table):
-    """From the next question on; a counter of questions."""
+    """Holds from the next question on; returns a counter of questions."""
     asked, passed = [0], []
 
     def reply(conn, path, number):
@@ -170,7 +170,7 @@ def give(fake, table):
         passed.append(os.dup(fd))
         return fd
     for fd in getattr(fake, "passed", ()):
-        os.pwrite(fd, bytes(8), 8)      # no heartbeat any more: the child asks, and gets the new table
+        os.pwrite(fd, bytes(8), 8)      # no heartbeat: the child asks, and gets the new table
         os.close(fd)
     fake.passed = passed
     fake.become(greeting(first=first, fifth=table.answers, sixth=table.content_area), reply)
@@ -178,11 +178,11 @@ def give(fake, table):
 
 
 def test_the_right_table(server, root, fake):
-    """What the others are judged by: it is used, without a question."""
+    """The reference for the others: the child uses it, without a question."""
     asked = give(fake, table_of(root))
     for _ in range(3):
         assert as_stock(server)[1:] == (0, 0)
-    assert asked[0] <= 1        # a child that cannot open the large file from memory
+    assert asked[0] <= 1        # for a child that cannot open the large file from memory
     assert server.wait_entries(1)[-1].note == "lease"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsed .htaccess files are shared by threads and requests, change under load, and end."""
+"""Threads and requests share parsed .htaccess files, which change under load, and end."""
 
 import http.client
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 CLIENTS = 32
 REWRITES = chosen(600, 2000)
-WARM_REWRITES = 300         # before the memory is first looked at
+WARM_REWRITES = 300         # before the first look at memory
 PAUSE_S = 0.001
 GROWTH_MOST_KIB = 40_000
 DIRECTORIES = 50
@@ -30,7 +30,7 @@ BASIC = {"Authorization": "Basic cmVhZGVyOnNlY3JldA=="}     # reader:secret
 
 
 def version(letter):
-    """An access file whose directives of three modules must be seen together."""
+    """An access file whose directives, of three modules, must take effect together."""
     return (f"Header set X-Version {letter}\nRewriteEngine On\nRewriteRule ^page - [E=RULE:{letter}]\n"
             f"RewriteRule ^moved$ body-{letter}.txt [L]\nHeader set X-Rule %{{RULE}}e\n"
             f'AddOutputFilterByType SUBSTITUTE text/plain\nSubstitute "s/VERSION/{letter}/"\n')
@@ -69,7 +69,7 @@ def consistent(status, headers, body):
 
 
 def ask_site(port, stop):
-    """(answers by version, what was wrong)"""
+    """(answers by version, errors)"""
     seen, wrong = Counter(), []
     while not stop.is_set():
         with Client(port) as client:
@@ -78,7 +78,7 @@ def ask_site(port, stop):
                 seen[headers["X-Version"]] += 1
                 if not consistent(status, headers, body):
                     wrong.append((status, headers["X-Version"], headers["X-Rule"], body[:200]))
-                # An internal redirect walks anew, with what is there then: as in stock.
+                # An internal redirect walks anew, by the files of that moment: as in stock.
                 status, headers, body = request(client, "/site/moved")
                 if status != 200 or body not in (b"body A\n", b"body B\n"):
                     wrong.append((status, "moved", body[:200]))
@@ -193,7 +193,7 @@ def test_graceful_restarts_under_load(lab, root):
 
 
 def directives(root, users):
-    """Of modules that keep a state of their own for a directory: the same for both kinds."""
+    """Directives of modules that keep a state of their own for a directory: the same for both kinds."""
     return ("RewriteEngine On\nRewriteRule ^here$ page.html [L]\nRewriteRule ^(.*)\\.old$ $1.html [R=302,L]\n"
             "RewriteRule ^env - [E=seen:1]\nRewriteCond %{HTTP_COOKIE} no\nRewriteRule . - [F]\n"
             "Header set X-Set \"%{REQUEST_METHOD}e\"\nHeader append Vary X-Other\nHeader edit X-Set ^(.*)$ <$1>\n"
@@ -218,7 +218,7 @@ VARIANTS = [(path + query, headers) for path in ("page.html", "page.txt", "here"
 
 def test_modules_with_a_state_of_their_own(lab, base):
     """The directives of an .htaccess behave as the same ones in <Directory>, again and again."""
-    # Names of equal length: they are in redirects, which mod_rewrite makes of the file name here.
+    # Names of equal length: they appear in redirects, which mod_rewrite makes of the file name here.
     roots = {kind: base / f"state-{kind}" / "d" for kind in ("file", "conf")}
     for root in roots.values():
         tree.put(root / "page.html", "<p>page</p>\n" * 100)
@@ -250,8 +250,8 @@ def test_modules_with_a_state_of_their_own(lab, base):
 
 
 def test_rules_and_file_are_of_one_release(lab, base, flashpachectl):
-    """What the daemon knows is of release a, which lets nobody in; by now the link leads to b. The
-    rules that core finds by name are b's: a's file must not come with them."""
+    """The daemon knows release a, which lets nobody in; by now the link leads to b. The rules that core finds by name
+    are b's: a's file must not come with them."""
     releases = base / "releases"
     tree.put(releases / "a/.htaccess", "Require all denied\n")
     tree.put(releases / "a/page.txt", "secret\n")
@@ -273,7 +273,7 @@ def test_rules_and_file_are_of_one_release(lab, base, flashpachectl):
 
 
 def test_conditions_are_looked_at_each_time(lab, base):
-    """What an .htaccess asks about while it is parsed may be another thing at the next request."""
+    """A condition that core evaluates while it parses an .htaccess may differ at the next request."""
     root, closed = base / "conditional", base / "closed"
     tree.put(root / ".htaccess", f"<ifFile {closed}>\nRequire all denied\n</ifFile>\nHeader set X-Here yes\n")
     tree.put(root / "page.txt", "page\n")

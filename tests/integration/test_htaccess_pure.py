@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsed .htaccess files whose parsing does more than fill a configuration, and requests that use
-theirs to their very end: all as in a stock httpd."""
+"""Parsed .htaccess files whose parsing does more than fill a configuration, and requests that use theirs to their
+very end: all as in a stock httpd."""
 
 import os
 import threading
@@ -33,7 +33,7 @@ def lines(path):
 
 @pytest.mark.parametrize("path", ("d/page.txt", "d/none.txt"), ids=("file", "redirected"))
 def test_a_configuration_is_there_until_the_requests_last_cleanup(lab, base, monkeypatch, path, request):
-    monkeypatch.setenv("MALLOC_PERTURB_", "165")       # what is freed is overwritten
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")       # the C library overwrites freed memory
     root = base / f"held-{request.node.callspec.id}"
     rules = "AuthName \"%s\"\nErrorDocument 404 /d/page.txt\n"
     tree.put(root / "d/.htaccess", rules % "the old")

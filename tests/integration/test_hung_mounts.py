@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mount that hangs under traffic is soon out of service, whatever it is that hangs there first."""
+"""A mount that hangs under traffic is soon out of service, whichever call hangs there first."""
 
 import re
 import signal
@@ -15,16 +15,16 @@ from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-# As installed, but for what stale answers need.
+# As installed, except for the settings that stale answers need.
 OK, UNAVAILABLE = 0, 23     # statuses
 STALE = 3                   # an ANSWER's source
-LONG_MS = 20_000            # far longer than anybody waits for a mount
+LONG_MS = 20_000            # far longer than any process waits for a mount
 SETTINGS = {"ttl_ms": 3000, "workers": 8, "watch": "auto", "mount_timeout_ms": 2000, "stale_if_error_ms": STALE_MS}
 BEFORE_S = chosen((1.0,), (1.0, 1.3, 1.6, 2.1, 2.6, 3.1))    # a refresh is due from 1.5 s on, and after 3 s
 
 
 def messages(w, *ids):
-    """The ids of the log's messages, in order, of those that are looked for."""
+    """The ids of the log's messages among the wanted ones, in order."""
     return [one for one in re.findall(r"FP\d{4}", w.daemon.log_text()) if one in ids]
 
 
@@ -67,7 +67,7 @@ class Beside(Threads):
 
 @pytest.mark.parametrize("target", ("slow", "slow/file0.txt"), ids=("directory", "file"))
 def test_behind_a_link_that_was_never_seen(world, target):  # noqa: F811
-    """The mount where the walk hangs is out of service, not the one where the link lies, and nobody is killed first."""
+    """The mount where the walk hangs is out of service, not the one of the link. No worker is killed first."""
     w = world("unseen-" + target.replace("/", "-"), **{**SETTINGS, "stale_if_error_ms": 0})
     (w.root / "link").symlink_to(target)
     question = "link" if target != "slow" else "link/file1.txt"
@@ -76,7 +76,7 @@ def test_behind_a_link_that_was_never_seen(world, target):  # noqa: F811
     with Beside(w) as beside:
         assert w.ask(question, LONG_MS)[0] == UNAVAILABLE
         assert w.is_out()
-        # Nobody waits any more, and no worker goes there.
+        # No request waits any more, and no worker goes there.
         wait_for(lambda: w.stats()["queued"] == 0, "the queue to be empty")
         for _ in range(20):
             assert w.ask(question, LONG_MS)[0] == UNAVAILABLE
@@ -93,7 +93,7 @@ def test_behind_a_link_that_was_never_seen(world, target):  # noqa: F811
 
 
 def test_a_quiet_site_stays_in_service(world):  # noqa: F811
-    """Nothing but the walk that hangs is asked, so nothing else answers."""
+    """Only the hung walk is asked for, so no other answer comes."""
     w = world("quiet", **{**SETTINGS, "stale_if_error_ms": 0})
     (w.root / "link").symlink_to("slow")
     assert w.ask("local/file0.txt")[0] == OK
@@ -105,7 +105,7 @@ def test_a_quiet_site_stays_in_service(world):  # noqa: F811
 
 @pytest.mark.parametrize("stale", (True, False), ids=("stale", "none"))
 def test_known_files_at_once(world, stale):  # noqa: F811
-    """Once out of service: a question that asks afresh, one through a link that was seen, one of old entries."""
+    """Once out of service: a question that asks afresh, one through a known link, one of old entries."""
     w = world(f"known-{stale}", **{**SETTINGS, "ttl_ms": 400, "stale_if_error_ms": STALE_MS if stale else 0})
     (w.root / "link").symlink_to("slow")
     for tail in ("slow/file0.txt", "link/file1.txt"):
@@ -121,12 +121,12 @@ def test_known_files_at_once(world, stale):  # noqa: F811
             with wire.greet(w.daemon.socket) as conn:
                 packet = wire.ask(conn, wire.whole_lookup(w.path(tail), fresh=True))
             assert wire.parse_answer(packet)[0] == status
-    # What is above the mount, and probes: no walk for each question.
+    # Walks to the directories above the mount, and probes: no walk for each question.
     assert w.stats()["walks"] - walks < 20
 
 
 def test_workers_of_a_hung_mount_are_given_back(world):  # noqa: F811
-    """It had them all; now that it is out of service others need them, and no worker is due to be killed for long."""
+    """The mount had all workers. Out of service, it gives them back to others, long before any worker's kill is due."""
     w = world("back", workers=2, mount_workers=2, lookup_timeout_ms=600000)
     w.ask("slow/file0.txt")
     with w.hanging(4):
@@ -140,7 +140,7 @@ def test_workers_of_a_hung_mount_are_given_back(world):  # noqa: F811
 
 
 def test_a_killed_worker_takes_no_mount_out_of_service(world):  # noqa: F811
-    """Workers are killed early: the mount has its own time before it is out of service, and its probes have it too."""
+    """Workers are killed early: the mount still has its own time before it is out of service, as have its probes."""
     w = world("early", lookup_timeout_ms=100, mount_timeout_ms=3000)
     assert w.ask("slow/file0.txt")[0] == OK
     w.mount.behave("hang")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that httpd has looked at before it makes a request for them: what a page includes, and variants. They come
-from Flashpache, pages are those of a stock httpd, and a file that is replaced meanwhile is never mixed with another."""
+"""Files that httpd looks at before it makes a request for them: included files, and variants. They come from
+Flashpache, and pages are those of a stock httpd. A file that is replaced meanwhile is never mixed with another."""
 
 import os
 
@@ -142,14 +142,14 @@ def test_included_files_are_not_opened(servers, root, path, opened, base):
 @pytest.mark.parametrize("kind", ("replaced", "rewritten", "removed", "link"))
 @pytest.mark.parametrize("size", (700, 200_000))
 def test_changed_after_httpd_has_looked(servers, root, base, kind, size):
-    """Core has found one file when the question is asked about another: it is served as by stock."""
+    """Core has found one file when the child asks about another: it is served as by stock."""
     flags = base / "flags"
     flags.mkdir(exist_ok=True)
     flags.chmod(0o777)
     page = root / "changing.txt"
     changes = {"replaced": lambda: os.rename(tree.put(root / "new", "B" * (size + 9)), page), "rewritten": lambda: tree.put(page, "B" * (size + 9)),
                "removed": page.unlink, "link": lambda: (os.symlink("longer.txt", root / "new"), os.rename(root / "new", page))}
-    # A shorter one, of which core sends what it found before, ends stock's connection.
+    # A shorter file, of which core sends the length that it found before, ends stock's connection.
     tree.put(root / "longer.txt", "C" * (size + 5))
     answers = []
     for number, server in enumerate(servers):

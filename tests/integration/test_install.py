@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make install and make uninstall: what is installed serves, and nothing is left of it."""
+"""make install and make uninstall: the installed files serve, and none is left afterwards."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
 
 @pytest.fixture
 def stage(base):
-    """stage(target): make that target for a root of its own; the files that are there then.
+    """stage(target): make that target for a root of its own; returns the files there afterwards.
 
     In the tests' directory, where httpd's children may read the module and run the daemon.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions that wait for each other's walks all get their answer: a directory's, a file's
-in it, and one below that, asked at once and unknown before."""
+"""Questions that wait for each other's walks all get their answer. They are about a directory, a file in it, and one
+below that, asked at once and unknown before."""
 
 import threading
 

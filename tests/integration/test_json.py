@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every report of flashpachectl as JSON: one document, which says what the text says."""
+"""Every report of flashpachectl as JSON: one document with the same facts as the text."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 SLOW_US = 60_000
-ODD = 'a "b"\\c\té'         # what JSON, the shell and reports escape, each in its own way
+ODD = 'a "b"\\c\té'         # JSON, the shell and reports each escape these in their own way
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -60,7 +60,7 @@ def document(ctl):
 
 
 def escaped(path):
-    """As reports have it."""
+    """The text as reports escape it."""
     return "".join(chr(c) if 0x20 < c < 0x7f and c != 0x5c else f"\\{c:03o}" for c in os.fsencode(path))
 
 
@@ -101,7 +101,7 @@ def test_mounts(document, ctl):
 def test_check(server, document, ctl, flashpachectl, base):
     get(server.port, "/dir/")
     found, text = document("check"), ctl("check")
-    # How many processes and connections there are changes.
+    # The numbers of processes and connections change.
     said = [re.sub(r"\d+ (processes|connections)", r"N \1", f"{one['verdict']:5} {one['text']}")
             for one in found["checks"]]
     assert said == re.sub(r"\d+ (processes|connections)", r"N \1", text).splitlines()
@@ -201,7 +201,7 @@ def test_list(lab, document, ctl, server, flashpachectl):
             told = found[str(daemon.socket)]
             assert (told["pid"], told["state"]) == (daemon.pid, "ok") and "problem" not in told
             assert text[str(daemon.socket)][:3] == ["ok", str(daemon.pid), told["version"]]
-        # Nobody listens, so only its name tells of it.
+        # No daemon listens, so the report has its name alone.
         gone = flashpachectl("-s", one.socket, "list", "--json")
         assert gone.returncode == 0
         told = next(d for d in json.loads(gone.stdout)["daemons"] if d["socket"] == str(one.socket))
@@ -230,7 +230,7 @@ def test_what_is_no_report(flashpachectl, base):
 
 
 def test_fields_are_documented(server, root, document):
-    """Each name stands in the guide; those of counters have a table of their own."""
+    """Each name stands in the guide; counters have a table of their own."""
     guide = (REPO / "docs/flashpachectl.md").read_text()
     counters = set(document("stats")["stats"])
     found = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own file systems report nothing of what changes in them: each request looks."""
+"""The kernel's own file systems report no changes in them: each request looks."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's own parts: its arithmetic, its plan, its results, its rigs. No load to speak of."""
+"""The lab's own parts: its arithmetic, its plan, its results, its rigs. Hardly any load."""
 
 import os
 import random
@@ -90,7 +90,7 @@ def test_factors_are_the_papers():
     assert found["capacity"] == pytest.approx(1.13, abs=0.01)
 
 
-# What is read from the system
+# Facts read from the system
 
 def test_what_a_stack_waits_for():
     stack = "[<0>] d_alloc_parallel+0x3c4/0x4c0\n[<0>] path_openat+0x6b0/0x12c0\n"
@@ -291,7 +291,7 @@ def compare(*arguments):
 
 
 class Target:
-    """What a site's configuration leads to: it counts who comes."""
+    """The target of a site's configuration: it counts its requests."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -327,7 +327,7 @@ Listen 80
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_own_site_is_measured_by_its_files_alone(base):
-    """The log of a site with pages, a proxy and TLS: they are left out and counted, and nobody is asked."""
+    """The log of a site with pages, a proxy and TLS: such requests are left out and counted; no server gets them."""
     place, target = base / "own-site", Target()
     for name in ("a.txt", "b.txt"):
         tree.put(place / "docs" / name, f"{name}\n")

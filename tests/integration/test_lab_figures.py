@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's figures are made rightly of what was observed: calls by kind, windows, calm."""
+"""The lab computes its figures rightly from observations: calls by kind, windows, calm."""
 
 import math
 import sys

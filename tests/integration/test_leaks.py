@@ -19,15 +19,15 @@ pytestmark = pytest.mark.needs_flashpache
 
 LONG = int(os.environ.get("FLASHPACHE_LONG", "0"))
 REQUESTS, RESTARTS = (100_000, 100) if LONG else chosen((2_500, 5), (5_000, 10))
-WARM_UP = 500               # requests until all that is limited is full
+WARM_UP = 500               # requests until everything with a limit is full
 SAMPLES = 4                 # after each restart
 SLICE = REQUESTS // RESTARTS // SAMPLES // 2
 STOP_EVERY = 5              # rounds: in one of so many the daemon is stopped for some requests
 STOPPED = 20
-# Less is held than the requests ask for, so that entries and leases come and go all the time.
+# The limits are below the requests' needs, so that entries and leases come and go all the time.
 SETTINGS = {"ttl_ms": 60000, "workers": 4, "max_descriptors": 100, "max_entries": 60, "max_negative": 50}
 LEASES = 50
-# Always two children, whatever they do.
+# Always two children, whatever the load.
 CHILDREN = 2
 LIMITS = ("StartServers 2\nServerLimit 4\nThreadLimit 8\nThreadsPerChild 8\nMinSpareThreads 16\n"
           "MaxSpareThreads 32\nMaxRequestWorkers 16\n")
@@ -56,7 +56,7 @@ def levels(server):
 
 
 def restart(server, clients):
-    """Graceful, and wait until the last child of before is gone."""
+    """Restarts gracefully, and waits until the last old child is gone."""
     clients.close()
     before = set(server.pids()[1:])
     server.graceful()
@@ -65,7 +65,7 @@ def restart(server, clients):
 
 
 def fall_back(server, clients):
-    """Some requests while the daemon does not answer, and more until it is asked again."""
+    """Some requests while the daemon does not answer, and more until children ask it again."""
     server.daemon.signal(signal.SIGSTOP)
     clients.run(STOPPED)
     server.daemon.signal(signal.SIGCONT)
@@ -99,9 +99,9 @@ def run(server, clients):
 
 
 def growth(samples, who):
-    """By how much the least of the last quarter is more than the most of the second: what is held
-    comes and goes, what is lost never comes back. The first quarter is for warming up. Children hold files that
-    they sent, many or few as it comes: their descriptors are compared with all before."""
+    """By how much the least of the last quarter exceeds the most of the second: resources in use come and go, lost
+    ones never come back. The first quarter is for warming up. Children hold files that they sent, in varying
+    numbers: their descriptors are compared with all before."""
     mine = [sample[who] for sample in samples]
     quarter = len(mine) // 4
     second, last = mine[quarter:2 * quarter], mine[-quarter:]
@@ -118,13 +118,13 @@ def table(name, samples):
 
 
 def check(samples, stock):
-    """Descriptors: none but by chance. Memory: little, beside what stock takes as well."""
+    """Descriptors: no growth but by chance. Memory: little, compared with stock's growth."""
     for who in samples[0]:
         more = growth(samples, who)
         assert more.descriptors <= NOISE_DESCRIPTORS, f"{who}: {[s[who].descriptors for s in samples]}"
         theirs = max(0, growth(stock, who).rss_kib) if who in stock[0] else 0
         most = theirs + NOISE_KIB + KIB_PER_1000 * SLICE * len(samples) // 1000
-        # A sanitizer holds what was given back, to see who uses it still; leaks it reports itself.
+        # A sanitizer keeps freed memory, to find later uses of it; it reports leaks itself.
         assert more.rss_kib <= most or sanitizer.KIND, f"{who}: {[s[who].rss_kib for s in samples]}"
 
 
@@ -159,7 +159,7 @@ def test_nothing_is_left_behind(lab, root, outcome):
 
 
 def test_growth_is_seen():
-    """The checker itself: what comes and goes is no growth, what is lost is."""
+    """The checker itself: varying use is no growth, lost resources are."""
     samples = [{"one": Level(5000 + i % 7, 60 + i % 5), "other": Level(5000 + 3 * i, 60 + i % 5 + i // 2)}
                for i in range(40)]
     assert growth(samples, "one") == (-6, -4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases end by themselves when the daemon can no longer tell of changes."""
+"""Leases end by themselves when the daemon can no longer report changes."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from waiting import until_good, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 TIMEOUT_MS = 200
-IDLE_S = 3.0        # longer than the daemon keeps leases in force that nobody uses
+IDLE_S = 3.0        # longer than the daemon keeps unused leases in force
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_change_while_nobody_asks(server, file):
 
 
 def test_leases_go_on_after_a_rest(server, file):
-    """The daemon stops keeping them in force; one question later they are good again."""
+    """The daemon stops keeping leases in force; one question later they are good again."""
     connection = Connection(server.port)
 
     def after_a_rest():
@@ -75,7 +75,7 @@ def test_leases_go_on_after_a_rest(server, file):
 
 
 def test_a_removed_file_is_closed(server, root, file):
-    """Its space is not kept in use by a lease that has ended: not by children that serve requests."""
+    """A lease that has ended does not keep the file's space in use, not even in children that serve requests."""
     tree.put(root / "other.txt", "other\n")
     connection = Connection(server.port)
     file.get_lease(connection)

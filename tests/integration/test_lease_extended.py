@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is used is looked at again by the daemon and never asked about; what is not used is left alone.
+"""The daemon refreshes answers in use, and no child asks about them; unused answers are left alone.
 
-And leases come back after the daemon had to give up their table: for another size of its
-cache, or because it was started again; no request fails meanwhile.
+Leases come back after the daemon had to give up their table: for another cache size, or by a new start. No request
+fails meanwhile.
 """
 
 import os
@@ -24,10 +24,10 @@ BETWEEN_S = 0.1
 DELAY_US = 2000
 SETTINGS = {"ttl_ms": TTL_MS, "watch": "ttl"}
 CLIENTS = 4
-ENOUGH = 50                 # answers that each client gets before and after something happens
+ENOUGH = 50                 # answers that each client gets before and after an event
 
 
-# What one MPM shows for both.
+# One MPM's result stands for both.
 OF_EVENT = full_where(lambda values: values["mpm"] != "event")
 
 
@@ -55,7 +55,7 @@ def stats(flashpachectl):
 
 
 def use(file, connection, lives):
-    """The notes of requests that are made in so many lifetimes."""
+    """The notes of requests during so many lifetimes."""
     notes = []
     end = time.monotonic() + lives * TTL_MS / 1000
     while time.monotonic() < end:
@@ -79,11 +79,11 @@ def test_used_for_many_lives(lab, base, slow_directory, stats, mpm):
     before, notes, after = until_good(used, lambda made: made[1].count("lease") >= 0.9 * len(made[1])
                                       and "miss" not in made[1] and made[2]["misses"] == made[0]["misses"])
     assert after["misses"] == before["misses"], notes
-    # A question is asked only where an event waits, of what other tests do beside it in /tmp, say.
+    # A question comes only where an event waits, from other tests beside it in /tmp, say.
     questions = len(notes) - notes.count("lease")
     assert set(notes) <= {"lease", "hit"} and questions <= len(notes) // 2, notes
     assert after["hits"] - before["hits"] == questions
-    # The file and what is above it, at least once in each life.
+    # The file and the directories above it, at least once in each life.
     assert after["refreshed"] - before["refreshed"] >= 2 * (LIVES - 1)
     assert after["walks"] > before["walks"]
 
@@ -142,7 +142,7 @@ class Load(Threads):
 
 
 def tables(daemon):
-    """The sizes of the marks of the tables that the daemon holds."""
+    """The sizes of the reference tables that the daemon holds."""
     sizes = []
     for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
         name = f"/proc/{daemon.pid}/fd/{fd}"
@@ -160,7 +160,7 @@ def assert_leases(server, file):
 
     def are_good(notes):
         return notes.count("lease") > len(notes) // 2 and "miss" not in notes
-    # What other tests mount beside it ends leases.
+    # Mounts of other tests beside it end leases.
     notes = until_good(lambda: use(file, connection, 2), are_good)
     assert are_good(notes), notes
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """As true as stock: a change whose system call returned before the request was sent is in the answer.
 
-Printed: how many answers were wrong, by kind of change, and who answered: a lease asks nobody, a hit the daemon.
+Printed: the wrong answers by kind of change, and the sources of answers: a lease asks nobody, a hit the daemon.
 The full form makes a million tries on the base directory's file system and on overlay.
 """
 
@@ -32,9 +32,9 @@ WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), ch
 BY_ITSELF = chosen(100, 10_000)         # of each kind
 ALONE, SHARED = 2, 2        # writers
 SHOWN = 20
-REMEMBERED = 0.5            # undisturbed it is all but all
-# A change by another name of the file is reported to who watches the file, not to who watches the directory of the
-# name that is asked for. FUSE may have a file for each name; and what may not be read cannot be watched.
+REMEMBERED = 0.5            # without a fault, nearly all are
+# A change by another name of the file is reported to watches of the file. Watches of the requested name's directory
+# do not report it. FUSE may have a file for each name; and an unreadable file cannot be watched.
 OTHER_NAMES = {"written_by_its_other_name", "access_file_by_other_ways", "linked_in", "written_by_a_name_made_since"}
 # The default of 2 s would make a stopped daemon's turn a long one.
 TIMEOUT = "FlashpacheTimeout 50ms\n"
@@ -63,8 +63,8 @@ def by_one_name():
 
 
 def check(name, result, remembered=REMEMBERED):
-    """remembered: at least this share of what was asked again without a change came from memory; else the test
-    would say nothing."""
+    """remembered: at least this share of the repeated questions was answered from memory; else the test would show
+    nothing."""
     linear_run.table(name, result)
     again = result.warm
     assert SELFCHECK or sum(again[note] for note in HITS) >= remembered * again.total(), again
@@ -76,8 +76,8 @@ def check(name, result, remembered=REMEMBERED):
 
 
 def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED, marked=False):
-    """fault(server): a context during which something goes on beside the writers. marked: a daemon with roots that is
-    started as root marks their file systems (fanotify)."""
+    """fault(server): a context with a disturbance beside the writers. marked: a daemon with roots, started as root,
+    marks their file systems (fanotify)."""
     records = lab.base / f"records-{name}"
     records.mkdir()
     made = places(root, shared)
@@ -107,7 +107,7 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
 
 
 def test_each_kind_by_itself(lab, base, clock):  # noqa: F811
-    """No change of another kind raises an event that would hide one that is missing."""
+    """No change of another kind makes an event that could hide a missing one."""
     root, results = base / "by-itself", []
     root.mkdir()
     with clock.ahead(SETTLED_S):
@@ -154,7 +154,7 @@ def test_copying_up(lab, base, clock):  # noqa: F811
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("fault", linear_faults.FAULTS)
 def test_faults(lab, base, fault):
-    """Whatever the daemon goes through, the file system is asked rather than something old answered."""
+    """After any fault of the daemon, the file system is asked before an old answer is given."""
     root = base / fault
     root.mkdir()
     check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, kinds=by_one_name(),

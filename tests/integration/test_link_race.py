@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SymLinksIfOwnerMatch holds while somebody swaps the links: foreign content never gets out.
+"""SymLinksIfOwnerMatch holds while another process swaps the links: foreign content never gets out.
 
-Stock has a race between its look and its open. With Flashpache the owners of the very links
-that led to the descriptor are compared, so ours must not lose it, not even once.
+Stock has a race between its look and its open. Flashpache compares the owners of the very links that led to the
+descriptor, so ours must not lose it, not even once.
 """
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel follows 40 symbolic links on a whole path: so does Flashpache, however the path came to be
-known, in pieces or at once."""
+"""The kernel follows 40 symbolic links on a whole path. So does Flashpache, whether the daemon learnt the path in
+pieces or at once."""
 
 import os
 
@@ -46,7 +46,7 @@ def servers(lab, roots, request):
 
 
 def at(name, n):
-    """The name from which n links lead on."""
+    """The name at which n links begin."""
     return f"{name}{MOST + 2 - n}"
 
 
@@ -84,7 +84,7 @@ def test_the_chains_are_of_both_kinds(servers):
 
 
 def test_known_in_pieces(servers):
-    """Each directory is asked for first, so that the walk to the next name begins there."""
+    """Each directory comes first, so that the walk to the next name begins there."""
     stock, flash = servers
     for x in range(1, MOST + 1, 6):
         for y in (MOST - x - 5, MOST - x - 4, MOST - x - 3, MOST - x, MOST - x + 1):
@@ -96,7 +96,7 @@ def test_known_in_pieces(servers):
 
 
 def test_after_a_change(servers, roots):
-    """A link on the way gets a longer way to the same directory, and what lies behind is denied."""
+    """A link on the way gets a longer way to the same directory, and files behind it are denied."""
     stock, flash = servers
     real = roots[1]
     short, path = real / at("x", 10), f"/{at('x', 11)}/{at('y', 20)}/{FILE}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is cut while it is mapped kills the process that touches the missing part (SIGBUS).
+"""A process that touches the missing part of a mapped file, cut meanwhile, is killed (SIGBUS).
 
-mod_deflate touches all of a body in the child itself, and waits for a client that does not read on. So
-at each cut most of the file is still to be touched.
+mod_deflate touches all of a body in the child itself, and waits for a client that does not read on. So at each cut
+most of the file is still to be touched.
 """
 
 import os
@@ -41,7 +41,7 @@ def fill(path):
 
 
 def read_late(port, name, cut):
-    """Begins to read a response, cuts the file, reads the rest: whether the body was whole."""
+    """Begins to read a response, cuts the file, reads the rest; true if the body was whole."""
     with socket.socket() as conn:
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         conn.settimeout(60)
@@ -63,7 +63,7 @@ def is_well(server):
     wait_for(lambda: get(server.port, "/small.txt") == (200, b"small\n"), "an answer")
 
 
-# How a hostile daemon passes a file that it can cut: (the descriptor, what is told of it).
+# Ways of a hostile daemon to pass a file that it can cut: (the descriptor, the metadata for it).
 
 def of_memory(path):
     fd = memfd(os.urandom(SIZE), seals=0)
@@ -142,7 +142,7 @@ def test_a_cut_document_is_no_worse_than_with_stock(lab, root, mpm, owner):
 
 
 def test_documents_are_mapped(lab, root):
-    """Where the daemon is right: else the other tests here would show nothing."""
+    """With a right daemon: without this the other tests here would show nothing."""
     path = fill(root / "mapped.bin")
     server = lab.under_test("mapping-mapped", root, mpm="prefork",
                             config=CONFIG.replace("SetOutputFilter DEFLATE\n", ""))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conf/monitoring: each metric and label that the rules and the dashboard name is on the status page, and the rules
-fire as they say, by Prometheus' own tool."""
+"""conf/monitoring: each metric and label of the rules and the dashboard is on the status page. Prometheus' own tool
+shows that the rules fire as documented."""
 
 import json
 import os
@@ -27,7 +27,7 @@ GROUPED = re.compile(r"\b(?:by|on) \(([a-z_, ]+)\)")
 OF_PROMETHEUS = {"job", "instance"}
 ALERTS = {"FlashpachedDown", "FlashpacheFallback", "FlashpacheMountOutOfService", "FlashpacheWatchesRefused",
           "FlashpacheVersionsDiffer"}
-# One that is well, and one of each that is not: their series, minute by minute, and how the rules are to judge them.
+# A healthy server, and one for each fault: their series, minute by minute, and the rules' expected verdicts.
 SCENES = """
 rule_files: [{rules}]
 evaluation_interval: 1m
@@ -76,7 +76,7 @@ def exported(lab, base):
 
 
 def expressions_of_rules():
-    """Each `expr`, over as many lines as it has."""
+    """Each `expr`, over all its lines."""
     text = RULES.read_text()
     return [re.sub(r"\s+", " ", found.replace(">-", "")) for found in
             re.findall(r"^        expr: (.*?)\n        [a-z]", text, re.M | re.S)]
@@ -95,7 +95,7 @@ def test_metrics_and_labels_are_exported(expressions, exported):
     for one in found:
         names = set(METRIC.findall(re.sub(r'"[^"]*"', '""', one)))
         assert names and names <= set(exported), f"{names - set(exported)} in {one}"
-        # A bucket's bound, and what Prometheus adds, beside the page's own.
+        # A bucket's bound, and Prometheus' own labels, beside the page's.
         known = set.union(OF_PROMETHEUS, *(exported[name] for name in names))
         labels = set(SELECTED.findall(one)).union(*(group.split(", ") for group in GROUPED.findall(one)))
         assert labels <= known, f"{labels - known} in {one}"

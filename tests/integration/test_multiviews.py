@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An absent name in a directory with MultiViews: nothing is read while the directory's names are known, and each
-change in it shows at once, as in a stock httpd."""
+"""An absent name in a directory with MultiViews: nothing is read while the directory's names are known. Each change
+in it shows at once, as in a stock httpd."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from test_walk_calls import LIMITS
 from trace import Trace
 from waiting import wait_for
 
-SETTLED_S = 3.1         # names are kept of a directory that was not changed for two to three seconds
+SETTLED_S = 3.1         # names are kept of a directory without changes for two to three seconds
 SAME = ("Content-Type", "Content-Length", "Content-Location", "Vary", "TCN", "ETag", "Last-Modified", "Allow")
 CONFIG = """DirectoryIndex none index
 <Directory {root}>
@@ -70,7 +70,7 @@ def both(clients, path):
 
 
 def reads(flash, base, client, path, name):
-    """How often the directory was opened for three requests."""
+    """The number of opens of the directory for three requests."""
     children = [pid for pid in flash.pids() if pid != flash.process.pid]
     log = base / f"trace{len(list(base.glob('trace*')))}"
     with Trace(children, log, "open,openat,openat2") as trace:
@@ -81,7 +81,7 @@ def reads(flash, base, client, path, name):
 
 
 def settle(root):
-    """Until its directories were not changed for a while."""
+    """Waits until its directories have had no changes for a while."""
     youngest = max(os.stat(root / name).st_ctime for name in ("d", "d/sub", "fallback", "large"))
     now = root / "now"
     wait_for(lambda: tree.put(now, "").stat().st_ctime > youngest + SETTLED_S, "the directories to be settled")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where nobody reports changes, an absent name is asked for again after a time of its own."""
+"""Where no changes are reported, a negative entry has a TTL of its own."""
 
 import pytest
 

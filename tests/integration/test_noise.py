@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tenant's storm of events: what is noisy is asked about for each request, and nobody else's is."""
+"""One tenant's storm of events: each request asks about noisy places, and about no others."""
 
 import os
 from contextlib import suppress
@@ -30,7 +30,7 @@ def modes(own):
 
 
 def own_directory(own):
-    """Attributes of the tenant's own directory, which the one above, everybody's, reports as well."""
+    """Attributes of the tenant's own directory; the directory above, everybody's, reports them as well."""
     os.utime(own)
 
 
@@ -49,7 +49,7 @@ def writes(own):
 
 
 def access_file(own):
-    """The same of a file that counts for a directory."""
+    """The same of a file that affects a whole directory."""
     (own / "site/.htaccess").write_text("Options None\n")
 
 
@@ -100,7 +100,7 @@ def begin(server):
 
 
 def notice(server, connection):
-    """Until the storm was noticed, and what is left is leased again."""
+    """Waits until the daemon has noticed the storm, and quiet places are leased again."""
     wait_for(lambda: ask_all(connection, "a") and server.daemon.counters()["noisy"] > 0, "the storm to be noticed")
     wait_for(lambda: set(ask_all(connection, "b")) == {"lease"}, "the other tenant's leases")
 
@@ -155,7 +155,7 @@ def test_nobody_gets_what_was(server, root, storm):
 
 @pytest.mark.parametrize("tenant", "ab")
 def test_rights_of_noisy_directories(server, root, tenant):
-    """The directory above both is noisy: the right to pass each of them is asked of itself."""
+    """The directory above both is noisy: each directory's own watch reports the right to pass it."""
     connection = begin(server)
     home = root / "home" / tenant
     paths = [f"/home/{tenant}/site/page2.html", f"/to-{tenant}/page2.html"]

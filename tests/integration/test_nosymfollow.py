@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system mounted with nosymfollow: its links are followed neither by stock nor by us, links of
-others into it are."""
+"""A file system mounted with nosymfollow: neither stock nor ours follows its links; both follow links of others into
+it."""
 
 import subprocess
 
@@ -8,7 +8,7 @@ import pytest
 
 from keepalive import Connection
 
-ASKED = 6                       # the later ones come from what is remembered
+ASKED = 6                       # the later ones come from memory
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that hardly anybody makes, by root: owners of links, mounts that are moved or get other options, files that an overlay
-writes into its upper layer. Each shows in the very next request, as in stock."""
+"""Rare changes by root: owners of links, mounts that are moved or get other options, files that an overlay writes
+into its upper layer. Each shows in the very next request, as in stock."""
 
 import os
 import subprocess
@@ -98,7 +98,7 @@ def test_links_are_followed_no_more(ask, root):
 
 
 def test_an_upper_layer(ask, root, base):
-    """Served by itself, while what is written goes through the overlay."""
+    """Served by itself, while writes go through the overlay."""
     for name in ("lower", "upper", "work"):
         (root / name).mkdir()
     (base / "merged").mkdir()

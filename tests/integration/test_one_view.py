@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file changes between the phases of one request: what RewriteCond is told, what core's walk is told and what is
-served are one view. No response mixes two versions, and no file is served by another one's rules."""
+"""A file changes between the phases of one request: RewriteCond, core's walk and the response share one view. No
+response mixes two versions, and no file is served by another one's rules."""
 
 import http.client
 import os
@@ -71,13 +71,13 @@ class Links(Site):
         os.rename(new, self.dir)
 
 
-# kind: (site, what is done, is the page there before)
+# kind: (site, the change, is the page there before?)
 KINDS = {"replaced": (Site, "replace", True), "rewritten": (Site, "rewrite", True), "removed": (Site, "remove", True),
          "made": (Site, "appear", False), "link switched": (Links, "switch", True)}
 
 
 def possible(kind, size):
-    """What may come out: {(status, body)}; None for the body of an error."""
+    """The allowed responses: {(status, body)}; None for the body of an error."""
     a, b, fallback = (200, version("A", size)), (200, version("B", size)), (200, FALLBACK)
     return {"replaced": {a, b}, "rewritten": {a, b}, "removed": {a, fallback, (404, None)},
             "made": {b, fallback, (404, None)}, "link switched": {a, (403, None)}}[kind]
@@ -97,7 +97,7 @@ def server(lab, base, probe, request):
     for where in ("server", "perdir", "plain"):
         (root / where).mkdir()
     tree.put(root / "perdir/.htaccess", RULES.format(slash=""))
-    # A child that fits each connection, so that they share what they know.
+    # A child that fits each connection, so that they share their knowledge.
     rules = RULES.format(slash="/server/")
     yield lab.under_test(f"view-{mpm}-{watch}", root, mpm=mpm, vhosts=[(["localhost"], rules)],
                          config=f"{probe}<Directory {root}>\nAllowOverride All\n</Directory>\n",
@@ -106,7 +106,7 @@ def server(lab, base, probe, request):
 
 
 def ask(server, path):
-    """(status, headers, body); fails if the body is not as long as was said."""
+    """(status, headers, body); fails if the body's length differs from the header's."""
     conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     try:
         conn.request("GET", path, headers={"Host": "localhost"})
@@ -117,7 +117,7 @@ def ask(server, path):
 
 
 def ask_while(server, path, phase, change, flag):
-    """The response to a request during one of whose phases that is done."""
+    """The response to a request during one of whose phases the change is made."""
     got = []
     asking = threading.Thread(target=lambda: got.append(ask(server, f"{path}?{phase}={flag}")))
     asking.start()
@@ -132,7 +132,7 @@ def ask_while(server, path, phase, change, flag):
 
 
 def problem(answer, kind, size):
-    """What is torn; None: nothing."""
+    """The torn part; None: there is none."""
     status, headers, body = answer
     if (status, body if status == 200 else None) not in possible(kind, size):
         return f"{status} {body[:20]!r}.. of {len(body)} bytes"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators are told: statistics in all formats, slow lookups, hot paths, status, check, lookup."""
+"""Reports to operators: statistics in all formats, slow lookups, hot paths, status, check, lookup."""
 
 import contextlib
 import fcntl
@@ -79,7 +79,7 @@ def test_latency(server, ctl):
 
 
 def test_invalidations_by_source(lab, base, flashpachectl):
-    """What is watched and changed, what was purged, and what was found changed."""
+    """Watched changes, purges, and changes found by a look."""
     place = base / "invalidated"
     tree.put(place / "f.txt", "x\n")
     for watch, source in (("inotify", "invalidated_inotify"), ("ttl", "found_changed")):
@@ -171,7 +171,7 @@ def test_daemon_that_is_away_is_told(lab, root):
 # commands
 
 def test_path_that_is_too_deep_behind_a_link(lab, base, flashpachectl):
-    """It has no answer, and the helper that found out goes on."""
+    """It has no answer, and the worker that found out goes on."""
     below = "/".join("x" * 70)
     tree.put(base / "deep-target" / below / "f.txt", "x\n")
     (base / "deep-link").symlink_to("deep-target")
@@ -253,7 +253,7 @@ def on_terminal(command, rows, columns):
 
 
 def test_top_fits_the_terminal(server, root, flashpachectl):
-    """Nothing wraps, and its first line is on the screen, however much there is to show."""
+    """No line wraps, and the first one is on the screen, however long the report is."""
     long = tree.put(root / ("a-long-name" * 20), "x\n")
     with wire.greet(server.daemon.socket) as conn:
         for number in range(400):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module of somebody else that runs httpd's hooks again."""
+"""A module of another author that runs httpd's hooks again."""
 
 import pytest
 

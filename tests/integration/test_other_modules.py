@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that live in the same hooks behave as before; where a child takes on another
-identity for each request, Flashpache stays away."""
+"""Modules in the same hooks behave as before. Where a child takes on another identity for each request, Flashpache
+stays off."""
 
 import os
 import shutil
@@ -96,7 +96,7 @@ def assert_off(server):
 
 @pytest.fixture
 def itk(tmp_path):
-    """The module. The package is only unpacked: where it is installed, the machine's own httpd uses it."""
+    """The module. The package is only unpacked: if it were installed, the machine's own httpd would use it."""
     if os.getuid() != 0:
         pytest.skip("needs root: mpm-itk changes identities")
     if (MODULES_DIR / ITK).exists():
@@ -143,7 +143,7 @@ def test_with_a_module_that_changes_identities_flashpache_stays_off(lab, www, tm
 
 @pytest.mark.needs_flashpache
 def test_with_chroot_dir_flashpache_stays_off(lab, base, www, outcome):
-    """What httpd's paths lead to is something else for the daemon."""
+    """httpd's paths mean something else for the daemon."""
     jail = base / "jail"
     shutil.copytree(www, f"{jail}{www}")
     tree.put(www / "index.html", b"outside!\n")

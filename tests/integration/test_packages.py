@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages: built, looked at by lintian, installed and removed in a clean system."""
+"""The Debian packages: built, checked by lintian, installed and removed in a clean system."""
 
 import os
 import re
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs_flashpache
 PACKAGES = ("libapache2-mod-flashpache", "flashpached", "flashpache-compare")
 LATER = "9.9"       # a version above ours
 LOG = "var/log/apache2/notes.log"
-SECONDS = 1200      # for what fetches, unpacks and builds in the time that other tests leave; it ends a hang
+SECONDS = 1200      # for fetching, unpacking and building in the time that other tests leave; it ends a hang
 
 
 def run(*command, **options):
@@ -37,7 +37,7 @@ def need(*programs):
 
 @pytest.fixture(scope="module")
 def packages():
-    """What `make deb` left in the build directory."""
+    """The files that `make deb` left in the build directory."""
     need("dpkg-buildpackage", "dh", "dh_apache2")
     if subprocess.run(["pkg-config", "--exists", "libsystemd"]).returncode:
         pytest.skip("needs libsystemd-dev")
@@ -71,12 +71,12 @@ class Clean:
         return self.run(f"apt-get -y -q --no-install-recommends {arguments}", networks=())
 
     def get(self, path):
-        """An Apache that is being started again listens after a moment."""
+        """A restarting Apache listens after a moment."""
         return run("nsenter", "-t", str(self.inside[0]), "--net", "curl", "-sS", "--fail", "--retry", "20",
                    "--retry-delay", "1", "--retry-connrefused", f"http://127.0.0.1{path}")
 
     def notes(self, number):
-        """Those of the first requests; a log is written when the response is sent."""
+        """The notes of the first requests; httpd logs a request after its response."""
         def written():
             lines = (self.root / LOG).read_text().splitlines()
             return len(lines) >= number and lines
@@ -88,7 +88,7 @@ class Clean:
 
 
 def sources():
-    """The lines of the host's own sources that are its distribution's."""
+    """The lines of the host's own sources that belong to its distribution."""
     text = run("apt-get", "indextargets", "--format", "$(ORIGIN)|deb $(REPO_URI) $(RELEASE) $(COMPONENT)",
                "Created-By: Packages")
     return sorted({line.split("|")[1] for line in text.splitlines()
@@ -129,7 +129,7 @@ def test_maintainer_can_be_an_address(packages):
 
 
 def test_directory_of_the_socket_is_made_at_each_boot(packages, base):
-    """By systemd-tmpfiles, from the line that the package has."""
+    """By systemd-tmpfiles, from the package's line."""
     need("systemd-tmpfiles")
     root = base / "booted"
     run("dpkg-deb", "-x", str(packages[1]), str(root))
@@ -151,7 +151,7 @@ def later(package, directory):
 
 
 def left_behind(root):
-    """Paths of ours that are still there; what apt and dpkg log is theirs."""
+    """Remaining paths of ours; logs of apt and dpkg are theirs."""
     found = []
     for directory, names, files in os.walk(root):
         names[:] = [n for n in names if os.path.join(directory, n) not in
@@ -161,7 +161,7 @@ def left_behind(root):
 
 
 def pid_of(clean):
-    """Of Apache's parent; empty while it begins."""
+    """The pid of Apache's parent; empty while it begins."""
     return clean.run("cat /run/apache2/apache2.pid 2>/dev/null || true")
 
 
@@ -193,23 +193,23 @@ def test_installed_used_and_purged(packages, clean):
     until_hit(clean)
     assert "<title>Flashpache: healthy</title>" in clean.get("/flashpache-status")
 
-    # A mistake in the daemon's settings is found before Apache is restarted with it.
+    # A mistake in the daemon's settings shows before Apache is restarted with it.
     clean.run("echo 'FlashpacheDaemonConfig /etc/no-such.conf' >/etc/apache2/conf-enabled/wrong.conf")
     assert "/etc/no-such.conf" in clean.run("! apachectl configtest 2>&1")
     clean.run("rm /etc/apache2/conf-enabled/wrong.conf")
 
-    # Nobody installed matplotlib, and no other network than lo is there.
+    # matplotlib is not installed, and the only network is lo.
     assert "requests per second at most" in clean.run(
         "flashpache-compare --seconds 0.3 --rounds 2 --connections 2 --results /root/compared /var/www/html 2>&1")
     clean.run("rm -r /root/compared")
 
-    # An upgrade restarts Apache, which runs, and with it the daemon.
+    # An upgrade restarts a running Apache, and with it the daemon.
     (clean.root / "later").mkdir()
     for package in packages[:-1]:
         later(package, clean.root / "later")
     before = pid_of(clean)
     (clean.root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 0\n")
-    # Not by apt(): Apache has to begin in the network that is asked below; there is nothing to fetch.
+    # Not by apt(): Apache has to begin in the network of the questions below; nothing has to be fetched.
     clean.run("apt-get -y -q --no-install-recommends install /later/*.deb")
     assert LATER in clean.run("dpkg-query -W libapache2-mod-flashpache")
     wait_for(lambda: pid_of(clean) not in (before, ""), "another Apache")

@@ -16,7 +16,7 @@ from conftest import REPO
 
 PAGES = REPO / "docs/man"
 COMPLETIONS = {shell: REPO / f"conf/flashpachectl.{shell}-completion" for shell in ("bash", "zsh", "fish")}
-# Where each shell's file has the names of the commands.
+# The place of the commands' names in each shell's file.
 NAMES = {
     "bash": lambda text: re.search(r'commands="([^"]*)"', text).group(1).split(),
     "zsh": lambda text: re.findall(r"^        '([a-z-]+):", text, re.M),
@@ -30,7 +30,7 @@ def usage(program):
 
 
 def page_of(name):
-    """Its text, with options as they are typed."""
+    """Its text, with options as typed."""
     text = (PAGES / name).read_text()
     return re.sub(r"Fl -", "--", text)
 
@@ -58,7 +58,7 @@ def test_commands_of_flashpachectl(ctl_usage, flashpachectl, base):
 
 
 def sources_of(program, name):
-    """Long options that the sources know: { "name", no_argument, ... }."""
+    """Long options of the sources: { "name", no_argument, ... }."""
     found = set()
     for source in (REPO / "backend").rglob(name):
         found |= set(re.findall(r'\{ "([a-z-]+)", (?:no|required)_argument', source.read_text()))
@@ -68,7 +68,7 @@ def sources_of(program, name):
 
 def test_options_of_flashpachectl(ctl_usage):
     options = sources_of("flashpachectl", "ctl_*.c") | sources_of("flashpachectl", "flashpachectl.c")
-    # Known only to say where the numbers are now.
+    # Accepted only to report where the numbers are now.
     options -= {"--prometheus"}
     page = set(OPTION.findall(page_of("flashpachectl.8")))
     # top's options are short in the usage.
@@ -138,7 +138,7 @@ compadd() {{ local -a found; builtin compadd -O found "$@"; print -rl -- $found 
 
 
 def zsh_completes(*words):
-    """An interactive zsh, on a terminal of its own, writes what it would add."""
+    """An interactive zsh, on a terminal of its own, writes its additions."""
     control, terminal = pty.openpty()
     with tempfile.TemporaryDirectory() as place:
         found = Path(place, "found")
@@ -149,7 +149,7 @@ def zsh_completes(*words):
             text = b""
             while b"READY" not in text:         # before it the terminal itself would read the keys
                 text += os.read(control, 65536)
-            # ^U: the line goes, and what comes next is read after the completion.
+            # ^U: the line goes, and zsh reads the next one after the completion.
             os.write(control, f"{' '.join(words)}\t\x15print END >>{found}; exit\n".encode())
             with contextlib.suppress(OSError):      # at the end: EIO
                 while os.read(control, 65536):

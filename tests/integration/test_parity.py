@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody can tell from a response whether Flashpache served it.
+"""No response shows whether Flashpache served it.
 
-The same bytes go to a stock httpd and to one with Flashpache, both real, with the same
-configuration and files: status line, headers (as a multiset, Date aside), body and
-access-log fields must be equal, on the first request for a file and on later ones.
+The same bytes go to a stock httpd and to one with Flashpache, both real, with the same configuration and files.
+Status line, headers (as a multiset, Date aside), body and access-log fields must be equal, on the first request
+for a file and on later ones.
 """
 
 import socket
@@ -20,7 +20,7 @@ from httpd import HITS
 
 WARM_PASSES = 2
 CASES = parity_cases.every_case()
-# In the normal form the other MPMs get one in EVERY of what event gets.
+# In the normal form the other MPMs get one in EVERY of event's cases.
 EVERY = 8
 SOME = {case.name for case in CASES[::EVERY]} | {name for name, _, _ in parity_cases.HTTP2[::EVERY]}
 HTTP2_MPMS = ("worker", "event")        # mod_http2 does not serve under prefork
@@ -57,7 +57,7 @@ def ask(server, case):
 
 
 def logged(server, case, mark, responses):
-    """What the access log says, the note aside."""
+    """The access log's entry, without the note."""
     if not case.log:
         return None
     final = sum(1 for r in responses if r.status is None or r.status >= 200)
@@ -113,9 +113,9 @@ TRIES = 30
 def curl(server, path, *arguments, tls):
     """The response through curl with HTTP/2.
 
-    Stock mod_http2 (2.4.71) itself cuts about one in 200 responses of mod_include short
-    on h2c, and on a busy machine resets up to half of the streams whose request body it
-    did not read before it answered: those alone are asked for again.
+    Stock mod_http2 (2.4.71) itself cuts about one in 200 responses of mod_include short on h2c. On a busy machine
+    it resets up to half of the streams whose request body it did not read before it answered. Only those are asked
+    for again.
     """
     expected = {PARTIAL_FILE} if path.endswith(".shtml") else {STREAM_ERROR} if "-d" in arguments else set()
     for _ in range(TRIES):
@@ -151,10 +151,9 @@ def test_http2_same_as_stock(servers, name, path, arguments, tls):
 @full_where(lambda values: values["mpm"] != "event")
 @pytest.mark.needs_flashpache
 def test_fifo_is_not_opened(servers, roots):
-    """Stock may hang a worker on a FIFO; where it does not, the answers are equal.
+    """Stock may hang an httpd worker on a FIFO; where it does not, the answers are equal.
 
-    Where it does, ours must say what core says about anything that is neither a file nor
-    a directory: 403.
+    Where it does, ours must give core's response for anything that is neither a file nor a directory: 403.
     """
     stock, flash = servers
     data = rawhttp.request("GET", "/perm/fifo")
@@ -195,7 +194,7 @@ def test_big_file_in_full(servers):
 
 @pytest.mark.needs_flashpache
 def test_the_comparison_met_hits(servers):
-    """The comparison would prove nothing if everything had gone to stock."""
+    """The comparison would prove nothing if stock's code had served everything."""
     _, flash = servers
     notes = {}
     for entry in flash.entries():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs read what they have just written: through the server, and beside it. Each answer is what a stock
-httpd on the same tree says at that moment.
+"""Programs read their own latest writes: through the server, and beside it. Each answer is that of a stock httpd on
+the same tree at that moment.
 
 The full form makes ten thousand tries of each, with prefork as well.
 """
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: noth
 TRIES = chosen(60, 10_000)
 LANES = 10
 KINDS = [f"{mpm}-{where}" for mpm in ("event", "prefork") for where in filesystems.KINDS]
-# A file that two servers make has two times.
+# A file made by two servers has two times.
 WITHOUT_TIME = ("Content-Length",)
 IMMUTABLE = "i"
 # slowfs has neither access control lists nor flags.
@@ -66,7 +66,7 @@ def both(site):
 
 
 def check_stock(reply, text):
-    """The test does what it says: stock shows the text, or 404 for None."""
+    """The test works: stock shows the text, or 404 for None."""
     assert (reply.status, reply.body if text else None) == ((200, text.encode()) if text else (404, None)), reply
 
 
@@ -119,7 +119,7 @@ def test_delete_then_get(site, override, compared):
 
 
 def ask_both(site, compared, what, url):
-    """Nothing changes meanwhile. Stock's reply."""
+    """Nothing changes meanwhile. Returns stock's reply."""
     ours, stock = site.ours.ask(url), site.stock.ask(url)
     compared.add(what, ours, stock)
     return stock
@@ -162,7 +162,7 @@ def rights(site, override, kind):
 @not_on_fuse
 @pytest.mark.parametrize("of", ("directory", "file"))
 def test_an_access_control_list(site, override, compared, of):
-    """It changes neither mode nor owner, and is there at once; and gone at once."""
+    """It changes neither mode nor owner, and takes effect at once, as does its removal."""
     directory, file, url = rights(site, override, of)
     needs_lists(directory)
     at = str(directory if of == "directory" else file)
@@ -181,7 +181,7 @@ def change_flag(sign, path):
 @not_on_fuse
 @pytest.mark.skipif(not shutil.which("chattr"), reason="needs chattr (package e2fsprogs)")
 def test_a_flag_changes_nothing_but_the_change_time(site, override, compared):
-    """Between them the file changes: what was kept for the flag's sake must not come."""
+    """Between them the file changes: the answer kept from before the flag must not come."""
     _, file, url = rights(site, override, "flag")
     problem = change_flag("+", file)
     if problem:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What httpd's own modules still ask the file system in a warm request: the table of docs/directives.md, "What stays httpd's own"."""
+"""Calls of httpd's own modules on the file system in a warm request: the table of docs/directives.md, "What stays
+httpd's own"."""
 
 import os
 import pwd

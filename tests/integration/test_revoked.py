@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights that are taken away, and given back, without a change of mode or owner: by an access list
-of a directory above the document, with AllowOverride None, so that nothing else is looked at there."""
+"""Rights that are taken away, and given back, without a change of mode or owner. They come from an access list of a
+directory above the document, with AllowOverride None, so nothing else is looked at there."""
 
 import shutil
 import subprocess

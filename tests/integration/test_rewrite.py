@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RewriteCond's tests of files are answered by Flashpache, and come out as in a stock httpd."""
+"""Flashpache answers RewriteCond's tests of files, with the results of a stock httpd."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ FEW = {"prefork": "StartServers 4\nMinSpareServers 4\nMaxSpareServers 4\nServerL
 
 
 def ask(client, path, **headers):
-    """(status, what the rules found, Vary, body)"""
+    """(status, the rules' result, Vary, body)"""
     client.conn.request("GET", path, headers={"Host": client.host, **headers})
     answer = client.conn.getresponse()
     body = answer.read()
@@ -52,7 +52,7 @@ def servers(lab, base, request):
 
 
 def differences(stock, flash, conditions, root):
-    """(conditions evaluated, [what differs])"""
+    """(evaluated conditions, [differences])"""
     paths = [f"/{group}/{name}" for _, group in conditions.groups for name in ("page.txt", "none.txt")]
     given = [{"X-Path": f"{root}/{conditions.random.choice(rewrite_kit.NAMES)}".strip()[:3000].encode(),
               "X-Name": conditions.random.choice(("file.txt", "changing", "dir/")),
@@ -146,7 +146,7 @@ def test_expressions_elsewhere(lab, base):
 
 @pytest.mark.needs_flashpache
 def test_conditions_and_the_file_that_is_served_are_one_view(lab, base):
-    """Where no change is reported: a page is served, or what stands in for it, and nothing is absent."""
+    """Where no change is reported: a page or its replacement is served, and nothing is absent."""
     root = base / "view"
     rules = "RewriteEngine On\nRewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f\nRewriteRule ^ /fallback.txt\n"
     tree.put(root / "fallback.txt", "fallback\n")
@@ -267,7 +267,7 @@ def test_it_is_turned_off_and_on_by_a_graceful_restart(lab, base):
         server.graceful()
 
         def is_seen():
-            """By a child of before it may not be."""
+            """A child of the old generation may not show it."""
             before = len(server.error_text())
             with Client(server.port) as client:
                 assert client.get("/file.txt")[0] == 200
@@ -343,7 +343,7 @@ def make_site(root, rules):
 @pytest.mark.needs_flashpache
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the path calls")
 def test_a_warm_request_makes_no_path_calls(lab, base, mpm, where, settled):  # noqa: F811 (settled)
-    """Of files that have been there for a while."""
+    """Of files without a change for a while."""
     roots = {name: base / f"{name}-{mpm}-{where}" for name in SITES}
     hosts = []
     for name, root in roots.items():

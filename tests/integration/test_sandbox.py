@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon without rights: what its processes may do, and that all goes on so."""
+"""The daemon without rights: the limits of its processes, and everything that still works."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def root(base):
 
 def ready(daemon):
     wait_for(lambda: len(daemon.helper_pids()) == WORKERS, "all helpers")
-    # A helper enters its filter before it reads a task.
+    # A worker enters its filter before it reads a task.
     wait_for(lambda: all(procs.state(p) == "S" for p in daemon.helper_pids()), "helpers that wait")
     return daemon
 
@@ -40,7 +40,7 @@ def one(daemon, name):
 
 
 def ask(daemon, path):
-    """What is answered about a path."""
+    """The answer about a path."""
     with wire.greet(daemon.socket) as conn:
         return wire.ask(conn, wire.whole_lookup(path))
 
@@ -110,7 +110,7 @@ def test_processes_end_together_without_close_range(lab, root, tmp_path, victim)
 
 
 def test_without_its_monitor_the_daemon_ends(lab, root):
-    """It could open no file again; whoever looks after it starts it again."""
+    """It could open no file again; its supervisor starts it again."""
     daemon = lab.daemon("monitor", workers=WORKERS).start()
     os.kill(one(ready(daemon), confinement.MONITOR), signal.SIGKILL)
     assert daemon.process.wait(20) == 1
@@ -146,7 +146,7 @@ def test_httpd_starts_a_daemon_without_monitor_again(lab, root, module_path, fla
         assert failed == 0
 
 
-# What the daemon has to have opened by the monitor
+# Files that the daemon has the monitor open
 
 def test_log_that_is_rotated_and_another_one(lab, base):
     logs = base / "sandbox-logs"

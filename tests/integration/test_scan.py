@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scanner asking for thousands of names that are not there does not cost the hot files."""
+"""A scanner that asks for thousands of absent names does not slow the hot files."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ MAX_ENTRIES = 500
 THREADS = 8
 HIT_SHARE = 0.99
 MEMORY_GROWTH_KIB = 20_000
-# What the scanner asks for: names beside the hot files, in absent directories, below files.
+# The scanner's requests: names beside the hot files, in absent directories, below files.
 PATTERNS = ("/hot/d{d}/missing{i}.php", "/gone{i}/x", "/hot/d{d}/no{i}/deep/er/file", "/hot/d{d}/file{f}.txt/info{i}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Size-based scheduling: which priorities do sockets get, by strace, and are bodies what they were?"""
+"""Size-based scheduling: the priorities of sockets, by strace, and unchanged bodies."""
 
 import os
 import random
@@ -173,7 +173,7 @@ def falling(found):
 def test_the_priority_rises_as_a_file_drains(scheduled, base, root, mpm, way):
     server = scheduled.server(mpm, way, SRPT + "SendBufferSize 4096\n")
     bodies = []
-    # What lies in the socket counts, too: where the reader stalls near the end that may grow again.
+    # Bytes in the socket count, too: where the reader stalls near the end they may grow again.
     found = until_good(lambda: priorities(server, base / "trace", lambda: bodies.append(
                            slowly(server, "/2000000.bin", 2_000_000))), lambda found: found == falling(found))
     assert set(bodies) == {(root / "2000000.bin").read_bytes()}
@@ -189,7 +189,7 @@ def test_each_response_begins_anew(scheduled, base, mpm):
     def work():
         for name in ("1024.bin", "51201.bin", "1024.bin", "51200.bin", "5000.bin"):
             get(connection, f"/{name}")
-            # All of it is acknowledged before the next one begins.
+            # The client acknowledges all of it before the next one begins.
             time.sleep(0.05)
     found = priorities(server, base / "trace", work)
     connection.close()
@@ -272,7 +272,7 @@ def test_clients_that_leave_harm_nobody(scheduled, mpm):
 # Off
 
 def calls(server, log):
-    """How often one child makes each call for a fixed number of requests on one connection."""
+    """The number of each call by one child for a fixed number of requests on one connection."""
     connection = Connection(server.port)
     get(connection, "/70000.bin")
     # Not the parent, which looks after its children now and then.

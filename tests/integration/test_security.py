@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody gets in: no rights beyond the asking Apache's, no descriptor to another request."""
+"""Nobody gains access: no rights beyond those of the asking Apache, no descriptor for another request."""
 
 import grp
 import os
@@ -57,7 +57,7 @@ def note_of(server, path, status=200):
 
 
 def assert_becomes_hit(server, path, status=200):
-    """At the second request, unless something moved on the way there during the first."""
+    """At the second request, unless something on the way changed during the first."""
     note_of(server, path, status)
     wait_for(lambda: note_of(server, path, status) in HITS, f"a hit for {path}")
 
@@ -95,7 +95,7 @@ def test_permission_taken_away_is_noticed_after_the_ttl(lab, base):
 
 
 def test_a_descriptor_never_reaches_another_request(server):
-    """Unique contents, more of them than descriptors may be kept, many at once."""
+    """Unique contents, more than the daemon may keep descriptors, many at once."""
     wrong = []
 
     def fetch(seed):
@@ -137,7 +137,7 @@ def test_outside_of_the_roots_is_stock(lab, root, outcome):
 
 
 def peers():
-    """(who, uid, gid, further groups, is it refused)"""
+    """(who, uid, gid, further groups, is it refused?)"""
     uid, gid = user_ids()
     return [("another user", 12345, 12345, [], True), ("another user of the same group", 12345, gid, [gid], True),
             ("nobody", 65534, 65534, [], True), ("the same user in another group", uid, 12345, [gid], True),
@@ -146,7 +146,7 @@ def peers():
 
 
 def test_who_may_ask(server, outcome):
-    """Whatever the socket's and its directory's permissions are by now."""
+    """It does not depend on the current permissions of the socket and its directory."""
     daemon = server.daemon
     daemon.socket_dir.chmod(0o755)
     daemon.socket.chmod(0o777)
@@ -180,7 +180,7 @@ def shadow():
 
 
 def test_started_by_root_in_more_groups(lab, root, outcome):
-    """They go with root's rights: what only they could read is read by nobody."""
+    """They go with root's rights: files that only these groups could read are unreadable."""
     daemon = in_groups(lab.daemon("by-root"), 0, shadow())
     server = lab.flash("by-root-httpd", root, daemon.socket).start()
     assert {tuple(groups_of(pid)) for pid in daemon.family()} == {(str(user_ids()[1]),)}
@@ -191,11 +191,11 @@ def test_started_by_root_in_more_groups(lab, root, outcome):
 
 
 def test_started_in_a_group_that_httpd_is_not_in(lab, root, outcome):
-    """It could open more than who asks: so nobody is answered, and httpd serves as without it."""
+    """The daemon could open more than its clients. So it answers none, and httpd serves as without it."""
     if "#define HAVE_SYSTEMD 1" not in (BUILD / "config.h").read_text():
         pytest.skip("built without libsystemd: takes no socket")
     daemon = lab.daemon("grouped")
-    manager = Manager(daemon)           # a socket that httpd believes
+    manager = Manager(daemon)           # a socket that httpd trusts
     manager.start(within=["setpriv", f"--reuid={user_ids()[0]}", f"--regid={user_ids()[1]}",
                           f"--groups={user_ids()[1]},{shadow()}"])
     manager.hear()
@@ -215,7 +215,7 @@ def test_fifo_is_never_opened(server, root):
         for pid in [*server.daemon.family(), *server.pids()]:
             held = [os.path.realpath(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
             assert str(root / "fifo") not in held
-    finally:                            # whoever hangs in open() for a writer goes on
+    finally:                            # a process that waits in open() for a writer goes on
         try:
             os.close(os.open(root / "fifo", os.O_WRONLY | os.O_NONBLOCK))
         except OSError:

@@ -75,7 +75,7 @@ def test_a_reload_of_a_wrong_file_ends_too(manager):
 
 
 def test_connections_during_a_restart_wait_and_are_answered(manager):
-    """None is refused: the socket stays, and who came meanwhile is in its queue."""
+    """No connection is refused: the socket stays, and its queue holds those that came meanwhile."""
     path = manager.daemon.socket
     manager.start()
     manager.hear()
@@ -162,7 +162,7 @@ def test_helpers_do_not_hold_the_socket(manager):
 
 
 def test_capabilities_of_a_user_are_given_up(lab, base):
-    """As fanotify.conf has it started: not root, but with a right to use once."""
+    """As fanotify.conf starts it: not root, but with a right to use once."""
     if not shutil.which("setpriv"):
         pytest.skip("needs setpriv (util-linux)")
     uid, gid = user_ids()
@@ -187,7 +187,7 @@ def analyze(*args):
 
 @pytest.fixture(scope="module")
 def unit(base):
-    """The built unit with its socket's, naming a program that is there."""
+    """The built unit with its socket's, naming an existing program."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze (package systemd)")
     directory = base / "units"
@@ -221,7 +221,7 @@ def group(name):
 
 
 def allowed_calls(unit):
-    """What SystemCallFilter= lets through: its lines in their order."""
+    """The calls that SystemCallFilter= allows: its lines in their order."""
     allowed = set()
     for value in re.findall(r"^SystemCallFilter=(.*)$", unit.read_text(), flags=re.M):
         names = value.lstrip("~").split()
@@ -231,7 +231,7 @@ def allowed_calls(unit):
 
 
 def calls_of_the_program(trace):
-    """The names of all calls, from the moment when the daemon's program was started."""
+    """The names of all calls since the start of the daemon's program."""
     lines = trace.read_text(errors="replace").splitlines()
     start = max(i for i, line in enumerate(lines) if "execve(" in line and line.endswith(" = 0"))
     found = (re.match(r"\d+ +(?:<\.\.\. )?(\w+)[( ]", line) for line in lines[start:])
@@ -255,7 +255,7 @@ def use_everything(daemon, root):
 
 @pytest.mark.not_sanitized("the sanitizer's calls are not ours")
 def test_no_call_of_daemon_or_helpers_is_filtered(unit, manager, base):
-    """Started as the unit starts it; asked, a helper killed, reloaded, ended."""
+    """Started as the unit starts it; asked, a worker killed, reloaded, ended."""
     if not shutil.which("strace") or not shutil.which("setpriv"):
         pytest.skip("needs strace and setpriv (util-linux)")
     uid, gid = user_ids()
@@ -274,5 +274,5 @@ def test_no_call_of_daemon_or_helpers_is_filtered(unit, manager, base):
     calls = calls_of_the_program(trace)
     assert {"recvmsg", "memfd_create", "openat"} <= calls
     assert not calls - allowed_calls(unit), calls - allowed_calls(unit)
-    # Nor by their own filters, whose word it is.
+    # Nor by their own filters.
     assert not [line for line in trace.read_text().splitlines() if " = -1 ENOSYS" in line]

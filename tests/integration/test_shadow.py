@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlashpacheEngine Shadow: httpd serves, what Flashpache would have said is compared and a difference told."""
+"""FlashpacheEngine Shadow: httpd serves, and each difference from Flashpache's answer is logged."""
 
 import os
 import re
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 SHADOW = "FlashpacheEngine Shadow\n"
 TTL = {"ttl_ms": 60_000, "watch": "ttl"}
-MOST_A_SECOND = 5           # lines of a child
+MOST_A_SECOND = 5           # lines of one child
 ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 LINE = re.compile(r"FP0120: shadow: (\S+): (\S+): httpd found: (.*?); Flashpache would have said: (.*)")
 
@@ -32,7 +32,7 @@ def is_fifo(case):
     return "fifo" in case.name
 
 
-# In the normal form the other MPMs get one in EVERY of what event gets.
+# In the normal form the other MPMs get one in EVERY of event's cases.
 EVERY = 8
 CASES = [case for case in parity_cases.every_case() if not case.tls and not is_fifo(case)]
 
@@ -69,13 +69,13 @@ def servers(lab, base, mpm):
 
 
 def test_same_tree_same_answers(servers, mpm):
-    """What parity compares: stock's bytes, and no difference."""
+    """The cases of parity: stock's bytes, and no difference."""
     cases = CASES if FULL or mpm == "event" else CASES[::EVERY]
     for case in cases:
         test_parity.compare(servers, case)
     count, different = compared(servers[1])
     assert (different, told(servers[1])) == (0, [])
-    # Each case is asked thrice, and what is answered without a look at a file is not compared.
+    # Each case is asked thrice, and answers without a look at a file are not compared.
     assert count > 2 * len(cases)
 
 
@@ -91,7 +91,7 @@ def root(base):
 
 @pytest.fixture
 def server(lab, root):
-    """Nothing tells its daemon of changes."""
+    """Its daemon gets no reports of changes."""
     server = start(lab, root.name, root, daemon=TTL)
     yield server
     server.stop()
@@ -119,7 +119,7 @@ def test_replaced_file(server, root):
     assert path == str(root / "file.txt")
     assert stock.startswith("file of 6 bytes") and f"inode {(root / 'file.txt').stat().st_ino}," in stock
     assert ours.startswith("file of 4 bytes") and f"inode {old.st_ino}," in ours
-    # It is told as long as it is so, whatever was served.
+    # The difference is logged as long as it exists, whatever was served.
     assert difference(server, "/file.txt", 200, b"newer\n")[3] == ours
 
 
@@ -143,7 +143,7 @@ def test_rights(server, root):
 
 
 def test_access_file(server, root):
-    """The file is the same, but may no longer be seen: what Flashpache would have missed."""
+    """The file is the same, but may no longer be seen: Flashpache would have missed that."""
     assert get(server.port, "/dir/file.txt")[0] == 200
     tree.put(root / "dir/.htaccess", "Require all denied\n")
     lines = len(told(server))
@@ -217,7 +217,7 @@ def test_few_lines_and_how_many_are_missing(server, root):
             assert re.search(r"\((\d+) more since the last line\)$", found[0][3])
 
 
-# what it costs, and what it leaves alone
+# the cost, and what is not compared
 
 def test_notes(lab, root):
     noted = 'Header always set X-Notes "expr=%{note:flashpache} %{note:flashpache-shadow}"\n'
@@ -240,7 +240,7 @@ def test_without_an_answer_nothing_is_compared(server, root):
 
 
 def test_daemon_that_stops_meanwhile(server, root):
-    """No second answer, so nobody can tell; the request is served."""
+    """There is no second answer, so no comparison; the request is served."""
     get(server.port, "/file.txt")
     replace(root / "file.txt", "newer\n")
     os.kill(server.daemon.pid, signal.SIGSTOP)

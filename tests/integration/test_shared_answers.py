@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one child asked about every child knows: the first request of another one costs no message, and no call on
-a path; changes, restarts, purges and reloads end or renew that like all else."""
+"""Every child knows the answers to one child's questions: another child's first request needs no message, and no call
+on a path. Changes, restarts, purges and reloads end or renew these answers like all others."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ LIMITS = (f"StartServers {CHILDREN}\nMinSpareServers 1\nMaxSpareServers {CHILDRE
           f"MaxRequestWorkers {CHILDREN}\n")
 DEEP = "a/b/c/page.txt"
 LARGE = {f"/large/{n}.bin": tree.content(f"large{n}", 100_000 + n) for n in range(5)}
-# What a child may do with the daemon but ask its event queues (poll): messages, and calls on paths.
+# A child's calls to the daemon, except the question to its event queues (poll): messages, and calls on paths.
 MESSAGES = "connect,sendto,sendmsg,recvmsg"
 SMALL = {f"/small/{n}.txt": tree.content(f"small{n}", 400 + n) for n in range(20)}
 # path: status
@@ -86,14 +86,14 @@ def asked(server):
 
 
 def test_no_message_and_no_call(servers, lab, root):
-    """The first requests of a child for what another one asked about."""
+    """The first requests of a child for paths that another one asked about."""
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     server, children = servers("first")
     made = {}
 
     def traced():
-        """Another child each time: after its first request a child may know by itself."""
+        """Another child each time: after its first request a child may have the answer itself."""
         one, *others = children.all()
         other = others[len(made) % len(others)]
         child = next(pid for pid, connections in children.by_child.items() if other in connections)
@@ -109,7 +109,7 @@ def test_no_message_and_no_call(servers, lab, root):
     # A daemon that gets no processor for a moment ends all answers for that moment.
     answers, calls = until_good(traced, from_memory)
     assert from_memory((answers, calls)), {path: answer.headers["x-note"] for path, answer in answers.items()}
-    # But for the log's own, and what core asks of a link's target.
+    # Except for the log's own, and core's questions about a link's target.
     assert [line for line in calls if str(root) in line or any(f"{name}(" in line for name in MESSAGES.split(","))] == []
     for path, content in SMALL.items():
         assert (answers[path].status, answers[path].body) == (200, content), path
@@ -120,10 +120,10 @@ def test_no_message_and_no_call(servers, lab, root):
 
 
 def test_every_child_without_a_question(servers):
-    """As the daemon counts them."""
+    """By the daemon's counters."""
     server, children = servers("counted")
     one, *others = children.all()
-    paths = iter(SMALL)     # another one each time: by then a child may know by itself
+    paths = iter(SMALL)     # another one each time: by then a child may have the answer itself
 
     def counted():
         path = next(paths)
@@ -137,7 +137,7 @@ def test_every_child_without_a_question(servers):
 
 
 def test_a_larger_file(servers, lab):
-    """Another child opens it itself, once, by its name, links included; and asks nobody."""
+    """Another child opens it itself, once, by its name, links included; and sends no question."""
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     if tuple(map(int, platform.release().split(".")[:2])) < (5, 12):
@@ -165,7 +165,7 @@ def test_a_larger_file(servers, lab):
 @pytest.mark.parametrize("size", (1, 10_000), ids=("small", "large"))
 @pytest.mark.parametrize("mpm", ("prefork", "event"))
 def test_a_change_is_seen_at_once(servers, root, mpm, size):
-    """By the children that did not ask before it."""
+    """By the children that did not ask before the change."""
     limits = {"limits": LIMITS, "count": CHILDREN} if mpm == "prefork" else {"limits": MPM_LIMITS[mpm], "count": 2}
     server, children = servers(f"change-{mpm}-{size}", mpm=mpm, **limits)
     one, *others = children.all()
@@ -182,7 +182,7 @@ def test_a_change_is_seen_at_once(servers, root, mpm, size):
 
 
 def test_after_a_graceful_restart(servers):
-    """New children know what the former ones asked about, from their first request on."""
+    """New children know the answers to the former ones' questions, from their first request on."""
     server, children = servers("graceful")
     one = children.all()[0]
     learn(one, f"/{DEEP}")

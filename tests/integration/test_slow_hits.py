@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a slow file system a warm hit does not wait for it.
 
-Hits are answered while it hangs; the full form measures as well: a ratio within one run, never an
-absolute time. The file system is the lab's slowfs: 2 ms for each lookup, getattr and open, nothing kept
-by the kernel.
+Hits are answered while it hangs. The full form measures as well: a ratio within one run, never an absolute time.
+The file system is the lab's slowfs: 2 ms for each lookup, getattr and open, nothing kept by the kernel.
 """
 
 import time
@@ -88,7 +87,7 @@ def pair(slow_root, lab, override):
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("override", ("None", "All"))
 def test_a_hit_does_not_wait(base, lab, override):
-    """Whoever asked the file system anything would hang with it."""
+    """Any question to the file system would hang with it."""
     slowfs.needed()
     root = base / f"hanging-{override}"
     root.mkdir()
@@ -111,7 +110,7 @@ def test_a_hit_does_not_wait(base, lab, override):
     assert hits_of(entries) == len(some), notes(entries)
 
 
-# How fast it is
+# Speed
 
 @pytest.mark.full
 @pytest.mark.alone

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""slowfs, on which other tests rely: delays that overlap, hanging and coming back, permissions,
-replaced and unlinked files, the end. Times are bounded from below, and from above only loosely."""
+"""slowfs, on which other tests rely: delays that overlap, hanging and coming back, permissions, replaced and unlinked
+files, the end. Times have lower bounds, and only loose upper ones."""
 
 import concurrent.futures
 import contextlib
@@ -81,7 +81,7 @@ def seconds(function, *arguments):
 
 
 def at_best(function, *arguments):
-    """The least of several times: a busy machine may take longer than any delay for one of them."""
+    """The least of several times: on a busy machine one of them may exceed any delay."""
     return min(seconds(function, *arguments) for _ in range(TIMES))
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random changes of every kind while clients read: each response was true at some moment
-between a little (the bound of freshness) before its request and its end.
+"""Random changes of every kind while clients read. Each response was true at some moment between its end and a little
+(the bound of freshness) before its request.
 
-FLASHPACHE_LONG=1: ten times the files, half an hour; another number: so many seconds. Stock goes through
-the same and prints how often it has the races that nobody can be free of (see soak_model). Then the same with
-random faults (soak_faults), of FLASHPACHE_SEED or of a seed that is printed. The checker has tests of its own.
+FLASHPACHE_LONG=1: ten times the files, half an hour; another number: so many seconds. Stock goes through the same
+and prints how often it has the races that no server is free of (see soak_model). Then the same with random faults
+(soak_faults), of FLASHPACHE_SEED or of a seed that is printed. The checker has tests of its own.
 """
 
 import marshal
@@ -37,10 +37,10 @@ FAULTS_LONG_S = 900
 FAULTS_FORM = Size(20, 10, 50, LONG if LONG > 1 else FAULTS_LONG_S if LONG else 12)
 CHANGES_PER_S = 200
 READERS, CONNECTIONS = 2, 16        # processes, and each one's connections
-RATE = 3500                         # of each process; what two cores bear beside the servers
+RATE = 3500                         # requests a second of each process; two cores bear this beside the servers
 WARM_UP = 0.4                       # of the time; afterwards nothing may grow
 MAX_ENTRIES, MAX_DESCRIPTORS, LEASES = 150, 1000, 300
-OTHER_DESCRIPTORS = 250             # connections, helpers' and children's own
+OTHER_DESCRIPTORS = 250             # connections, the workers' and the children's own
 GROWTH_KIB = 6000
 LEAST = chosen(1000, 4000)          # responses of the short form; fewer would say little
 LEAST_WITH_FAULTS = 1000
@@ -51,7 +51,7 @@ Sample = namedtuple("Sample", "when who pid rss_kib descriptors")
 
 
 def sample(server):
-    """What the daemon and each child hold now."""
+    """The present resources of the daemon and each child."""
     groups = {"child": server.pids()[1:]}
     if not SELFCHECK and server.socket:
         groups["daemon"] = [server.daemon.pid]
@@ -105,7 +105,7 @@ def run_all(jobs, server, seconds, faults):
 
 
 def judge(layout, history, records, bound, samples, seconds):
-    """The verdicts; missing files are of a process that failed."""
+    """The verdicts; a missing file means a process that failed."""
     made = marshal.loads(history.read_bytes())
     model, counts, examples = Model(layout, made, bound), Counter(), []
     for path in records:
@@ -153,7 +153,7 @@ def check(result, least, wrong=WRONG, daemon=None):
     assert not found, f"{found}{unwatched}: " + "\n".join(result.examples)
     total = sum(result.counts[v] for v in VERDICTS)
     assert total >= least or sanitizer.KIND     # they take most of the time
-    # Where nothing is watched, each part of a path is as old as it likes within the TTL.
+    # Where nothing is watched, each part of a path has any age within the TTL.
     assert result.counts["mixed"] <= MIXED_SHARE * total or not WATCHED
     assert all(result.counts[status] for status in (200, 403, 404))
 
@@ -168,7 +168,7 @@ def check_growth(result):
 
 
 def notes(server):
-    """How often each note was given, from a log that may be too long to be held."""
+    """The number of each note, from a log that may be too long for memory."""
     with open(server.access_log, errors="replace") as log:
         return dict(Counter(line.split("\t")[1] for line in log))
 
@@ -238,7 +238,7 @@ def test_stock_beside_it(lab, base):
     directory.mkdir()
     result = soak(lab.stock("stock", root, config=config(root, False)).start(), root, STOCK_FORM, directory, 0)
     table("stock, nothing older than its request allowed", result)
-    # It looks and opens at two moments, so it may say 403 of what was just removed, and the like.
+    # httpd looks and opens at two moments, so it may answer 403 for a just removed file, and the like.
     check(result, LEAST / 4, ("lost",))
 
 

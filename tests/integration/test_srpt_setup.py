@@ -40,7 +40,7 @@ def test_removes_exactly_what_it_added():
 
 
 def test_twice_is_once():
-    """Handles of the inner queues are the kernel's to choose."""
+    """The kernel chooses the handles of the inner queues."""
     once, twice = (inside("for i in $N; do $S add lo 20mbit > /dev/null; done; "
                           "tc class show dev lo | sed 's/leaf [0-9a-f]*://'; nft list ruleset"
                           .replace("$N", n)) for n in ("1", "1 2"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page and the counters: every request is in them, once, where the log says it was."""
+"""The status page and the counters: every request is in them, once, where the log has it."""
 
 import collections
 import json
@@ -69,8 +69,8 @@ def request_all(server, paths, host="localhost", method="GET"):
 
 
 def logged(server, mark, count):
-    """What so many log entries say, as the page names it; the page's own say nothing, and that of the
-    look whether the server answers (OPTIONS) may come late."""
+    """The page's names for so many log entries. The page's own entries have no note, and that of the check whether
+    the server answers (OPTIONS) may come late."""
     def enough():
         entries = [e for e in server.entries(mark) if e.note != "-" and e.method != "OPTIONS"]
         return entries if len(entries) >= count else None
@@ -79,7 +79,7 @@ def logged(server, mark, count):
 
 
 def whole(counts):
-    """Without hosts and without what is held."""
+    """Without hosts and without usage."""
     return {name: n for name, n in counts.items()
             if "[" not in name and name not in HELD | {"Absent"}}
 
@@ -93,7 +93,7 @@ def traffic(server):
     return count + request_all(server, ["/file0.txt"] * 3, method="DELETE")
 
 
-# what is counted
+# counters
 
 def test_counts_are_those_of_the_log(server):
     before, mark = figures(server), server.mark()
@@ -178,7 +178,7 @@ def test_what_a_child_holds(lab, root):
     request_all(server, ["/large.bin"] * 2)
     found = grown(server, before)
     assert (found["LeasesHeld"], found["DescriptorsHeld"]) == (4, 1)
-    # A new child has nothing.
+    # A new child holds nothing.
     victim = server.pids()[1]
     os.kill(victim, signal.SIGKILL)
     wait_for(lambda: victim not in server.pids(), "its end")
@@ -218,7 +218,7 @@ def restart(server, number):
     children = set(procs.children(server.process.pid))
     server.process.send_signal(number)
     wait_for(lambda: server.error_text().count("resuming normal operations") > before, "the restart")
-    # One that is about to end may still take a connection, and close it.
+    # A child that is about to end may still take a connection, and close it.
     wait_for(lambda: not children & set(procs.children(server.process.pid)), "the end of the children before")
 
 
@@ -283,7 +283,7 @@ def test_daemon_s_numbers_have_their_type(server):
     reader = exposition.read(page(server, "?prometheus"))
     assert reader.types["flashpached_hits_total"] == "counter" and reader.types["flashpached_files"] == "gauge"
     for name, kind in reader.types.items():
-        if kind == "untyped":       # the counters' names of before
+        if kind == "untyped":       # the counters' former names
             total = reader.samples[f"{name}_total", frozenset()]
             assert reader.types[f"{name}_total"] == "counter" and reader.samples[name, frozenset()] == total
 
@@ -358,7 +358,7 @@ def test_headers_and_methods(server):
         == "text/plain; version=0.0.4; charset=utf-8"
     assert status_kit.fetch(server, status_kit.PAGE, "HEAD")[::2] == (200, "")
     assert status_kit.fetch(server, status_kit.PAGE, "POST")[0] == 405
-    # Words inside of other words are none.
+    # Such words inside of other words do not count.
     assert "<html" in page(server, "?automatic&x=prometheus")
 
 

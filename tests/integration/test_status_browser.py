@@ -92,7 +92,7 @@ def srv():
 
 @pytest.mark.skipif(not PICTURES, reason="makes pictures: wants FLASHPACHE_PICTURES=DIRECTORY")
 def test_pictures(lab, base, srv):
-    """A site of two hosts, a file system that does not answer, and what its operator sees."""
+    """A site of two hosts, a file system that does not answer, and its operator's view."""
     slowfs.needed()
     root = tree.put(srv / "www/index.html", "hello\n").parent
     for number in range(40):
@@ -121,7 +121,7 @@ def test_pictures(lab, base, srv):
 
 
 def visit(server):
-    """Visitors of both hosts, who like some files better than others."""
+    """Visitors of both hosts, with more requests for some files than for others."""
     for host, times in (("www.example.org", 60), ("shop.example.org", 25)):
         with Client(server.port, host=host) as client:
             for number in range(times):
@@ -131,6 +131,6 @@ def visit(server):
 
 
 def outside(server):
-    """Asks for what nobody has asked for, and does not wait for it."""
+    """Asks for a new path, and does not wait for the answer."""
     with contextlib.suppress(OSError), Client(server.port, timeout=0.5) as client:
         client.get("/uploads/file39.txt")

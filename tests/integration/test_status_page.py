@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status page for people: one line says how things are and what to do; below it stands what is known."""
+"""The status page for people: one line reports the health and the way out; the numbers stand below."""
 
 import itertools
 import re
@@ -29,7 +29,7 @@ def site(lab, world, request):  # noqa: F811
 
 
 def flex(page):
-    """What each bar says: [{part: number of requests}]."""
+    """The parts of each bar: [{part: number of requests}]."""
     bars = []
     for tag, attributes in page.elements:
         if attributes.get("class") == "bar":
@@ -72,14 +72,14 @@ def test_bars_are_the_counters(site):
 
 
 def walks(server):
-    """How many ended on each mount."""
+    """The number of walks that ended on each mount."""
     return [int(value) for (name, _), value in status_kit.metrics(server).items()
             if name == "flashpache_lookup_duration_seconds_count"]
 
 
 def test_mounts_with_their_histograms(site):
     traffic(site.server, site)
-    # Entries in use are looked at again all the time: the page's number is one of those in between.
+    # The daemon refreshes entries in use all the time: the page's number is one of those in between.
     before, page, after = walks(site.server), read(site.server), walks(site.server)
     text = page.sections["File systems"]
     assert f"{site.mount.target} fuse" in text and "answers" in text
@@ -139,8 +139,8 @@ def test_down_and_up_again(site):
 
 
 def until_hot(server, path, name):
-    """The page once it tells of names that begin so. Each is asked for once, so that no lease answers; the
-    daemon counts one question of eight, and forgets."""
+    """The page once it shows names that begin so. Each request has a new name, so that no lease answers. The daemon
+    counts one question of eight, and forgets."""
     numbers = itertools.count()
 
     def told():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole tree: every body is the file's and stock's, the second pass is hits, and hits
-make no path call below the document root."""
+"""A whole tree: every body is the file's and stock's, and the second pass is hits. Hits make no path call below the
+document root."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from trace import PathTrace
 
 TRACED = 300
 HIT_SHARE = 0.99
-# What decides which path calls stock makes: {virtual host: text for the document root}.
+# Settings that decide stock's path calls: {virtual host: text for the document root}.
 SETTINGS = {"none": "AllowOverride None",
             "owner": "AllowOverride None\nOptions -FollowSymLinks +SymLinksIfOwnerMatch",
             "all": "AllowOverride All"}
@@ -86,7 +86,7 @@ def test_hits_make_no_path_calls(servers, files, setting):
     hits = {e.url for e in entries if e.note in HITS}
     assert len(hits) >= HIT_SHARE * len(some), shares(entries)
     misses = {os.path.join(root, e.url.lstrip("/")) for e in entries if e.note not in HITS}
-    # A larger file is opened once by each child that sends it, by what the kernel has in memory: that never waits.
+    # Each child that sends a larger file opens it once, from the kernel's memory: that never waits.
     calls = [c for c in traced.calls(root) if "RESOLVE_CACHED" not in c and not any(path in c for path in misses)]
     assert not calls, f"{len(calls)} path calls on {len(hits)} hits, the first:\n" + "\n".join(calls[:20])
 

@@ -26,7 +26,7 @@ def root(base):
 
 def missing(daemon):
     daemon.stop()
-    daemon.socket.unlink()      # in root's directory it may not do so itself
+    daemon.socket.unlink()      # in root's directory the daemon may not remove it itself
 
 
 def denied(daemon):
@@ -84,14 +84,14 @@ def test_check_names_the_way_out(lab, flashpachectl, base):
     assert out.count("FlashpacheDaemon auto") == 2 and "systemctl start flashpached" in out
     daemon = lab.daemon("left-behind").start()
     daemon.kill()
-    # Its closers have the socket for a moment more.
+    # The daemon's closers have the socket for a moment more.
     done = wait_for(lambda: (made := flashpachectl("-s", daemon.socket, "check"))
                     and "BAD   nobody listens at the socket" in made.stdout and made, "the end of its socket")
     assert done.returncode == 3 and "systemctl start flashpached" in done.stdout
 
 
 def test_check_by_the_daemons_own_user(lab, flashpachectl, root):
-    """It may ask, and cannot see what httpd's children have loaded: nothing is wrong."""
+    """It may ask, and cannot see the modules that httpd's children have loaded: nothing is wrong."""
     server = lab.under_test("own-user", root)
     get(server.port, "/one.txt")
     done = flashpachectl("-s", server.daemon.socket, "check", user=USER, group=USER, extra_groups=[])
@@ -126,7 +126,7 @@ exec "$@"
 
 
 def test_a_socket_that_was_left_behind_hides_no_daemon(lab, flashpachectl, base):
-    """In a mount namespace whose /run has both: of the service, and of httpd's own daemon."""
+    """In a mount namespace whose /run has both sockets: the service's, and that of httpd's own daemon."""
     stale = base / "stale.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
         one.bind(str(stale))

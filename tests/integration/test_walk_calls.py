@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Path calls below the document root that a warm worker makes for one request, traced.
+"""Path calls below the document root by a warm child for one request, traced.
 
-Stock's are counted beside ours: a trace that sees nothing would prove nothing.
+Stock's are counted beside ours: an empty trace would prove nothing.
 """
 
 import os
@@ -17,7 +17,7 @@ from trace import PathTrace
 REQUESTS = 20
 DEEP = "a/b/c/d/e/f/g"          # the file is the eighth component
 OWNER = "Options -FollowSymLinks +SymLinksIfOwnerMatch"
-# One child: every request meets the worker that was warmed.
+# One child: every request meets the warm one.
 LIMITS = {"event": "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nThreadLimit 8\nMaxRequestWorkers 8\n"
                    "MinSpareThreads 1\nMaxSpareThreads 8\n",
           "prefork": "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"}

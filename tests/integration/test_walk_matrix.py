@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AllowOverride x Options x .htaccess x links x changes: stock's answers, log lines included.
 
-Both servers are real and have the same configuration and files. Ours gets each request twice
-in a row, so the second is answered from what the first left behind.
+Both servers are real and have the same configuration and files. Ours gets each request twice in a row, so that the
+second is answered from the first one's answer.
 """
 
 import os
@@ -18,11 +18,11 @@ from httpd import HITS, user_ids
 from tree import _link as link, put
 
 TTL_MS = 200
-SETTLE_S = 4            # a change must be seen within the TTL; this ends a hang
+SETTLE_S = 4            # seconds; a change must show within the TTL; this ends a hang
 AUTH = (("Authorization", "Basic cmVhZGVyOnNlY3JldA=="),)      # reader:secret
 WRONG = (("Authorization", "Basic cmVhZGVyOndyb25n"),)
-# prefork and worker compare these hosts alone: the rest is the same code. In the normal form event, too, asks
-# all others for one in EVERY of the directories only, each host for different ones.
+# prefork and worker compare these hosts alone: the rest is the same code. In the normal form event, too, asks all
+# others for one in EVERY of the directories only, each host for different ones.
 EVERY = 5
 FEW = ("all-follow", "all-owner", "fileinfo-nofollow", "options-follow", "down", "names-two")
 PLAIN_PATHS = ("file.txt", "a/b/c/file.txt", "missing.txt", "a/b/", "a/b/c/missing")
@@ -51,7 +51,7 @@ def hosts(roots, mpm):
 
 
 def hosts_for(roots, mpm, number):
-    """Those that are asked for the directory of that number."""
+    """The hosts for the directory of that number."""
     return [host for i, host in enumerate(hosts(roots, mpm)) if FULL or host in FEW or (i + number) % EVERY == 0]
 
 
@@ -128,7 +128,7 @@ STATES = ("header", "headed", "broken", "header", "absent", "denied", "rewrite",
           "directory", "auth", "dangling", "index", "long", "options", "absent")
 WAYS = ("overwrite", "rename", "anew")
 PLACES = 18
-# Each step takes the places from every state to its next one; further steps begin elsewhere.
+# Each step moves the places from every state to its next one; further steps begin elsewhere.
 STEPS = chosen({"event": 3, "prefork": 1, "worker": 1}, {"event": 9, "prefork": 5, "worker": 5})
 
 
@@ -202,7 +202,7 @@ def swap(a, b):
 
 
 def other_changes(at):
-    """(what, a function that does it): changes of files, directories and links."""
+    """(description, function): changes of files, directories and links."""
     yield "nothing", lambda: None
     yield "file absent", (at / "d/file.txt").unlink
     yield "file created", lambda: put(at / "d/file.txt", "new one\n")
@@ -259,7 +259,7 @@ def test_other_changes_are_followed(servers, roots, mpm):
 
 @pytest.mark.needs_flashpache
 def test_the_comparison_met_hits(servers):
-    """Nothing of this would mean anything if stock had served it all."""
+    """None of this would prove anything if stock's code had served it all."""
     notes = {}
     for entry in servers[1].entries():
         notes[entry.note] = notes.get(entry.note, 0) + 1

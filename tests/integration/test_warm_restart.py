@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 FILES = [f"/{n % 5}/{n}.txt" for n in range(200)]
 DELAY_US = 2000
-WITHIN_S = 10           # far above what 200 files take on an idle machine: less than a second
+WITHIN_S = 10           # far above the time for 200 files on an idle machine: less than a second
 AGAIN = "looked up again"
 NUMBERS = itertools.count()
 REFUSED = "ignoring the list of paths"
@@ -128,7 +128,7 @@ def test_a_killed_daemon_leaves_the_former_list(daemon, lab, keep, source):
 
 
 def test_nobody_asked(daemon, keep, source):
-    """A daemon that knows nothing has no list, and leaves that of before."""
+    """A daemon that knows nothing has no list, and leaves the former one."""
     put(keep, listing())
     one = daemon().start()
     assert one.stop() == 0
@@ -176,7 +176,7 @@ def test_a_file_that_others_may_write(daemon, keep):
 
 
 def test_no_file(daemon, keep):
-    """A directory, a link, a FIFO that nobody writes to, a large one."""
+    """A directory, a link, a FIFO without a writer, a large file."""
     keep.mkdir()
     one = daemon()
     is_ignored(one, "no regular file")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's limits on watching cost speed, never freshness: the queue of events is full, or
-there are no watches left. What is watched how is shown and can be chosen."""
+"""The system's limits on watching cost speed, never freshness: the queue of events is full, or no watches are left.
+Reports show the kind of watch, and settings choose it."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def start(flashpached_program, module_path, lab, root):     # the programs first
 
 @pytest.mark.alone
 def test_full_queue(start, root, file):
-    with inotify("max_queued_events", QUEUE):     # of instances that are made now
+    with inotify("max_queued_events", QUEUE):     # for new instances
         server = start(**settings(True))
     connection = Connection(server.port)
     file.get_lease(connection)
@@ -95,7 +95,7 @@ def test_a_section_overrides_for_its_mount(start, root, file, flashpachectl):
     wait_for(lambda: "reread" in server.daemon.log_text(), "the settings to be reread")
     shown = flashpachectl("-s", server.daemon.socket, "mounts").stdout.splitlines()
     assert {line.split()[0] for line in shown if line.split()[2] == "inotify"} == {point}
-    # What was seen before is not watched; what is seen from now on is.
+    # Paths seen before are not watched; those seen from now on are.
     assert flashpachectl("-s", server.daemon.socket, "purge", "--all").returncode == 0
     file.get_lease(connection)
     file.replace()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only root, or the service manager, decides who answers httpd's children."""
+"""Only root, or the service manager, decides which daemon answers httpd's children."""
 
 import contextlib
 import os
@@ -58,7 +58,7 @@ class Auto:
         return self.server.error_text()
 
     def make_again(self):
-        """As FP0005 says."""
+        """As FP0005 advises."""
         before = self.pid
         self.server.graceful()
         daemon_of(self.server, but=before)
@@ -68,7 +68,7 @@ class Auto:
 
 
 class External:
-    """Something else does, with or without the socket."""
+    """Another program starts the daemon, with or without the socket."""
 
     def __init__(self, lab, root, config):
         self.daemon = lab.daemon(f"w{len(lab.started)}")
@@ -172,7 +172,7 @@ def test_users_processes_cannot_take_the_daemon(form):
     assert set(family.values()) == NAMES
     taken = {(name, pid): who_kit.as_user(who_kit.take_process, pid) for pid, name in family.items()}
     assert not any(taken.values()), taken
-    # The attempts are real ones.
+    # The same attempts succeed on another process.
     with subprocess.Popen([*as_user(), "sleep", "60"]) as own:
         wait_for(lambda: os.readlink(f"/proc/{own.pid}/exe").endswith("sleep"), "a process of the user")
         assert who_kit.as_user(who_kit.take_process, own.pid) == 9
@@ -180,13 +180,13 @@ def test_users_processes_cannot_take_the_daemon(form):
 
 
 def test_impostor_is_not_believed(form, root):
-    """It listens at the very place, by an administrator's mistake. Then its maker tells."""
+    """It listens at the very place, by an administrator's mistake. Then its maker shows it."""
     mark = form.server.mark()
     close = who_kit.open_to_user(form.socket.parent)
     try:
         with who_kit.Impostor(str(form.socket)):
             wait_for(lambda: "FP0005" in form.log_text() and "was replaced" in form.log_text(), "the daemon to notice")
-            # Children that connect now have nobody else to ask.
+            # Children that connect now have no other daemon.
             restart(form.server)
             who_kit.until_note(form.server, "/file.txt", {"foreign", *(HITS if isinstance(form, Auto) else ())})
             if not isinstance(form, Auto):
@@ -205,7 +205,7 @@ def test_impostor_is_not_believed(form, root):
 
 
 def test_impostor_in_the_place_of_httpds_own_daemon(lab, root, module_path, flashpached_program):
-    """httpd's parent is not asked to make it again: its children ask the impostor."""
+    """httpd's parent gets no order to make the socket again: its children ask the impostor."""
     auto = Auto(lab, root, module_path, flashpached_program, "")
     try:
         who_kit.until_note(auto.server, "/file.txt", HITS)
@@ -239,7 +239,7 @@ def test_daemon_that_users_could_have_started_is_not_believed(lab, root, flashpa
 
 
 def steal_at_start(parent, known, until):
-    """Tries without a pause to take the listening socket of each daemon that is started."""
+    """Tries without a pause to take the listening socket of each new daemon."""
     taken = 0
     with open(f"/proc/{parent}/task/{parent}/children") as children:
         while os.path.exists(until):
@@ -294,7 +294,7 @@ def test_program_that_the_user_may_read_is_told(lab, root, module_path, flashpac
 
 
 def test_removed_socket_of_httpds_own_daemon_is_made_again(lab, root, module_path, flashpached_program):
-    """Only root can remove it; a graceful restart makes it again, and says what there is to do."""
+    """Only root can remove it; a graceful restart makes it again, and its message names the way out."""
     auto = Auto(lab, root, module_path, flashpached_program, "")
     try:
         who_kit.until_note(auto.server, "/file.txt", HITS)
@@ -319,7 +319,7 @@ def unstarted(lab, root, module_path, flashpached_program):
 
 
 def test_directory_of_the_user_is_taken_over(unstarted, base):
-    """As a former release made it; what the user's processes left there leads root nowhere."""
+    """As a former release made it; links that the user's processes left there lead root nowhere."""
     precious = tree.put(base / "precious", "not to be written\n")
     place = socket_of(unstarted).parent
     place.mkdir()
@@ -335,7 +335,7 @@ def test_directory_of_the_user_is_taken_over(unstarted, base):
 
 
 def test_runtime_directory_of_the_user_is_refused(unstarted):
-    """Who may write there could put another directory in the place of ours."""
+    """Those who may write there could put another directory in the place of ours."""
     os.chown(unstarted.dir, *user_ids())
     with unstarted:
         assert sees(unstarted) in ("absent", "paused")
@@ -386,7 +386,7 @@ def test_httpd_of_a_user_believes_its_own_user(plain):
     wait_for(lambda: all(procs.state(p) in (None, "Z") for p in below), "the daemon to end")
 
 
-# What daemon and children see
+# The daemon's and the children's sight
 
 def sees(server, path="/file.txt"):
     """The note or the reason of a request."""
@@ -404,7 +404,7 @@ def elsewhere(lab, root, around, name, config=""):
 
 
 def unshared(*commands):
-    """A mount namespace of its own, in which these have been run."""
+    """A mount namespace of its own, after these commands."""
     return ["unshare", "--mount", "--propagation", "private", "sh", "-ec", "; ".join([*commands, 'exec "$@"']), "sh"]
 
 
@@ -415,7 +415,7 @@ def can_unshare():
 
 
 def test_children_with_other_mounts_are_not_answered(lab, root, can_unshare):
-    """As ProtectHome= hides directories: the daemon still sees what is there."""
+    """As ProtectHome= hides directories: the daemon still sees their files."""
     server = elsewhere(lab, root, unshared(f"mount -t tmpfs none {root}/hidden"), "hiding")
     who_kit.until_note(server, "/file.txt", {"elsewhere"})
     for _ in range(3):
@@ -437,7 +437,8 @@ def test_children_with_another_part_mounted_are_not_answered(lab, root, can_unsh
 
 
 def test_children_in_another_namespace_with_the_same_mounts_are_answered(lab, root, can_unshare):
-    """As services are under systemd: what is mounted on itself, and the kernel's own, makes no difference."""
+    """As systemd starts services: directories mounted on themselves, and the kernel's own file systems, make no
+    difference."""
     around = unshared(f"mount --bind {root} {root}", f"mount -o remount,bind,ro {root}", "mount -t tmpfs none /dev/shm",
                       "mount -t proc none /proc")
     server = elsewhere(lab, root, around, "same-mounts")
@@ -445,7 +446,7 @@ def test_children_in_another_namespace_with_the_same_mounts_are_answered(lab, ro
 
 
 def test_daemon_that_sees_no_other_process_is_asked(lab, root, can_unshare):
-    """ProtectProc=invisible: nor may others of its user look at it, and it looks at itself."""
+    """ProtectProc=invisible: other processes of its user may not look at it either, and it looks at itself."""
     if "#define HAVE_SYSTEMD 1" not in (BUILD / "config.h").read_text():
         pytest.skip("built without libsystemd")
     manager = Manager(lab.daemon("alone"))

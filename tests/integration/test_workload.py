@@ -92,7 +92,7 @@ def test_shares_of_classes_and_directories():
     (1024, (2.1, 39.5, 64.6, 138.3)), (2048, (3.0, 72.9, 123.6, 262.8)),
     (3072, (4.4, 101.8, 181.2, 385.7)), (4096, (4.9, 131.8, 235.0, 505.0))])
 def test_popularity_is_near_the_papers(megabytes, table):
-    """Table 2 of Ruan and Pai: how many MB the top 50, 90, 95, 99 % of the requests need."""
+    """Table 2 of Ruan and Pai: the MB that the top 50, 90, 95, 99 % of the requests need."""
     files = sorted(workload.popularity(workload.directories_for(megabytes << 20)), reverse=True)
     total = sum(weight for weight, _, _ in files)
     seen = size = 0

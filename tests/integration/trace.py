@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls do these processes make, on paths or otherwise? By strace."""
+"""The calls of these processes, on paths or otherwise, by strace."""
 
 import re
 import subprocess
@@ -9,16 +9,16 @@ from pathlib import Path
 
 # fstat is newfstatat(fd, "", ..., AT_EMPTY_PATH) in today's libc: a descriptor, not a path.
 FSTAT = re.compile(r'\b(newfstatat|statx)\(\d+<[^>]*>, "",')
-# An open file once more, by its descriptor: no path is walked.
+# Opens an open file again by its descriptor: no path is walked.
 REOPEN = re.compile(r'\bopenat\([^,]*, "/proc/self/fd/\d+"')
 CALL = re.compile(r"\d+ +(\w+)\(")
-# A call during which another thread made one is told in two lines.
+# A call during which another thread made one has two lines.
 UNFINISHED = re.compile(r"^(\d+) .* <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>")
 
 
 def whole_calls(lines):
-    """The lines of a trace, those that tell one call joined, where it ended."""
+    """The lines of a trace, with the lines of one call joined, at its end."""
     begun = {}
     for line in lines:
         if found := UNFINISHED.match(line):
@@ -31,8 +31,8 @@ def whole_calls(lines):
 
 
 class Trace:
-    """with Trace(pids, log, what) as t: ...; then t.lines(). what: as for strace -e trace=; detail: how much of
-    a call is told."""
+    """with Trace(pids, log, what) as t: ...; then t.lines(). what: as for strace -e trace=; detail: how much of a
+    call is written."""
 
     def __init__(self, pids, log, what="all", detail=("-y", "-s", "4096")):
         self.pids, self.log, self.what, self.detail = list(pids), log, what, detail
@@ -76,7 +76,7 @@ class Trace:
         return list(whole_calls(Path(self.log).read_text(errors="replace").splitlines()))
 
     def names(self):
-        """{call: how often}"""
+        """{call: number}"""
         found = (CALL.match(line) for line in self.lines())
         return Counter(match.group(1) for match in found if match)
 
@@ -88,6 +88,6 @@ class PathTrace(Trace):
         super().__init__(pids, log, "%file")
 
     def calls(self, below):
-        """Lines of the trace that name something below a directory, but calls on descriptors."""
+        """Lines of the trace that name something below a directory, without calls on descriptors."""
         return [line for line in self.lines()
                 if str(below) in line and not FSTAT.search(line) and not REOPEN.search(line)]

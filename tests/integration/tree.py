@@ -30,15 +30,15 @@ def put(path, data=b"", mode=0o644, mtime=MTIME):
 
 
 def release(fifo):
-    """Whoever waits in open() for a writer goes on."""
+    """A process that waits in open() for a writer goes on."""
     try:
         os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
     except OSError:
-        pass                            # nobody waits
+        pass                            # no process waits
 
 
 def etag(path):
-    """What FileETag MTime Size gives."""
+    """The entity tag of FileETag MTime Size."""
     found = os.stat(path)
     return f'"{found.st_size:x}-{found.st_mtime_ns // 1000:x}"'
 

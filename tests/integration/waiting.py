@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-FIRST_S, LONGEST_S = 0.005, 0.05        # between two looks: a look may cost a program's start
+FIRST_S, LONGEST_S = 0.005, 0.05        # between two looks: a look may cost the start of a program
 ATTEMPTS = 8
 
 
@@ -31,8 +31,8 @@ def restart(server):
 
 
 def until_good(work, good):
-    """work()'s result, of another time where it is not good and the machine may have stalled; the last one if
-    none is. Whether it is good is still to be asserted."""
+    """work()'s result, repeated where it is not good and the machine may have stalled; the last one if none is. The
+    caller still asserts that it is good."""
     for _ in range(ATTEMPTS):
         result = work()
         if good(result):
@@ -41,8 +41,8 @@ def until_good(work, good):
 
 
 class Threads:
-    """with Threads(target, arguments): each tuple's call in a thread of its own, behind it the event `over` if
-    the target takes that. Behind the block `over` is set, all have ended, and what one raised is raised."""
+    """with Threads(target, arguments): each tuple's call in a thread of its own, behind it the event `over` if the
+    target takes that. Behind the block `over` is set, all have ended, and an error of any is raised."""
 
     def __init__(self, target, arguments, until_over=False):
         self.over = threading.Event()

@@ -55,7 +55,7 @@ def config(root, outside):
             f"<Directory {outside}>\nRequire all granted\nAllowOverride All\n</Directory>\n"
             f"<Directory {root}/lk/dir-owner>\nOptions -FollowSymLinks +SymLinksIfOwnerMatch\n</Directory>\n"
             f"<Directory {root}/lk/dir-follow>\nOptions +FollowSymLinks\n</Directory>\n"
-            # Or prefork keeps a child on each idle connection of the comparison.
+            # Otherwise prefork keeps a child on each idle connection of the comparison.
             "KeepAliveTimeout 2\n")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of Apache's user may try: to take the daemon's place, or the daemon itself."""
+"""The attempts of a process of Apache's user: to take the daemon's place, or the daemon itself."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ PTRACE_SEIZE, PTRACE_DETACH, PIDFD_GETFD = 0x4206, 17, 438
 
 
 def as_user(do, *args):
-    """do(*args) in a process of Apache's user: what it returns, a number from 0 to 255."""
+    """do(*args) in a process of Apache's user: its result, a number from 0 to 255."""
     pid = os.fork()
     if pid == 0:
         code = 255
@@ -34,11 +34,11 @@ def become_user():
     os.setgroups([gid])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
-    LIBC.prctl(4, 1, 0, 0, 0)           # PR_SET_DUMPABLE: as a CGI is, after its exec
+    LIBC.prctl(4, 1, 0, 0, 0)           # PR_SET_DUMPABLE: as for a CGI, after its exec
 
 
 def count_successes(attempts):
-    """How many of these calls succeed."""
+    """The number of these calls that succeed."""
     done = 0
     for attempt in attempts:
         try:
@@ -50,7 +50,7 @@ def count_successes(attempts):
 
 
 def take_place(path):
-    """Tries to remove, rename or replace a socket, and to change who may use it."""
+    """Tries to remove, rename or replace a socket, and to change its permissions."""
     away = f"{path}.away"
     return count_successes([lambda: os.unlink(path), lambda: os.rename(path, away), lambda: os.link(path, away),
                             lambda: os.chmod(path, 0o777), lambda: os.rename(os.path.dirname(path), away),
@@ -83,7 +83,7 @@ def read_file(path):
 
 
 def take_process(pid):
-    """Tries to trace a process, and to read or take what it has."""
+    """Tries to trace a process, and to read or take its resources."""
     proc = f"/proc/{pid}"
     return count_successes([lambda: trace(pid), lambda: take_descriptor(pid), lambda: os.listdir(f"{proc}/fd"),
                             lambda: os.readlink(f"{proc}/cwd"), lambda: os.readlink(f"{proc}/exe"),
@@ -99,7 +99,7 @@ def tell_lies(conn, path, number):
 
 
 class Impostor:
-    """A daemon of Apache's user at that path, in a process of its own, whatever was there."""
+    """A daemon of Apache's user at that path, in a process of its own; it replaces whatever is there."""
 
     def __init__(self, path):
         ready, tell = os.pipe()
@@ -128,7 +128,7 @@ class Impostor:
 
 
 def open_to_user(directory):
-    """As a careless administrator would; what is given back closes it again."""
+    """As a careless administrator would; the returned function closes it again."""
     st = directory.stat()
     os.chown(directory, *user_ids())
 

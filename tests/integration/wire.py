@@ -17,7 +17,7 @@ PURGE, REPORT = 1, 2
 PATH, TREE, ALL = 1, 2, 3
 MOUNTS, STATS = 1, 2
 KNOWN, LOOKED = 1, 2            # an ANSWER's source
-AGAIN = 8                       # of its flags: it may be used again without asking
+AGAIN = 8                       # of its flags: leasable
 MAX_FRAME = 16384
 
 
@@ -27,7 +27,7 @@ def frame(kind, body=b"", number=0, length=None):
 
 
 def sight():
-    """What this process sees, as the body of a WELCOME tells it; what is mounted counts in other namespaces only."""
+    """This process's sight, as the body of a WELCOME has it; mounts count in other namespaces only."""
     root = os.open("/", os.O_PATH)
     with open(f"/proc/self/fdinfo/{root}") as info:
         mount = next(int(line.split()[1]) for line in info if line.startswith("mnt_id:"))
@@ -52,7 +52,7 @@ def lookup(path, number=1, deadline_ms=1000, claimed=None):
 
 
 def whole_lookup(path, number=1, deadline_ms=20000, fresh=False):
-    """A LOOKUP as it has to be; no access files are asked about."""
+    """A right LOOKUP, without access files."""
     data = os.fsencode(path)
     return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh), len(data)) + data + b"\0", number)
 
@@ -77,7 +77,7 @@ def parse_done(packet, number=1):
 
 
 def parse_answer(packet, number=1):
-    """(status, source, may it be used again) of an ANSWER."""
+    """(status, source, leasable?) of an ANSWER."""
     size, kind, _, _, got = struct.unpack(">IBBHQ", packet[:16])
     assert (size, kind, got) == (len(packet), ANSWER, number), packet
     status, source, flags, _, _ = struct.unpack(">BBBBB", packet[16:21])
@@ -85,7 +85,7 @@ def parse_answer(packet, number=1):
 
 
 def ask(conn, packet):
-    """One question's answer; a descriptor that comes along is closed."""
+    """One question's answer; closes a descriptor that comes with it."""
     conn.sendall(packet)
     return receive(conn)
 
@@ -122,7 +122,7 @@ def send(conn, packet, fds=()):
 
 
 def sent_all(conn, packets, fds=()):
-    """False where the kernel lets nobody pass descriptors to the daemon (Linux 6.16): then nothing came."""
+    """False where the kernel refuses to pass descriptors to the daemon (Linux 6.16): then nothing came."""
     try:
         for packet in packets:
             send(conn, packet, fds)
@@ -135,7 +135,7 @@ def sent_all(conn, packets, fds=()):
 
 
 def nobody_listens(path):
-    """There is no socket, or one that nobody holds: what root made only root removes."""
+    """There is no socket, or one without a listener: only root removes root's."""
     try:
         with connect(path):
             return False
@@ -144,7 +144,7 @@ def nobody_listens(path):
 
 
 def give(conn, packet, *fds):
-    """As send(); the descriptors are closed, once they are under way."""
+    """As send(); closes the descriptors once they are under way."""
     try:
         send(conn, packet, fds)
     finally:
@@ -153,8 +153,8 @@ def give(conn, packet, *fds):
 
 
 class Listener:
-    """In a daemon's place: a socket that everybody may connect to. A subclass's serve(connection) is
-    called for each connection, in a thread of its own."""
+    """In a daemon's place: a socket that everybody may connect to. A subclass's serve(connection) runs for each
+    connection, in a thread of its own."""
 
     def __init__(self, path):
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -193,13 +193,13 @@ def is_closed_by_peer(conn):
 
 
 def refused_as(user, path):
-    """Does the daemon end a connection that this user made? True also when the user cannot even connect."""
+    """True if the daemon ends a connection that this user made, or if the user cannot even connect."""
     entry = pwd.getpwnam(user)
     return refused_with(entry.pw_uid, entry.pw_gid, [], path)
 
 
 def refused_with(uid, gid, groups, path):
-    """The same of any identity, in a child of its own."""
+    """The same for any identity, in a child of its own."""
     pid = os.fork()
     if pid == 0:
         code = 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock httpd and one with Flashpache on the same tree, where requests and other processes write what is asked
-for next."""
+"""A stock httpd and one with Flashpache on the same tree, where requests and other processes write the files of the
+next requests."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ OVERRIDES = {"none": "None", "all": "All"}
 AREAS = ("cgi", "dav", "pages", "rights")
 COMPARED = ("ETag", "Last-Modified", "Content-Length")
 CGI_MODULE = {"event": "cgid", "prefork": "cgi"}
-# The page that was written to the cache, if it is there; else the page itself.
+# The page in the cache, if it is there; else the page itself.
 REWRITING = """RewriteEngine On
 RewriteCond %{DOCUMENT_ROOT}/cache%{REQUEST_URI} -f
 RewriteRule ^ /cache%{REQUEST_URI} [L]
@@ -43,7 +43,7 @@ class Tree:
         return self.root / override / area
 
     def config(self, directory):
-        """directory: where the CGI and the lock database are."""
+        """directory: the place of the CGI and the lock database."""
         allowed = "".join(f"<Directory {self.root}/{name}>\nAllowOverride {value}\n</Directory>\n"
                           f"<Directory {self.root}/{name}/dav>\nDav On\n</Directory>\n"
                           for name, value in OVERRIDES.items())
@@ -70,7 +70,7 @@ def make_directory(path):
 
 
 class Hand:
-    """Another process, which does what it is told and says when it is done."""
+    """Another process, which does its orders and reports their end."""
 
     def __init__(self):
         context = multiprocessing.get_context("fork")
@@ -89,7 +89,7 @@ class Hand:
             pass
 
     def do(self, function, *arguments):
-        """Its system calls have returned when this returns."""
+        """Returns after its system calls have returned."""
         self.pipe.send((function, arguments))
         return self.pipe.recv()
 
@@ -125,7 +125,7 @@ class Site:
 
 
 def seen(reply, headers=COMPARED):
-    """What of a reply must be stock's. A file's ETag is weak in its first second."""
+    """The parts of a reply that must be stock's. A file's ETag is weak in its first second."""
     return reply.status, reply.body[:100], *(field(reply, name).removeprefix("W/") for name in headers)
 
 
@@ -148,7 +148,7 @@ class Compared:
         assert not differing, "\n".join([said, *differing[:SHOWN]])
 
 
-# What the other process does
+# Actions of the other process
 
 def write(path, text):
     Path(path).write_text(text)
