@@ -10,8 +10,8 @@ fp_app_packages=(
     php8.2-cli php8.2-fpm libapache2-mod-php8.2 php8.2-opcache php8.2-mysql php8.2-xml php8.2-mbstring php8.2-intl
 )
 
-# All that these packages need and this machine has not, and everything of PHP and JavaScript in any case: paths
-# lead from one of these into the other.
+# All packages that these need and this machine lacks, and everything of PHP and JavaScript in any case: paths lead
+# from one of these into the other.
 fp_app_closure() {
     local names
     names=$(apt-get -s -q -o Dir::State::status=/dev/null --no-install-recommends install "${fp_app_packages[@]}" |
@@ -21,8 +21,8 @@ fp_app_closure() {
     fp_missing_packages $(grep -E '^lib' <<<"$names" | grep -vE '^(libphp|libjs|libapache2)')
 }
 
-# Links between packages lead to places of the machine's: here they lead to the same places below the root, or go
-# where nothing is.
+# Links between packages lead to the machine's paths. Turned, they lead to the same places below the root, or to an
+# absent path.
 fp_app_turn_links() {
     local root=$1 link target
     find "$root" -type l -lname '/*' | while read -r link; do

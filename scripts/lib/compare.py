@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# As installed, all is in one directory.
+# The installed form has all files in one directory.
 sys.path.insert(0, str(HERE if (HERE / "lab").is_dir() else HERE.parents[1] / "tests" / "lab"))
 
 from lab import Impossible, machine, servers, site, verdict  # noqa: E402
@@ -29,7 +29,7 @@ INSTALLED = "FLASHPACHE_COMMAND" in os.environ
 NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
 APPLICATIONS = ("--app wordpress or --app dokuwiki: on an application set up for this, on local disk and on a slow file "
                 "system; --app wordpress --help has its options.")
-MOST_WRONG = 0.01           # of the responses: above it nothing can be said
+MOST_WRONG = 0.01           # of the responses: above this share there is no verdict
 PROBE_MOST_S = 300
 CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
 
@@ -66,8 +66,8 @@ class Compare(Runner):
 
 
 def leave_the_network():
-    """From here on there is a loopback of our own and nothing else: whatever a copy of the configuration
-    says, no server of the site can be reached."""
+    """From here on there is a loopback of our own and nothing else. So a copy of the configuration cannot reach any
+    server of the site."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) == -1:
         raise Impossible(f"no network of its own ({os.strerror(ctypes.get_errno())}): without one the site's own servers "
@@ -77,7 +77,7 @@ def leave_the_network():
 
 
 def probe(content, rig, key, directory):
-    """What of the content a private stock Apache serves as files."""
+    """The part of the content that a private stock Apache serves as files."""
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     distinct = list(dict.fromkeys(content.paths))
@@ -105,7 +105,7 @@ def statuses_of(records):
 
 
 def documents(arguments, config, work):
-    """(document root, what to ask for)"""
+    """(document root, requests)"""
     docroot = arguments.docroot or (config.docroot() if config else None)
     if docroot is None:
         docroot = work / "example"
@@ -143,7 +143,7 @@ def answer(store, pair):
 
 
 def plots(store):
-    """Where the report is; it needs a package that the numbers do not need."""
+    """The report's path; the report needs a package that the numbers do not need."""
     try:
         from lab import report
     except ImportError:
@@ -173,7 +173,7 @@ def main():
     arguments = parse_arguments()
     if os.geteuid() != 0:
         sys.exit("compare: needs root: httpd and flashpached are started as root and drop to www-data")
-    # So that servers end and the directory goes away with it.
+    # So servers end, and the directory goes away with the program.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="flashpache-", dir="/var/tmp") as name:
         work = Path(name)

@@ -72,7 +72,7 @@ def make_tree(directory, paths_file):
 
 
 def free_ports(count):
-    """Ports that are free now, each another one."""
+    """Ports that are free now, all different."""
     sockets = [socket.socket() for _ in range(int(count))]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -30,7 +30,7 @@ def plain(text):
 
 
 def sentences(text):
-    """Each begins a line, as mdoc wants it; none may begin with a mark that troff takes for a request."""
+    """Each begins a line, as mdoc requires; none may begin with a character that troff takes for a request."""
     for sentence in filter(None, re.split(r"(?<=[.!?])\s+", text)):
         sentence = plain(sentence[0].upper() + sentence[1:]) + ("" if sentence[-1] in ".!?" else ".")
         for line in textwrap.wrap(sentence, WIDTH, break_long_words=False, break_on_hyphens=False):

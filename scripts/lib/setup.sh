@@ -28,14 +28,14 @@ fp_packages=(
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 
-# What the tests use beside: packages and service, spelling, manual pages, shells that complete, fleets, HTTP/2, a whole system to
-# install in, other servers and the report of the lab.
+# Further packages for the tests: packages and service, spelling, manual pages, shells that complete, fleets, HTTP/2,
+# a whole system to install in, other servers and the report of the lab.
 fp_test_packages=(
     acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db fish zsh
     iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
-# What scripts/test full uses beside these: a browser, and letters for it; promtool.
+# Further packages for scripts/test full: a browser, and letters for it; promtool.
 fp_full_packages=(chromium fonts-dejavu-core prometheus)
 
 fp_begin=$SECONDS
@@ -80,8 +80,8 @@ fp_missing_packages() {
     done
 }
 
-# apt-get install with services kept from starting. A policy of the system's own is left alone.
-# In a subshell, so that the policy goes away however this ends.
+# apt-get install without starting services. A policy of the system's own stays. In a subshell, so that ours goes
+# away however this ends.
 fp_apt_install() (
     policy=/usr/sbin/policy-rc.d
     if [ ! -e "$policy" ]; then
@@ -124,7 +124,7 @@ fp_install_packages() {
     [ "$(id -u)" -eq 0 ] || sudo -v
     exec {lock}</var/lib/dpkg
     flock "$lock"
-    # Another run may have installed them meanwhile; what is there is left as it is.
+    # Another run may have installed them meanwhile; installed ones stay as they are.
     mapfile -t missing < <(fp_missing_packages "$@")
     if [ ${#missing[@]} -eq 0 ]; then
         exec {lock}<&-

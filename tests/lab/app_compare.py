@@ -30,11 +30,11 @@ DELAY_US = 2000
 CONNECTIONS = 32
 WARM_REQUESTS = {"static": 64, "pretty": 32, "missing": 32}
 TRACED = {"static": 50, "pretty": 6, "missing": 6}
-# A latency needs some requests to be one, and must end.
+# A latency needs some requests, and the measurement must end.
 LEAST_RATE, LEAST_REQUESTS, LONGEST_S = 0.5, 40, 20
-SETTLED_S = 3.2         # a file may be kept in memory when it is older than this
+SETTLED_S = 3.2         # seconds; the daemon keeps the content of a file older than this
 PREFORK = f"StartServers {CONNECTIONS}\nMinSpareServers 1\nMaxSpareServers 96\nServerLimit 96\nMaxRequestWorkers 96\n"
-# Rows of the table of PHP's settings. The first is the default; each other has only what differs from it.
+# Rows of the table of PHP's settings. The first is the default; each other row has only its differences from it.
 FRESH = {"opcache.revalidate_freq": 60}
 NEVER = {"opcache.validate_timestamps": 0}
 REALPATH = {"realpath_cache_ttl": 3600, "realpath_cache_size": "16M"}
@@ -60,13 +60,13 @@ def load(server, base, page, *options):
 
 
 def latency(server, base, page, rate, seconds):
-    """{"p50": ms, "p99": ms} at a rate, from when a request was to be sent."""
+    """{"p50": ms, "p99": ms} at a rate, from the intended start of each request."""
     enough = min(LONGEST_S, max(seconds, LEAST_REQUESTS / rate))
     return load(server, base, page, "-r", f"{rate:.2f}", "-d", f"{enough:.1f}")["latency_ms"]
 
 
 def compare_page(servers, base, page, arguments):
-    """{server: {figure: [of each round]}}: as fast as it goes, then both at half of what stock could do."""
+    """{server: {figure: [of each round]}}: as fast as possible, then both at half of stock's capacity."""
     found = {server.name: {"rate": [], "cpu_us": [], "p50": [], "p99": []} for server in servers}
     for server in servers:
         load(server, base, page, "-n", WARM_REQUESTS[page.kind])
@@ -106,7 +106,7 @@ def trace_pages(servers, base, app, php_kind):
 
 
 def bodies(server, app, pages):
-    """{path: (status, type, body without what differs each time)}"""
+    """{path: (status, type, body without the parts that differ each time)}"""
     found = {}
     for page in pages:
         with Client(server.port, app_kit.PATIENT_S) as client:
@@ -166,14 +166,14 @@ class Run:
         return any(fnmatch.fnmatchcase("/".join(label), pattern) for pattern in self.arguments.only or ["*"])
 
     def measure(self, place, php_kind):
-        """Pages as far as they are wanted, and calls on paths."""
+        """Measures the wanted pages, and calls on paths."""
         kinds = [kind for kind in KINDS if self.is_wanted(place, php_kind, kind)]
         is_traced = place == PLACES[0] and self.is_wanted("calls", php_kind)
         if not kinds and not is_traced:
             return
         servers = pair(self.base, self.app, self.docroots[place], php_kind, next(self.number))
         with servers[0], servers[1]:
-            # Where files are slow a page takes seconds: those alone that are measured.
+            # Where files are slow a page takes seconds: only the measured ones are requested.
             pages = self.app.pages if place == PLACES[0] else [self.app.page(kind) for kind in kinds]
             self.compared += len(pages)
             self.different += [f"{place}/{php_kind}{path}" for path in differing(self.app, pages, *servers)]
@@ -186,7 +186,7 @@ class Run:
 
     def try_settings(self):
         """The pretty URL through Flashpache where the files are slow, with other settings of PHP. Calls are counted
-        where they are fast: there are as many."""
+        where the files are fast: the number is the same."""
         server, fast = (pair(self.base, self.app, docroot, PHP_KINDS[0], next(self.number))[1]
                         for docroot in (list(self.docroots.values())[-1], self.app.docroot))
         page = self.app.page("pretty")
@@ -248,7 +248,7 @@ def parse_arguments():
 
 
 def tell(run, file):
-    """What was measured, also where the rest was stopped."""
+    """Prints the measurements, also where the rest was stopped."""
     for printed, rows in ((print_pages, run.rows), (print_calls, run.calls), (print_settings, run.settings)):
         if rows:
             printed(rows)

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import lab_kit      # and the way to the next ones
+import lab_kit      # adds the path to the next modules
 import httpd as httpd_tests
 import procs
 from waiting import wait_for
@@ -20,9 +20,9 @@ from waiting import wait_for
 HERE = Path(__file__).resolve().parent
 ROOT = lab_kit.BUILD / "apps/root"
 FPM_PROCESSES = 8
-PATIENT_S = 120         # for a page that PHP compiles, on a machine that has much to do
+PATIENT_S = 120         # seconds for a page that PHP compiles on a busy machine
 EXTENSIONS = """ctype dom fileinfo iconv intl mbstring mysqlnd mysqli posix simplexml tokenizer xml xmlreader xmlwriter""".split()
-# PHP's own defaults, as Debian installs it: what a measurement with other settings is compared with.
+# PHP's own defaults, as Debian installs it: the reference for other settings.
 SETTINGS = {"opcache.enable": 1, "opcache.memory_consumption": 128, "opcache.validate_timestamps": 1,
             "opcache.revalidate_freq": 2, "realpath_cache_size": "4096k", "realpath_cache_ttl": 120}
 PROGRAMS = ("usr/sbin/php-fpm8.2", "usr/bin/php8.2", "usr/sbin/mariadbd", "usr/lib/apache2/modules/libphp8.2.so",
@@ -31,25 +31,25 @@ MODULES = ("proxy", "proxy_fcgi")       # of httpd, for php-fpm
 
 
 def why_not():
-    """Why no application can be set up here, or None."""
+    """The reason why no application can be set up here, or None."""
     missing = [name for name in PROGRAMS if not (ROOT / name).exists()]
     return (f"needs Debian's wordpress, dokuwiki, php8.2-fpm, libapache2-mod-php8.2 and mariadb-server-core unpacked in "
             f"{ROOT}: scripts/compare --app wordpress does that") if missing else None
 
 
 def around():
-    """Before the command of each program: where libraries are that this machine has not, and no settings of its own PHP."""
+    """Before each program's command: the paths of libraries that this machine lacks, and no settings of its own PHP."""
     libraries = ":".join(str(path) for path in sorted(ROOT.glob("usr/lib/*-linux-gnu*")) + sorted(ROOT.glob("lib/*-linux-gnu*")))
     return ["env", f"LD_LIBRARY_PATH={libraries}", "PHP_INI_SCAN_DIR="]
 
 
 def copy(source, target):
-    """A plain tree, as on a file server: links between packages become what they lead to."""
+    """A plain tree, as on a file server: links between packages become copies of their targets."""
     shutil.copytree(source, target)
 
 
 def give_away(*paths):
-    """To the user that runs PHP."""
+    """Makes the user that runs PHP their owner."""
     for path in paths:
         subprocess.run(["chown", "-R", f"{httpd_tests.USER}:{httpd_tests.USER}", path], check=True)
 
@@ -167,7 +167,7 @@ class Php(Service):
 
 @dataclass(frozen=True)
 class Page:
-    """What is asked for: its kind, URL path and status."""
+    """One request: its kind, URL path and status."""
     kind: str
     path: str
     status: int = 200
@@ -176,7 +176,7 @@ class Page:
 class App:
     """One application. `docroot` has its files; the same files may be served through another path as well."""
 
-    changing = ()       # patterns of what differs from one response to the next, whoever serves it
+    changing = ()       # patterns of the parts that differ from one response to the next, whichever server answers
     needs_database = False
 
     def __init__(self, base, php):
@@ -259,7 +259,7 @@ class DokuWiki(App):
 
 
 def plain(app, body):
-    """Without what an application changes from one response to the next."""
+    """Without the parts that an application changes from one response to the next."""
     for pattern in app.changing:
         body = re.sub(pattern.encode(), b"", body)
     return body

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which system calls does a request cost? Counted by strace, sorted by what they are about."""
+"""The system calls of a request, counted by strace, sorted by their objects."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ PATH_CALLS = set("""stat lstat newfstatat statx open openat openat2 creat access
 faccessat2 readlink readlinkat getdents64 name_to_handle_at""".split())
 FILE_CALLS = {"mmap", "munmap", "sendfile", "copy_file_range", "splice"}
 NETWORK_CALLS = {"accept", "accept4", "shutdown"}
-# One line of strace -f -yy: who, what, and what its first descriptor is.
+# One line of strace -f -yy: the process, the call, and the target of its first descriptor.
 CALL = re.compile(r"^\d+\s+(\w+)\((?:\d+<(/|[A-Z]+)?)?")
 # fstat is newfstatat(fd, "", ..., AT_EMPTY_PATH) in today's libc: a descriptor, not a path.
 FSTAT = re.compile(r'^\d+\s+\w+\(\d+<[^>]*>, "",')
@@ -28,7 +28,7 @@ def kind_of(name, first, line):
         return "file" if name != "mmap" or "MAP_ANONYMOUS" not in line else "other"
     if (first or "").startswith("UNIX"):
         return "daemon"
-    return "file" if first == "/" and name != "write" else "other"    # written is only the log
+    return "file" if first == "/" and name != "write" else "other"    # only the log is written
 
 
 def count(log):
@@ -43,8 +43,8 @@ def count(log):
 
 
 def per_request(pids, log, load, requests):
-    """{(kind, name): calls for each request}, from load(n) with two numbers of requests. What
-    does not depend on their number, as connecting and attaching, falls out of the difference."""
+    """{(kind, name): calls for each request}, from load(n) with two numbers of requests. The difference removes calls
+    that do not depend on their number, as connecting and attaching."""
     counts = []
     for number in (requests, 3 * requests):
         with Trace(pids, log, detail=("-yy", "-s", "16")):

@@ -43,7 +43,7 @@ WARMERS = 4                         # flashpachectl warm at a time
 CONNECTIONS = 16
 WARM_UP = 2000
 SEED = 20240229
-# What is known stays so for the whole run.
+# Known paths stay known for the whole run.
 DAEMON = {"max_entries": 2_000_000, "max_negative": 10_000_000, "max_bytes": 1 << 34,
           "max_content_bytes": 1 << 31, "max_answer_bytes": 1 << 31,
           "watched_ttl_ms": 3_600_000, "read_ahead": 0}
@@ -130,7 +130,7 @@ def measure_paths(base, root, kind, count, arguments):
     say(f"{count} {kind}")
     name, rows = f"{kind}{count}", []
     stock = lab_kit.stock(base, f"{name}-stock", root)
-    # With roots it may have one mark of the file system, where a million watches are not to be had.
+    # With roots the daemon may have one mark of the file system, where the kernel does not allow a million watches.
     ours = lab_kit.flashpache(base, name, root, daemon_settings={**DAEMON, "roots": [root]}, config=LEASES_ALLOWED)
     with stock, ours:
         empty = memory_of(ours.daemon.pid)
@@ -235,7 +235,7 @@ PARTS = {"paths": (grow_paths, print_paths), "workers": (grow_workers, print_wor
 
 
 def settings(**chosen):
-    """What the options choose, for another program: quick, rounds and seconds are to be given."""
+    """The settings that the options choose, for another program, which gives quick, rounds and seconds."""
     return with_points(argparse.Namespace(**{"paths": None, "workers": None, **chosen}))
 
 

@@ -32,17 +32,17 @@ DEPTH = "a/b/c/d/e"
 MPMS = ("prefork", "event")
 SIZES = (500, 5000, 50_000, 1_000_000)
 CONNECTIONS = (1, 64)
-# All children are there from the beginning, so none has to be made while it is measured.
+# All children exist from the beginning, so none is made during a measurement.
 LIMITS = {
     "prefork": "StartServers 64\nMinSpareServers 1\nMaxSpareServers 64\n"
                "ServerLimit 64\nMaxRequestWorkers 64\n",
     "event": "StartServers 2\nServerLimit 2\nThreadLimit 48\nThreadsPerChild 48\n"
              "MinSpareThreads 1\nMaxSpareThreads 96\nMaxRequestWorkers 96\n",
 }
-# CPU of a leased hit to stock's that is aimed at.
+# The goal: CPU of a leased hit as a share of stock's.
 TARGETS = {"None": 0.80, "All": 0.62, "htaccess": 0.48}
-SETTLED_S = 2.5                     # from then on small files are kept by their content
-WARM_UP = 2000                      # requests, on the connections that are measured then
+SETTLED_S = 2.5                     # seconds; from then on small files are kept by their content
+WARM_UP = 2000                      # requests, on the connections of the later measurement
 TRACED = {"httpd": 600, "daemon": 3000}   # requests while these are traced
 RULES = r"""
 <FilesMatch "\.(engine|inc|install|make|module|profile|po|sh|.*sql|theme|twig|tpl(\.php)?|yml)(~|\.bak|\.orig)?$|^(\.(?!well-known).*|Entries.*|Repository|Root|Tag|Template|composer\.(json|lock)|web\.config)$|^#.*#$">
@@ -167,7 +167,7 @@ def count_calls(server, cell, base):
 
 
 def row_of(cell, rounds, stock_rounds, calls):
-    """What one server got in one cell, for the tables and for --json."""
+    """The results of one server in one cell, for the tables and for --json."""
     pairs = list(zip(rounds, stock_rounds))
     ratios = [{key: ours[key] / theirs[key] for key in ("rate", "cpu_us")} for ours, theirs in pairs]
     row = {key: lab_kit.summary(rounds, key) for key in ("rate", "cpu_us", "turns", "client_share")}
@@ -235,7 +235,7 @@ def run(base, cells, arguments):
 
 
 def settings(**chosen):
-    """What the options choose, for another program: rounds and seconds are to be given."""
+    """The settings that the options choose, for another program, which gives rounds and seconds."""
     return argparse.Namespace(**{"sendfile": False, "no_calls": True, "json": None, **chosen})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab's programs share: servers in pairs, loads, CPU time, medians."""
+"""The common part of the lab's programs: servers in pairs, loads, CPU time, medians."""
 
 import argparse
 import contextlib
@@ -31,12 +31,12 @@ DAEMON = BUILD / "backend/flashpached"
 CONTROL = BUILD / "backend/flashpachectl"
 MODULE = BUILD / "mod_flashpache/.libs/mod_flashpache.so"
 QUIET = Path("/mnt")
-OUTSIDE = "FLASHPACHE_LAB_OUTSIDE"      # names the mount namespace that the program came from
+OUTSIDE = "FLASHPACHE_LAB_OUTSIDE"      # names the mount namespace from which the program came
 SLOWFS = BUILD / "tests/lab/slowfs/slowfs"
 
 
 def say(text):
-    """Progress; tables alone go to standard output."""
+    """Prints progress; only tables go to standard output."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -65,9 +65,9 @@ def prepare():
 def work_directory():
     """A directory that www-data can pass, with "out" for results; removed at the end.
 
-    The daemon watches the directories on the way to documents, and is told of each line that
-    anybody writes to a file in one of them: into TMPDIR, or into a trace beside the documents. So
-    it is seen at /mnt, where nobody else writes, and results lie one level deeper.
+    The daemon watches the directories on the way to documents. It gets an event for each line that a process
+    writes to a file in one of them: into TMPDIR, or into a trace beside the documents. So the directory is mounted
+    at /mnt, where no other process writes, and results lie one level deeper.
     """
     path = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))
     path.chmod(0o755)
@@ -92,7 +92,7 @@ def memory_directory(path):
 
 
 def parser(doc, rounds, seconds, quick):
-    """Of the options that all have; doc: the program's, of which the first line counts."""
+    """The options that all programs have; doc: the program's docstring, of which the first line counts."""
     made = argparse.ArgumentParser(description=doc.splitlines()[0])
     made.add_argument("--rounds", type=int, default=rounds)
     made.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
@@ -103,9 +103,9 @@ def parser(doc, rounds, seconds, quick):
 
 @dataclass
 class Server:
-    """One server that is measured, with its daemon if it has one (a context manager)."""
+    """One server under measurement, with its daemon if it has one (a context manager)."""
     name: str
-    front: object                  # who answers HTTP: an Httpd, or what starts and stops alike
+    front: object                  # the HTTP server: an Httpd, or an object that starts and stops alike
     daemon: object = None
 
     def __enter__(self):
@@ -140,7 +140,7 @@ def flashpache(base, name, root, label="Flashpache", daemon_settings=(), **optio
 
 
 def answers(port):
-    """Does somebody accept connections there?"""
+    """True if a server accepts connections there."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -188,7 +188,7 @@ def cpu_spent(pids):
 
 
 def cpu_between(before, after):
-    """(us, turns) between two looks. A thread that ended has taken its own along."""
+    """(us, turns) between two looks. An ended thread has taken its own along."""
     spent = [[max(0, now - then) for now, then in zip(both, before.get(task, (0, 0)))]
              for task, both in after.items()]
     return sum(ns for ns, _ in spent) / 1e3, sum(turns for _, turns in spent)

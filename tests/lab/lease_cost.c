@@ -81,7 +81,7 @@ static size_t make_path(char *buf, unsigned i)
                             i / DIRECTORY % DIRECTORY, i);
 }
 
-/* The number of different paths up to that step, and the index of the path's. */
+/* The number of different paths up to that step, and the index of this path's. */
 static unsigned step_count(unsigned step)
 {
     unsigned n = n_paths;
@@ -126,7 +126,7 @@ static void make_lease_table(void)
                 first_slot[i] = slot;
         }
     }
-    /* Up to date all the time, so that only leases are measured. */
+    /* The heartbeat never expires, so only leases are measured. */
     fp_lease_table_heartbeat(lease_table, fp_now_ms() + HOUR_MS);
 }
 
@@ -188,9 +188,9 @@ static void make_leases(void)
     }
 }
 
-/* ---- which paths are asked for ---- */
+/* ---- the requested paths ---- */
 
-static double *ranks; /* how many of all finds have at most this rank */
+static double *ranks; /* the share of all finds with at most this rank */
 
 static void make_ranks(void)
 {
@@ -218,7 +218,7 @@ static unsigned choose_zipf(struct bench_rng *rng)
         else
             high = middle;
     }
-    /* Frequent ones do not lie in the same directories. */
+    /* Frequent paths do not lie in the same directories. */
     return (unsigned)(low * UINT64_C(2654435761) % n_paths);
 }
 
@@ -242,7 +242,7 @@ struct question {
 
 struct finder {
     pthread_t thread;
-    struct question *questions; /* made before: that is no part of a find */
+    struct question *questions; /* made before the measurement: a find does not include it */
     uint64_t found, elapsed_ns, processor_ns;
 };
 
@@ -396,7 +396,7 @@ static struct memory make_world(unsigned threads)
         fail("table of leases");
     make_lease_table();
     before = look_at_memory();
-    /* Twice as many: no shard is full, so none is evicted. */
+    /* Twice as many: no shard is full, so none evicts. */
     fp_lease_init(pool, (int)(2 * n_paths), false);
     make_leases();
     after = look_at_memory();

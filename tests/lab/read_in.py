@@ -108,7 +108,7 @@ def run(fds, opt, through_helpers):
 
 
 def cost_of_asking(fds, opt):
-    """Microseconds that RWF_NOWAIT adds to a read of what is in memory: of every read, and as a look before it."""
+    """Microseconds that RWF_NOWAIT adds to a read of data in memory: of every read, and as a look before it."""
     buffer = bytearray(opt.size)
     for fd in fds:
         os.pread(fd, opt.size, 0)

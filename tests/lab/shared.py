@@ -44,14 +44,14 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Set:
-    """A set of files, and how many connections ask for them."""
+    """A set of files, and the number of connections that ask for them."""
     directories: int
     connections: int
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Stock and Flashpache with one configuration; goal: what the capacity's ratio shall be at least."""
+    """Stock and Flashpache with one configuration; goal: the least ratio of the capacities."""
     mpm: str
     override: str
     goal: float
@@ -78,7 +78,7 @@ STOCK, OURS = "stock", "Flashpache"
 
 @contextlib.contextmanager
 def client_apart():
-    """The load runs where the servers do not."""
+    """The load runs on other processors than the servers."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, machine.other_processors())
     try:
@@ -141,7 +141,7 @@ def show(ratio):
 # Capacity
 
 def load(server, base, options):
-    """One measurement, with the questions that it made."""
+    """One measurement, with the number of its questions."""
     before = questions(server)
     found = lab_kit.measure(server, base, "--allow-errors", *options)
     found["questions"] = (questions(server) - before) / max(1, found["requests"])
@@ -149,7 +149,7 @@ def load(server, base, options):
 
 
 def load_in_turn(made, base, arguments, options):
-    """{pair: {name: [result of each round]}}; which server is the first changes with the round."""
+    """{pair: {name: [result of each round]}}; the first server changes with the round."""
     results = {pair: {name: [] for name in both} for pair, both in made.items()}
     for number in range(arguments.rounds):
         say(f"round {number + 1} of {arguments.rounds}")
@@ -201,7 +201,7 @@ def print_capacity(rows):
 # First requests
 
 def forget(server, root):
-    """Nobody has asked about anything below the root."""
+    """Makes everything below the root unknown again."""
     if not isinstance(server, servers.Flashpache):
         return
     subprocess.run([lab_kit.CONTROL, "-s", server.daemon.socket, "purge", "--tree", root],

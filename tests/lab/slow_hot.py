@@ -163,7 +163,7 @@ def warm(server, base, url_file):
 
 
 def measure_capacity(server, base, seconds, url_file):
-    """A load, with what the daemon was asked and how requests were answered meanwhile."""
+    """A load, with the daemon's questions and the kinds of answers meanwhile."""
     if not server.daemon:
         return lab_kit.measure(server, base, "-d", seconds, "-t", seconds, *load_options(url_file))
     before, mark = server.daemon.counters(), server.front.access_log.stat().st_size
@@ -216,8 +216,8 @@ def print_capacity(results):
 # From a cold start
 
 def read_windows(records, seconds):
-    """The 99th percentile in ms of each window of intended starts. Arrivals are at a constant
-    rate, so what is missing of a window was not answered in time."""
+    """The 99th percentile in ms of each window of intended starts. Arrivals are at a constant rate, so a window's
+    missing ones were not answered in time."""
     windows = [[] for _ in range(math.ceil(seconds / WINDOW_S))]
     with open(records, newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):

@@ -89,7 +89,7 @@ class Link:
             run(*prefix, "ip", "address", "add", f"{address}/24", "dev", DEVICE)
             run(*prefix, "ip", "link", "set", DEVICE, "up", "txqueuelen", "1000")
             run(*prefix, "ethtool", "-K", DEVICE, "gso", "off", "tso", "off", "gro", "off")
-            # Not whatever this machine has chosen.
+            # Whatever this machine has chosen.
             run(*prefix, "sysctl", "-q", f"net.ipv4.tcp_congestion_control={self.congestion}")
 
     def in_client(self):
@@ -108,7 +108,7 @@ class Link:
         run("tc", "qdisc", "add", "dev", DEVICE, "parent", "1:1", "pfifo", "limit", "1000")
 
     def lose(self, percent):
-        """The client hears nothing of this share of the packets."""
+        """Drops this share of the packets to the client."""
         table = (f"table inet loss {{ chain in {{ type filter hook input priority 0; "
                  f"numgen random mod 100000 < {round(percent * 1000)} drop; }}; }}")
         run(*self.in_client(), "nft", table)
@@ -135,7 +135,7 @@ class Link:
             self.client.wait()
 
 
-# What is asked for
+# The requests
 
 def sizes():
     """Ascending: the quantiles of the distribution."""
@@ -252,7 +252,7 @@ def measure(link, servers, base, files, megabits, share, seed, arguments):
     return found
 
 
-# What is printed
+# The output
 
 def ratio(found, key, group=None):
     fair, srpt = (found[policy][key] if group is None else found[policy][key][group] for policy in POLICIES)

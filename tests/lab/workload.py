@@ -31,12 +31,12 @@ from pathlib import Path
 CLASS_SHARE = (0.35, 0.50, 0.14, 0.01)
 FILES_PER_CLASS = 9
 FILES_PER_DIRECTORY = len(CLASS_SHARE) * FILES_PER_CLASS
-# Where a file's content begins in the random block: so many files differ from each other.
+# The start of a file's content in the random block: so many files differ from each other.
 DISTINCT = 1 << 20
 STRIDE = 40503
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
-# What nearly all lines are, in one look; the others are taken apart.
+# The form of nearly all lines, in one look; the others are taken apart.
 PLAIN_LINE = re.compile(r'\] "GET (/[!$-\[\]-~]*) HTTP/\d\.\d" (?:2\d\d|304)(?: |$)')
 LOG_LINE = re.compile(r'\] "((?:[^"\\]|\\.)*)" (\d{3})(?: |$)')
 REQUEST = re.compile(r"([A-Z-]+) (\S+) HTTP/\d(?:\.\d)?")
@@ -55,7 +55,7 @@ DIRECTORY_BYTES = sum(size_of(*kind) for kind in KINDS)
 
 
 def directories_for(size):
-    """How many directories come nearest to so many bytes; at least one."""
+    """The number of directories that comes nearest to so many bytes; at least one."""
     return max(1, round(size / DIRECTORY_BYTES))
 
 
@@ -110,7 +110,7 @@ def hot_urls(directories, requests, seed, hot, prefix):
 
 
 def urls(directories, requests, seed=1, hot=None, prefix=""):
-    """URL paths in the order in which they are to be asked for."""
+    """URL paths in the order of the requests."""
     if hot is not None:
         return hot_urls(directories, requests, seed, hot, prefix)
     rng = random.Random(seed)
@@ -123,7 +123,7 @@ def urls(directories, requests, seed=1, hot=None, prefix=""):
 
 
 def unescape(match):
-    """What httpd and nginx write for a strange byte in a log, as a URL has it."""
+    """A strange byte in a log, as httpd and nginx write it, turned into a URL's form."""
     byte, letter = match.groups()
     value = int(byte, 16) if byte else CONTROL.get(letter, ord(letter))
     return f"%{value:02X}"

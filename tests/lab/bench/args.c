@@ -24,7 +24,7 @@ enum kind { FLAG, TEXT, REAL, REAL_OR_0, WHOLE, COUNT, CONNECTIONS, SEED, ARRIVA
 
 #define AT(member) offsetof(struct bench_args, member)
 
-/* The options; letter 0: it has its name alone.  max is of a number. */
+/* The options; letter 0: it has only its long name. max: the largest number. */
 static const struct row {
     const char *name;
     char letter;
@@ -209,7 +209,7 @@ static int refuse(const char *why)
     return EXIT_USAGE;
 }
 
-/* What depends on more than one option. */
+/* Checks that depend on several options. */
 static int settle(struct bench_args *a)
 {
     if (a->rate > 0 && a->sessions > 0)

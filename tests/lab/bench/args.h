@@ -44,7 +44,7 @@ struct bench_args {
  */
 int bench_args_parse(int argc, char **argv, struct bench_args *args_r);
 
-/* What arrives per second whatever the server does: requests or sessions; 0: closed loop. */
+/* The arrivals per second, whatever the server does: requests or sessions; 0: closed loop. */
 double bench_args_arrivals(const struct bench_args *args);
 
 /* "open", "partly-open" or "closed". */

@@ -81,7 +81,7 @@ static enum bench_conn_result begin_connect(struct bench_conn *conn)
     return BENCH_CONN_PENDING;
 }
 
-/* The connection broke; whether the request may go out again is decided here. */
+/* The connection broke; decides whether the request may go out again. */
 static enum bench_conn_result broken(struct bench_conn *conn, const char *problem)
 {
     bool stale = conn->served > 0 && !bench_http_started(conn->http);
@@ -99,8 +99,8 @@ static enum bench_conn_result complete(struct bench_conn *conn, bool surplus)
     if (surplus)
         return fail(conn, BENCH_FAIL_MALFORMED, "more bytes than the response should have");
     conn->served++;
-    /* httpd closes kept-alive connections when it is short of workers: it ends its side and
-     * goes on reading for a while, so that nothing would tell us of the end a second time. */
+    /* httpd closes kept-alive connections when it is short of workers. It ends its side and goes on
+     * reading for a while, so no second event would report the end. */
     if (bench_http_keep_alive(conn->http) && !conn->ended)
         conn->state = BENCH_IDLE;
     else

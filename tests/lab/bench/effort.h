@@ -10,11 +10,11 @@
 #include <stdbool.h>
 
 struct bench_effort {
-    /* By how much requests were sent late although a connection was free: the loop was busy
-     * or had no processor. */
+    /* The delay of requests sent late although a connection was free: the loop was busy or had no
+     * processor. */
     struct bench_histogram *late_sends;
     double cpu;      /* processor time used, as a share of the time; valid after the end */
-    double cpu_wait; /* time runnable without a processor; 0 where the kernel does not tell */
+    double cpu_wait; /* time runnable without a processor; 0 where the kernel does not report it */
     uint64_t begin_ns;
     uint64_t cpu_begin_ns;
     uint64_t wait_begin_ns;

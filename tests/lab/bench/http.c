@@ -131,7 +131,7 @@ static int on_content_length(struct bench_http *http, const char *value)
     return 0;
 }
 
-/* Whether the comma-separated list holds the token, in any case. */
+/* True if the comma-separated list holds the token, in any case. */
 static bool has_token(const char *list, const char *token)
 {
     size_t size = strlen(token);

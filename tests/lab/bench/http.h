@@ -33,14 +33,14 @@ void bench_http_destroy(struct bench_http **http);
 /* Forgets the last response; to be called before each. */
 void bench_http_reset(struct bench_http *http);
 
-/* *used_r says how much of the input belonged to this response. */
+/* *used_r is how much of the input belonged to this response. */
 enum bench_http_result bench_http_feed(struct bench_http *http, const char *data, size_t size,
                                        size_t *used_r);
 
 /* The server closed the connection: DONE where that ends the body, else ERROR. */
 enum bench_http_result bench_http_eof(struct bench_http *http);
 
-/* Whether any byte of the response has come. */
+/* True if any byte of the response has come. */
 bool bench_http_started(const struct bench_http *http);
 
 /* After DONE. */
@@ -48,7 +48,7 @@ int bench_http_status(const struct bench_http *http);
 uint64_t bench_http_body_bytes(const struct bench_http *http);
 bool bench_http_keep_alive(const struct bench_http *http);
 
-/* After ERROR: what is wrong. */
+/* After ERROR: the mistake. */
 const char *bench_http_problem(const struct bench_http *http);
 
 #endif

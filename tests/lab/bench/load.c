@@ -28,7 +28,7 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define NEVER         UINT64_MAX
 #define LATE_NS       UINT64_C(1000000)
-/* How often time limits are looked at. */
+/* The time between two looks at time limits. */
 #define TICK_MS    50
 #define MAX_EVENTS 256
 /* After so many messages about failed requests there are no more. */
@@ -82,7 +82,7 @@ static void complain(struct load *load, const char *path, const char *kind, cons
                   load->messages == MAX_MESSAGES ? " (no more messages of this kind)" : "");
 }
 
-/* What is wrong with a complete answer, or NULL. */
+/* The mistake in a complete answer, or NULL. */
 static const char *judge(struct load *load, struct bench_client *client, enum bench_failure *failure_r)
 {
     int status = bench_http_status(client->conn.http);
@@ -179,7 +179,7 @@ static bool is_open(const struct load *load)
     return bench_args_arrivals(load->args) > 0;
 }
 
-/* Whether no request may be issued any more, whatever the time. */
+/* True if no request may be issued any more, whatever the time. */
 static bool issued_enough(const struct load *load)
 {
     const struct bench_args *args = load->args;
@@ -188,7 +188,7 @@ static bool issued_enough(const struct load *load)
            || (args->requests > 0 && load->issued >= args->warmup + args->requests);
 }
 
-/* Whether all requests have been issued that are to be. */
+/* True if all planned requests have been issued. */
 static bool all_issued(const struct load *load, uint64_t now)
 {
     uint64_t arrival = is_open(load) ? load->next_arrival : now;
@@ -196,7 +196,7 @@ static bool all_issued(const struct load *load, uint64_t now)
     return issued_enough(load) || earlier(arrival, bench_sessions_due(load->sessions)) >= load->end_ns;
 }
 
-/* When the next request is due for which there is a connection; NEVER when there is none. */
+/* The time of the next request for which there is a connection; NEVER when there is none. */
 static uint64_t next_start(const struct load *load, uint64_t now)
 {
     uint64_t arrival = is_open(load) ? load->next_arrival : now;
@@ -212,7 +212,7 @@ static uint64_t arrival_after(struct load *load)
     return load->begin_ns + bench_plan_next_arrival(load->plan);
 }
 
-/* The connection for the request that next_start() told of. */
+/* The connection for the request that next_start() found. */
 static struct bench_client *take_client(struct load *load, uint64_t start)
 {
     struct bench_client *client = load->free.first;
@@ -274,7 +274,7 @@ static enum bench_conn_result issue(struct load *load, struct bench_client *clie
     return bench_conn_start(&client->conn, text, size);
 }
 
-/* Issues what is due, as far as there are free connections. */
+/* Issues the due requests, as far as there are free connections. */
 static void dispatch(struct load *load)
 {
     for (;;) {
@@ -288,7 +288,7 @@ static void dispatch(struct load *load)
         client = take_client(load, start);
         result = issue(load, client, start);
         on_result(load, client, result);
-        /* Not on and on while connecting fails at once: let the others be heard. */
+        /* Not on and on while connecting fails at once: other connections have events, too. */
         if (result == BENCH_CONN_FAILED)
             return;
     }
@@ -357,8 +357,8 @@ static void wait_for_events(struct load *load)
     }
 }
 
-/* The time is over: requests under way, and those that were due but never issued, are lost
- * to the measurement, and are counted so that nobody misses it. */
+/* The time is over. Requests under way, and due ones that were never issued, have no latency; they
+ * are counted as unfinished. */
 static void count_unfinished(struct load *load)
 {
     for (const struct bench_client *client = load->busy.first; client != NULL; client = client->next)

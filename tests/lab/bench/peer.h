@@ -16,7 +16,7 @@ struct bench_peer {
     struct sockaddr_storage address;
     socklen_t address_size;
     const struct bench_transport *transport;
-    const struct bench_transport *tls; /* NULL, or what `transport` is */
+    const struct bench_transport *tls; /* NULL, or the TLS that `transport` is */
     uint64_t opened;                   /* connections so far */
 };
 

@@ -30,7 +30,7 @@ const char *bench_plan_path(const struct bench_plan *plan, size_t index);
 /* The request for it; its size goes to *size_r. Valid as long as the plan. */
 const char *bench_plan_request(const struct bench_plan *plan, size_t index, size_t *size_r);
 
-/* When the next request or session is to start, in ns after the first; steps forward. */
+/* The start of the next request or session, in ns after the first; steps forward. */
 uint64_t bench_plan_next_arrival(struct bench_plan *plan);
 
 #endif

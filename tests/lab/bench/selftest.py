@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of flashpache-bench against a small server whose behaviour is known.
+"""Tests of flashpache-bench against a small server with known behaviour.
 
-Delays are bounded from below exactly, from above generously: a busy machine may be slow, but
-never fast. Where a time is bounded from above the test is of the full form and runs alone on the
-machine. Collected by tests/integration/test_bench.py; PROGRAM is set there.
+Delays have exact lower bounds and generous upper ones: a busy machine may be slow, but never fast. A test with an
+upper bound belongs to the full form and runs alone on the machine. tests/integration/test_bench.py collects the
+tests, and sets PROGRAM.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ PROGRAM = None
 
 
 class Server:
-    """An HTTP server in a thread. The path says what it does."""
+    """An HTTP server in a thread. The path decides its behaviour."""
 
     def __init__(self, tls=None):
         self.tls = tls
@@ -76,7 +76,7 @@ class Server:
             writer.close()
 
     async def _answer(self, path, writer, served):
-        """Whether the connection stays open."""
+        """Answers; true if the connection stays open."""
         what, *numbers = urllib.parse.unquote(path.split("?")[0]).strip("/").split("/")
         number = int(numbers[0]) if numbers else 0
         answer = getattr(self, "do_" + what)
@@ -142,14 +142,14 @@ class Server:
         return False
 
     async def do_rude(self, writer, most, served):
-        """Closes without a word after so many requests."""
+        """Closes without an answer after so many requests."""
         if served > most:
             return False
         self._send(writer, b"hello")
         return True
 
     async def do_halfclose(self, writer, _, __):
-        """Ends its side without a word and goes on reading, as a lingering close does."""
+        """Ends its side without an answer and goes on reading, as a lingering close does."""
         self._send(writer, b"hello")
         writer.write_eof()
         await asyncio.sleep(5)
@@ -365,7 +365,7 @@ def test_wrong_answers(bench, path, kind, message):
 
 
 def test_timeout(bench):
-    # The answer would come long after the end of this test's patience.
+    # The answer would come long after the end of this test's time limit.
     found = bench("-n", 2, "-c", 2, "-t", "0.3", "/delay/600000", expect=1)
     assert found["by_error"]["timeout"] == 2
 

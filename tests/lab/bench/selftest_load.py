@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of flashpache-bench: what is sent when, what is written of it, TLS, and whether it
-knows when it was itself the limit.
+"""Tests of flashpache-bench: the times of requests, the files that it writes, TLS, and its finding that it was itself
+the limit.
 
-Intended starts are the program's own arithmetic and are checked closely; what a busy machine
-may delay is bounded from below exactly, from above generously, in the full form, beside no other test.
+Intended starts are the program's own arithmetic and are checked closely. Times that a busy machine may delay have
+exact lower bounds and generous upper ones, in the full form, beside no other test.
 """
 
 import collections
@@ -66,7 +66,7 @@ def test_percentiles_of_known_delays(bench, tmp_path):
 
 
 def waited_for_the_stall(table):
-    """Did each one that was due while the server stood still wait for the rest of the stall?"""
+    """True if each request that was due while the server stood still waited for the rest of the stall."""
     first = max(table, key=lambda record: record["latency_us"])
     waited = [record for record in table
               if first["start_us"] <= record["start_us"] < first["end_us"] - 20e3]
@@ -77,7 +77,7 @@ def waited_for_the_stall(table):
 @pytest.mark.full
 @pytest.mark.alone
 def test_stall_of_a_second_at_a_hundred_a_second(records, server):
-    """Where client and server were not kept from running for a while themselves: then another time."""
+    """Repeated where the machine kept client and server from running for a while."""
     for _ in range(ATTEMPTS):
         server.stall_at = None
         _, table = records("-r", 100, "--arrivals", "constant", "-n", 250, "-c", 200, "/stall/1000")
@@ -146,7 +146,7 @@ def test_sessions_arrive_as_a_poisson_process(records):
 @pytest.mark.full
 @pytest.mark.alone
 def test_session_lengths_around_a_mean(records):
-    """In a run whose end cuts next to none short: on a machine that is too busy, another time."""
+    """In a run whose end cuts next to none short; repeated on a machine that is too busy."""
     for _ in range(ATTEMPTS):
         found, table = records("--sessions", 200, "--session-requests", 4, "--session-length",
                                "geometric", "-d", 2, "/size/1")
@@ -222,10 +222,10 @@ def test_series_has_what_was_never_answered(bench, tmp_path):
     assert sum(int(line["requests"]) for line in series) == found["errors"] + found["requests"]
 
 
-# Whether the client was the limit
+# True if the client was the limit
 
 def check_limits(found, out):
-    """What is said of limits must follow from the numbers, whatever this machine is doing."""
+    """Findings about limits must follow from the numbers, whatever this machine is doing."""
     cpu, wait = found["client_cpu"], found["client_cpu_wait"]
     late, latency = found["late_sends_ms"]["p99"], found["latency_ms"]["p99"]
     limits = []
@@ -246,7 +246,7 @@ def test_idle_client_is_not_the_limit(bench):
 @pytest.mark.full
 @pytest.mark.alone
 def test_busy_client_is_the_limit(bench):
-    """Unless the machine takes the processor away from client and server: then another time."""
+    """Repeated if the machine takes the processor away from client and server."""
     for _ in range(ATTEMPTS):
         found = bench("-n", 10, "/crumbs/1000000")
         assert found["bytes"] == 10_000_000
@@ -291,7 +291,7 @@ def test_stopped_client_is_the_limit(server, tmp_path):
 
 @pytest.fixture(name="tls_server")
 def make_tls_server(tmp_path):
-    """To be named with --tls --port; the usual server is there beside it."""
+    """Used with --tls --port; the usual server runs beside it."""
     probe = subprocess.run([str(selftest.PROGRAM), "--tls", "--port", "1", "-n", "1"],
                            capture_output=True, text=True, timeout=60)
     if "built without TLS" in probe.stderr:

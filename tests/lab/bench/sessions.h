@@ -23,7 +23,7 @@ uint64_t bench_sessions_length(struct bench_sessions *sessions);
 /* The user's thinking begins at the time `now`. */
 void bench_sessions_think(struct bench_sessions *sessions, void *user, uint64_t now);
 
-/* When the first of those who think will have done so; UINT64_MAX when there is none. */
+/* The time when the first thinking user has done so; UINT64_MAX when none thinks. */
 uint64_t bench_sessions_due(const struct bench_sessions *sessions);
 
 /* Takes out that first one; there must be one. */

@@ -48,7 +48,7 @@ struct bench_event {
     uint64_t connection; /* its number */
     uint64_t bytes;
     int status;  /* 0: no answer */
-    bool failed; /* then `failure` says how */
+    bool failed; /* `failure` has the kind */
     enum bench_failure failure;
     bool warmup;
 };

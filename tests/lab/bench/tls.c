@@ -158,7 +158,7 @@ static SSL_CTX *make_context(void)
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                                   | SSL_MODE_RELEASE_BUFFERS);
 #ifdef SSL_OP_IGNORE_UNEXPECTED_EOF
-    /* Servers that just close are many, and lengths tell whether a body is whole. */
+    /* Many servers just close, and lengths show whether a body is whole. */
     (void)SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
 #endif
     (void)SSL_CTX_set_alpn_protos(context, http1, sizeof(http1) - 1);

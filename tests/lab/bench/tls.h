@@ -13,7 +13,7 @@
 const struct bench_transport *bench_tls_create(const char *host);
 void bench_tls_destroy(const struct bench_transport **tls);
 
-/* What the first connection agreed on; NULL before. The texts stay valid. */
+/* The protocol that the first connection agreed on; NULL before. The texts stay valid. */
 const char *bench_tls_protocol(const struct bench_transport *tls);
 const char *bench_tls_cipher(const struct bench_transport *tls);
 

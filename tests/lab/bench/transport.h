@@ -14,8 +14,8 @@ struct bench_stream {
 };
 
 /*
- * receive and send are like recv and send; handshake returns 0 or -1. EAGAIN means: call
- * again after the next event. After another error problem() says what it was.
+ * receive and send are like recv and send; handshake returns 0 or -1. EAGAIN means: call again
+ * after the next event. After another error problem() describes it.
  */
 struct bench_transport {
     int (*begin)(const struct bench_transport *transport, struct bench_stream *stream);

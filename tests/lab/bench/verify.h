@@ -29,7 +29,7 @@ void bench_verify_begin(struct bench_verify *verify, size_t index, struct bench_
 
 void bench_check_data(struct bench_check *check, const char *data, size_t size);
 
-/* After the whole body: NULL when it was right, else what is wrong. */
+/* After the whole body: NULL when it was right, else the mistake. */
 const char *bench_check_problem(const struct bench_check *check);
 
 #endif

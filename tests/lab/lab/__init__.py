@@ -16,9 +16,9 @@ sys.dont_write_bytecode = True
 
 
 def program(name, variable):
-    """Where the build left it; a package says in the environment where it is."""
+    """In the build directory; a package gives its path in the environment."""
     return Path(os.environ.get(variable) or BUILD / name)
 
 
 class Impossible(Exception):
-    """This machine lacks what is needed; the text says what."""
+    """This machine lacks something that is needed; the text names it."""

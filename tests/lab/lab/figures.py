@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as SVG text, to be read in black and white: lines differ by marker and style, bars by hatch."""
+"""Plots as SVG text, also for black and white: lines differ by marker and style, bars by hatch."""
 
 import io
 import re
@@ -63,7 +63,7 @@ def lines(name, title, x, y, series, *, log_y=False, log_x=False, markers=True):
 
 
 def decile_bars(name, title, rows):
-    """Ten bars of four parts: which sizes the fastest, ..., slowest tenth of the responses has."""
+    """Ten bars of four parts: the sizes in the fastest, ..., slowest tenth of the responses."""
     figure, ax = axes(title, "tenth of the responses, the fastest first", "share (%)")
     bottom = [0.0] * len(rows)
     for series, label in enumerate(SERIES_NAMES):

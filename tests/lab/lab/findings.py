@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results over all rounds: which experiments, servers and loads there are, medians and ranges."""
+"""Results over all rounds: the experiments, servers and loads, medians and ranges."""
 
 from lab.metrics import spread
 from lab.servers import kinds
@@ -76,7 +76,7 @@ def follow(value, path):
 
 
 def flat(value, before=""):
-    """(dotted name, number or text) of what is no list."""
+    """(dotted name, number or text) of all values outside of lists."""
     for name, each in value.items():
         if isinstance(each, dict):
             yield from flat(each, f"{before}{name}.")

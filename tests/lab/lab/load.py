@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs flashpache-bench against a server and reads what it found."""
+"""Runs flashpache-bench against a server and reads its results."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ class Load:
             raise Impossible(f"{PROGRAM} is not built: run make, or set FLASHPACHE_BUILD")
 
     def ask_for(self, urls):
-        """What the next runs ask for, in this order."""
+        """The paths of the next runs, in this order."""
         self.urls.write_text("\n".join(urls) + "\n")
 
     def command(self, *options):
@@ -33,7 +33,7 @@ class Load:
                 "--allow-errors", *map(str, options)]
 
     def start(self, name, *options, connections=None, per_connection=5, records=False):
-        """Starts a run; give what it returns to finish()."""
+        """Starts a run; finish() takes its result."""
         result = self.directory / f"{name}.json"
         kept = self.directory / f"{name}.tsv" if records else None
         command = self.command("-c", connections or self.connections, "-k", per_connection, "--json", result,
@@ -43,7 +43,7 @@ class Load:
         return process, result, kept
 
     def finish(self, started):
-        """(what it says of itself, Records or None)"""
+        """(the client's report, Records or None)"""
         process, result, records = started
         _, errors = process.communicate()
         if process.returncode not in (0, 1):
@@ -60,7 +60,7 @@ class Load:
 
 
 def read_records(path):
-    """The columns; latencies in ms of what was answered well, failures are counted."""
+    """The columns; latencies in ms of good answers, failures are counted."""
     starts, latencies, sizes, failed = [], [], [], 0
     with open(path, encoding="latin-1") as lines:
         column = {name: i for i, name in enumerate(next(lines).rstrip("\n").split("\t"))}
@@ -77,7 +77,7 @@ def read_records(path):
 
 
 class Content:
-    """The set of files below a document root, and what is asked for of it."""
+    """The set of files below a document root, and the requests for it."""
 
     PREFIX = "/srv/static"
 
@@ -91,7 +91,7 @@ class Content:
         return workload.urls(self.directories, count, seed, self.hot, self.PREFIX)
 
     def all_urls(self):
-        """Each file that is ever asked for, the most popular last."""
+        """Each requested file once, the most popular last."""
         files = self.hot or self.directories * workload.FILES_PER_DIRECTORY
         return workload.popular(self.directories, files, self.PREFIX)[::-1]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine: what the report says of it, and which processors belong to whom."""
+"""This machine: its description for the report, and the owners of its processors."""
 
 import os
 import platform
@@ -40,7 +40,7 @@ def memory_bytes():
 
 
 def describe():
-    """{what: text} for the report."""
+    """{fact: text} for the report."""
     versions = {name: first_line(*command) for name, command in VERSIONS.items()}
     congestion = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     return {"processor": f"{os.cpu_count()} x {processor()}",
@@ -57,7 +57,7 @@ def descriptor_limit():
 
 
 def raise_descriptor_limit():
-    """To what the daemon's unit has, for every server, where that is allowed."""
+    """Sets the limit of the daemon's unit, for every server, where that is allowed."""
     limit = max(descriptor_limit(), min(UNIT_DESCRIPTORS, int(Path("/proc/sys/fs/nr_open").read_text())))
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement of one server: each function here returns what goes into one result file."""
+"""One measurement of one server: each function here returns the content of one result file."""
 
 import time
 
@@ -32,25 +32,25 @@ class Session:
         self.load.ask_for(self.rig.content.urls(int(max(LEAST_LIST, expected)), self.seed))
 
     def ask_for_all(self):
-        """Each file once: so that every server has seen as much, however fast it is."""
+        """Each file once, so that every server has seen as much, however fast it is."""
         self.load.ask_for(self.rig.content.all_urls())
         self.load.run("fill", "-u", self.load.urls, "--once", "-d", FILL_MOST_S)
 
     def ask(self, name, seconds):
-        """Closed loop over a fresh list; what the client says."""
+        """Closed loop over a fresh list; returns the client's report."""
         self.fresh_list(seconds)
         found, _ = self.load.run(name, *self.load.of_list(seconds))
         return found
 
     def rate_of(self, share, rate):
-        """Requests per second: so many, or a share of what this session's capacity was."""
+        """Requests per second: so many, or a share of this session's capacity."""
         if rate is None and self.capacity is None:
             capacity(self, 1)
         return rate if rate is not None else share * self.capacity
 
 
 class Clock:
-    """Processor time since it was made: the server's, and that of whatever else runs on this machine."""
+    """Processor time since its creation: the server's, and that of everything else on this machine."""
 
     def __init__(self, session):
         self.session, self.began, self.before = session, time.monotonic(), self.read(session)
@@ -69,7 +69,7 @@ class Clock:
 
 
 def of_client(found):
-    """What the client says about itself, so that its own limit is not taken for the server's."""
+    """The client's report about itself, so that its own limit is not taken for the server's."""
     return {name: found.get(name) for name in ("client_limited", "client_limited_by", "client_cpu", "errors", "requests")}
 
 
@@ -112,8 +112,8 @@ def latency(session, seconds, share=None, rate=None):
 
 
 def bursts(session, seconds, share):
-    """How many of the server's threads are runnable at once, sampled under load; and how many events
-    its daemon finds ready when it wakes up."""
+    """The number of the server's runnable threads, sampled under load; and the number of events that its daemon finds
+    ready when it wakes up."""
     rate = session.rate_of(share, None)
     session.fresh_list(seconds)
     pids = session.server.pids()
@@ -132,7 +132,7 @@ def bursts(session, seconds, share):
 
 
 def sleepers(session, seconds):
-    """What the server's threads wait for, by their kernel stacks, under the closed loop's load."""
+    """The waits of the server's threads, by their kernel stacks, under the closed loop's load."""
     session.fresh_list(seconds)
     pids = session.server.pids()
     sampler = samples.Sampler(lambda: samples.waits(pids), interval=0.2)
@@ -151,7 +151,7 @@ def sleepers(session, seconds):
 
 
 def head_of_line(session, seconds, share):
-    """One 1 KB file that everybody's memory has, asked for while the others' requests miss."""
+    """One 1 KB file that each server has in memory, requested while the others' requests miss."""
     rate = session.rate_of(share, None)
     session.fresh_list(seconds)
     small = session.rig.content.small_file()
@@ -166,7 +166,7 @@ def head_of_line(session, seconds, share):
 
 
 def slow_calls(session, seconds, share):
-    """Which system calls of some workers took over a millisecond, by strace."""
+    """The system calls of some workers that took over a millisecond, by strace."""
     rate = session.rate_of(share, None)
     session.fresh_list(seconds)
     started = session.load.start("traced", *session.load.of_list(seconds + 2, rate))

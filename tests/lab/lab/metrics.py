@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is computed from latencies and sizes. Pure functions.
+"""Figures computed from latencies and sizes. Pure functions.
 
-The service inversion, the four series of sizes and the decile breakdown are those of Ruan and Pai,
-"The Origins of Network Server Latency & the Myth of Connection Scheduling", section 4.
+The service inversion, the four series of sizes and the decile breakdown are those of Ruan and Pai, "The Origins of
+Network Server Latency & the Myth of Connection Scheduling", section 4.
 """
 
 import math
@@ -55,7 +55,7 @@ def inversion(sizes, latencies):
 
 
 def series_of(size):
-    """0 to 3: which of the four series a response of so many bytes belongs to."""
+    """0 to 3: the series of a response of so many bytes."""
     return sum(size > bound for bound in SERIES_BOUNDS)
 
 

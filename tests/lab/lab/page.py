@@ -57,7 +57,7 @@ def table(head, rows, text_columns=()):
 
 
 def figure(svg, caption, stamp):
-    """stamp: what it was measured on, and by which command."""
+    """stamp: the machine and the command."""
     return f"<figure>{svg}<figcaption>{escape(caption)}<br><small>{escape(stamp)}</small></figcaption></figure>"
 
 

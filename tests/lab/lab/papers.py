@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the papers measured, to stand beside what is measured here.
+"""The papers' measurements, to stand beside ours.
 
-Ruan and Pai, "The Origins of Network Server Latency & the Myth of Connection Scheduling": Pentium 4,
-1 GB of memory, 3 GB set, 1024 connections, FreeBSD 4.6, Apache 1.3.27.
+Ruan and Pai, "The Origins of Network Server Latency & the Myth of Connection Scheduling": Pentium 4, 1 GB of
+memory, 3 GB set, 1024 connections, FreeBSD 4.6, Apache 1.3.27.
 """
 
 # Table 5: median, mean, 90th percentile in ms at 0.95 load, capacity in Mbit/s.
@@ -16,7 +16,7 @@ BURSTS = "Apache: no process runnable one third of the time, over 80 % of them 4
 
 
 def factors():
-    """{what: stock Apache's over Flashpache's at 0.95 load on the disk}"""
+    """{figure: stock Apache's over Flashpache's at 0.95 load on the disk}"""
     apache, ours = LATENCIES["Apache"], LATENCIES["Flashpache"]
     names = ("p50", "mean", "p90")
     return {name: apache[i] / ours[i] for i, name in enumerate(names)} | {"capacity": ours[3] / apache[3]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured where, in the quick and in the full run."""
+"""The measurements of the quick and of the full run, and their places."""
 
 from collections import namedtuple
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ Step = namedtuple("Step", "name call options once servers")
 LOADS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 FEW = (0.6, 0.95)
 MIB = 1 << 20
-# What a session takes beside its steps and its warm-up, and a step beside its load.
+# The time of a session beside its steps and its warm-up, and of a step beside its load.
 SESSION_S, STEP_S = 2.5, 0.6
 
 
@@ -29,16 +29,16 @@ class Experiment:
     connections: int
     warm_s: float = 0.5
     rig_options: dict = field(default_factory=dict)
-    reference: str = None       # whose capacity the equal absolute load is a share of
+    reference: str = None       # the equal absolute load is a share of its capacity
     on_request: bool = False    # only where it, or one of its servers, is named
 
     def steps_of(self, server, number):
-        """What is measured of a server in a round."""
+        """A server's measurements in a round."""
         return [step for step in self.steps
                 if (number == 0 or not step.once) and server in (step.servers or self.servers)]
 
     def session_seconds(self, server, number):
-        """About how long that takes."""
+        """About how long these take."""
         steps = self.steps_of(server, number)
         return SESSION_S + self.warm_s + sum(step.options["seconds"] + STEP_S for step in steps)
 
@@ -63,13 +63,13 @@ NONE = ["stock-prefork-None", "flash-prefork-None"]
 ALL = ["stock-prefork-All", "flash-prefork-All"]
 EVENT = ["stock-event-None", "flash-event-None"]
 EVENT_ALL = ["stock-event-All", "flash-event-All"]
-# Beside the papers' architectures, what they are built into today.
+# Beside the papers' architectures, today's servers that have them.
 ARCHITECTURES = [*arch_kinds(), "stock-event-None", "nginx-1-cache"]
 
 
 def quick():
-    """The whole report on small settings, in less than ten minutes. What a child of prefork has to learn
-    for itself is kept small: else it would be all that is measured in seconds."""
+    """The whole report on small settings, in less than ten minutes. The paths that a prefork child has to learn are
+    few: a measurement of seconds would show nothing else."""
     small, hot = Content(8), Content(28, hot=250)
     disk = {"memory": 128 * MIB}
     calls = step("system_calls", 0.5, once=True)
@@ -131,8 +131,8 @@ def full():
 
 
 def chosen(experiments, names=None, servers=None):
-    """The experiments of these names, and of these those that have one of these servers, with these alone. Where
-    both are named, these servers in these experiments, though the plan may have it otherwise."""
+    """The experiments of these names, and of these those that have one of these servers, with these alone. Where both
+    are named, these servers in these experiments, even if the plan has others."""
     if names and servers:
         return [replace(one, servers=list(servers)) for one in experiments if one.name in names]
     if names:

@@ -96,7 +96,7 @@ def by_size(found):
 
 
 def scheduling(path):
-    """The result of tests/lab/srpt.py (--json): what it tells of both policies, in one run each."""
+    """The result of tests/lab/srpt.py (--json): its figures for both policies, in one run each."""
     if path is None:
         return ""
     rows = []

@@ -11,12 +11,12 @@ from lab import Impossible, machine, measure, servers
 from lab.metrics import spread
 from lab.rigs import RIGS
 
-# Of the reference's capacity, for the load that is the same for every server.
+# The share of the reference's capacity for the load that is the same for every server.
 EQUAL_SHARE = 0.5
 
 
 class Progress:
-    """Says what is being done, and how long the rest will take at the pace so far."""
+    """Reports the present step, and how long the rest will take at the pace so far."""
 
     def __init__(self, total):
         self.total, self.done, self.skipped = total, 0.0, 0.0
@@ -54,7 +54,7 @@ class Runner:
                 self.premises(experiment, None, str(problem))
 
     def clean(self):
-        """Removes what was made in the working directory, but for rigs, which remove themselves."""
+        """Removes the files of the working directory, without rigs, which remove themselves."""
         for path in (self.work / "servers", *self.work.glob("set-*")):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -62,7 +62,7 @@ class Runner:
         return all(self.store.has(experiment.name, key, step.name, number) for step in experiment.steps_of(key, number))
 
     def premises(self, experiment, rig, problem=None):
-        """Checks the rig and keeps what was found; whether all premises hold."""
+        """Checks the rig and keeps the result; true if all premises hold."""
         found = [] if problem else rig.check()
         facts = self.store.facts("rigs")
         facts[experiment.name] = {"about": rig.about if rig else "", "impossible": problem,
@@ -81,7 +81,7 @@ class Runner:
                 self.session(experiment, rig, key, number)
 
     def rig_for(self, experiment):
-        """Rigs share one copy of the set, but for the disk's, which is in its image."""
+        """Rigs share one copy of the set, except the disk's, whose copy is in its image."""
         options = dict(experiment.rig_options)
         if experiment.rig != "disk":
             options["files"] = self.work / f"set-{experiment.content.directories}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a server do, sampled from /proc and counted by perf."""
+"""The activity of a server's processes, sampled from /proc and counted by perf."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from lab import Impossible
 
 OWN_MEMORY = re.compile(r"^Pss_(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 FRAME = re.compile(r"\] ([\w.]+)\+")
-# What each frame means, in the order in which a stack is searched from its top.
+# The meaning of each frame, in the order of a search from a stack's top.
 WAITS = {"d_alloc_parallel": "another's lookup (d_alloc_parallel)",
          "request_wait_answer": "the FUSE server",
          "rwsem_down": "a directory's lock", "folio_wait_bit": "data of a file",
@@ -49,7 +49,7 @@ def cpu_seconds(pids):
 
 
 def memory_bytes(pids):
-    """Memory of the processes' own, what they share counted once; the page cache left out."""
+    """The processes' own memory, with shared memory counted once, without the page cache."""
     total = 0
     for pid in pids:
         text = read(pid, pid, "../../smaps_rollup")
@@ -76,7 +76,7 @@ def runnable(pids):
 
 
 def wait_of(stack):
-    """What a sleeping thread waits for, among what matters here; None for anything else."""
+    """A sleeping thread's wait, among those that matter here; None for any other."""
     for frame in FRAME.findall(stack):
         for name, meaning in WAITS.items():
             if frame.startswith(name):
@@ -85,21 +85,21 @@ def wait_of(stack):
 
 
 def waits(pids):
-    """How many threads wait for what, at this moment."""
+    """{wait: number of threads}, at this moment."""
     found = Counter(wait_of(read(pid, tid, "stack")) for pid, tid in tasks(pids))
     found.pop(None, None)
     return found
 
 
 def fullest_stack(pids, meaning):
-    """The stack that most of the threads waiting for this have: (how many, its functions)."""
+    """The most frequent stack among the threads with this wait: (number of threads, its functions)."""
     stacks = (read(pid, tid, "stack") for pid, tid in tasks(pids))
     same = Counter(tuple(FRAME.findall(stack)) for stack in stacks if wait_of(stack) == meaning)
     return same.most_common(1)[0][::-1] if same else (0, ())
 
 
 class Sampler(threading.Thread):
-    """Calls look() every so often until stop(); .seen has what it returned."""
+    """Calls look() every so often until stop(); .seen has its results."""
 
     def __init__(self, look, interval=0.05):
         super().__init__(daemon=True)
@@ -117,7 +117,7 @@ class Sampler(threading.Thread):
 
 
 def system_calls(pids, seconds):
-    """How many system calls the processes make in so many seconds, by perf's tracepoint."""
+    """The number of the processes' system calls in so many seconds, by perf's tracepoint."""
     if not shutil.which("perf"):
         raise Impossible("counting system calls needs perf (package linux-perf)")
     command = ["perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter",
@@ -142,7 +142,7 @@ def slow_calls(pids, seconds):
         raise Impossible("tracing needs strace")
     command = ["timeout", "-s", "INT", str(seconds), "strace", "-f", "-T", "-e", f"trace={TRACED_CALLS}",
                "-e", "signal=none"]
-    # The parent of all serves nobody; the daemon and its workers are the last ones.
+    # The parent of all serves no requests; the daemon and its workers are the last ones.
     for pid in [*pids[1:TRACED_WORKERS], *pids[TRACED_WORKERS:][-TRACED_WORKERS:]]:
         command += ["-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")

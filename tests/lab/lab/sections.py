@@ -13,20 +13,20 @@ DECILE_FIGURES = 2
 
 
 def reference(found, experiment):
-    """The stock server that others are compared with: of the same kind if there is one."""
+    """The stock server to compare with: of the same kind if there is one."""
     keys = found.servers(experiment)
     return next((key for key in keys if key.startswith("stock")), keys[0])
 
 
 def counterpart(found, experiment, key):
-    """The server that a ratio is taken to: Flashpache's is stock Apache of the same settings."""
+    """The other server of a ratio: for Flashpache, stock Apache with the same settings."""
     twin = key.replace("flash-", "stock-")
     known = twin in found.servers(experiment) and twin.startswith("stock-")
     return twin if known else reference(found, experiment)
 
 
 def warnings(found, experiment):
-    """What disturbed the measurements or limited them from outside."""
+    """Disturbances of the measurements, and limits from outside."""
     limited, disturbed = [], []
     for key in found.servers(experiment):
         rounds = found.rounds(experiment, key, "capacity")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that are compared, each as its makers advise for static files, and the papers'
-names for how they are built.
+"""The compared servers, each as its makers advise for static files, and the papers' names for their architectures.
 
-A Server is started and stopped; it has host, port, pids() and what its configuration says.
+A Server is started and stopped; it has host, port, pids() and its configuration.
 """
 
 import os
@@ -28,7 +27,7 @@ Kind = namedtuple("Kind", "maker options architecture")
 
 
 class Place:
-    """Where servers run: document root, address, directory, prefixes of commands."""
+    """The servers' surroundings: document root, address, directory, prefixes of commands."""
 
     def __init__(self, directory, docroot, *, host="127.0.0.1", connections=1024,
                  server_prefix=(), client_prefix=(), site_config=None):
@@ -40,7 +39,7 @@ class Place:
         self.server_prefix = [*server_prefix, *machine.on_processors(machine.server_processors())]
 
     def answers(self, port):
-        """Whether something listens there, asked from where the client will be."""
+        """True if a server listens there, by a connection from the client's place."""
         done = subprocess.run([*self.client_prefix, "python3", "-c", "import socket, sys; "
                                "socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)",
                                self.host, str(port)], capture_output=True)
@@ -287,7 +286,8 @@ mimetype.assign = ( "" => "text/plain" )
 
 
 class ArchServer(Other):
-    """tests/lab/archserver: all but the architecture is the same. It keeps what it opened, as nginx's open_file_cache."""
+    """tests/lab/archserver: all but the architecture is the same. It keeps opened files, as nginx's open_file_cache
+    does."""
 
     def command(self, path):
         return [ARCHSERVER, *path.read_text().split()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator's own site: its documents, which are only read, what is asked of it, its configuration."""
+"""An operator's own site: its documents, which are only read, its requests, its configuration."""
 
 import glob
 import os
@@ -16,17 +16,17 @@ from lab import Impossible, servers
 from lab.rigs.rig import Premise, Rig
 
 MOST_FILES = 100_000
-# What would reach beyond a private copy of the server: its addresses, logs and files.
+# Directives that reach beyond a private copy of the server: its addresses, logs and files.
 DROPPED = re.compile(r"\s*(Listen|PidFile|ErrorLog|CustomLog|TransferLog|GlobalLog|Mutex|ScoreBoardFile|"
                      r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+|ForensicLog)\s", re.IGNORECASE)
-# What asks other servers, runs programs, or needs keys.
+# Directives that ask other servers, run programs, or need keys.
 OUTWARD = re.compile(r"\s*((Proxy|Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache)\w*|Action|"
                      r"(Set|Add)Handler\s.*(proxy|fcgi|cgi|php|wsgi).*)\s", re.IGNORECASE)
 MODULE = re.compile(r"\s*LoadModule\s+(flashpache|proxy\w*|lbmethod_\w+|ssl|md|fcgid|fastcgi|cgid?|scgi|php\w*|wsgi|passenger|jk|"
                     r"perl|python|lua|uwsgi)_module\s", re.IGNORECASE)
 PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
-# In place of an interpreter: a page is refused, and so left out of what is measured.
+# In place of an interpreter: a page is refused, and so left out of the measurement.
 PAGES = ("<FilesMatch \"\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$\">\n"
          "    Require all denied\n</FilesMatch>\n")
 INCLUDE = re.compile(r"\s*(Include|IncludeOptional)\s+(\S+)", re.IGNORECASE)
@@ -52,7 +52,7 @@ class SiteContent:
         return 0
 
     def only(self, good, why):
-        """Those among the good ones; why: {path: reason} of the others."""
+        """Only the good ones; why: {path: reason} of the others."""
         kept = [path for path in self.paths if path in good]
         counted = Counter(why[path] for path in self.paths if path not in good)
         text = ", ".join(f"{count} with {reason}" for reason, count in counted.most_common())
@@ -84,7 +84,7 @@ def from_tree(docroot):
 
 
 class Site(Rig):
-    """Not a rig that is built: the documents are where they are, and stay as they are."""
+    """Not a rig that is built: the documents stay as they are, in their place."""
 
     name = "site"
 
@@ -107,7 +107,7 @@ class Site(Rig):
 
 
 def file_system(path):
-    """(type, mount point) of what a path lies on."""
+    """(type, mount point) of a path's file system."""
     path = os.path.realpath(path)
     with open("/proc/self/mounts") as mounts:
         rows = [line.split()[1:3] for line in mounts]
@@ -128,8 +128,8 @@ class SiteConfig:
         self.template = self.inward("".join(self.lines(text)))
 
     def inward(self, whole):
-        """Virtual hosts with TLS are served without it, before the others, which often only redirect to them;
-        and nothing leads to another server or to a program."""
+        """Virtual hosts with TLS are served without it. They come before the others, which often only redirect to
+        them. No directive leads to another server or to a program."""
         hosts = VIRTUAL_HOST.findall(whole)
         secure = [host for host in hosts if TLS.search(host)]
         self.tls_hosts = len(secure)
@@ -147,7 +147,7 @@ class SiteConfig:
         return re.sub(r"\$SUFFIX|\$\{SUFFIX\}", "", text)
 
     def lines(self, text):
-        """Its lines with included files in place, without what must be ours."""
+        """Its lines with included files in place, without those that must be ours."""
         for name, value in self.variables.items():
             text = text.replace("${%s}" % name, value)
         for line in text.replace("\\\n", " ").splitlines(keepends=True):

@@ -22,7 +22,7 @@ class Store:
     def put(self, key, value):
         path = self.path(*key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A run that is stopped here leaves the whole file or none.
+        # A run that stops here leaves the whole file or none.
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(value))
         os.replace(temporary, path)
@@ -31,14 +31,14 @@ class Store:
         return json.loads(self.path(*key).read_text()) if self.has(*key) else None
 
     def rounds(self, experiment, server, step):
-        """The results of all rounds, in order, those left out that failed."""
+        """The results of all rounds, in order, without failed ones."""
         folder = self.directory / experiment / server
         paths = sorted(folder.glob(f"{step}.*.json"), key=lambda p: int(p.suffixes[-2][1:]))
         found = [json.loads(path.read_text()) for path in paths]
         return [each for each in found if "failure" not in each]
 
     def failures(self):
-        """(experiment, server, step, text) of everything that could not be measured."""
+        """(experiment, server, step, text) of every failed measurement."""
         for path in sorted(self.directory.glob("*/*/*.json")):
             text = json.loads(path.read_text()).get("failure")
             if text:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Flashpache would do for a site, in sentences: as little as the numbers say."""
+"""Flashpache's effect on a site, in sentences: no more than the numbers show."""
 
 from lab import metrics
 from lab.page import number
 
-# A difference below this is called little even where it is beyond the noise.
+# A difference below this is called little even if it exceeds the noise.
 LITTLE = 0.1
 QUESTIONS = (("requests per second at most", "capacity", ("requests_per_s",), False),
              ("processor time per request", "capacity", ("cpu_us",), True),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes and removes names in directories until it is ended: writer.py PARENT HOW_MANY COUNT_FILE.
 
-A name every PAUSE_S, in the first HOW_MANY directories of PARENT in turn; COUNT_FILE says how many.
+A name every PAUSE_S, in the first HOW_MANY directories of PARENT in turn; COUNT_FILE has their number.
 """
 
 import itertools

@@ -13,7 +13,7 @@ enum slowfs_delayed { SLOWFS_LOOKUP, SLOWFS_GETATTR, SLOWFS_OPEN, SLOWFS_FLUSH, 
 
 enum slowfs_mode { SLOWFS_NORMAL, SLOWFS_HANG, SLOWFS_HANG_FLUSH, SLOWFS_ERROR };
 
-/* Longest delay that may be asked for: one hour. */
+/* The longest allowed delay: one hour. */
 #define SLOWFS_MAX_DELAY_US UINT64_C(3600000000)
 
 struct slowfs_behaviour {

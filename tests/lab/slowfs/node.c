@@ -93,7 +93,7 @@ static void node_free(struct slowfs_node *node)
     free(node);
 }
 
-/* Frees the node, and then its ancestors, as far as nobody refers to them. */
+/* Frees the node, and then its ancestors, as far as nothing refers to them. */
 static void reap_locked(struct slowfs_node *node)
 {
     while (node != &root && node->lookups == 0 && node->users == 0) {
@@ -243,7 +243,7 @@ int slowfs_node_dirfd(const struct slowfs_node *node)
     return node->dirfd;
 }
 
-/* Where the node lies now; the parent is held until release(), the name is the caller's. */
+/* The node's present place; the parent is held until release(), the name is the caller's. */
 static int locate(struct slowfs_node *node, struct slowfs_node **parent_r, char **name_r)
 {
     (void)pthread_mutex_lock(&table_lock);
@@ -289,7 +289,7 @@ int slowfs_node_stat(struct slowfs_node *node, struct stat *st_r)
     return error;
 }
 
-/* Opens anew what a descriptor stands for. */
+/* Opens the file of a descriptor anew. */
 static int reopen(int fd, int flags, int *fd_r)
 {
     char path[64];

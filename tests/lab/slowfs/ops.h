@@ -17,7 +17,7 @@ struct slowfs_context {
     bool keep_cache;
 };
 
-/* The whole table: what ops_name.c and ops_file.c provide. */
+/* The whole table: the operations of ops_name.c and ops_file.c. */
 void slowfs_ops_fill(struct fuse_lowlevel_ops *ops);
 void slowfs_name_ops_fill(struct fuse_lowlevel_ops *ops);
 void slowfs_file_ops_fill(struct fuse_lowlevel_ops *ops);
@@ -48,7 +48,7 @@ void slowfs_reply_entry(fuse_req_t req, struct slowfs_node *parent, const char *
 int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *name,
                       struct fuse_entry_param *entry_r, struct slowfs_node **node_r);
 
-/* Gives what root has just made in the source to the caller, as if the caller had made it. */
+/* Gives the caller a file that root has just made in the source, as if the caller had made it. */
 int slowfs_give_to_caller(fuse_req_t req, int dirfd, const char *name);
 
 #endif

@@ -43,7 +43,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     slowfs_delay(req, SLOWFS_OPEN, run_open, ino, "", fi);
 }
 
-/* Makes the file as the caller's, or opens it when somebody else has made it meanwhile. */
+/* Makes the file as the caller's, or opens it when another process has made it meanwhile. */
 static int create_file(fuse_req_t req, int dirfd, const char *name, mode_t mode, int flags, int *fd_r)
 {
     flags |= O_NOFOLLOW | O_CLOEXEC;

@@ -111,7 +111,7 @@ static int set_times(int fd, const struct stat *attr, int to_set)
     return utimensat(fd, "", times, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
-/* fd is an O_PATH descriptor; what does not take one goes by its name in /proc. */
+/* fd is an O_PATH descriptor; calls that take none use its name in /proc. */
 static int set_attributes(int fd, const struct stat *attr, int to_set)
 {
     char path[64];

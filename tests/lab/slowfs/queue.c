@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define QUEUE_THREADS 8
-/* How long a killed caller may stay: calls that wait longer than this are looked at. */
+/* The longest time that a killed caller may stay: calls that wait longer are looked at. */
 #define KILL_CHECK_NS UINT64_C(100000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -105,7 +105,7 @@ static struct slowfs_call *heap_remove(struct slowfs_queue *q, size_t i)
     return call;
 }
 
-/* Whether SIGKILL is pending for the thread: the kernel sets it for every fatal signal. */
+/* True if SIGKILL is pending for the thread: the kernel sets it for every fatal signal. */
 static bool kill_pending(pid_t thread)
 {
     char path[64];
@@ -140,14 +140,14 @@ static struct slowfs_call *take_killed(struct slowfs_queue *q, uint64_t now)
     return NULL;
 }
 
-/* Whether it waits until the behaviour changes. */
+/* True if the call waits until the behaviour changes. */
 static bool is_held(const struct slowfs_queue *q, const struct slowfs_call *call)
 {
     return q->behaviour.mode == SLOWFS_HANG
            || (q->behaviour.mode == SLOWFS_HANG_FLUSH && call->kind == SLOWFS_FLUSH);
 }
 
-/* The call to finish now and how: *error_r is 0 to run it, else what to answer. */
+/* The call to finish now; *error_r is 0 to run it, else its answer. */
 static struct slowfs_call *take_call(struct slowfs_queue *q, int *error_r)
 {
     uint64_t now = now_ns();
@@ -271,7 +271,7 @@ struct slowfs_queue *slowfs_queue_create(const struct slowfs_behaviour *behaviou
     return q;
 }
 
-/* Whether the call may be run without waiting; sets its times otherwise. */
+/* True if the call may run without waiting; sets its times otherwise. */
 static bool without_delay(struct slowfs_queue *q, struct slowfs_call *call)
 {
     uint64_t delay = q->behaviour.delay_us[call->kind];

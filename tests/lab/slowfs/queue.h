@@ -36,10 +36,10 @@ void slowfs_queue_behave(struct slowfs_queue *queue, const struct slowfs_behavio
 
 struct slowfs_behaviour slowfs_queue_behaviour(struct slowfs_queue *queue);
 
-/* How many calls wait. */
+/* The number of waiting calls. */
 size_t slowfs_queue_waiting(struct slowfs_queue *queue);
 
-/* Answers what waits with ENOTCONN, and ends the threads. No submit may run meanwhile. */
+/* Answers waiting calls with ENOTCONN, and ends the threads. No submit may run meanwhile. */
 void slowfs_queue_destroy(struct slowfs_queue **queue);
 
 #endif

@@ -83,7 +83,7 @@ static void *read_calls(void *arg)
         fuse_session_process_buf(session, &buffer);
     }
     free(buffer.mem);
-    /* Unmounted by somebody else, or the device failed: end as on SIGTERM. */
+    /* Another process unmounted it, or the device failed: end as on SIGTERM. */
     if (!fuse_session_exited(session))
         fuse_session_exit(session);
     (void)pthread_kill(main_thread, SIGTERM);
@@ -120,8 +120,8 @@ static void reread_control(const struct slowfs_options *options, struct slowfs_q
         slowfs_queue_behave(queue, &behaviour);
 }
 
-/* Until SIGTERM or SIGINT. One thread handles all signals, lowest number first: counters
- * asked for after a SIGHUP show that it has been obeyed. */
+/* Until SIGTERM or SIGINT. One thread handles all signals, lowest number first: counters requested
+ * after a SIGHUP show that it has taken effect. */
 static void serve_signals(const struct slowfs_options *options, struct slowfs_queue *queue,
                           const sigset_t *signals)
 {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigs: what the servers' files lie on, or what lies between servers and clients.
+"""Rigs: the file systems of the servers' files, or the links between servers and clients.
 
-Each is set up, checked and removed by one command (tests/lab/rig), or used as a context manager.
-What it made is known from its directory alone, so that another process can remove it.
+One command sets up, checks and removes each (tests/lab/rig), or a context manager. A rig's directory alone shows
+what it made, so that another process can remove it.
 """
 
 from lab.rigs.contention import Contention

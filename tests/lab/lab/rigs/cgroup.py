@@ -14,13 +14,13 @@ REMOVE_TRIES = 100
 
 
 def unified():
-    """Whether version 2 has the controllers."""
+    """True if version 2 has the controllers."""
     path = ROOT / "cgroup.controllers"
     return path.exists() and "memory" in path.read_text().split()
 
 
 def why_not():
-    """Why there can be no such group here, or None."""
+    """The reason why there can be no such group here, or None."""
     if unified():
         return None if "io" in (ROOT / "cgroup.controllers").read_text().split() else "cgroup2 has no io controller"
     lacking = [name for name in NEEDED if not (ROOT / name / "cgroup.procs").exists()]
@@ -28,7 +28,7 @@ def why_not():
 
 
 def disk_of(path):
-    """MAJOR:MINOR of the whole disk that a directory lies on."""
+    """MAJOR:MINOR of the whole disk under a directory."""
     number = os.stat(path).st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     if not device.exists():
@@ -86,7 +86,7 @@ class Cgroup:
             (self.io / "blkio.throttle.read_iops_device").write_text(f"{disk} {iops}")
 
     def reads(self, disk):
-        """How many reads of the disk there were."""
+        """The number of reads of the disk."""
         if self.version2:
             found = re.search(rf"^{disk} .*\brios=(\d+)", (self.io / "io.stat").read_text(), re.MULTILINE)
         else:

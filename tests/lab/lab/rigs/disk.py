@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A disk that is slower than memory by far, and less memory than documents.
 
-ext4 in an image, with direct I/O so that the image is not cached twice. The server, and with it
-the page cache and the dentries and inodes it uses, is in a cgroup. Its reads are throttled at the
-disk that the image lies on: a throttle on the loop device would let metadata through.
+ext4 in an image, with direct I/O so that the image is not cached twice. The server is in a cgroup, with the page
+cache, dentries and inodes that it uses. Its reads are throttled at the disk under the image: a throttle on the
+loop device would let metadata through.
 """
 
 import random
@@ -17,7 +17,7 @@ from lab.rigs.rig import Premise, Rig, run, unmount
 PROBES = 40
 FLAT = 0.15          # reads per request of two windows in a row may differ by so much
 WINDOW_S = 2
-# Which of stat and open of files went to sleep: the kernel counts that for each thread.
+# The calls stat and open of files that slept: the kernel counts sleeps for each thread.
 PROBE = """
 import os, resource, sys
 def sleeps(): return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
@@ -60,7 +60,7 @@ class Disk(Rig):
         self.fresh()
 
     def fresh(self):
-        """Nothing of the file system in memory, and an empty group."""
+        """An empty group, and none of the file system in memory."""
         run("umount", self.files)
         run("mount", "-o", f"ro,noatime,inode_readahead_blks={self.inode_readahead}",
             self.state()["loop"], self.files)

@@ -14,7 +14,7 @@ class Memory(Rig):
 
     def build(self):
         super().build()
-        # -w only with -d, which forks: so wait for what it locks.
+        # vmtouch has -w only with -d, which forks: so wait until the pages are locked.
         self.spawn(["vmtouch", "-l", "-q", self.files])
         wait_for(lambda: self.resident() == 1.0, "the set to be in memory", 120)
 

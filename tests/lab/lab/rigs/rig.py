@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all rigs have in common."""
+"""The common part of all rigs."""
 
 import json
 import os
@@ -18,23 +18,23 @@ Premise = namedtuple("Premise", "what holds detail")
 
 
 class Rig:
-    """A directory, the files in it, and what a subclass puts below or around them.
+    """A directory, the files in it, and the devices that a subclass puts below or around them.
 
-    name, about: for the report. missing(): what this machine lacks. build(), remove(): the
-    subclass's own part. check(): its premises, looked at before anything is measured.
+    name, about: for the report. missing(): what this machine lacks. build(), remove(): the subclass's own part.
+    check(): its premises, before any measurement.
     """
 
     name = about = ""
-    programs = {}               # what must be installed: {program: Debian package}
+    programs = {}               # programs that must be installed: {program: Debian package}
 
     def __init__(self, directory, content, connections=1024, files=None):
-        """files: where the set is, or is to be, if rigs share it; else the rig has its own."""
+        """files: the place of the set, if rigs share it; else the rig has its own."""
         self.directory = Path(directory)
         self.content, self.connections = content, connections
         self.files = Path(files or self.directory / "files")
         self.state_file = self.directory / "rig.json"
 
-    # What a subclass says
+    # A subclass's part
 
     def missing(self):
         """Reasons why this machine cannot have the rig."""
@@ -46,7 +46,7 @@ class Rig:
         self.content.make(self.files)
 
     def remove(self):
-        """Unmounts and takes away what is not a file in the directory."""
+        """Unmounts, and removes everything but the files in the directory."""
 
     def check(self):
         return []
@@ -59,10 +59,10 @@ class Rig:
         return servers.Place(directory, self.docroot(), connections=self.connections)
 
     def started(self):
-        """Called when a server has started, before anything is asked of it."""
+        """Called when a server has started, before its first request."""
 
     def warm(self, session, seconds):
-        """Asks until the rig's caches are as they will be."""
+        """Asks until the rig's caches have their final state."""
         session.ask("warm", seconds)
 
     def pids(self):
@@ -101,7 +101,7 @@ class Rig:
     def __exit__(self, *_):
         self.down()
 
-    # What another process needs to know in order to remove it
+    # The state that another process needs in order to remove the rig
 
     def state(self):
         return json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
@@ -137,7 +137,7 @@ def gone(pid):
 
 
 def run(*command, check=True):
-    """A command of the rig's; what it printed."""
+    """Runs a command of the rig's; returns its output."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if check and done.returncode:
         raise Impossible(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
