@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers of every shape that they can have: built, encoded and decoded.
+ * Answers of every possible shape: built, encoded and decoded.
  */
 #ifndef FP_ANSWER_KIT_H
 #define FP_ANSWER_KIT_H
@@ -114,7 +114,7 @@ static inline void assert_refused(size_t len, int fd)
 
 /* ---- every shape that an answer can have ---- */
 
-/* Only what leads on has access files. */
+/* Only a directory has access files. */
 static inline void add_access_files(void)
 {
     in.n_names = FP_MAX_NAMES;
@@ -131,8 +131,9 @@ static inline void add_access_files(void)
 
 /*
  * A new answer, one letter a step: a directory, file or pipe, absent, not permitted (x) or an I/O
- * error; in capitals a link to that, to nothing or in a loop (O); * is all the steps but one.  Then
- * what it brings: a descriptor (+), of this machine (here), the content, a lease (s) or access files (n).
+ * error; in capitals a link to that, to nothing or in a loop (O); * is all the steps but one.
+ * Further letters add a descriptor (+), of this machine (here), the content, a lease (s) or access
+ * files (n).
  */
 static inline void build(const char *steps)
 {

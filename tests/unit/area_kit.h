@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Areas as a client maps them, each with a page behind it that nobody may touch: so reading on is
- * noticed.  For programs that are linked with --wrap=mmap.
+ * Areas as a client maps them, each with an untouchable page behind it, so that reading on is
+ * noticed. For programs that are linked with --wrap=mmap.
  */
 #ifndef FP_AREA_KIT_H
 #define FP_AREA_KIT_H

@@ -77,7 +77,7 @@ static inline size_t kit_component_end(const char *path, size_t at)
     return at + strcspn(path + at, "/");
 }
 
-/* What the walk of a path finds. */
+/* The result of a walk of the path. */
 static inline void kit_answer(struct fp_answer *a, const char *path, const char *what)
 {
     size_t end = 1;
@@ -140,7 +140,7 @@ static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms,
     return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
 }
 
-/* Of each path, a space between them: it is known, or with "!" before it that it is not. */
+/* Of each path, a space between them: it is known, or with "!" before it, unknown. */
 static inline void assert_each(bool (*known)(const char *path), const char *paths)
 {
     char copy[256], *rest = copy, *path;
@@ -153,7 +153,7 @@ static inline void assert_each(bool (*known)(const char *path), const char *path
     }
 }
 
-/* What a child remembers of an answer that it may use again. */
+/* A child's lease of an answer. */
 struct kit_lease {
     unsigned n;
     uint32_t slots[FP_MAX_STEPS], generations[FP_MAX_STEPS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cache without leases, where nothing is watched: walks with the time at which they
- * began, and just what is known afterwards.
+ * A cache without leases, where nothing is watched: walks with the time at which they began, and
+ * the exact knowledge afterwards.
  */
 #ifndef FP_CACHE_KNOWN_KIT_H
 #define FP_CACHE_KNOWN_KIT_H
@@ -65,7 +65,7 @@ static inline bool known(const char *path)
     return kit_lookup(cache, path, now, &answer);
 }
 
-/* The cache knows the path, and just that of it. */
+/* The cache knows the path, and has exactly that. */
 static inline void assert_known(const char *path, const char *what)
 {
     struct fp_answer expected;

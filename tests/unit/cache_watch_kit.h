@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cache with leases, to which changes are reported: walks that have everything watched, the
- * changes, and what is valid and leased afterwards.
+ * changes, and the valid and leased entries afterwards.
  */
 #ifndef FP_CACHE_WATCH_KIT_H
 #define FP_CACHE_WATCH_KIT_H
@@ -89,8 +89,8 @@ static inline struct fp_watch_key key_of(const char *path, size_t len)
     return k;
 }
 
-/* What the walk finds, and as workers do it has everything watched that is there.
- * Tests change it before they insert it. */
+/* The result of the walk. As workers do, it has everything that exists watched. Tests change it
+ * before they insert it. */
 static inline void walk(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
@@ -167,7 +167,7 @@ static inline bool known_stale(const char *path, uint64_t ms)
     return fp_cache_lookup_stale(cache, path, strlen(path), 0, ms, &answer);
 }
 
-/* For how long it is valid from now on. */
+/* The time for which it is valid from now on. */
 static inline uint64_t life(const char *path)
 {
     uint64_t ms = 0;
@@ -177,7 +177,7 @@ static inline uint64_t life(const char *path)
     return ms;
 }
 
-/* ---- changes, with how many entries they concern; what is seen afterwards is seen later ---- */
+/* ---- changes, with the number of entries concerned; later walks see later states ---- */
 
 static inline size_t change(const char *place, const char *name, bool replaced)
 {
@@ -229,7 +229,7 @@ static inline bool holds(const struct kit_lease *l)
     return holds_at(l, kit_now_ms);
 }
 
-/* For as long as it is valid, or a tick less; never longer. */
+/* As long as it is valid, or a tick less; never longer. */
 static inline void assert_lease_lasts(const char *path, uint64_t ms)
 {
     const struct kit_lease l = take_lease(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes instead of an answer, and is refused. */
+/* Frames in place of an answer, which are refused. */
 #include "config.h"
 #include "common/answer.h"
 
@@ -37,7 +37,7 @@ START_TEST(too_many_steps)
         add(FP_OK, S_IFDIR | 0755);
     encode();
     len = w.len;
-    /* One more, and as many as the count can say. */
+    /* One more, and as many as the count can express. */
     for (unsigned n = FP_MAX_STEPS + 1; n <= 255 && len + step <= sizeof(buf); n++) {
         memcpy(buf + len, buf + len - step, step);
         buf[len + 1] = (uint8_t)(2 * (n - 1));
@@ -251,7 +251,7 @@ START_TEST(statuses_that_no_step_has)
 }
 END_TEST
 
-/* What is watched can be leased. */
+/* A watched answer is leasable, too. */
 static bool is_allowed(unsigned flags)
 {
     return (flags & ~(unsigned)(LOCAL | LEASABLE | WATCHED)) == 0
@@ -304,7 +304,7 @@ END_TEST
 
 /* ---- hostile bytes ---- */
 
-/* What is taken must be usable without looking again. */
+/* An accepted answer must be usable without another check. */
 static void assert_sound(size_t len, int fd)
 {
     ck_assert_uint_le(out.n_steps, FP_MAX_STEPS);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One writer that publishes answers and contents as fast as it can, and readers, processes of their
- * own, that check every byte of what they find.  Both are functions of path and generation.  Now and then
- * a reader is killed, at a moment that nobody chose.  The writer's memory stays as it is.
- * FLASHPACHE_STRESS_READS: how many answers are to be found (100,000; with FLASHPACHE_FULL 100 million);
- * FLASHPACHE_STRESS_READERS: by how many processes (4; 16).
+ * One writer publishes answers and contents as fast as it can. Readers, processes of their own,
+ * check every byte of what they find. Both are functions of path and generation. Now and then a
+ * reader is killed, at a random moment. The writer's memory stays as it is.
+ * FLASHPACHE_STRESS_READS: the number of answers to find (100,000; with FLASHPACHE_FULL 100
+ * million). FLASHPACHE_STRESS_READERS: the number of processes (4; 16).
  */
 #include "config.h"
 #include "common/answer_table.h"
@@ -25,7 +25,7 @@
 #define MOST_PAGES  256   /* a leak of some bytes a write would be thousands */
 #define MOST_S      21600 /* 100 million reads beside others' work */
 
-/* What the processes count, in memory that they share. */
+/* The processes' counters, in memory that they share. */
 struct counts {
     atomic_ullong found, missed, contents, gone, wrong, killed;
 };
@@ -69,7 +69,7 @@ static void say_counts(void)
     fflush(stdout);
 }
 
-/* ---- what path and generation decide ---- */
+/* ---- functions of path and generation ---- */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {

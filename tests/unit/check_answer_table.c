@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of answers: what the daemon publishes is what a client finds, or it finds nothing.
+ * The table of answers: a client finds exactly the answer that the daemon published, or nothing.
  */
 #include "config.h"
 #include "common/answer_table.h"
@@ -95,7 +95,7 @@ static void assert_same(void)
     ck_assert_mem_eq(buf, other, w.len);
 }
 
-/* ---- what is found ---- */
+/* ---- lookups ---- */
 
 START_TEST(each_shape_is_found)
 {
@@ -111,7 +111,7 @@ START_TEST(each_shape_is_found)
 }
 END_TEST
 
-/* At what is absent, or no directory, a walk ends, however long the path is. */
+/* At an absent name, or at no directory, a walk ends, however long the path is. */
 START_TEST(a_walk_may_end_before_the_path)
 {
     static const char *const ends[] = { "da", "ddf", "dx", "ddA", "dO", "f" };
@@ -284,7 +284,7 @@ START_TEST(what_is_used_stays)
         /* With other metadata each time, and so other slots than the ones above. */
         publish_numbered(n % 800 + 100);
         ck_assert(find_numbered(1));
-        /* Its answer has changed: that is a use of the slot, but of nothing that is worth keeping. */
+        /* Its answer has changed: that is a use of the slot, but of no record worth keeping. */
         if (n == 100)
             fp_lease_table_invalidate(leases, 13);
     }
@@ -395,7 +395,7 @@ START_TEST(another_area_is_refused)
 }
 END_TEST
 
-/* Finds something that is good in itself, or nothing. */
+/* Finds a consistent answer, or nothing. */
 static void find_all(const struct fp_answer_view *v)
 {
     for (unsigned n = 0; n < 40; n++) {

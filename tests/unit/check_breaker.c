@@ -28,7 +28,7 @@ static void walk(uint64_t now)
     fp_breaker_asked(b, MOUNT, now);
 }
 
-/* A walk that began at t and of which nothing was heard. */
+/* A walk that began at t and got no reply. */
 static void trip_at(uint64_t t)
 {
     walk(t);

@@ -4,7 +4,7 @@
 
 #include "cache_known_kit.h"
 
-/* ---- knowing ---- */
+/* ---- knowledge ---- */
 
 START_TEST(nothing_is_known_at_first)
 {
@@ -138,7 +138,7 @@ START_TEST(shorter_time_to_live_holds_for_what_comes)
 }
 END_TEST
 
-/* ---- what is not there ---- */
+/* ---- absent names ---- */
 
 START_TEST(nothing_is_below_what_is_no_directory)
 {
@@ -168,7 +168,7 @@ START_TEST(a_walk_that_ended_above_answers_for_all_below)
 }
 END_TEST
 
-/* ---- what becomes another thing ---- */
+/* ---- changed entries ---- */
 
 static void change_directory(uint32_t mode, uint32_t uid, uint32_t gid)
 {
@@ -197,7 +197,7 @@ START_TEST(other_rights_of_a_directory_kill_what_is_below)
 }
 END_TEST
 
-/* Without a report of what changed it may be the right to pass the directory. */
+/* Without a report of its kind the change may concern the right to pass the directory. */
 START_TEST(directory_whose_change_time_changes)
 {
     walked("/a/f", now, "ddf");
@@ -227,9 +227,9 @@ END_TEST
 /* ---- stories ---- */
 
 /*
- * What is walked to, and what is known then, in that order: "1:/a/f=ddf2" a walk of "/a/f" that
- * began in 1 ms found "ddf2" (cache_kit.h), "/a/f=ddf2" it is known and just that, "!/a/f" it is
- * not known, "#1" so many files are open, "+99" so many ms go by (the TTL is 100).
+ * Walks, and the knowledge after them, in that order: "1:/a/f=ddf2" a walk of "/a/f" that began in
+ * 1 ms found "ddf2" (cache_kit.h); "/a/f=ddf2" it is known and exactly that; "!/a/f" it is unknown;
+ * "#1" so many files are open; "+99" so many ms go by (the TTL is 100).
  */
 static const struct story {
     const char *name, *steps;
@@ -237,10 +237,10 @@ static const struct story {
     { "time to live", "0:/a/f=ddf 0:/a/no=dda +99 /a/f=ddf /a/no=dda +1 !/a/f !/a/no !/a !/" },
     { "a walk prolongs only what it saw", "0:/a/f=ddf 50:/a/g=ddf +120 !/a/f /a/g=ddf /a=dd" },
     { "walking again prolongs", "0:/a/f=ddf1 90:/a/f=ddf1 +150 /a/f=ddf1 #1" },
-    /* A directory in between comes to life without what was below it. */
+    /* A directory in between becomes valid again without the entries below it. */
     { "switched back directory stays dead",
       "0:/a/b/f=dddf 1:/a=dd1 2:/a=dd /a=dd !/a/b/f !/a/b 3:/a/b=ddd /a/b=ddd" },
-    /* Or a slow walk would never be known as long as faster ones pass it.  It is as old as it is. */
+    /* Otherwise a slow walk would never be known while faster ones pass it. It is as old as it is. */
     { "walk that others passed is kept",
       "20:/fast/f=ddf 10:/slow/f=ddf /slow/f=ddf /fast/f=ddf 30:/fast/g=ddf 25:/fast/h=ddf "
       "/fast/h=ddf +110 !/slow/f /fast/f=ddf" },

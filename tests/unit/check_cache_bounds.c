@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much is kept, and what goes when it is more. */
+/* The limits of the cache, and the entries evicted at each. */
 #include "config.h"
 #include "cache/cache.h"
 
@@ -27,7 +27,7 @@ START_TEST(files_are_bounded_with_their_descriptors)
         ck_assert_int_eq(cached_fds(), (int)fp_cache_counts(cache).files);
     }
     ck_assert_uint_eq(fp_cache_counts(cache).files, 4);
-    /* The others are known without: nothing has been forgotten. */
+    /* The others are known without descriptors: no entry is gone. */
     ck_assert_uint_eq(fp_cache_counts(cache).closed, 46);
     ck_assert_uint_eq(fp_cache_counts(cache).evictions, 0);
     ck_assert_uint_eq(fp_cache_counts(cache).directories, 1 + 46);
@@ -103,7 +103,7 @@ START_TEST(a_path_deeper_than_the_limit)
     start(1, 1, 1);
     walked("/a/b/c/d/e/f", now, "ddddddf");
     walked("/a/b/c/d/e/no", now, "dddddda");
-    /* Those above what was seen last: it is to be told from here. */
+    /* The entries above the latest one: an answer about it needs them. */
     ck_assert_uint_eq(fp_cache_counts(cache).directories, 6);
     assert_known("/a/b/c/d/e/no", "dddddda");
     walked("/no", now, "da");
@@ -114,7 +114,7 @@ START_TEST(a_path_deeper_than_the_limit)
 }
 END_TEST
 
-/* Of absent names no file, and of files no absent name. */
+/* A scan of files evicts no absent name, and a scan of absent names no file. */
 START_TEST(scan_of_one_kind_evicts_none_of_the_other)
 {
     const char *kept = _i == 0 ? "/a/f" : "/a/no", *kept_as = _i == 0 ? "ddf" : "dda";

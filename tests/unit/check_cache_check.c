@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check of the cache's invariants: it names each one that is broken on purpose, and
- * finds none broken afterwards.
+ * The check of the cache's invariants: it names each one that the test breaks, and finds none
+ * broken afterwards.
  */
 #include "config.h"
 #include "cache/cache.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contents in the place of descriptors: for which files they are asked for, what becomes of a file
- * whose content moves or goes, and which leases end then.
+ * Contents in the place of descriptors. The tests show which files get one, the fate of a file
+ * whose content moves or goes, and the leases that end then.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -151,7 +151,7 @@ START_TEST(contents_are_not_limited_by_descriptors)
 }
 END_TEST
 
-/* A content is asked for unless it is there. */
+/* The cache asks for a content unless it has one. */
 START_TEST(content_is_wanted_once)
 {
     ck_assert_uint_eq(wanted("/a/f", false), FILE_MAX);
@@ -187,7 +187,7 @@ START_TEST(leases_end_once_when_a_content_comes)
 }
 END_TEST
 
-/* It is to be read again; what is known of the file stays so, and leases on it go on. */
+/* It is to be read again; the file's entry stays, and leases on it go on. */
 START_TEST(content_that_was_overwritten)
 {
     uint32_t before;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forgetting on request: the path, all below it, and what else would answer for
- * it.
+ * Purges: of the path, of all below it, and of other entries that would answer for it.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -11,7 +10,7 @@
 
 #define NAMES 1 /* the number of the list that questions name */
 
-#define AT_ONCE 64 /* visits after each forgetting */
+#define AT_ONCE 64 /* visits after each purge */
 
 static size_t forget(const char *path, bool tree)
 {
@@ -78,7 +77,7 @@ START_TEST(empty_cache)
 }
 END_TEST
 
-/* What is below it is not answered before it was looked at again. */
+/* Entries below it do not answer before a new look. */
 START_TEST(directory_with_something_below)
 {
     struct fp_cache_base base;
@@ -111,7 +110,7 @@ START_TEST(forgotten_is_known_again)
 }
 END_TEST
 
-/* A file that something else was below. */
+/* A file that once had an entry below it. */
 START_TEST(file_with_a_dead_child)
 {
     walked("/a/x/f", now, "dddf");
@@ -156,7 +155,7 @@ START_TEST(everything)
 }
 END_TEST
 
-/* Chains of directories, each evicted only after what is below it. */
+/* Chains of directories, each evicted only after the entries below it. */
 START_TEST(deep_tree)
 {
     for (int i = 0; i < 40; i++) {
@@ -228,7 +227,7 @@ static void make_large_trees(void)
     }
 }
 
-/* Nothing of the tree is told from the purge on, and the purge itself visits few of its entries. */
+/* From the purge on no answer comes from the tree, and the purge itself visits few of its entries. */
 START_TEST(large_tree_is_purged_at_once)
 {
     uint64_t before;
@@ -249,7 +248,7 @@ START_TEST(large_tree_is_purged_at_once)
 }
 END_TEST
 
-/* It costs visits of what is purged, and none of what is not, however deep the tree is. */
+/* It costs visits of purged entries, and none of others, however deep the tree is. */
 START_TEST(purge_visits_what_is_purged)
 {
     uint64_t before;
@@ -269,8 +268,8 @@ START_TEST(purge_visits_what_is_purged)
 }
 END_TEST
 
-/* A walk that comes to a purged entry before that has gone finds nothing of it: no descriptor, no
- * content, no metadata, although the file looks as before. */
+/* A walk that comes to a purged entry before the entry is gone finds nothing of it. No descriptor,
+ * content or metadata is left, although the file looks as before. */
 START_TEST(purged_entry_is_new_when_a_walk_comes)
 {
     struct fp_meta m;
@@ -324,7 +323,7 @@ START_TEST(purges_of_one_another)
 }
 END_TEST
 
-/* What was purged makes room first. */
+/* Purged entries make room first. */
 START_TEST(purged_entries_make_room)
 {
     char path[64];
@@ -342,7 +341,7 @@ START_TEST(purged_entries_make_room)
 }
 END_TEST
 
-/* Not all at once where room is needed for something of another kind. */
+/* Not all at once, where an entry of another kind needs room. */
 START_TEST(purged_entries_make_room_a_few_at_a_time)
 {
     const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL, 0 };
@@ -362,7 +361,7 @@ START_TEST(purged_entries_make_room_a_few_at_a_time)
 }
 END_TEST
 
-/* ---- what would answer for it ---- */
+/* ---- other entries that would answer for it ---- */
 
 /* The directory above was absent; now it may be there, and the file in it. */
 START_TEST(absent_name_above)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which leases end where changes are told, and what is kept because it is leased. */
+/* The leases that a reported change ends, and the entries that leases keep. */
 #include "config.h"
 #include "cache/cache.h"
 
@@ -32,7 +32,7 @@ START_TEST(lease_of_a_file)
 }
 END_TEST
 
-/* Told once, everybody asks once: nothing ends again. */
+/* After one change each client asks once: nothing ends again. */
 START_TEST(lease_taken_after_the_change_holds)
 {
     struct kit_lease l;
@@ -157,7 +157,7 @@ START_TEST(what_was_absent_is_there)
     change("/a", "no", true);
     ck_assert(!holds(&l));
     ck_assert(!holds(&below));
-    /* And without being told. */
+    /* And without a report. */
     walked("/a/no", "dda");
     l = take_lease("/a/no");
     kit_now_ms++;
@@ -201,7 +201,8 @@ START_TEST(what_goes_ends_its_leases)
 }
 END_TEST
 
-/* What they say is true without the descriptor; a question about the file needs a walk, which changes nothing. */
+/* Their metadata are right without the descriptor. A question about the file needs a walk, which
+ * changes nothing. */
 START_TEST(leases_go_on_when_a_file_is_closed)
 {
     struct kit_lease f;
@@ -222,7 +223,7 @@ START_TEST(leases_go_on_when_a_file_is_closed)
 }
 END_TEST
 
-/* Slots go from hand to hand; no lease goes along. */
+/* Slots pass from entry to entry; no lease goes along. */
 START_TEST(slots_are_given_back)
 {
     struct kit_lease old = { .n = 0 };
@@ -273,7 +274,7 @@ START_TEST(no_leases_at_all)
 }
 END_TEST
 
-/* ---- what stays ---- */
+/* ---- kept entries ---- */
 
 START_TEST(use_of_a_lease_keeps_an_entry)
 {
@@ -363,7 +364,7 @@ START_TEST(memory_is_bounded)
     fp_cache_set_limits(cache, &limits);
     for (int i = 10; i < 99; i++) {
         snprintf(path, sizeof(path), "/a/f%02d", i);
-        kit_now_ms++; /* the watches that were given up were so before */
+        kit_now_ms++; /* the given-up watches were unused before */
         walked(path, i % 2 == 0 ? "ddf" : "ddL");
         ck_assert(known(path));
         ck_assert_uint_le(fp_cache_counts(cache).bytes, of_ten);
@@ -374,7 +375,7 @@ START_TEST(memory_is_bounded)
     limits.bytes = 1;
     fp_cache_set_limits(cache, &limits);
     ck_assert_uint_eq(fp_cache_counts(cache).bytes, 0);
-    /* What was seen last can be told, whatever it takes. */
+    /* The latest entry can be answered, whatever room it takes. */
     kit_now_ms++;
     walked("/a/f", "ddf");
     ck_assert(known("/a/f"));

@@ -25,7 +25,7 @@ START_TEST(without_evidence_they_do_not)
 }
 END_TEST
 
-/* Each mount has its time, and what lies on the border the shorter one. */
+/* Each mount has its TTL, and an entry on the border has the shorter one. */
 START_TEST(time_to_live_is_the_mounts)
 {
     walk_unwatched("/m/f", "ddf");
@@ -145,15 +145,15 @@ START_TEST(what_is_not_watched_enough)
         result.step_watches[1].watch.len = 0;
         validity[1].mount = 2;
         break;
-    case 9: result.step_watches[2].watch.len = 0; break; /* what is written to it */
+    case 9: result.step_watches[2].watch.len = 0; break; /* writes to it */
     }
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
 }
 END_TEST
 
-/* What lies directly in a directory that is not watched for now needs a look for each question;
- * what lies deeper is as it was, but for the way there. */
+/* Each question about an entry directly in a directory without a watch for now needs a look. Deeper
+ * entries stay as they were, except for the way there. */
 START_TEST(a_watch_that_is_left_out)
 {
     walk("/a/b/f", "dddf");
@@ -176,8 +176,8 @@ START_TEST(a_watch_that_is_left_out)
 }
 END_TEST
 
-/* A link of which the target is not there: the step is on the mount above, and what is not watched was on the
- * way to the target. */
+/* A link whose target is absent: the step is on the mount above, and the unwatched directory was on
+ * the way to the target. */
 START_TEST(a_watch_that_was_refused_on_a_links_way)
 {
     walk("/a/b", "ddb");
@@ -206,8 +206,8 @@ static void walk_quiet(const char *path, const char *what)
     result.step_watches[1].quiet = validity[1].left_out = true;
 }
 
-/* Where a directory's watch reports names alone, what has a full watch of its own is leased.  The
- * directory is looked at now and then, so that it is watched again. */
+/* Where a directory's watch reports names alone, entries with a full watch of their own are leased.
+ * Looks at the directory now and then let it be watched again. */
 START_TEST(a_watch_that_reports_names_alone)
 {
     walk_quiet("/a/f", "ddf");
@@ -326,7 +326,7 @@ START_TEST(what_is_watched_enough)
 }
 END_TEST
 
-/* Others make changes there that no event reports, on what the step leads to or above it. */
+/* Other machines make changes there that no event reports, at the step's target or above it. */
 START_TEST(what_others_change_has_its_ttl)
 {
     walk("/a/f", "ddf");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache against a model: a small world whose things change at random,
- * walks of it, and lookups.  The model keeps the walks of the last time to
- * live; whatever the cache says must be what they said.
+ * The cache against a model: a small world whose things change at random, walks of it, and lookups.
+ * The model keeps the walks of the last TTL; each of the cache's answers must agree with them.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -113,7 +112,7 @@ static void walk_world(void)
     ck_assert_int_eq(answer.fd, -1);
 }
 
-/* ---- what the model says of an answer ---- */
+/* ---- the model's verdict on an answer ---- */
 
 static bool covers(const struct walk *w, const char *path, unsigned i)
 {
@@ -126,7 +125,7 @@ static const struct walk *walk_back(size_t back)
     return back < n_walks && back < WALKS ? &walks[(n_walks - 1 - back) % WALKS] : NULL;
 }
 
-/* The last walk that saw this component saw what the answer says of it. */
+/* The last walk that saw this component saw the answer's state of it. */
 static bool is_the_latest(const char *path, unsigned i)
 {
     const struct walk *w;
@@ -187,7 +186,7 @@ static bool look(void)
     return true;
 }
 
-/* With room enough, what the last walk said is known. */
+/* With room enough, the last walk's result is known. */
 static void assert_last_walk_is_known(void)
 {
     const struct walk *w = walk_back(0);
@@ -231,7 +230,7 @@ static void run(bool roomy)
         if (i % 64 == 0)
             ck_assert_int_eq(unit_open_fds() - fds_at_rest, (int)fp_cache_counts(cache).files);
     }
-    /* Or it has proved nothing. */
+    /* With fewer hits the test would prove nothing. */
     ck_assert_uint_gt(hits, ROUNDS / 20);
     fp_cache_destroy(&cache);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
@@ -256,7 +255,7 @@ END_TEST
 START_TEST(with_next_to_no_room)
 {
     seed = 424242u * (uint64_t)(_i + 1);
-    start(1, LEVELS + 1, 1); /* those above what was seen last stay */
+    start(1, LEVELS + 1, 1); /* those above the latest entry stay */
     run(false);
 }
 END_TEST

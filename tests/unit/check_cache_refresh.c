@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in use is looked at again before its time is over, and only that; and
- * for how long leases hold meanwhile.
+ * Entries in use, and only those, are refreshed before their TTL ends; and the time that leases
+ * hold meanwhile.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -66,7 +66,7 @@ static void teardown(void)
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void walked(const char *path, const char *what)
 {
@@ -108,7 +108,7 @@ static bool known(const char *path)
     return kit_lookup(cache, path, kit_now_ms, &answer);
 }
 
-/* As a client that waited for a walk gets one: that is no use of it. */
+/* As a client that waited for a walk gets one: that is no use of the entry. */
 static struct kit_lease take_lease(const char *path)
 {
     ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), 0, kit_now_ms, &answer),
@@ -134,7 +134,7 @@ static void use_lease_of(const char *path)
     use(&l);
 }
 
-/* What was told just now lies on the way to the path: what is there. */
+/* The last reported entry lies on the way to the path: the state there. */
 static const char *told_part(const char *path, const char *what)
 {
     static char part[16];
@@ -147,7 +147,7 @@ static const char *told_part(const char *path, const char *what)
     return part;
 }
 
-/* Looks at once at what is told on the way to the path; how often that was. */
+/* Looks at once at each entry reported on the way to the path; returns their number. */
 static unsigned look_where_told(const char *path, const char *what)
 {
     unsigned n = 0;
@@ -166,8 +166,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All that is told from then on, for some ticks: its paths in order, a space
- * between them. */
+/* All paths reported from then on, for some ticks, in order, a space between them. */
 static const char *told_for(uint64_t ms, unsigned ticks)
 {
     static char room[32][64], text[32 * 64];
@@ -194,7 +193,7 @@ static const char *told_at(uint64_t ms)
     return told_for(ms, 0);
 }
 
-/* What is above is due a moment after what was found to be in use. */
+/* Entries above are due a moment after the one that was found in use. */
 static const char *told_soon(uint64_t ms)
 {
     return told_for(ms, 3);
@@ -206,7 +205,7 @@ static uint64_t eighths(unsigned n)
     return seen_ms + n * TTL / 8 + TICK;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 START_TEST(what_was_asked_for)
 {
@@ -216,7 +215,7 @@ START_TEST(what_was_asked_for)
         ck_assert_str_eq(told_at(ms), "");
     ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/f");
     ck_assert_str_eq(told_at(eighths(4) + 1), "");
-    /* What was looked at is done with, the rest is told once more. */
+    /* A looked-at entry is done with; the others are reported once more. */
     walked("/a", "dd");
     ck_assert_str_eq(told_soon(eighths(5) + 2 * TICK), "/a/f");
     walked("/a/f", "ddf");
@@ -225,7 +224,7 @@ START_TEST(what_was_asked_for)
 }
 END_TEST
 
-/* By its mark alone, and all that is above it with it. */
+/* By its mark alone, and all entries above it. */
 START_TEST(what_a_lease_was_used_for)
 {
     walked("/a/b/f", "dddf");
@@ -254,7 +253,7 @@ START_TEST(absent_names_and_links)
 }
 END_TEST
 
-/* Neither a walk nor an answer to who waited for it is a use. */
+/* Neither a walk nor an answer to a waiting client is a use. */
 START_TEST(what_is_not_used_lapses)
 {
     struct kit_lease l;
@@ -289,7 +288,7 @@ START_TEST(use_in_the_last_part_of_its_life)
 }
 END_TEST
 
-/* Nobody has looked: told again, a few times, and then no more. */
+/* No walk has looked: reported again, a few times, and then no more. */
 START_TEST(returned_until_a_walk_looks)
 {
     unsigned n = 0;
@@ -335,7 +334,7 @@ START_TEST(what_changed_is_not_told)
 }
 END_TEST
 
-/* A directory knows the access files itself, all else is told by what it lies in. */
+/* A directory knows the access files itself; the directory above reports all else. */
 START_TEST(with_the_list_of_names)
 {
     const struct fp_names names = { 1, { { ".htaccess", 9 } } };
@@ -374,7 +373,7 @@ START_TEST(very_many_that_are_not_used)
 }
 END_TEST
 
-/* What lies above may have less time: it has to be seen that it is in use. */
+/* Entries above may have a shorter TTL: their use must show. */
 START_TEST(a_directory_that_lives_shorter)
 {
     const uint32_t ttl_ms[] = { TTL, TTL / 4, 4 * TTL, 16 * TTL, 16 * TTL };
@@ -394,13 +393,13 @@ START_TEST(a_directory_that_lives_shorter)
             walked_with_lives(path, told_part("/m/n/d/f", "ddddf"), ttl_ms);
         }
     }
-    /* And what lives longer is not looked at for that. */
+    /* And an entry with a longer TTL is not looked at for that. */
     ck_assert_uint_ge(looks[0], 32);
     ck_assert_uint_le(looks[1], 1);
 }
 END_TEST
 
-/* A directory that was seen before its file, by any part of its life.  If the file is not used,
+/* A directory that was seen before its file, by any part of its life. If the file is not used,
  * nothing is looked at more than once for it. */
 START_TEST(a_file_that_was_found_later)
 {
@@ -430,7 +429,7 @@ END_TEST
 
 /* ---- eviction looks at the same marks ---- */
 
-/* Whichever of them comes first. */
+/* Whichever of the two comes first. */
 START_TEST(a_mark_keeps_the_entry_and_is_told_of)
 {
     start(3, SLOTS);
@@ -610,7 +609,7 @@ START_TEST(leases_of_the_one_before_are_over)
 }
 END_TEST
 
-/* What goes gives its slot back there, once. */
+/* An evicted entry gives its slot back there, once. */
 START_TEST(slots_of_it_are_given_back)
 {
     bool seen[SLOTS + 1] = { false };
@@ -648,7 +647,7 @@ END_TEST
 #define COLD   20
 #define ROUNDS 2000
 
-/* Used in turn by leases only, and looked at when told: never a question. */
+/* Used in turn by leases only, and looked at when reported: never a question. */
 START_TEST(what_is_used_never_becomes_a_miss)
 {
     uint64_t seed = 99 + (uint64_t)_i;

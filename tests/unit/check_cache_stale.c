@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cache can tell when a file system does not answer: stale answers, and which
- * mount that is. */
+/* The cache's answers when a file system does not answer: stale answers, and the mount in question. */
 #include "config.h"
 #include "cache/cache.h"
 

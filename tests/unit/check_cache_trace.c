@@ -1,33 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache keeps, against what others would keep.  One trace of requests
- * for files is replayed over the real cache, over exact LRU, and over Belady's
- * optimum, which knows the future and evicts what is used again last ("A study
- * of replacement algorithms for a virtual-storage computer", IBM Systems
- * Journal 5(2), 1966).  All three have room for as many files and take in
- * every file that they missed.
+ * The files that the cache keeps, compared with other policies. One trace of requests for files is
+ * replayed over the real cache, over exact LRU, and over Belady's optimum. The optimum knows the
+ * future and evicts the file with the farthest next use ("A study of replacement algorithms for a
+ * virtual-storage computer", IBM Systems Journal 5(2), 1966). All three have room for as many files
+ * and take in every file that they missed.
  *
- * The trace: popularity by Zipf's law with exponent 1, the room is under five
- * percent of the files.  In its middle third every second request is for a
- * file that is not asked for again, as a crawler's or a backup's is.  Nothing
- * expires.  The trace is the same on every machine, and so are the hits; the
- * bounds leave room for changes to the cache.  Hits in percent, with this seed
- * and six others:
+ * The trace: popularity by Zipf's law with exponent 1, the room is under five percent of the files.
+ * In its middle third every second request is for a file that is not requested again, as a
+ * crawler's or a backup's is. Nothing expires. The trace is the same on every machine, and so are
+ * the hits; the bounds leave room for changes to the cache. Hits in percent, with this seed and six
+ * others:
  *
  *                             LRU             here            optimum
  *   files during the scan     48.6 to 49.2    67.2 to 68.0    75.2 to 75.9
  *   files at any time         57.6 to 58.0    66.8 to 67.3    75.1 to 75.4
  *   without a scan            59.9 to 60.3    67.1 to 67.5    75.1 to 75.4
  *
- * Asserted: with the scan and while it lasts, files are hit by MARGIN more than
- * by LRU, and by no more than SPOILT less than at any time (LRU: 9 less);
- * without a scan all is as good as LRU but for a HAIR; and in both SHARE of
- * the optimum is reached.
+ * Asserted: with the scan and while it lasts, files have MARGIN more hits than with LRU. During it
+ * they have at most SPOILT fewer than at any time (LRU: 9 fewer). Without a scan all is as good as
+ * LRU but for a HAIR. In both cases SHARE of the optimum is reached.
  *
- * Files have real descriptors, since it is these that the cache is to use well;
- * to it a file without one is none.  ROOM is what fits in a hard limit of 1,024
- * (ulimit -n) beside what the program itself has open; while the cache runs, the
- * process may open no more than ROOM and the one that comes.
+ * Files have real descriptors, since the cache is to use these well; a file without one does not
+ * count for it. ROOM fits in a hard limit of 1,024 (ulimit -n), beside the descriptors that the
+ * program itself has open. While the cache runs, the process may open no more than ROOM and the
+ * next one.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -38,8 +35,8 @@
 #include "cache_kit.h"
 
 #define REQUESTS    300000
-#define FILES       20000 /* that are asked for again and again */
-#define SCANNED     60000 /* that are asked for once at most */
+#define FILES       20000 /* requested again and again */
+#define SCANNED     60000 /* requested once at most */
 #define PATHS       (FILES + SCANNED)
 #define DIRECTORIES 500
 #define ROOM        900  /* files that each policy keeps */
@@ -121,7 +118,7 @@ static struct fp_cache *cache_start(void)
     return c;
 }
 
-/* Asks for a file; one that is not known is walked to and kept. */
+/* Asks for a file; after a miss, walks to it and keeps it. */
 static bool cache_ask(struct fp_cache *c, const char *path)
 {
     struct fp_answer a;
@@ -192,9 +189,9 @@ static void run_lru(void)
 /* ---- Belady's optimum ---- */
 
 /*
- * The kept files by their next use, the farthest first.  A next use is the
- * number of a request; that of the last request i for a file is REQUESTS + i,
- * so that no two are equal and each tells its file.
+ * The kept files by their next use, the farthest first. A next use is the number of a request.
+ * After the last request i for a file it is REQUESTS + i, so no two are equal and each identifies
+ * its file.
  */
 static uint32_t heap[REQUESTS];
 static size_t heap_size;
@@ -256,7 +253,7 @@ static void run_belady(void)
     }
 }
 
-/* ---- what comes of it ---- */
+/* ---- the result ---- */
 
 struct score {
     double all, in_scan, files, files_in_scan; /* hits in percent of requests */
@@ -281,7 +278,7 @@ static struct score measure(const char *name, void (*run)(void))
 
     run();
     for (size_t i = 0; i < REQUESTS; i++)
-        ck_assert(!hit[i] || trace[i] < FILES); /* no hit on what comes once */
+        ck_assert(!hit[i] || trace[i] < FILES); /* no hit on a file of the scan */
     s.all = percent(false, false);
     s.in_scan = percent(false, true);
     s.files = percent(true, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operators may know of entries, and what is counted for them.
+ * The cache's facts and counters for operators.
  */
 #include "config.h"
 #include "cache/cache.h"

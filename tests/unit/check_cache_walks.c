@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cache does so that walks are short: directories kept open, files
- * that are not opened again; and the access files that walks look for.
+ * Means to keep walks short: directories kept open, files that are not opened again; and the access
+ * files that walks look for.
  */
 #include "config.h"
 #include "cache/cache.h"
@@ -20,7 +20,7 @@ static void insert(const char *path, const struct fp_cache_base *b)
     ck_assert_int_eq(answer.fd, -1);
 }
 
-/* A walk; of a directory that is the whole path it brings a descriptor. */
+/* A walk; if the whole path is a directory, it brings a descriptor. */
 static void visited(const char *path, const char *what)
 {
     kit_answer(&answer, path, what);
@@ -82,7 +82,7 @@ static void walked_by_links(const char *path, const char *what, const char *link
     fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
 }
 
-/* What was found below it may be behind too many links by now. */
+/* Entries below it may be behind too many links by now. */
 START_TEST(directory_reached_by_more_links)
 {
     walked_by_links("/l/d", "dld", "033");
@@ -261,7 +261,7 @@ START_TEST(file_that_is_unchanged_stays_open)
 }
 END_TEST
 
-/* "Unchanged" is of what the task said; something else is here by now. */
+/* "Unchanged" is about the task's file; another one is here by now. */
 START_TEST(unchanged_file_that_is_not_the_one_at_hand)
 {
     visited("/f", "df3");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache where changes are reported: what is not valid any more. */
+/* The cache where changes are reported: entries that a change invalidates. */
 #include "config.h"
 #include "cache/cache.h"
 
 #include "cache/dependency.h"
 #include "cache_watch_kit.h"
 
-/* ---- what changes concern ---- */
+/* ---- the entries that a change concerns ---- */
 
 START_TEST(a_file_changes)
 {
@@ -41,8 +41,7 @@ START_TEST(nothing_that_is_known_changes)
 }
 END_TEST
 
-/* Of the directory as the end of a path times and size are told; of one that is
- * passed, they are not. */
+/* Times and size are answered for a directory at the end of a path, not for one on the way. */
 START_TEST(something_in_a_directory_changes)
 {
     walked("/a/f", "ddf");
@@ -65,7 +64,7 @@ START_TEST(a_directory_itself_changes)
     walked("/c/f", "ddf");
     change("/a", "", false);
     assert_each(known, "!/a/b/f !/a/g /c/f");
-    /* It looks as before, but what may be passed may not be what its mode says. */
+    /* It looks as before, but the right to pass it may not be that of its mode. */
     walked("/a", "dd");
     assert_each(known, "!/a/b !/a/b/f !/a/g");
     walked("/a/b", "ddd");
@@ -80,7 +79,7 @@ START_TEST(a_directory_itself_changes)
 }
 END_TEST
 
-/* "F" may be what the file system calls "f", and a request asked for. */
+/* "F" may be the file system's "f", the requested name. */
 START_TEST(names_that_differ_in_case)
 {
     const uint64_t began = kit_now_ms;
@@ -165,7 +164,7 @@ START_TEST(a_name_that_a_link_passes)
 }
 END_TEST
 
-/* Below the link lies what lies in its target, whose key is the link's own. */
+/* The link's entries below are its target's, whose key is the link's own. */
 START_TEST(what_a_link_leads_to)
 {
     walked("/l/f", "dlf");
@@ -284,7 +283,7 @@ START_TEST(what_changed_meanwhile_is_not_valid)
 }
 END_TEST
 
-/* In the same millisecond it cannot be told which came first. */
+/* Within one millisecond the order is unknown. */
 START_TEST(what_changed_at_that_moment_is_not_valid)
 {
     const struct fp_watch_key k = key_of("/a", 2);
@@ -303,8 +302,9 @@ static const struct {
                 { "/l/f", "dlf", "/t", "current", false, false }, { "/k/L", "ddL", "/k", "L", false, false },
                 { "/a/f", "ddf", "/a", ".acl", true, false } };
 
-/* A change elsewhere is no reason to doubt; one in the directory, of a name that a link passes, of a
- * link to what may not be read (so is not watched), and of an access file, is. */
+/* A change elsewhere does not mark it stale. A change in the directory does, and one of a name that
+ * a link passes. So does a change of an access file, or of a link to an unreadable target, which is
+ * not watched. */
 START_TEST(what_changed_beside_it_meanwhile)
 {
     const struct fp_watch_key t = key_of("/t", 2);
@@ -344,8 +344,8 @@ START_TEST(watch_that_was_given_up_meanwhile)
 }
 END_TEST
 
-/* What has just happened is remembered by a hash, so the ends of watches as well: what may not be read, and
- * cannot be watched anew, must not lose the watch that it has to changes of something else. */
+/* A hash remembers recent events, and so the ends of watches as well. An unreadable file, which
+ * cannot be watched anew, must not lose its watch to changes of another file. */
 START_TEST(watch_that_cannot_be_made_anew_goes_on)
 {
     const struct fp_watch_key elsewhere = key_of("/elsewhere", 10);
@@ -379,7 +379,7 @@ START_TEST(nothing_below_is_told_any_more)
     walked("/b/f", "ddf");
     lose_watch("/a");
     assert_each(known, "!/a/f !/a /b/f");
-    /* What lies in it may have changed, although it is the same itself. */
+    /* Its content may have changed, although it is the same itself. */
     walked("/a", "dd");
     assert_each(known, "/a !/a/f");
     walked("/a/f", "ddf");
@@ -387,7 +387,7 @@ START_TEST(nothing_below_is_told_any_more)
 }
 END_TEST
 
-/* What lies below is not counted: it is valid again with the entry that lost its watch. */
+/* Entries below are not counted: they are valid again with the entry that lost its watch. */
 START_TEST(how_many_the_end_of_a_watch_concerns)
 {
     const struct fp_watch_key t = key_of("/t", 2);
@@ -404,7 +404,7 @@ START_TEST(how_many_the_end_of_a_watch_concerns)
 }
 END_TEST
 
-/* A mount that is gone when its walk ends is unknown, so what was seen there is not watched. */
+/* A mount that is gone when its walk ends is unknown, so the entries seen there are not watched. */
 START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 {
     const uint64_t began = kit_now_ms;
@@ -421,7 +421,7 @@ START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 }
 END_TEST
 
-/* Nothing reports what happens there, but that something else is mounted there now. */
+/* Nothing reports events there, except that another file system is mounted there now. */
 START_TEST(what_is_not_watched_goes_with_its_mount)
 {
     walk_unwatched("/m/f", "ddf");
@@ -453,7 +453,7 @@ START_TEST(only_what_is_watched_is_doubted)
 }
 END_TEST
 
-/* Where they lead to does not show in their path. */
+/* Their targets do not show in their path. */
 START_TEST(links_are_doubted_everywhere)
 {
     walked("/l/f", "dlf");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions and answers, the table of leases, controls: what works. */
+/* Questions and answers, the table of leases, controls: everything that works. */
 #include "config.h"
 #include "common/client.h"
 
 #include "client_kit.h"
 
-/* ---- what works ---- */
+/* ---- successes ---- */
 
 START_TEST(answers_with_a_descriptor_on_one_connection)
 {
@@ -162,7 +162,7 @@ static void *answer_with_another_table(void *arg)
     return arg;
 }
 
-/* Another daemon's: what was said of the first one's slots is not mixed up. */
+/* Another daemon's table: its slots are not mixed up with those of the first one. */
 START_TEST(another_daemon_has_another_table)
 {
     struct fp_lease_view *first, *second;
@@ -181,7 +181,7 @@ START_TEST(another_daemon_has_another_table)
 }
 END_TEST
 
-/* What could shrink is never mapped; answers are good without it. */
+/* An area that could shrink is never mapped; answers are good without it. */
 static void *answer_with_a_wrong_table(void *arg)
 {
     uint64_t id;
@@ -314,7 +314,7 @@ START_TEST(control_without_a_daemon)
 }
 END_TEST
 
-/* What comes instead of a DONE, by number. */
+/* The frames in place of a REPLY, by number. */
 static bool send_wrong_done(int which, uint64_t id)
 {
     struct fp_reply r = { FP_OK, 0, 0, NULL, 0 };

@@ -10,7 +10,7 @@
 
 /* ---- a daemon that errs ---- */
 
-/* What it sends instead of an answer, by number. */
+/* The frames in place of an answer, by number. */
 static bool send_wrong(int which, uint64_t id)
 {
     static struct fp_answer a;
@@ -143,7 +143,7 @@ START_TEST(daemon_ends_before_the_answer)
 }
 END_TEST
 
-/* SO_PEERCRED tells who called listen(). */
+/* SO_PEERCRED names the process that called listen(). */
 START_TEST(daemon_of_another_user)
 {
     pid_t pid;
@@ -166,8 +166,8 @@ START_TEST(daemon_of_another_user)
 }
 END_TEST
 
-/* A child of an httpd that root started, as no other than root's user: a daemon of this very user is
- * one that any of its processes could be. */
+/* A child of an httpd that root started, as another user than root: any process of this very user
+ * could be such a daemon. */
 START_TEST(root_alone_is_believed)
 {
     if (geteuid() != 0)
@@ -192,7 +192,7 @@ START_TEST(root_alone_is_believed)
 }
 END_TEST
 
-/* What each field of a daemon's view means for a client that sees something else. */
+/* The effect of each field of a daemon's sight on a client with another one. */
 START_TEST(daemon_that_sees_other_files)
 {
     static const enum fp_sight_difference expected[] = { FP_SIGHT_SAME,   FP_SIGHT_ROOT,   FP_SIGHT_ROOT,
@@ -317,8 +317,8 @@ START_TEST(daemon_does_not_accept)
 }
 END_TEST
 
-/* Then connect() itself waits.  It hangs just the same, and must not cost a
- * timeout again after a pause that is shorter than that. */
+/* Then connect() itself waits. It hangs just the same, and must not cost a timeout again after a
+ * pause that is shorter than that. */
 START_TEST(daemon_does_not_accept_and_its_backlog_is_full)
 {
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -370,10 +370,10 @@ START_TEST(hanging_daemon_is_left_alone_for_a_while)
 }
 END_TEST
 
-/* Longer than it takes until the daemon's signs of life are looked at. */
+/* Longer than the time until the client looks at the daemon's heartbeat. */
 #define LONG_MS 1200u
 
-/* It says for a moment, as of now, that it is up to date, and answers after that. */
+/* Its heartbeat is good for a moment from now, and the answer comes after that. */
 static void *be_silent_and_answer(void *arg)
 {
     uint64_t id;

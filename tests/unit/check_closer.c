@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The closers close what is left to them, in the caller's table, and end with it. */
+/* The closers close the descriptors left to them, in the caller's table, and end with it. */
 #include "config.h"
 #include "privsep/closer.h"
 
@@ -61,7 +61,7 @@ START_TEST(a_closer_closes)
 }
 END_TEST
 
-/* A number that is free again is another file's. */
+/* A number that is free again belongs to another file. */
 START_TEST(numbers_are_used_again)
 {
     for (int i = 0; i < 1000; i++) {
@@ -90,7 +90,7 @@ START_TEST(nothing_is_closed_that_is_none_or_beyond_the_limit)
 }
 END_TEST
 
-/* Some closers are stopped: as if they hung, and as if their work was great. */
+/* Some closers are stopped: as if they hung, or had much work. */
 START_TEST(mounts_do_not_wait_for_each_other)
 {
     int hung[70], other;
@@ -121,7 +121,7 @@ START_TEST(mounts_do_not_wait_for_each_other)
 }
 END_TEST
 
-/* One hangs and keeps the table: the others hang up what is not a file. */
+/* One hangs and keeps the table: the others close the connections. */
 START_TEST(sockets_are_hung_up_when_the_parent_is_dead)
 {
     int ends[2];

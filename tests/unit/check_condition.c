@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-/* NULL: it stays as it is. */
+/* NULL: the condition stays as it is. */
 static const struct {
     const char *written, *translated;
 } lines[] = {
@@ -77,7 +77,7 @@ START_TEST(translated)
 }
 END_TEST
 
-/* A translation is none once more, and has room. */
+/* A translation is not translated again, and has room. */
 START_TEST(bounds)
 {
     static char written[70000], buf[sizeof(written) + FP_CONDITION_MORE],

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "conf_kit.h"
 
-/* ---- what is taken ---- */
+/* ---- accepted settings ---- */
 
 static const struct {
     const char *key;
@@ -81,7 +81,7 @@ static struct fp_conf *reread(const char *text, const char *override)
     return fp_conf_reload(open(file, O_RDONLY | O_CLOEXEC), &now, overrides, 1);
 }
 
-/* As the daemon does where it can look nothing up: names are not asked for, numbers stay. */
+/* As the daemon does where it cannot look up names: it asks for none, and numbers stay. */
 START_TEST(reread_from_a_descriptor)
 {
     struct fp_conf *c =
@@ -271,7 +271,7 @@ START_TEST(old_names_in_a_file_that_is_reread)
 }
 END_TEST
 
-/* ---- what is fixed at the start ---- */
+/* ---- settings fixed at the start ---- */
 
 START_TEST(settings_that_need_a_restart)
 {
@@ -299,7 +299,7 @@ START_TEST(settings_that_need_a_restart)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- refused settings ---- */
 
 START_TEST(numbers_that_are_none_or_out_of_range)
 {
@@ -480,7 +480,7 @@ START_TEST(null_device_is_an_empty_file)
 }
 END_TEST
 
-/* ---- who we are ---- */
+/* ---- user and group ---- */
 
 START_TEST(user_is_taken)
 {

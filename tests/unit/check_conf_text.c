@@ -6,7 +6,7 @@
 #include "changes/mounts.h"
 #include "conf_kit.h"
 
-/* What libconfuse would let the last one win, or mix, or leave out. */
+/* Settings of which libconfuse would take the last one, mix them, or leave some out. */
 START_TEST(settings_given_twice)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which table of leases a peer gets, and what becomes of peers that have another. */
+/* The table of leases that a peer gets, and the fate of peers that have another. */
 #include "config.h"
 #include "ipc/connection.h"
 
@@ -173,7 +173,7 @@ static void assert_welcomed_with(const struct fp_tables *wanted)
     fp_close(&contents);
 }
 
-/* No error is said before. */
+/* No error comes first. */
 static void assert_hung_up_on(void)
 {
     uint8_t buf[64];
@@ -219,7 +219,7 @@ START_TEST(a_peer_with_the_table_of_before)
 }
 END_TEST
 
-/* It waits for an answer: it gets that. */
+/* It waits for an answer, and gets that. */
 START_TEST(a_peer_that_has_asked)
 {
     say_hello();
@@ -235,7 +235,7 @@ START_TEST(a_peer_that_has_asked)
 }
 END_TEST
 
-/* Where a content lies is a place in the other area. */
+/* A content's place is in the other area. */
 START_TEST(a_peer_that_waits_for_a_content)
 {
     static struct fp_answer a;

@@ -56,7 +56,7 @@ static uint64_t put(const char *path, unsigned seed, size_t size)
     return at;
 }
 
-/* Both clients think alike, and as the daemon does. */
+/* Both clients agree, with each other and with the daemon. */
 static bool is_there(uint64_t at, unsigned seed, size_t size)
 {
     uint8_t wanted[SIZE], found[SIZE];
@@ -117,7 +117,7 @@ START_TEST(what_is_too_large_or_too_short_is_refused)
 }
 END_TEST
 
-static uint64_t place; /* of the content that is kept */
+static uint64_t place; /* of the kept content */
 static int times_moved;
 
 static bool keep(void *ctx, const char *path, size_t len, uint64_t at)
@@ -176,7 +176,7 @@ START_TEST(clients_cannot_change_it)
 }
 END_TEST
 
-/* ---- bytes of a stranger ---- */
+/* ---- bytes of a false daemon ---- */
 
 START_TEST(any_place_may_be_asked_for)
 {

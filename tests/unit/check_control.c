@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "unit.h"
 
-/* ---- forgetting only notes what is to be forgotten ---- */
+/* ---- a purge only notes the path ---- */
 
 static char forgotten[FP_MAX_PATH + 1];
 static bool with_tree;
@@ -63,7 +63,7 @@ const char *fp_watch_by_text(enum fp_watch_by by)
     return "inotify";
 }
 
-/* The others are told of the very same, once it is forgotten here. */
+/* The fleet gets the very same path, once it is purged here. */
 static void tell(void *ctx, const char *path, size_t len, bool tree)
 {
     ck_assert_ptr_eq(ctx, forgotten);
@@ -74,7 +74,7 @@ static void tell(void *ctx, const char *path, size_t len, bool tree)
 
 static void setup(void)
 {
-    /* A purge is logged; nobody wants to read that here. */
+    /* A purge is logged, which would only fill the output. */
     ck_assert_int_eq(fp_log_open("stderr", FP_LOG_ERROR), 0);
 }
 
@@ -137,7 +137,7 @@ static void report(struct fp_report_source source, uint32_t from, struct fp_repl
     fp_control_answer(&deps, &question, reply);
 }
 
-/* Reads a report to its end as a client does; how many parts it took. */
+/* Reads a report to its end as a client does; returns the number of its parts. */
 static unsigned read_all(struct lines *lines)
 {
     const struct fp_report_source source = { line, lines };
@@ -205,7 +205,7 @@ START_TEST(no_such_report)
 }
 END_TEST
 
-/* ---- what is known, and the log ---- */
+/* ---- known entries, and the log ---- */
 
 START_TEST(every_component_is_explained)
 {

@@ -145,7 +145,7 @@ START_TEST(same_hosts_go_on)
 
     begin(2, "a", "b", NULL);
     count(1, FP_COUNT_HIT, 5);
-    /* A child of before the restart counts on. */
+    /* A child from before the restart counts on. */
     pid = child(count_in_threads);
     begin(2, "a", "b", NULL);
     join(pid);
@@ -181,7 +181,7 @@ START_TEST(more_children_than_before)
 }
 END_TEST
 
-/* ---- what children hold ---- */
+/* ---- the usage of children ---- */
 
 static void hold_and_wait(void)
 {

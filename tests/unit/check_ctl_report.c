@@ -5,7 +5,7 @@
 #include "common/client.h"
 #include "unit.h"
 
-/* ---- a daemon that tells its lines in two parts ---- */
+/* ---- a daemon that sends its lines in two parts ---- */
 
 static bool fails;
 
@@ -69,7 +69,7 @@ START_TEST(lines_and_words)
     line = ctl_next_line(&next);
     ck_assert_uint_eq(ctl_words(line, words, 3), 1);
     ck_assert_ptr_null(ctl_next_line(&next));
-    /* More words than were asked for are no good line. */
+    /* A line with more words than expected is no good line. */
     ck_assert_uint_eq(ctl_words((char[]){ "a b c d" }, words, 3), 0);
 }
 END_TEST
@@ -78,8 +78,8 @@ START_TEST(mounts)
 {
     struct ctl_mount m;
 
-    ck_assert(ctl_parse_mount((char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7" },
-                              &m));
+    ck_assert(ctl_parse_mount(
+        (char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7" }, &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
     ck_assert_uint_eq(m.negative_ttl_ms, 900);
@@ -104,7 +104,7 @@ START_TEST(latencies)
     ck_assert_uint_eq(ctl_percentile_us(&l, 50), 64);
     ck_assert_uint_eq(ctl_percentile_us(&l, 51), 128);
     ck_assert_uint_eq(ctl_percentile_us(&l, 99), 512);
-    /* Never more than there was. */
+    /* Never more than the maximum. */
     ck_assert_uint_eq(ctl_percentile_us(&l, 100), 900);
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 50,40" }, &l));
     ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 "

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stock httpd's calls, told from answers.  That they are what a stock httpd really asks,
- * an integration test compares with a trace (test_explain.py); here is what that does not
- * reach.
+ * A stock httpd's calls, computed from answers. An integration test compares them with a trace
+ * (test_explain.py); this one has the cases that a trace does not reach.
  */
 #include "config.h"
 #include "ctl/ctl_stock.h"
@@ -24,7 +23,7 @@ static void on_call(void *ctx, const struct ctl_call *c)
              c->name_len > 0 ? "/" : "", (int)c->name_len, c->name_len > 0 ? c->name : "");
 }
 
-/* Neither of the access files is there, until a test says so. */
+/* Both access files are absent, until a test makes them. */
 static void found(const char *path, const char *what)
 {
     asked = path;

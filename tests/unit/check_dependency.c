@@ -10,7 +10,7 @@
 static struct fp_dependencies *watched;
 static uint64_t now;
 
-/* Who was told what; forgotten keys too. */
+/* The notified owners; forgotten keys too. */
 static struct {
     unsigned n;
     struct {
@@ -99,7 +99,7 @@ static void drop(struct owner *o)
     ck_assert_ptr_null(o->dependencies);
 }
 
-/* How many are told. */
+/* Returns the number of notified owners. */
 static unsigned change(int number, const char *name)
 {
     const struct fp_watch_key k = key(number);
@@ -151,7 +151,7 @@ static bool any_happened(int number, uint64_t since)
     return fp_dependencies_any_happened(watched, &k, since);
 }
 
-/* ---- who is told ---- */
+/* ---- notified owners ---- */
 
 START_TEST(those_whom_it_concerns)
 {
@@ -320,7 +320,7 @@ START_TEST(nothing_to_drop)
 }
 END_TEST
 
-/* A key that is staked again before the old dependencies go stays watched. */
+/* A key that gets new dependencies before the old ones go stays watched. */
 START_TEST(new_stakes_before_the_old_ones_go)
 {
     struct owner o = { NULL };
@@ -404,7 +404,7 @@ START_TEST(the_same_key_again)
 }
 END_TEST
 
-/* ---- what happened lately ---- */
+/* ---- recent events ---- */
 
 START_TEST(what_happened_is_remembered)
 {
@@ -476,7 +476,7 @@ START_TEST(lost_events_may_have_been_anything)
 }
 END_TEST
 
-/* The memory is bounded: what it says wrongly is that something happened. */
+/* The memory is bounded: its only error is to report an event that did not happen. */
 START_TEST(never_forgets_what_happened_lately)
 {
     char name[32];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of walks under way when their path has to be forgotten, and what is looked
- * at again.
+ * The fate of walks under way when their path is purged, and refreshes.
  */
 #include "config.h"
 #include "lookup/dispatch.h"
@@ -9,7 +8,7 @@
 #include "cache/timer_wheel.h"
 #include "dispatch_kit.h"
 
-/* "/" and "/a" are known and open: walks to what lies in them begin there. */
+/* "/" and "/a" are known and open: walks to names in them begin there. */
 static void know_a(void)
 {
     ask(&early, "/a");
@@ -21,7 +20,7 @@ static void know_a(void)
 
 /* ---- asking afresh ---- */
 
-/* What is known is not watched here. */
+/* Known entries are not watched here. */
 START_TEST(fresh_question_has_a_walk_of_its_own)
 {
     know_a();
@@ -36,7 +35,7 @@ START_TEST(fresh_question_has_a_walk_of_its_own)
     ck_assert(from_root);
     ck_assert_int_eq((int)late.source, FP_SOURCE_WORKER);
     ck_assert_uint_eq(late.last_ino, ino_of("/a/f", '1'));
-    /* Everybody has that answer from now on. */
+    /* All later questions get that answer. */
     ask(&other, "/a/f");
     ck_assert_int_eq((int)other.source, FP_SOURCE_CACHE);
     ck_assert_uint_eq(other.last_ino, ino_of("/a/f", '1'));
@@ -47,7 +46,7 @@ START_TEST(fresh_question_has_a_walk_of_its_own)
 }
 END_TEST
 
-/* The one that is under way began before the change that the client knows of. */
+/* The walk under way began before the change that the client knows of. */
 START_TEST(fresh_questions_share_the_next_walk)
 {
     know_a();
@@ -73,7 +72,7 @@ START_TEST(fresh_questions_share_the_next_walk)
 }
 END_TEST
 
-/* All that was seen on the way is reported when it changes, and nothing was. */
+/* Every change on the way is reported, and there was none. */
 START_TEST(fresh_question_joins_a_walk_of_what_is_watched)
 {
     all_watched = true;
@@ -87,7 +86,7 @@ START_TEST(fresh_question_joins_a_walk_of_what_is_watched)
 }
 END_TEST
 
-/* What it saw may have been there before the question, and is no answer. */
+/* Its result may be older than the question, and is no answer. */
 START_TEST(fresh_question_joins_no_walk_of_what_was_forgotten)
 {
     know_a();
@@ -150,7 +149,7 @@ START_TEST(walk_from_the_root)
 }
 END_TEST
 
-/* It is made once more, from "/", and questions that wait for it wait for that. */
+/* It is made once more, from "/", and waiting questions wait for that. */
 START_TEST(walk_from_a_base)
 {
     know_a();
@@ -238,7 +237,7 @@ START_TEST(presence_above_is_kept)
 }
 END_TEST
 
-/* A directory's walk tells of its access files. */
+/* A directory's walk finds its access files. */
 START_TEST(access_file_of_a_directory_under_way)
 {
     const struct fp_names names = { 1, { { ".htaccess", 9 } } };
@@ -293,10 +292,10 @@ START_TEST(forgotten_twice)
 }
 END_TEST
 
-/* So long that what a walk saw may have been over before somebody asked. */
+/* So long that a walk's result may be outdated before a question comes. */
 #define SLOW_MS 30
 
-/* Nothing that is seen is believed for long: each walk must be made for those who ask late, too. */
+/* No result is valid for long: each walk must also serve clients that ask late. */
 START_TEST(overtaken_again_and_again)
 {
     root_ttl_ms = 1;
@@ -317,17 +316,17 @@ START_TEST(overtaken_again_and_again)
 }
 END_TEST
 
-/* ---- looking again ---- */
+/* ---- refreshes ---- */
 
 #define LIFE_MS 2000
 
-/* All that is known now is past the half of its life. */
+/* All known entries are past the half of their life. */
 static void until_half(void)
 {
     let_pass(LIFE_MS / 2 + 50);
 }
 
-/* What is above is due a moment after what was found to be in use. */
+/* Entries above are due a moment after the one that was found in use. */
 static void some_beats(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -372,7 +371,7 @@ START_TEST(what_is_in_use_is_looked_at_again)
 }
 END_TEST
 
-/* Who waited for the walk has not come back. */
+/* The client that waited for the walk has not come back. */
 START_TEST(what_was_asked_for_once_is_not)
 {
     know_af();
@@ -396,7 +395,7 @@ START_TEST(looks_wait_for_a_worker_to_spare)
 }
 END_TEST
 
-/* Those that wait for a directory's walk are told of with it. */
+/* Questions that wait for a directory's walk are reported with it. */
 START_TEST(who_waits_is_observed)
 {
     observed = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a question costs, counted in hashes of paths: strangers choose its depth, and it depends on
- * what is known of the path.
+ * The cost of a question, in hashes of paths: strangers choose its depth, and it depends on the
+ * known part of the path.
  */
 #include "config.h"
 #include "lookup/dispatch.h"
@@ -9,7 +9,7 @@
 #include "cache/cache_entry.h"
 #include "dispatch_kit.h"
 
-#define OF_A_SEARCH 2  /* beside one for each step that is known: the path itself, the first unknown */
+#define OF_A_SEARCH 2  /* besides one for each known step: the path itself, the first unknown step */
 #define SEARCHES    12 /* of one question and its walks */
 
 static unsigned hashes;
@@ -73,7 +73,7 @@ START_TEST(too_deep_is_refused_before_any_hash)
 }
 END_TEST
 
-/* Of a deep path of which nothing is known. */
+/* Of a deep path without any known step. */
 START_TEST(unknown_path_costs_what_is_known)
 {
     know("/a", 'd');
@@ -103,7 +103,7 @@ START_TEST(known_path_costs_its_depth)
 }
 END_TEST
 
-/* The mount does not answer: what lies above it is looked for. */
+/* The mount does not answer: the entry above it is looked for. */
 START_TEST(mount_out_of_service)
 {
     know("/", 'd');

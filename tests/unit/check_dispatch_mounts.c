@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of walks under way, and of questions, when their mount stops answering. */
+/* The fate of walks under way, and of questions, when their mount stops answering. */
 #include "config.h"
 #include "lookup/dispatch.h"
 
 #include "dispatch_kit.h"
 
-/* So long what is seen with a ttl_ms of SHORT_MS is believed. */
+/* The time for which entries with a ttl_ms of SHORT_MS are valid. */
 #define SHORT_MS 50
 
 static void until_old(void)
@@ -48,7 +48,7 @@ START_TEST(given_up)
 }
 END_TEST
 
-/* What hangs is not waited for, what waits for it neither, nor for a worker. */
+/* A question does not wait for a hung walk, for one that waits for that, or for a worker. */
 START_TEST(walks_of_a_mount_that_trips)
 {
     know_root();
@@ -112,7 +112,7 @@ START_TEST(stale_where_it_is_allowed)
 }
 END_TEST
 
-/* What is above the mount is looked at again first, for it is on another one. */
+/* The entry above the mount is looked at again first, for it is on another one. */
 START_TEST(stale_below_what_lives)
 {
     root_ttl_ms = ttl_ms = SHORT_MS;
@@ -144,7 +144,7 @@ START_TEST(stale_is_not_allowed)
 }
 END_TEST
 
-/* What is still believed is told, and not looked at again. */
+/* A valid entry is answered, and not looked at again. */
 START_TEST(hits_of_a_mount_out_of_service)
 {
     know_root();
@@ -233,7 +233,7 @@ START_TEST(behind_a_link_that_was_never_seen)
     until(has_tripped);
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
-    /* Whoever asks next costs no worker; what is beside the link is looked at. */
+    /* The next question costs no worker; the file beside the link is looked at. */
     ck_assert_uint_eq(n_jobs, 1);
     ask(&late, "/link/g");
     ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
@@ -296,7 +296,7 @@ START_TEST(what_is_passed_is_not_blamed)
 }
 END_TEST
 
-/* Nothing else is asked of the mount but what waits for a walk that began before it answered. */
+/* The mount's only questions wait for a walk that began before it answered. */
 START_TEST(questions_that_join_count)
 {
     const struct fp_dispatch_settings settings = { MAX_JOBS, 200, NULL };

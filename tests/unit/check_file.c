@@ -45,7 +45,7 @@ static void teardown(void)
     apr_terminate();
 }
 
-/* What stands at an offset of every test's file. */
+/* The byte at an offset of every test's file. */
 static unsigned char byte_at(apr_off_t at)
 {
     return (unsigned char)((uint64_t)(at + 1) * 2654435761u >> 13);
@@ -96,13 +96,13 @@ static void assert_bytes(const char *p, apr_size_t n, apr_off_t at)
     ck_assert_msg(i == n, "wrong byte at %lld", (long long)at + (long long)i);
 }
 
-/* What apr_bucket_read() does; that is a macro and evaluates twice. */
+/* The work of apr_bucket_read(), a macro that evaluates twice. */
 static apr_status_t read_one(apr_bucket *e, const char **p, apr_size_t *n)
 {
     return apr_bucket_read(e, p, n, APR_BLOCK_READ);
 }
 
-/* Reads every bucket in turn and throws it away; how many bytes came. */
+/* Reads every bucket in turn and drops it; returns the number of bytes. */
 static apr_size_t read_all(apr_off_t at, apr_status_t *status_r)
 {
     apr_size_t total = 0;
@@ -544,8 +544,8 @@ START_TEST(only_local_files_are_mapped_and_only_if_allowed)
 }
 END_TEST
 
-/* The first mapping goes with its response: it tells the kernel that the pages were used,
- * which reading through a descriptor that others use as well does not. */
+/* The first mapping goes with its response. It tells the kernel that the pages were used, which
+ * reading through a shared descriptor does not. */
 START_TEST(file_that_is_sent_again_stays_mapped)
 {
     apr_bucket *first;
@@ -574,7 +574,7 @@ START_TEST(file_that_is_sent_again_stays_mapped)
 }
 END_TEST
 
-/* ---- files that are not what was announced ---- */
+/* ---- files that differ from the announcement ---- */
 
 START_TEST(file_that_is_shorter_than_announced)
 {
@@ -651,7 +651,7 @@ START_TEST(file_that_cannot_be_read)
 }
 END_TEST
 
-/* ---- who holds the descriptor ---- */
+/* ---- the descriptor's owners ---- */
 
 START_TEST(last_reference_closes)
 {

@@ -8,7 +8,7 @@
 #define SENDER  "0123456789abcdef"
 #define MADE_UP 200000
 
-/* In a room of exactly its size, so that whatever reads beyond it is seen. */
+/* In a buffer of exactly its size, so that reading beyond it is noticed. */
 static bool reads(const char *text, size_t len, struct fp_fleet_message *m)
 {
     char *room = malloc(len > 0 ? len : 1);
@@ -97,8 +97,8 @@ START_TEST(what_is_no_message)
 }
 END_TEST
 
-/* Good messages with bytes changed, put in and cut off: a path that is believed is in
- * normal form and within the text. */
+/* Good messages with bytes changed, put in and cut off: an accepted path is in normal form and
+ * within the text. */
 START_TEST(damaged_messages)
 {
     static const char *const good[] = { SENDER " path /srv/www/x", SENDER " tree /srv", SENDER " all",

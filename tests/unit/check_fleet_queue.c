@@ -59,7 +59,7 @@ START_TEST(in_order_and_once)
 }
 END_TEST
 
-/* What was sent may have been obeyed before this change. */
+/* The sent message may have taken effect before this change. */
 START_TEST(again_after_it_was_sent)
 {
     add(FP_FLEET_PATH, "/a");
@@ -107,7 +107,7 @@ START_TEST(too_many_become_everything)
     add(FP_FLEET_PATH, "/y");
     add(FP_FLEET_PATH, "/z");
     ck_assert_uint_eq(fp_fleet_queue_waiting(queue), 1);
-    /* What was sent is said by it as well. */
+    /* It includes the sent message. */
     fp_fleet_queue_resend(queue);
     sends(FP_FLEET_ALL, "");
     add(FP_FLEET_PATH, "/later");

@@ -58,7 +58,7 @@ START_TEST(counts_are_about_right)
 }
 END_TEST
 
-/* Many paths that are asked for once do not drive out what is hot. */
+/* Many paths with one request each do not drive out hot paths. */
 START_TEST(a_scan_does_not_hide_what_is_hot)
 {
     const char *path;

@@ -59,7 +59,7 @@ START_TEST(names_equal_by_times_33)
 }
 END_TEST
 
-/* What uthash takes where it is not told otherwise. */
+/* uthash's default. */
 START_TEST(names_equal_by_jenkins)
 {
     unsigned n = 0;
@@ -73,7 +73,7 @@ START_TEST(names_equal_by_jenkins)
 }
 END_TEST
 
-/* What collides in one daemon is of no use against the next. */
+/* Names that collide in one daemon do not in the next. */
 START_TEST(another_key_each_time)
 {
     unsigned before = fp_keyed_hash("name", 4), same = 0;

@@ -49,7 +49,7 @@ static size_t size_of(int fd)
     return (size_t)st.st_size;
 }
 
-/* ---- what is passed ---- */
+/* ---- the passed areas ---- */
 
 START_TEST(the_peer_cannot_change_generations)
 {
@@ -169,7 +169,7 @@ START_TEST(slots_do_not_touch_each_other)
 }
 END_TEST
 
-/* The cache, answers and contents ask, and none takes the other's. */
+/* The cache, answers and contents ask, and none takes the other's marks. */
 START_TEST(each_who_asks_hears_of_a_use_once)
 {
     const uint32_t slot = fp_lease_table_take(table);
@@ -238,7 +238,7 @@ START_TEST(view_sees_generations)
 }
 END_TEST
 
-/* What a daemon says is no reason to read beyond its table. */
+/* A daemon's number must not make a client read beyond its table. */
 START_TEST(slots_out_of_range)
 {
     ck_assert(!fp_lease_view_is_valid(view, N + 1, 0, NOW));
@@ -324,7 +324,7 @@ START_TEST(last_reference_unmaps)
 }
 END_TEST
 
-/* Mappings outlive the daemon; nobody says any more that they are up to date. */
+/* Mappings outlive the daemon; no heartbeat comes any more. */
 START_TEST(view_outlives_the_table)
 {
     fp_lease_table_set_expiry(table, 1, UNTIL);
@@ -337,7 +337,7 @@ START_TEST(view_outlives_the_table)
 }
 END_TEST
 
-/* ---- until when ---- */
+/* ---- expiry ---- */
 
 /* To the beginning of the tick: less than that, but not more. */
 START_TEST(a_slot_holds_no_longer_than_was_said)
@@ -366,14 +366,14 @@ START_TEST(time_moves_on)
         ck_assert(fp_lease_view_is_valid(view, slot, generation, now + 3 * TICK));
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, now + 5 * TICK));
     }
-    /* Back as well: it was believed for longer than it is now. */
+    /* Back as well: it expires earlier than it did before. */
     fp_lease_table_set_expiry(table, slot, NOW + TICK);
     ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW + 2 * TICK));
     ck_assert(fp_lease_view_is_valid(view, other, fp_lease_table_generation(table, other), NOW + 98 * TICK));
 }
 END_TEST
 
-/* Until whoever owns the slot says another one. */
+/* Until the slot's owner sets another one. */
 START_TEST(a_bump_keeps_the_time)
 {
     const uint32_t slot = fp_lease_table_take(table);
@@ -401,7 +401,7 @@ START_TEST(ticks_that_begin_again)
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
             ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now / TICK < until / TICK);
-        /* As long after, and as long before, as can be told. */
+        /* The farthest time after, and before, that the tick can express. */
         ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + half - TICK));
         ck_assert(fp_lease_view_is_valid(view, slot, generation, until - half + TICK));
     }
@@ -423,7 +423,7 @@ END_TEST
 
 /* ---- the greatest generation ---- */
 
-/* Where the words are that the table's owner writes. */
+/* The words that the table's owner writes. */
 static uint64_t *words_of(const struct fp_lease_table *s)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -445,7 +445,7 @@ static uint64_t *words_of(const struct fp_lease_table *s)
     return (uint64_t *)(from + 24);
 }
 
-/* Nobody can bump so often. */
+/* No owner invalidates a slot so often. */
 static void set_generation(uint32_t slot, uint32_t generation)
 {
     words_of(table)[slot] = (uint64_t)generation << 32 | UNTIL / TICK;
@@ -481,7 +481,7 @@ START_TEST(a_worn_slot_is_not_given_again)
     const uint32_t exhausted = fp_lease_table_take(table);
 
     set_generation(exhausted, WORN - 3);
-    /* One more owner, whose end wears it. */
+    /* One more owner, whose end exhausts it. */
     fp_lease_table_release(table, exhausted);
     ck_assert_uint_eq(fp_lease_table_take(table), exhausted);
     fp_lease_table_invalidate(table, exhausted);

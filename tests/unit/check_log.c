@@ -214,7 +214,7 @@ START_TEST(few_messages_are_not_limited)
 }
 END_TEST
 
-/* What goes well five times must not hide what fails. */
+/* Five successes must not hide a failure. */
 START_TEST(other_levels_of_an_id_are_not_limited)
 {
     repeat(1000, FP_LOG_INFO, 8);

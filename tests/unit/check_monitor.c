@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the monitor calls is put in its place here: what counts is what is asked of it. */
+/* The test replaces the functions that the monitor calls, and checks what they are asked for. */
 #include "config.h"
 #include "privsep/monitor.h"
 
@@ -162,7 +162,7 @@ START_TEST(the_log_is_the_present_configurations)
 }
 END_TEST
 
-/* And what was good goes on to count.  A log that was lent the monitor keeps for the task alone. */
+/* The good settings still hold. The monitor keeps a lent log for the task alone. */
 START_TEST(mistakes_are_told_here)
 {
     struct fp_worker_job lent = { .inherited = -1, .lent_log = true };

@@ -145,7 +145,7 @@ START_TEST(put_back)
 }
 END_TEST
 
-/* Who hangs in the kernel counts, but for one probe. */
+/* A worker that hangs in the kernel counts, except for one probe. */
 START_TEST(dying)
 {
     struct fp_mount_queue *one, *two;

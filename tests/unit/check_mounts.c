@@ -206,7 +206,7 @@ START_TEST(files_that_cannot_be_read)
 }
 END_TEST
 
-/* The kernel does not tell a chroot of the mount that its root lies in. */
+/* The kernel does not show a chroot the mount that its root lies in. */
 static bool root_is_told(void)
 {
     struct statx st;
@@ -560,8 +560,8 @@ START_TEST(marks_over_a_change)
 }
 END_TEST
 
-/* The first descriptor that is opened is the table's; in its place comes a pipe,
- * which cannot be read from its beginning. */
+/* The first descriptor that is opened is the table's; a pipe takes its place, which cannot be read
+ * from its beginning. */
 START_TEST(failed_reading)
 {
     const int info = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -573,7 +573,7 @@ START_TEST(failed_reading)
     saved = dup(info);
     ck_assert_int_eq(pipe(ends), 0);
     close(ends[0]);
-    ck_assert_int_eq(dup2(ends[1], info), info); /* POLLERR: a change is told */
+    ck_assert_int_eq(dup2(ends[1], info), info); /* POLLERR: a change is reported */
     ck_assert(fp_mounts_changed(mounts));
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));

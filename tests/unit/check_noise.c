@@ -29,7 +29,7 @@ static void teardown(void)
     ck_assert_ptr_null(noise);
 }
 
-/* What n events say: at most one of them says something. */
+/* The results of n events: at most one of them is a report. */
 static enum fp_left_out events(int wd, bool names, unsigned n)
 {
     enum fp_left_out found = FP_LEFT_OUT_NOT;
@@ -94,7 +94,7 @@ START_TEST(few_of_each_but_many_of_all)
     ck_assert_int_eq((int)events(n + 1, false, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
     ck_assert_int_eq((int)events(n + 1, false, 1), (int)FP_LEFT_OUT_ATTRIBUTES);
     ck_assert_int_eq((int)events(1, false, 1), (int)FP_LEFT_OUT_ATTRIBUTES);
-    /* Whoever has much to do with names beside it is not concerned. */
+    /* Other work with names in it makes no difference. */
     ck_assert_int_eq((int)events(n + 2, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
     ck_assert_int_eq((int)events(n + 2, true, 1), (int)FP_LEFT_OUT_WHOLLY);
 }
@@ -151,8 +151,8 @@ START_TEST(longer_if_it_goes_on)
 }
 END_TEST
 
-/* A worker may have had it watched once more meanwhile: that is no other storm.  More is left out
- * where more is noisy, and never less. */
+/* A worker may have watched it once more meanwhile: that is no other storm. More is left out where
+ * more is noisy, and never less. */
 START_TEST(reported_again)
 {
     leave_out(5, FP_LEFT_OUT_ATTRIBUTES);

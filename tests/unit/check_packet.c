@@ -526,7 +526,7 @@ END_TEST
 
 /* ---- an end ---- */
 
-/* What was sent meanwhile is for nobody any more. */
+/* Frames sent meanwhile reach nobody. */
 START_TEST(hanging_up_waits_for_the_other_end)
 {
     const pid_t pid = fork();

@@ -133,7 +133,7 @@ START_TEST(path_component_by_component)
             ck_assert_uint_eq(fp_path_parent_len(path, end[1]), end[0]);
         }
     }
-    /* What follows is no part of the path. */
+    /* The rest is no part of the path. */
     ck_assert_uint_eq(fp_path_child_len("/ab/c", 2, 1), 2);
     ck_assert_uint_eq(fp_path_child_len("/a/b/c", 4, 2), 4);
 }

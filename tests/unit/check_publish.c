@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dispatch puts where all clients read it: answers of every way, contents, and where these move. */
+/* The dispatch's writes to shared memory: answers of every source, contents, and places of moved
+ * ones. */
 #include "config.h"
 #include "lookup/publish.h"
 
@@ -137,7 +138,7 @@ START_TEST(forgotten_answers_do_not_hold)
     ck_assert(holds("/a/f"));
     forget("/a/f", false);
     ck_assert(!holds("/a/f"));
-    /* What a walk saw before is for those who wait for it. */
+    /* An earlier walk's result is for the questions that wait for it. */
     ask(&early, "/a/f");
     forget("/a/f", false);
     finish("/a/f", "ddf1");

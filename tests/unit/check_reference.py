@@ -17,7 +17,7 @@ sys.path.insert(0, str(SOURCE / "scripts/lib"))
 import man_settings  # noqa: E402
 
 MESSAGE = re.compile(r"\bFP0\d{3}\b")
-# The id behind a level, whatever expression that is.
+# The id behind a level, whatever expression the level is.
 LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
 COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
 DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
@@ -40,7 +40,7 @@ def section(page, begin):
 
 
 def first_cells(table):
-    """What stands in code in the first cell of each row."""
+    """The code in the first cell of each row."""
     return {name for cell in re.findall(r"^\| ([^|]*) \|", table, re.M) for name in re.findall(r"`([^`]+)`", cell)}
 
 

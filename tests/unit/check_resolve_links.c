@@ -37,7 +37,7 @@ static void assert_same_thing(const struct fp_meta *m, const struct stat *st)
     ck_assert_uint_eq(m->ino, st->st_ino);
 }
 
-/* What lies above the directory, and /proc, may change while we look. */
+/* The directories above, and /proc, may change during the walk. */
 static void assert_steps_in_dir(const char *path)
 {
     char part[PATH_MAX];
@@ -706,7 +706,7 @@ START_TEST(too_many_names)
 }
 END_TEST
 
-/* Where nothing tells of changes, they may happen untold. */
+/* Where changes are not reported, they may go unnoticed. */
 START_TEST(names_where_nothing_is_watched)
 {
     if (!can_watch())
@@ -748,7 +748,7 @@ static void on_lost(void *ctx)
     ck_abort_msg("events were lost");
 }
 
-/* The switch of a release: what is told is what was noted. */
+/* The switch of a release: the event is that of the noted name. */
 START_TEST(event_of_a_name_that_was_passed)
 {
     static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, NULL };

@@ -136,7 +136,7 @@ START_TEST(metadata_and_descriptor_are_of_one_file)
 }
 END_TEST
 
-/* Whatever a worker answers, the daemon must be able to take. */
+/* The daemon must be able to take every answer of a worker. */
 static void assert_can_be_told(const char *path)
 {
     static uint8_t buf[FP_MAX_FRAME];
@@ -335,7 +335,7 @@ START_TEST(base_stays_the_callers)
 }
 END_TEST
 
-/* ---- a file that is known ---- */
+/* ---- a known file ---- */
 
 static void resolve_known(const char *name, const struct fp_meta *known)
 {

@@ -41,7 +41,7 @@ static void add_tests(TCase *t)
 
 #else
 
-/* What a process in that sandbox says. */
+/* The result of a process in that sandbox. */
 static bool holds(enum fp_sandbox_kind kind, bool (*what)(void))
 {
     struct fp_sandbox *s = fp_sandbox_create(kind);

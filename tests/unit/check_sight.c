@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process sees: when two tables of mounts lead to the same files, and when they differ. */
+/* A process's sight: tables of mounts that lead to the same files, and tables that differ. */
 #include "config.h"
 #include "common/sight.h"
 
@@ -52,7 +52,7 @@ START_TEST(the_same_files)
         "520 1 8:1 / / ro,relatime master:1 - ext4 /dev/a rw\n521 520 8:2 / /home ro - ext4 /dev/b rw\n",
         /* In another order. */
         "21 520 8:2 / /home rw - ext4 /dev/b rw\n520 1 8:1 / / rw - ext4 /dev/a rw\n",
-        /* What is mounted on itself: ProtectSystem=, ProtectHome=read-only. */
+        /* Directories mounted on themselves: ProtectSystem=, ProtectHome=read-only. */
         ROOT HOME "22 20 8:1 /usr /usr ro - ext4 /dev/a rw\n",
         ROOT HOME "22 21 8:2 / /home ro - ext4 /dev/b rw\n",
         ROOT HOME "22 21 8:2 /a/b /home/a/b ro - ext4 /dev/b rw\n",

@@ -29,7 +29,7 @@ static void setup(void)
 {
     unit_fresh_dir(dir);
     fds_at_rest = unit_open_fds();
-    /* Workers do all that is tested here in theirs; NULL in a build without. */
+    /* Workers do all that is tested here in their own sandbox; NULL in a build without. */
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     everywhere.sandbox = sandbox = fp_sandbox_create(FP_SANDBOX_WORKER);
     ck_assert_int_eq(fp_spawner_start(&spawner, &job), 0);

@@ -317,7 +317,7 @@ static void use(struct fp_item *item, const char *key)
     ck_assert_ptr_eq(item->destroy, destroy);
 }
 
-/* Each thread has something of before in its hand while it goes on. */
+/* Each thread holds an older item while it goes on. */
 static void *hammer(void *arg)
 {
     uint64_t seed = 1 + (uintptr_t)arg;

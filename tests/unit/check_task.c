@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes between the daemon and its workers: tasks, and the answers that
- * only workers give.
+ * The frames between the daemon and its workers: tasks, and the answers that only workers give.
  */
 #include "config.h"
 #include "common/task.h"

@@ -85,7 +85,7 @@ START_TEST(never_early_and_a_tick_late_at_most)
 }
 END_TEST
 
-/* What is due at once, or was before, has to wait for what is not gone through yet. */
+/* A timer that is due at once, or earlier, waits for the spokes not gone through yet. */
 START_TEST(past_and_present_come_soon)
 {
     static const uint64_t before[] = { 0, 1, TICK, 1000, ROUND / 2, START };
@@ -210,7 +210,7 @@ START_TEST(later_rounds)
 }
 END_TEST
 
-/* Nobody has looked for many rounds: all that is due is found, and nothing else. */
+/* No look for many rounds: all due timers are found, and no others. */
 START_TEST(long_rest)
 {
     const uint64_t end = START + 20 * ROUND + 5;

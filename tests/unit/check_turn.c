@@ -49,7 +49,7 @@ START_TEST(pieces_and_turns)
     ck_assert_uint_eq(fp_turn_counts().longest_us, FP_TURN_BUDGET_US + 1);
     ck_assert_uint_eq(fp_turn_counts().turns, 1);
     ck_assert_uint_eq(fp_turn_counts().late, 0);
-    /* What the loop waits between turns is nobody's. */
+    /* The loop's wait between turns counts for no turn. */
     spend(0, 100000);
     fp_turn_begin();
     spend(10, 0);

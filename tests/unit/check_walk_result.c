@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk leaves beside its answer, on its way from a worker to the daemon.
+ * A walk's results beside its answer, on their way from a worker to the daemon.
  */
 #include "config.h"
 #include "common/walk_result.h"
@@ -51,7 +51,7 @@ static fp_status decode(size_t n, unsigned n_steps)
     st = fp_get_walk_result(&r, &out, n_steps);
     free(exact);
     ck_assert(st == FP_OK || st == FP_PROTOCOL);
-    /* Whatever came, it can be used without harm. */
+    /* Any received result can be used without harm. */
     ck_assert_uint_le(out.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_le(out.names_len, sizeof(out.names));
     for (unsigned i = 0; i < out.n_traversed; i++) {
@@ -129,7 +129,7 @@ static void shape_usual(void)
     ck_assert(fp_walk_result_add(&in, 1, &in.step_watches[1].watch, "42", 2));
 }
 
-/* All that there is room for. */
+/* Everything that fits. */
 static void shape_full(void)
 {
     static const char letters[FP_MAX_TRAVERSED_BYTES] = { 'n' };
@@ -359,7 +359,7 @@ static void fill_step(struct fp_step *s, size_t end, uint32_t target)
         s->access[i] = there;
 }
 
-/* What is longest: links to directories all the way, every name there. */
+/* The longest result: links to directories all the way, every name there. */
 START_TEST(largest_result_fits_a_frame)
 {
     static struct fp_answer a, got;

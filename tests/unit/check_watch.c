@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel tells of every kind of change, by inotify and by fanotify. */
+/* The kernel's reports of every kind of change, by inotify and by fanotify. */
 #include "config.h"
 #include "changes/watch.h"
 
@@ -133,7 +133,7 @@ static void something_is_written(void)
     assert_file_changed();
 }
 
-/* While it is mapped no event comes; when that is over, one does. */
+/* While the mapping exists no event comes; at its end, one does. */
 static void something_is_written_through_a_mapping(void)
 {
     char *p;
@@ -231,7 +231,7 @@ static void a_watch_that_is_not_needed_ends(void)
     assert_tells('c', &file_key, "");
     if (by == FP_BY_INOTIFY)
         ck_assert(!was_told('c', &dir_key, "file"));
-    /* What is gone already cannot be forgotten, and that is no harm. */
+    /* To forget a key that is gone already does no harm. */
     fp_watch_forget(&watch, &dir_key);
     fp_watch_forget(&watch, &(struct fp_watch_key){ .len = 0 });
     drain();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be watched, how many changes can wait, and which file systems are marked. */
+/* Kinds of watched objects, the number of changes that can wait, and marked file systems. */
 #include "config.h"
 #include "changes/watch.h"
 
@@ -27,7 +27,7 @@ START_TEST(one_key_for_one_thing)
     ck_assert_int_eq(link(in_dir("d/file"), in_dir("out/name")), 0);
     k = place(in_dir("out/name"));
     ck_assert(same_key(&k, &file_key));
-    /* Whatever it was opened for. */
+    /* For any kind of open. */
     k.len = 0;
     fd = open(in_dir("d"), O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq((int)fp_watch_place(&watch, by, fd, true, &k), FP_OK);
@@ -387,7 +387,7 @@ START_TEST(mounts_are_told_until_they_are_drained)
 }
 END_TEST
 
-/* Changes on another file system are not told, whatever their names. */
+/* Changes on another file system are not reported, whatever their names. */
 START_TEST(another_file_system_is_another_one)
 {
     if (!begin(1))

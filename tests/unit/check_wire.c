@@ -38,7 +38,7 @@ START_TEST(writer_stays_within_its_memory)
     fp_put_u32(&small, 2);
     ck_assert(small.bad);
     ck_assert_uint_eq(small.len, 4);
-    /* What would fit is not written any more either. */
+    /* A field that would fit is not written any more either. */
     fp_put_u8(&small, 3);
     fp_put_bytes(&small, "x", 1);
     ck_assert_uint_eq(small.len, 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world for the dispatch.  The cache is real; connections, workers, what tells of changes
- * and the clock are played here, so that a walk ends and time goes by when the test says so.
- * For one source file of a program, linked with --wrap=clock_gettime: it defines what the
- * dispatch calls.
+ * A world for the dispatch. The cache is real. Connections, workers, reports of changes and the
+ * clock are played here, so that a walk ends and time passes when the test wants it. For one source
+ * file of a program, linked with --wrap=clock_gettime: it defines the functions that the dispatch
+ * calls.
  */
 #ifndef FP_DISPATCH_KIT_H
 #define FP_DISPATCH_KIT_H
@@ -117,7 +117,7 @@ void fp_control_answer(const struct fp_control_deps *parts, const struct fp_cont
         done->next = asked->from;
 }
 
-/* ---- what operators are told of ---- */
+/* ---- reports to operators ---- */
 
 static unsigned observed, last_waited;
 
@@ -139,7 +139,7 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
 
 enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 
-/* What is told of "/", and of what lies below. */
+/* The settings for "/", and for everything below. */
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
 static bool from_root;   /* the walk that ends */
 static bool all_watched; /* and all that it finds */
@@ -193,7 +193,7 @@ bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
     return mount != OTHER_MOUNT;
 }
 
-/* What is looked at again at each beat. */
+/* The refreshes at each heartbeat. */
 static bool (*beat)(void *ctx);
 static void *beat_ctx;
 
@@ -361,7 +361,7 @@ static inline void finish(const char *path, const char *what)
     fp_walk_result_init(&result);
     kit_answer(&a, path, what);
     a.source = FP_SOURCE_WORKER;
-    /* From a base: its own steps are not told. */
+    /* From a base: the base's own steps are not in the result. */
     while (skip < a.n_steps && a.steps[skip].end <= job.task->base_len)
         skip++;
     a.n_steps -= skip;

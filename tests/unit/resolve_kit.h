@@ -244,8 +244,8 @@ static inline void assert_file(const char *name, const char *text)
     assert_open(text);
 }
 
-/* A directory comes with a descriptor that can only be walked from; nothing
- * else that is not a file is open. */
+/* A directory comes with a descriptor that can only be walked from; of other kinds, only a file is
+ * open. */
 static inline void assert_place_or_nothing(void)
 {
     const struct fp_meta *m = fp_step_target(last());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the unit tests share: running one suite, a directory that goes away
- * with the program, and looking at this process's descriptors.
+ * The common part of the unit tests: running one suite, a directory that goes away with the
+ * program, and looking at this process's descriptors.
  */
 #ifndef FP_UNIT_H
 #define FP_UNIT_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory that is watched by inotify or by fanotify, and what is told of it.  Without
- * the right to mark file systems (CAP_SYS_ADMIN; Linux 5.17), the tests of fanotify say
- * that they are skipped.
+ * A directory that is watched by inotify or by fanotify, and its events. Without the right to mark
+ * file systems (CAP_SYS_ADMIN; Linux 5.17), the tests of fanotify report that they are skipped.
  */
 #ifndef FP_WATCH_KIT_H
 #define FP_WATCH_KIT_H
@@ -32,7 +31,7 @@ static struct {
     } list[MAX_EVENTS];
 } told;
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
 static inline struct event *next_event(const struct fp_watch_key *key)
 {
@@ -90,7 +89,7 @@ static inline void drain(void)
     fp_watch_drain(&watch, &ops, &told);
 }
 
-/* "c" was told as a change of the name, "r" that it stands for something else. */
+/* "c": a change of the name was reported; "r": it stands for something else. */
 static inline bool was_told(char how, const struct fp_watch_key *key, const char *name)
 {
     for (unsigned i = 0; i < told.n; i++) {
@@ -109,7 +108,7 @@ static inline void assert_told(char how, const struct fp_watch_key *key, const c
                   how, name, told.n);
 }
 
-/* The same of what is there to be told now. */
+/* The same for the events that wait now. */
 static inline void assert_tells(char how, const struct fp_watch_key *key, const char *name)
 {
     drain();
@@ -157,7 +156,7 @@ static inline void skip(const char *why)
     fprintf(stderr, "SKIPPED: a test of %s: %s (%s)\n", fp_watch_by_text(by), why, strerror(errno));
 }
 
-/* A file system of its own, so that nobody else's changes are told. */
+/* A file system of its own, so that no other process's changes are reported. */
 static inline bool mount_own(void)
 {
     if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1
@@ -228,7 +227,7 @@ static inline void append(const char *path)
     close(fd);
 }
 
-/* The file tells, and the directory does or does not. */
+/* The file reports, and the directory does or does not. */
 static inline void assert_changed(bool in_directory)
 {
     drain();
@@ -242,7 +241,7 @@ static inline void assert_changed(bool in_directory)
     ck_assert_uint_eq(told.lost, 0);
 }
 
-/* By inotify only the file tells what is written. */
+/* By inotify only the file reports writes. */
 static inline void assert_file_changed(void)
 {
     assert_changed(by == FP_BY_FANOTIFY);
