@@ -16,7 +16,7 @@ APLOG_USE_MODULE(flashpache);
 
 #define RECORD "mod_flashpache_rewrite.c"
 
-/* A directive of the configuration, kept to be shown in its own words. */
+/* A directive of the configuration, kept to be shown as written. */
 struct written {
     ap_directive_t *directive;
     const char *args;
@@ -170,7 +170,7 @@ static int begin(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
-/* The configuration has been read: mod_info shall show it in its own words. */
+/* The configuration has been read: mod_info shall show it as written. */
 static int restore(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     (void)pconf;

@@ -73,9 +73,9 @@ static int open_from_memory(const char *name)
 }
 
 /*
- * Opens the file by its name, if the kernel can do so from its memory (RESOLVE_CACHED, since Linux
- * 5.12). Otherwise a name on the way may lie on a file system that does not answer. False: it
- * opened nothing, or another file.
+ * Opens the file by its name, only from the kernel's memory (RESOLVE_CACHED, since Linux 5.12). A
+ * name on the way may lie on a file system that does not answer. False: it opened nothing, or
+ * another file.
  */
 static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
 {

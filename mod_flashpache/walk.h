@@ -31,7 +31,7 @@ apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, c
 
 /*
  * SymLinksIfOwnerMatch for the very links that lead to the descriptor. Core checks a link's target
- * by its name, which may have changed between the daemon's walk and core's.
+ * by its name. Another file may have got that name between the daemon's walk and core's.
  *
  * Core, knowing the file, asks for a component's lstat only where links need a check, and goes on
  * only if the owners match. Then the links on the way to q's file must match as well, in whichever

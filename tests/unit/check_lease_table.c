@@ -601,12 +601,11 @@ END_TEST
 /* ---- the order of things ---- */
 
 /*
- * The promise: a client that sees the table as current until t, and then a
- * generation as it was, has what was true at t - FP_HEARTBEAT_MS or later.  The
- * writer's time is a count of rounds.  In each it changes what one slot is for,
- * bumps the slot, and publishes.  A lease is what a reader took out under a
- * slot's generation; it must not pass once a later round was published and
- * the reader saw that.
+ * The promise: a client may see the table as current until t, and then a generation unchanged. Its
+ * data was then true at t - FP_HEARTBEAT_MS or later. The writer's time is a count of rounds. In
+ * each it changes one slot's data, bumps the slot, and publishes. A reader takes a lease under a
+ * slot's generation. The lease must not pass once a later round was published and the reader saw
+ * that.
  */
 #define ROUNDS  200000u
 #define READERS 3
@@ -653,8 +652,8 @@ static void *read_leases(void *arg)
         const uint32_t generation = fp_lease_table_generation(table, slot);
         uint64_t data, round;
 
-        /* As the daemon would answer: the generation, then what it stands for.  A
-         * change between the two gives a lease that holds too short, not too long. */
+        /* As the daemon would answer: the generation, then its data. A change between the two gives
+         * a lease that holds too short, not too long. */
         if (!fp_lease_view_is_valid(view, slot, generation, NOW))
             continue;
         data = atomic_load_explicit(&world.data[slot], memory_order_relaxed);
@@ -703,9 +702,9 @@ START_TEST(change_is_seen_before_the_word_that_all_is_told)
 END_TEST
 
 /*
- * No lease holds with the time of the generation after it.  Generation g is given
- * until tick g, and has that of the one before until then: a reader that sees it
- * hold at tick g has put two moments together.
+ * No lease holds with the expiry of the generation after it. Generation g is given until tick g,
+ * and has the former one's expiry until then. A reader that sees it hold at tick g has mixed two
+ * moments.
  */
 static void *write_generations(void *arg)
 {

@@ -224,7 +224,7 @@ START_TEST(other_levels_of_an_id_are_not_limited)
     ck_assert_uint_eq(count(text, " info: again"), 5);
     ck_assert_uint_eq(count(text, " warning: again"), 5);
     ck_assert_ptr_nonnull(strstr(text, " error: cannot open the log\n"));
-    /* Each level says how many of its own were left out. */
+    /* Each level reports how many of its own were left out. */
     passed += 10;
     fp_log(FP_LOG_ERROR, 8, "cannot open the log");
     ck_assert(!has("left out"));
@@ -267,7 +267,7 @@ START_TEST(clock_that_is_set_back)
 }
 END_TEST
 
-/* ---- where it goes ---- */
+/* ---- the log's places ---- */
 
 START_TEST(file_is_appended_to_and_private)
 {

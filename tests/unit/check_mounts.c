@@ -294,7 +294,8 @@ START_TEST(by_type)
 }
 END_TEST
 
-/* The kernel makes and changes its own files; what it shows of an automounter's stays, and an operator knows better. */
+/* The kernel makes and changes its own files. An automounter's entry stays; an operator's rule
+ * overrides the type's. */
 START_TEST(of_what_nothing_is_kept)
 {
     static const char text[] = "1 1 254:0 / / rw - ext4 d rw\n2 1 0:1 / /proc rw - proc p rw\n"
@@ -419,7 +420,7 @@ START_TEST(view_of_what_is_not_there)
 }
 END_TEST
 
-/* In a process that was forked before there was a table. */
+/* In a process forked before the table existed. */
 static void read_view(int go, int told)
 {
     struct fp_mount_traits traits = { 0 };
@@ -482,7 +483,7 @@ static void mount_here(void)
     ck_assert_int_eq(mount("unit", dir, "tmpfs", 0, "size=64k"), 0);
 }
 
-/* Told by both, once. */
+/* Reported by both, once. */
 static void assert_changed(void)
 {
     ck_assert(unit_wait_readable(fp_mounts_fd(mounts), 1000));

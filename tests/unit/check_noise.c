@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which watches report too many changes, and for how long they are left out.
+ * The watches that report too many changes, and the time for which they are left out.
  */
 #include "config.h"
 #include "changes/noise.h"
@@ -72,7 +72,7 @@ START_TEST(too_many_in_a_window)
 }
 END_TEST
 
-/* Said once in a window, and again if it goes on. */
+/* Reported once in a window, and again if it goes on. */
 START_TEST(names_are_told_apart)
 {
     ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
@@ -117,7 +117,7 @@ START_TEST(watches_that_share_a_counter)
 }
 END_TEST
 
-/* ---- for how long ---- */
+/* ---- the time ---- */
 
 START_TEST(left_out_for_a_while)
 {
@@ -177,7 +177,7 @@ START_TEST(no_more_places)
 }
 END_TEST
 
-/* Nothing happens: whoever asks for the number sees that their time is over. */
+/* Nothing happens: a reader of the number sees that their time is over. */
 START_TEST(expired_while_nothing_happens)
 {
     leave_out(5, FP_LEFT_OUT_WHOLLY);

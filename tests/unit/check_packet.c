@@ -88,7 +88,7 @@ static fp_status receive_with_room(unsigned fds, int *fd_r)
     return st;
 }
 
-/* ---- what works ---- */
+/* ---- successes ---- */
 
 START_TEST(packet_without_descriptor)
 {
@@ -294,8 +294,8 @@ START_TEST(descriptor_free_for_the_first_of_two)
 }
 END_TEST
 
-/* A process that closes any descriptor of a file loses its locks on it (fcntl(2)): so they show
- * whether this process ever had the one that was sent. */
+/* A process that closes any descriptor of a file loses its locks on it (fcntl(2)). So the locks
+ * show whether this process ever had the sent descriptor. */
 static bool is_locked(int by_another)
 {
     struct flock l = { .l_type = F_WRLCK };

@@ -123,7 +123,7 @@ START_TEST(answers_of_walks_and_hits)
     finish("/a/none/x", "dda");
     ck_assert(holds("/a/none/x/y"));
     ck_assert(!found.readable && found.n_steps == 3);
-    /* For those who ask so; what such a walk knows of directories is for them. */
+    /* The answer is for questions without names; so is that walk's knowledge of directories. */
     ck_assert(!find("/a/f", &names));
     question(&other, "/a/f", &names);
     ck_assert(!other.answered);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each directive, reason, counter, message and source file is in its page, and each page names only those that exist.
+"""Each directive, reason, counter, message and source file is in its page, and each page names only existing ones.
 
-Defaults and bounds of the settings are those of the page, and the manual page is made of it. That each setting and option
-is there: tests/integration/test_pages.py.
+Defaults and bounds of the settings are those of the page, and the manual page is made of it.
+tests/integration/test_pages.py checks that each setting and option is there.
 """
 
 import os
@@ -45,7 +45,7 @@ def first_cells(table):
 
 
 def messages():
-    """Those of the daemon have a number, those of the module stand in their text."""
+    """The daemon's messages have a number, the module's have theirs in their text."""
     daemon = {found for path, source in sources("*.c").items() if path.name != "log.c" for found in LOGGED.findall(source)}
     texts = {found for source in sources("*.c").values() for string in re.findall(r'"(?:\\.|[^"\\])*"', source)
              for found in re.findall(r"\b(FP0\d{3}):", string)}

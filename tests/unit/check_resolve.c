@@ -275,7 +275,7 @@ START_TEST(owner_of_a_link_is_its_own)
 }
 END_TEST
 
-/* ---- what is never opened ---- */
+/* ---- files that are never opened ---- */
 
 /* Opening the FIFO would wait for a writer, for ever. */
 START_TEST(fifo_is_not_opened)

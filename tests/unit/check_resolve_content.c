@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a walk answers with a file's content: what is due, and how it is copied, is
- * played here, so that a file is old at once, and changes while it is copied.
+ * Walks that answer with a file's content. The test plays the clock and the copying, so that a file
+ * is old at once, and changes while it is copied.
  */
 #include "config.h"
 #include "workers/resolve.h"

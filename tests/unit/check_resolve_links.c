@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links are followed name by name here: it must come out as if the kernel had
- * followed them; and every name on which that depends must be noted.
+ * Links are followed name by name here. The result must be the kernel's, and every name on which it
+ * depends must be noted.
  */
 #include "config.h"
 #include "workers/resolve.h"
@@ -61,7 +61,7 @@ static void assert_steps_in_dir(const char *path)
     }
 }
 
-/* Every step is what lstat(2) and stat(2) say of that part of the path. */
+/* Every step has the results of lstat(2) and stat(2) for that part of the path. */
 static void assert_as_kernel(const char *name)
 {
     struct stat st;
@@ -299,7 +299,7 @@ START_TEST(long_texts_behind_one_another)
         snprintf(name, sizeof(name), "l%d", i);
         make_link(text, name);
         resolve(name);
-        /* Where it is too much for us, we say so, and never anything else. */
+        /* Where it is too much for the walk, it reports that, and never another result. */
         if (last()->target_status != FP_NAMETOOLONG)
             assert_as_kernel(name);
     }
@@ -360,7 +360,7 @@ static bool links_are_protected(void)
     return c != '0';
 }
 
-/* A sticky directory for all, and links in it of somebody else than who asks. */
+/* A sticky directory for all, with links of another owner than the asking user. */
 static void make_sticky(mode_t mode, uid_t owner, uid_t links)
 {
     for_each_name(make_dir, "sticky d");

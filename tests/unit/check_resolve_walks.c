@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks as workers make them: from a base, for access files, of a file that is
- * known; with few descriptors and among changes.
+ * Walks as workers make them: from a base, for access files, of a known file; with few descriptors
+ * and among changes.
  */
 #include "config.h"
 #include "workers/resolve.h"
@@ -96,7 +96,7 @@ START_TEST(local_or_not)
 }
 END_TEST
 
-/* ---- what changes meanwhile ---- */
+/* ---- changes meanwhile ---- */
 
 static void keep_replacing(void)
 {
@@ -168,7 +168,7 @@ START_TEST(file_system_that_fails)
             assert_can_be_told(in_dir(names[i]));
             if (looks < fail_at)
                 break;
-            /* It says no more than that it failed. */
+            /* The answer has nothing but the failure. */
             if (answer.status == FP_OK)
                 ck_assert(last()->status == FP_IOERROR || last()->target_status == FP_IOERROR);
             ck_assert_int_eq(answer.fd, -1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring: what is where, what is overwritten, what gets a second chance, what a reader takes for whole.
+ * The ring: places of items, overwritten items, second chances, and items that a reader takes for
+ * whole.
  */
 #include "config.h"
 #include "common/ring.h"
@@ -177,7 +178,7 @@ START_TEST(who_is_wanted_stays)
 }
 END_TEST
 
-/* However much is wanted: an append comes to an end, and what is new finds its place. */
+/* However many items are wanted: an append comes to an end, and a new item finds its place. */
 START_TEST(everything_may_be_wanted)
 {
     uint64_t seed = 4711;

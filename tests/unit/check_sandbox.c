@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each list of system calls: what is not on it is refused, what is needed works. */
+/* Each list of system calls: all others are refused, the needed ones work. */
 #include "config.h"
 #include "privsep/sandbox.h"
 
@@ -69,7 +69,7 @@ static bool is_refused(long number, long a, long b, long c)
     return syscall(number, a, b, c, 0, 0, 0) == -1 && errno == ENOSYS;
 }
 
-/* ---- what neither may ---- */
+/* ---- calls that neither may make ---- */
 
 /* None of them does anything when it is given nothing. */
 /* clang-format off */
@@ -187,7 +187,7 @@ static bool descriptors_work(void)
            && close(copy) == 0 && fcntl(copy, F_GETFL) == -1 && errno == EBADF;
 }
 
-/* ---- what each may, and the other may not ---- */
+/* ---- calls that one may make, and the other may not ---- */
 
 static bool daemon_opens_nothing(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Size classes: what is a size, which priority has what remains, where does it change? */
+/* Size classes: the syntax of sizes, the priority of a remainder, and the bounds. */
 #include "config.h"
 #include "unit.h"
 #include "srpt/schedule_class.h"

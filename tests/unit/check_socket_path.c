@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listening socket: whose it is, where, and what is there already. */
+/* The listening socket: its owner, its path, and files already there. */
 #include "config.h"
 #include "common/socket_path.h"
 
@@ -67,7 +67,7 @@ static int connected(void)
     return client;
 }
 
-/* Where the kernel can see to it, also of one that another process made. */
+/* Where the kernel can enforce it, also for one that another process made. */
 START_TEST(peers_pass_no_descriptors)
 {
     const int option = 83; /* SO_PASSRIGHTS */

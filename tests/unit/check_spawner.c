@@ -205,7 +205,7 @@ static void teardown_worker(void)
     teardown();
 }
 
-/* ---- what workers do ---- */
+/* ---- the work of workers ---- */
 
 START_TEST(worker_answers)
 {
@@ -335,7 +335,7 @@ START_TEST(nonsense_ends_the_worker)
 }
 END_TEST
 
-/* ---- how they live ---- */
+/* ---- their life ---- */
 
 START_TEST(processes_have_names)
 {
@@ -366,7 +366,7 @@ static bool has_few_fds(pid_t pid)
     return unit_count_fds(process) <= 5;
 }
 
-/* Standard streams, its socket and "/" are all it has. */
+/* Standard streams, its socket and "/" are all its descriptors. */
 START_TEST(nothing_is_inherited)
 {
     const char *secret = unit_join(dir, "secret");
@@ -382,7 +382,7 @@ START_TEST(nothing_is_inherited)
     other = spawn(&sibling);
     sock = spawn(&pid);
     ask(sock, 1, "/");
-    /* It closes what it answered with a moment after it answered. */
+    /* A moment after its answer it closes the answered file. */
     ck_assert(wait_for(has_few_fds, pid));
     for (int fd = 3; fd < 64; fd++) {
         ssize_t n;
@@ -428,9 +428,9 @@ START_TEST(spawner_without_descriptors)
 }
 END_TEST
 
-/* ---- how they end ---- */
+/* ---- their end ---- */
 
-/* "Kills and reaps": without anything else being asked of the spawner. */
+/* "Kills and reaps": without any other request to the spawner. */
 START_TEST(killed_worker_is_gone_and_leaves_no_zombie)
 {
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, worker), FP_OK);
@@ -467,7 +467,7 @@ START_TEST(worker_that_died_by_itself_is_reaped_when_told)
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
     ck_assert(has_ended(worker_sock));
     ck_assert(wait_for(is_dead, worker));
-    /* Until then its number is nobody else's. */
+    /* Until then no other process has its number. */
     another = spawn(&next);
     ck_assert(!is_reaped(worker));
     ck_assert_int_eq((int)fp_spawner_kill(&spawner, worker), FP_OK);

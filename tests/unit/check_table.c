@@ -58,7 +58,7 @@ static struct thing *make(const char *key)
     return t;
 }
 
-/* Puts a new one and lets go of it; the caller has no reference. */
+/* Puts a new item and releases it; the caller has no reference. */
 static struct thing *put(const char *key)
 {
     struct thing *t = make(key);
@@ -123,7 +123,7 @@ START_TEST(who_holds_one_has_it_for_as_long_as_he_wants)
     put("b");
     ck_assert(!is_kept("a"));
     ck_assert_uint_eq(alive, 2);
-    /* It is not the table's any more, and a newer one of its key is left alone. */
+    /* The table has it no longer, and leaves a newer one of its key alone. */
     fp_table_drop(table, held);
     ck_assert(is_kept("b"));
     fp_item_release(held);
@@ -151,7 +151,7 @@ START_TEST(dropped_while_held)
 }
 END_TEST
 
-/* To destroy may take long, or need the table: no mutex is held then. */
+/* Destroying may take long, or need the table: no mutex is held then. */
 static void destroy_and_look(struct fp_item *item)
 {
     ck_assert(!is_kept(((struct thing *)item)->key));
@@ -203,7 +203,7 @@ static bool is_over(const struct fp_item *item)
     return ((const struct thing *)item)->is_over;
 }
 
-/* More than are looked at at once; and what somebody holds lives on. */
+/* More than one look checks at once; a held item lives on. */
 static void sweep_every_other(void)
 {
     struct fp_item *held;

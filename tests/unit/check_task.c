@@ -239,7 +239,7 @@ START_TEST(absent_below_the_base)
 }
 END_TEST
 
-/* To begin other walks at; it is not for who asks. */
+/* For the begin of other walks; it does not go to the client. */
 START_TEST(descriptor_of_a_directory)
 {
     add(1, FP_OK, S_IFDIR);
@@ -269,7 +269,7 @@ START_TEST(unchanged_file)
 }
 END_TEST
 
-/* Only the daemon can say that. */
+/* Only the daemon grants leases. */
 START_TEST(worker_that_grants_a_lease)
 {
     add(9, FP_OK, S_IFREG);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which timers run out, and when: never early, and hardly late. */
+/* The timers that expire, and when: never early, and hardly late. */
 #include "config.h"
 #include "cache/timer_wheel.h"
 
@@ -23,7 +23,7 @@ static void teardown(void)
 {
 }
 
-/* How many are due by then. */
+/* The number of timers due by then. */
 static unsigned take_all(uint64_t now_ms)
 {
     unsigned n = 0;
@@ -45,7 +45,7 @@ static void assert_one(uint64_t now_ms, const struct fp_timer *expected)
     assert_none(now_ms);
 }
 
-/* When a caller that looks each millisecond takes it. */
+/* The time when a caller that looks each millisecond takes it. */
 static uint64_t taken_at(const struct fp_timer *d, uint64_t from_ms)
 {
     while (fp_timer_take(&wheel, from_ms) != d)
@@ -179,7 +179,7 @@ START_TEST(set_while_they_are_taken)
 }
 END_TEST
 
-/* In the spoke that is being gone through, but a round later. */
+/* In the spoke under way, but a round later. */
 START_TEST(set_for_the_next_round_while_they_are_taken)
 {
     const uint64_t at = START + 100;
@@ -235,7 +235,7 @@ START_TEST(long_rest)
 }
 END_TEST
 
-/* Against a plain list of times, with all that can happen in any order. */
+/* Against a plain list of times, with all operations in any order. */
 START_TEST(very_many)
 {
     static uint64_t at[MANY]; /* 0: not set */

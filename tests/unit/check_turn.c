@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The budget of the loop: which pieces of work and which turns count as long; and want of memory. */
+/* The budget of the loop: the pieces of work and the turns that count as long; and want of memory. */
 #include "config.h"
 #include "common/turn.h"
 

@@ -41,7 +41,7 @@ static void something_is_removed(void)
         assert_told('g', &file_key, "");
 }
 
-/* It has no name any more, but it is still there for those who have it open. */
+/* It has no name any more, but still exists for processes that have it open. */
 static void open_file_is_removed(void)
 {
     int fd;
@@ -342,7 +342,7 @@ static unsigned watches_left(void)
     return n;
 }
 
-/* n files that are watched, and needed no more. */
+/* n watched files, needed no more. */
 static void watch_and_forget(struct fp_watch_key *keys, int n)
 {
     char name[32];

@@ -81,7 +81,7 @@ static void place_for(enum fp_watch_what what, const char *path, struct fp_watch
     close(fd);
 }
 
-/* The names of a directory alone; whoever has it watched for more gets that. */
+/* The names of a directory alone; a caller that needs a full watch gets it. */
 START_TEST(names_alone)
 {
     struct fp_watch_key names, again;
@@ -342,7 +342,7 @@ START_TEST(what_holds_the_roots_is_marked)
     mark_and_look(in_dir("a"), FP_BY_TTL, true, false, true);
     mark_and_look(in_dir("a/site"), FP_BY_TTL, true, false, true);
     mark_and_look(in_dir("a/not/there"), FP_BY_TTL, true, false, true);
-    /* All that lies below a root, and what a rule asks for. */
+    /* Every file system below a root, and those that a rule names. */
     mark_and_look(dir, FP_BY_TTL, true, true, true);
     mark_and_look(in_dir("a"), FP_BY_FANOTIFY, true, true, true);
     mark_and_look(NULL, FP_BY_FANOTIFY, false, true, true);

@@ -229,7 +229,7 @@ START_TEST(short_packet_is_refused)
 }
 END_TEST
 
-/* The length says the truth, the fields do not. */
+/* The length is right, the fields are not. */
 START_TEST(short_frame_is_refused)
 {
     encode(_i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CONTROL, what an operator asks for, and its DONE. */
+/* CONTROL, an operator's command, and its REPLY. */
 #include "config.h"
 #include "common/wire.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LOOKUP, with the names and the path that it brings. */
+/* LOOKUP, with its names and its path. */
 #include "config.h"
 #include "common/wire.h"
 
@@ -79,7 +79,7 @@ START_TEST(lookup_whose_path_is_longer_or_shorter_than_said)
 }
 END_TEST
 
-/* A LOOKUP of "/" with n equal names, of which it says there are said. */
+/* A LOOKUP of "/" with n equal names, and a count of `said`. */
 static void raw_names(unsigned said, unsigned n, const char *name, size_t len)
 {
     fp_writer_init(&w, buf, FP_MAX_FRAME);

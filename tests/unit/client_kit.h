@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of the fake daemon, and what its answers must be.
+ * A client of the fake daemon, and checks of its answers.
  */
 #ifndef FP_CLIENT_KIT_H
 #define FP_CLIENT_KIT_H
@@ -10,7 +10,7 @@
 #include "common/client.h"
 #include "fake_daemon.h"
 
-/* Where the daemon answers, however slow the machine; and where it is to be waited for in vain. */
+/* Where the daemon answers, however slow the machine; the other one where it does not. */
 #define TIMEOUT_MS 20000
 #define SHORT_MS   300
 
@@ -42,7 +42,7 @@ static inline void setup(void)
     answer.fd = -1;
 }
 
-/* From now on no question is waited for longer. */
+/* From now on no question waits longer. */
 static inline void wait_at_most(uint32_t ms)
 {
     fp_client_destroy(&client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations that are loaded, and what is said about them. */
+/* Configurations that are loaded, and the messages about them. */
 #ifndef FP_CONF_KIT_H
 #define FP_CONF_KIT_H
 

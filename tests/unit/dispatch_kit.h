@@ -290,7 +290,7 @@ void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
     (void)mount;
 }
 
-/* Where the walk of a job is said to be, before the timer looks; 0: where it was submitted for. */
+/* The mount that a job's walk has reached, before the timer looks; 0: the one it was submitted for. */
 static uint32_t strayed_to;
 
 void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx)
@@ -349,7 +349,7 @@ static inline void give_up(const char *path)
     end_without(&job, FP_TIMEOUT);
 }
 
-/* It ends, having found what (cache_kit.h; the whole path, whatever it began at). */
+/* It ends with the result `what` (cache_kit.h) for the whole path, whatever it began at. */
 static inline void finish(const char *path, const char *what)
 {
     static struct fp_walk_result result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A daemon for the tests of its clients: a thread that follows a script.  The
- * script notes what it saw; the test judges it after both have ended.
+ * A daemon for the tests of its clients: a thread that follows a script. The script notes its
+ * observations; the test judges them after both have ended.
  */
 #ifndef FP_FAKE_DAEMON_H
 #define FP_FAKE_DAEMON_H
@@ -40,7 +40,7 @@ static struct daemon {
 } d;
 
 static char socket_path[108];
-static struct fp_sight daemons_view; /* that it tells */
+static struct fp_sight daemons_view; /* that it reports */
 
 static inline void listen_there(int backlog)
 {
@@ -69,7 +69,7 @@ static inline void start(void *(*script)(void *))
     d.running = true;
 }
 
-/* ---- what scripts are made of; each false when the script should end ---- */
+/* ---- the parts of scripts; each false when the script should end ---- */
 
 static inline bool d_receive(struct fp_frame *f, uint8_t *buf)
 {
@@ -143,7 +143,7 @@ static inline bool d_areas(void)
     return sent && fp_contents_encode(&w) == FP_OK && d_send(&w, fp_contents_fd(d.contents));
 }
 
-/* The set of events, and behind it what is to be the end of a pipe. */
+/* The set of events, and behind it a descriptor in place of a pipe's end. */
 static inline bool d_events(void)
 {
     uint8_t buf[128];

@@ -46,7 +46,7 @@ static inline void load(const char *text)
     load_with(text, &general);
 }
 
-/* The id of the mount that a path lies on; 0: none. */
+/* The id of a path's mount; 0: none. */
 static inline uint32_t of_path(const char *path)
 {
     const struct fp_mount *m = fp_mounts_of_path(mounts, path, strlen(path));

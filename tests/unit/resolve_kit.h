@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory to walk in, walks, and what every answer must be.
+ * A directory to walk in, walks, and checks of every answer.
  */
 #ifndef FP_RESOLVE_KIT_H
 #define FP_RESOLVE_KIT_H
@@ -73,7 +73,7 @@ static inline void resolve_task(const char *path, size_t len)
     fp_resolve(&resolver, &t, -1, &answer, &result);
 }
 
-/* The task is of that name; all else it says itself. */
+/* The task is for that name; the caller sets all else. */
 static inline void resolve_as_asked(const char *name, struct fp_task t)
 {
     t.lookup.path = in_dir(name);
@@ -130,7 +130,7 @@ static inline void assert_ends(const char *name, fp_status status, const char *p
     ck_assert_uint_eq(last()->end, strlen(in_dir(part)));
 }
 
-/* The walk ends at a link, and what it leads to has that status. */
+/* The walk ends at a link, whose target has that status. */
 static inline void assert_leads(const char *name, fp_status status)
 {
     resolve(name);
@@ -165,7 +165,7 @@ static inline void assert_atime(const struct fp_meta *m, const struct stat *st)
     ck_assert_uint_eq(m->atime.nsec, (uint64_t)st->st_atim.tv_nsec);
 }
 
-/* Outside of the tests' directory others come and go meanwhile, in /proc as processes. */
+/* Outside of the tests' directory other entries come and go meanwhile, in /proc as processes. */
 static inline void assert_part(const char *part, const struct fp_meta *m, const struct stat *st)
 {
     char real[PATH_MAX];
@@ -177,7 +177,7 @@ static inline void assert_part(const char *part, const struct fp_meta *m, const 
         assert_identity(m, st);
 }
 
-/* Every step is what lstat(2) and stat(2) say of that part of the path. */
+/* Every step has the results of lstat(2) and stat(2) for that part of the path. */
 static inline void assert_steps(const char *path)
 {
     char part[PATH_MAX];

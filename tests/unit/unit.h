@@ -99,7 +99,7 @@ static inline void unit_write_file(const char *path, const char *text)
     close(fd);
 }
 
-/* How many descriptors a process ("self" or a number) holds; -1: no such. */
+/* The number of a process's descriptors ("self" or a number); -1: no such process. */
 static inline int unit_count_fds(const char *process)
 {
     char name[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A buffer to write frames into, and how they are read.
+ * A buffer to write frames into, and functions that read them.
  */
 #ifndef FP_WIRE_KIT_H
 #define FP_WIRE_KIT_H
