@@ -161,7 +161,6 @@ static int by_requests(const void *a, const void *b)
     return of_x == of_y ? strcmp(x->name, y->name) : of_x < of_y ? 1 : -1;
 }
 
-/* The hosts that have had requests. */
 static apr_array_header_t *busy_hosts(request_rec *r, const struct fp_snapshot *f)
 {
     apr_array_header_t *busy =

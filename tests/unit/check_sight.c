@@ -128,7 +128,7 @@ static void count(void *ctx, const struct fp_mount *m)
     ++*(unsigned *)ctx;
 }
 
-/* The place of a mount that is gone: the same id, device, parent and point. */
+/* The mount point of a mount that is gone: the same id, device, parent and point. */
 START_TEST(another_mount_with_the_same_id)
 {
     static const char *const later[] = {
