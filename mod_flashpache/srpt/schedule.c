@@ -22,8 +22,9 @@
 APLOG_USE_MODULE(flashpache_srpt);
 
 /*
- * Bytes: the socket takes a response up to this size at once, so its priority is given once. It is
- * the usual size of a new socket's send buffer, the middle value of tcp_wmem.
+ * Bytes: the socket takes a response up to this size at once. Its remainder is never seen again, so
+ * its priority is given once. The size is the usual one of a new send buffer, the middle value of
+ * tcp_wmem.
  */
 #define TAKEN_AT_ONCE 16384
 
@@ -110,9 +111,10 @@ static void reach(struct connection *connection, const struct fp_classes *classe
 
 /*
  * A marker is a metadata bucket between two pieces of a response. Core's output filter destroys it
- * after everything before it was written to the socket. That filter is called by this request, by
- * the next one of a pipeline, or by the event MPM when the socket is writable again. The MPM calls
- * no other filter. If the connection breaks, the marker is destroyed with the rest.
+ * when everything before it was written to the socket, and not earlier. That filter is called by
+ * this request, by the next one of a pipeline, or by the event MPM when the socket is writable
+ * again. The MPM calls no other filter. If the connection breaks, the marker is destroyed with the
+ * rest.
  */
 static void marker_destroy(void *data)
 {

@@ -469,7 +469,7 @@ START_TEST(links_in_the_middle_of_a_text)
 }
 END_TEST
 
-/* ---- what it depends on ---- */
+/* ---- the names on which a result depends ---- */
 
 static void setup_watch(void)
 {
@@ -512,7 +512,7 @@ static struct fp_watch_key key_of(const char *path)
     return k;
 }
 
-/* The one name that was passed as number i, for the last step. */
+/* Name number i on the last step's way is exactly that one. */
 static void assert_via(unsigned i, const char *place, const char *name)
 {
     const struct fp_watch_key k = key_of(place);
@@ -553,7 +553,7 @@ static void assert_watched(const char *name)
     ck_assert(same_key(&step_watch()->watch, &k));
 }
 
-/* That file systems of the test's directory can be watched at all. */
+/* True if file systems of the test's directory can be watched at all. */
 static bool can_watch(void)
 {
     struct statx st;
@@ -663,7 +663,7 @@ START_TEST(no_names_without_links)
 }
 END_TEST
 
-/* Of each step its own; the result says which. */
+/* Each step has its own; the result names the step. */
 START_TEST(names_of_several_links)
 {
     if (!can_watch())
@@ -679,7 +679,7 @@ START_TEST(names_of_several_links)
 }
 END_TEST
 
-/* More than is noted: then nothing is promised. */
+/* More names than are noted: then the walk promises nothing. */
 START_TEST(too_many_names)
 {
     char text[8 * FP_MAX_TRAVERSED] = "";
