@@ -210,7 +210,7 @@ def reconfigure(server, old, new):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    server.graceful()
+    restart(server, signal.SIGUSR1)
 
 
 def restart(server, number):
