@@ -195,7 +195,13 @@ def test_list(lab, document, ctl, server, flashpachectl):
     with lab.daemon("listed") as other:
         one = lab.daemon("left-behind").start()
         one.kill()
-        found = {d["socket"]: d for d in document("list")["daemons"]}
+        ours = [str(daemon.socket) for daemon in (server.daemon, other)]
+
+        def listed():
+            """Until all workers have begun, a daemon has a warning."""
+            found = {d["socket"]: d for d in document("list")["daemons"]}
+            return found if all(found[socket]["state"] == "ok" for socket in ours) else None
+        found = wait_for(listed, "all workers")
         text = {line[3].rstrip(":"): line for line in words(ctl("list"))[1:]}
         for daemon in (server.daemon, other):
             told = found[str(daemon.socket)]

@@ -6,6 +6,7 @@ Stock's are counted beside ours: an empty trace would prove nothing.
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -13,7 +14,9 @@ import tree
 from fetch import Client
 from httpd import HITS
 from trace import PathTrace
+from waiting import wait_for
 
+SETTLED_S = 3               # and a parsed access file is kept
 REQUESTS = 20
 DEEP = "a/b/c/d/e/f/g"          # the file is the eighth component
 OWNER = "Options -FollowSymLinks +SymLinksIfOwnerMatch"
@@ -89,6 +92,8 @@ def ask(server, name, times):
 
 def traced(server, root):
     """{case: (path calls of one request, all of them)}, every case in one trace."""
+    youngest = max(path.stat().st_ctime for path in root.rglob(".htaccess"))
+    wait_for(lambda: time.time() > youngest + SETTLED_S, "the access files to be old enough to be kept")
     for name in CASES:
         ask(server, name, 3)
     mark = server.mark()
