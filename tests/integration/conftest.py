@@ -177,6 +177,16 @@ def flashpachectl():
     return run
 
 
+@pytest.fixture
+def ctl(flashpachectl, server):
+    """Runs one command of flashpachectl against the daemon of a module's server; its output."""
+    def run(*args, code=0):
+        finished = flashpachectl("-s", server.daemon.socket, *args)
+        assert finished.returncode == code, finished
+        return finished.stdout
+    return run
+
+
 @pytest.fixture(scope="session")
 def module_path():
     built("mod_flashpache/.libs/mod_flashpache_srpt.so")    # Httpd needs it beside the module

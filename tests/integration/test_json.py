@@ -39,15 +39,6 @@ def server(lab, root):
 
 
 @pytest.fixture
-def ctl(flashpachectl, server):
-    def run(*args, code=0):
-        finished = flashpachectl("-s", server.daemon.socket, *args)
-        assert finished.returncode == code, finished
-        return finished.stdout
-    return run
-
-
-@pytest.fixture
 def document(ctl):
     """document(*args): the report's JSON, the same whether the option stands in front or behind."""
     def read(*args, code=0):

@@ -37,16 +37,6 @@ def server(lab, root):
     return lab.under_test("flash", root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>")
 
 
-@pytest.fixture
-def ctl(flashpachectl, server):
-    """Runs one command against the server's daemon; its output."""
-    def run(*args, code=0):
-        finished = flashpachectl("-s", server.daemon.socket, *args)
-        assert finished.returncode == code, finished
-        return finished.stdout
-    return run
-
-
 def counters(ctl):
     return {name: int(value) for name, value in (line.split() for line in ctl("stats").splitlines())}
 
