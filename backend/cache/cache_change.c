@@ -159,7 +159,8 @@ static bool is_concerned(const struct fp_cache *c, const struct fp_entry *e, con
     return e->linked || fp_path_is_below(e->path, e->len, at) || is_access_of(c, e, at, len);
 }
 
-size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
+/* mount: the entries on it as well; 0: there is none. */
+static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
 {
     struct fp_entry *e;
     size_t n = 0;
@@ -167,13 +168,20 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : e->watched))
+        const bool on_mount = mount != 0 && e->validity.mount == mount;
+
+        if (e->expires_ms == 0 || !(on_mount || (at != NULL ? is_concerned(c, e, at) : e->watched)))
             continue;
         fp_entry_invalidate(c, e);
         n++;
     }
     fp_cache_verify(c);
     return n;
+}
+
+size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
+{
+    return invalidate(c, at, 0);
 }
 
 static size_t on_lost(void *ctx)
@@ -186,18 +194,9 @@ static size_t on_lost(void *ctx)
 static size_t on_remounted(void *ctx, const char *point, uint32_t mount)
 {
     struct fp_cache *c = ctx;
-    size_t n = fp_cache_invalidate(c, point);
-    struct fp_entry *e;
 
     fp_dependencies_remounted(c->dependencies);
-    FP_ENTRIES_FOREACH(e, c)
-    {
-        if (mount == 0 || e->validity.mount != mount || e->expires_ms == 0)
-            continue;
-        fp_entry_invalidate(c, e);
-        n++;
-    }
-    return n;
+    return invalidate(c, point, mount);
 }
 
 static bool is_needed(void *ctx, const struct fp_watch_key *key)
