@@ -33,8 +33,10 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
 {
     struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
-    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len)
+    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len) {
+        t->step_watches[step].untold = t->step_watches[step].unseen = true;
         return false;
+    }
     v->step = (uint8_t)step;
     v->len = (uint8_t)len;
     v->at = (uint16_t)t->names_len;

@@ -67,9 +67,8 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
-    if (S_ISLNK(m->mode) && node->watch.len > 0
-        && !fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0))
-        watch->untold = watch->unseen = true;
+    if (S_ISLNK(m->mode) && node->watch.len > 0)
+        fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
     if (again)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
@@ -283,13 +282,9 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
     /* Links are followed, as by httpd when it opens one. */
     if (st == FP_OK && S_ISLNK(m->mode))
         st = follow_and_look(w, &node, m);
-    if (st == FP_OK && S_ISREG(m->mode)) {
-        const bool full =
-            node.watch.len > 0 && !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0);
-
-        watch->untold = watch->untold || node.watch.len == 0 || full;
-        watch->unseen = watch->unseen || full;
-    }
+    if (st == FP_OK && S_ISREG(m->mode)
+        && (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0)))
+        watch->untold = true;
     fp_close(&node.fd);
     return st;
 }

@@ -18,8 +18,8 @@
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
-    bool
-        from_quiet; /* led there by a name in a directory whose watch reports names alone, or from another mount */
+    /* Led there by a name in a directory whose watch reports names alone, or from another mount. */
+    bool unreported;
     unsigned links; /* on the path so far */
     char *rest;     /* the text that is left to go */
     char text[2 * FP_MAX_PATH + 2];
@@ -99,7 +99,7 @@ static const char *next_name(struct symlink_walk *w, bool *more_r)
 /* True if nobody but the directory itself reports its attributes. */
 static bool needs_itself(const struct symlink_walk *w, const struct fp_watch_key *dir)
 {
-    return dir->bytes[0] == FP_BY_FANOTIFY || w->from_quiet;
+    return dir->bytes[0] == FP_BY_FANOTIFY || w->unreported;
 }
 
 /* Notes that the outcome depends on that name here; "." and ".." are no names of the directory. */
@@ -122,20 +122,20 @@ static void note_name(struct symlink_walk *w, const char *name)
      * change of its name there.  fanotify reports it only as a change of the directory itself. */
     if (needs_itself(w, dir) && w->at.quiet)
         watch->untold = true;
-    /* Of a text with more names than there is room for, the rest may change unseen. */
-    if ((is_name && !fp_walk_result_add(result, w->link->step, dir, name, strlen(name)))
-        || (needs_itself(w, dir) && !fp_walk_result_add(result, w->link->step, dir, "", 0)))
-        watch->untold = watch->unseen = true;
+    if (is_name)
+        fp_walk_result_add(result, w->link->step, dir, name, strlen(name));
+    if (needs_itself(w, dir))
+        fp_walk_result_add(result, w->link->step, dir, "", 0);
 }
 
 /* Takes the descriptor.  The directory above reports changes of a mount's root to nobody: they are of what it covers. */
 static void enter_directory(struct symlink_walk *w, int fd)
 {
     const uint32_t above = w->at.mount;
+    const bool quiet = w->at.quiet;
 
-    w->from_quiet = w->at.quiet;
     go_to(w, fd);
-    w->from_quiet = w->from_quiet || w->at.mount != above;
+    w->unreported = quiet || w->at.mount != above;
 }
 
 /*
