@@ -26,6 +26,8 @@ struct fp_restore {
     struct fp_warm_reader reader;
     char *text; /* NULL: done */
     size_t walks, left_out;
+    bool is_read;
+    uint64_t last; /* when all was read: the number of walks that had begun */
     uint64_t began_ms;
     ev_timer timer;
 };
@@ -93,13 +95,16 @@ static void on_turn(struct ev_loop *loop, ev_timer *timer, int events)
     fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
-    for (unsigned n = 0; n < TURN_PATHS && has_room(r); n++) {
-        if (!fp_warm_next(&r->reader, &l)) {
-            finish(r);
-            return;
+    for (unsigned n = 0; n < TURN_PATHS && !r->is_read && has_room(r); n++) {
+        if (fp_warm_next(&r->reader, &l)) {
+            restore(r, &l);
+            continue;
         }
-        restore(r, &l);
+        r->is_read = true;
+        r->last = fp_walks_counts(r->deps.walks).begun;
     }
+    if (r->is_read && fp_walks_have_ended(r->deps.walks, r->last))
+        finish(r);
 }
 
 struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text, size_t len)

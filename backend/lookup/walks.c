@@ -38,6 +38,7 @@ TAILQ_HEAD(siblings, fp_walk);
 struct fp_walk {
     UT_hash_handle hh;
     struct fp_walks *walks;
+    uint64_t number; /* in the order in which walks began, from 1 */
     TAILQ_HEAD(, waiter) waiters;
     struct siblings children; /* walks that wait for this directory */
     TAILQ_ENTRY(fp_walk) sibling;
@@ -465,6 +466,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
         return NULL;
     }
     ws->counts.inflight++;
+    w->number = ++ws->counts.begun;
     return w;
 }
 FP_HASH_DIAGNOSTICS_ON
@@ -752,4 +754,10 @@ void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer)
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws)
 {
     return ws->counts;
+}
+
+/* The table keeps the order in which they were added. */
+bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n)
+{
+    return ws->by_key == NULL || ws->by_key->number > n;
 }

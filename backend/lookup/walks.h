@@ -42,6 +42,7 @@ struct fp_walks_deps {
 
 struct fp_walks_counts {
     uint64_t stale, unanswered, unavailable; /* as in dispatch.h */
+    uint64_t begun; /* ever */
     size_t inflight;
 };
 
@@ -54,6 +55,8 @@ void fp_walks_set_max(struct fp_walks *ws, size_t max);
 void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer);
 
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws);
+/* True if none of the first n walks (fp_walks_counts.begun) is under way.  Detached walks do not count. */
+bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 
 /* The walk that is under way and may be joined; NULL: there is none. */
 struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);

@@ -97,6 +97,7 @@ def test_what_was_in_use_is_looked_up_again(daemon, lab, keep, source, slow_dire
 
     one.start()
     wait_for(lambda: AGAIN in one.log_text(), "the paths to be looked up again")
+    assert one.counters()["inflight"] == 0      # it is said when the last walk has ended
     assert misses(one, lambda: ask_all(server)) == 0
 
 
