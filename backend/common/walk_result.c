@@ -28,11 +28,28 @@ void fp_walk_result_init(struct fp_walk_result *t)
     t->names_len = 0;
 }
 
+/* A link that leads through the same names twice, or in a circle, depends on each once. */
+static bool has(const struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
+                const char *name, size_t len)
+{
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
+
+        if (v->step == step && v->len == len && v->watch.len == watch->len
+            && memcmp(t->names + v->at, name, len) == 0
+            && memcmp(v->watch.bytes, watch->bytes, watch->len) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len)
 {
     struct fp_traversed_name *v = &t->traversed[t->n_traversed];
 
+    if (has(t, step, watch, name, len))
+        return true;
     if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len) {
         t->step_watches[step].untold = t->step_watches[step].unseen = true;
         return false;

@@ -77,7 +77,7 @@ struct fp_walk_result {
 
 void fp_walk_result_init(struct fp_walk_result *t);
 
-/* Returns false when it does not fit: the step is untold and unseen then. */
+/* Adds it once.  Returns false when it does not fit: the step is untold and unseen then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 

@@ -133,15 +133,17 @@ static void shape_usual(void)
 static void shape_full(void)
 {
     static const char letters[FP_MAX_TRAVERSED_BYTES] = { 'n' };
-    const struct fp_watch_key k = key(FP_MAX_WATCH_KEY, 100);
+    struct fp_watch_key k = key(FP_MAX_WATCH_KEY, 100);
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
         in.step_watches[i] = (struct fp_step_watch){
             .mount = i, .untold = true, .refused = true, .links = FP_MAX_LINKS, .watch = k
         };
-    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
+    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++) {
+        k.bytes[0] = (uint8_t)(100 + i);
         ck_assert(fp_walk_result_add(&in, FP_MAX_STEPS - 1, &k, letters,
                                      FP_MAX_TRAVERSED_BYTES / FP_MAX_TRAVERSED));
+    }
     ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED_BYTES);
 }
 
@@ -172,13 +174,35 @@ START_TEST(names_that_fit)
 }
 END_TEST
 
+START_TEST(each_name_once)
+{
+    const struct fp_watch_key k = key(5, 1), other = key(5, 2), shorter = key(4, 1);
+
+    for (int i = 0; i < 2; i++) {
+        ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1));
+        ck_assert(fp_walk_result_add(&in, 1, &k, "x", 1));
+        ck_assert(fp_walk_result_add(&in, 0, &k, "y", 1));
+        ck_assert(fp_walk_result_add(&in, 0, &k, "xy", 2));
+        ck_assert(fp_walk_result_add(&in, 0, &other, "x", 1));
+        ck_assert(fp_walk_result_add(&in, 0, &shorter, "x", 1));
+        ck_assert_uint_eq(in.n_traversed, 6);
+        ck_assert_uint_eq(in.names_len, 7);
+    }
+}
+END_TEST
+
 START_TEST(only_so_many_names)
 {
-    const struct fp_watch_key k = key(5, 1);
+    struct fp_watch_key k = key(5, 1);
 
-    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++)
+    for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++) {
+        k = key(5, (uint8_t)(100 + i));
         ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1));
-    ck_assert(!fp_walk_result_add(&in, 0, &k, "x", 1));
+    }
+    ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1)); /* it is there */
+    ck_assert(!in.step_watches[0].untold && !in.step_watches[0].unseen);
+    ck_assert(!fp_walk_result_add(&in, 0, &k, "y", 1));
+    ck_assert(in.step_watches[0].untold && in.step_watches[0].unseen);
     ck_assert(!fp_walk_result_add(&in, 0, &k, "", 0));
     ck_assert_uint_eq(in.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED);
@@ -188,11 +212,11 @@ END_TEST
 START_TEST(only_so_many_bytes)
 {
     static const char name[FP_MAX_NAME] = { 'x' };
-    const struct fp_watch_key k = key(5, 1);
+    struct fp_watch_key k = key(5, 1);
     unsigned n = 0;
 
     while (fp_walk_result_add(&in, 0, &k, name, FP_MAX_NAME))
-        n++;
+        k = key(5, (uint8_t)(1 + ++n));
     ck_assert_uint_eq(n, FP_MAX_TRAVERSED_BYTES / FP_MAX_NAME);
     ck_assert(fp_walk_result_add(&in, 0, &k, name, FP_MAX_TRAVERSED_BYTES % FP_MAX_NAME));
     ck_assert(!fp_walk_result_add(&in, 0, &k, name, 1));
@@ -211,14 +235,14 @@ START_TEST(more_links_than_the_kernel_follows_are_refused)
 }
 END_TEST
 
-START_TEST(usual_trail_comes_through)
+START_TEST(usual_result_comes_through)
 {
     shape_usual();
     assert_comes_through(3);
 }
 END_TEST
 
-START_TEST(empty_trail_comes_through)
+START_TEST(empty_result_comes_through)
 {
     assert_comes_through(0);
     assert_comes_through(1);
@@ -226,7 +250,7 @@ START_TEST(empty_trail_comes_through)
 }
 END_TEST
 
-START_TEST(full_trail_comes_through)
+START_TEST(full_result_comes_through)
 {
     shape_full();
     assert_comes_through(FP_MAX_STEPS);
@@ -330,7 +354,7 @@ START_TEST(garbage_is_harmless)
 }
 END_TEST
 
-START_TEST(changed_trails_are_harmless)
+START_TEST(changed_results_are_harmless)
 {
     uint64_t seed = 77;
 
@@ -385,7 +409,7 @@ START_TEST(largest_result_fits_a_frame)
 }
 END_TEST
 
-START_TEST(result_without_its_trail)
+START_TEST(answer_without_its_result)
 {
     static struct fp_answer a, got;
     const struct fp_task t = { .lookup = { .path_len = 1 } };
@@ -428,13 +452,14 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, begins_empty);
     tcase_add_test(t, names_that_fit);
+    tcase_add_test(t, each_name_once);
     tcase_add_test(t, only_so_many_names);
     tcase_add_test(t, only_so_many_bytes);
     t = unit_add_case(s, "coding", setup, NULL, 30);
-    tcase_add_test(t, usual_trail_comes_through);
-    tcase_add_test(t, empty_trail_comes_through);
+    tcase_add_test(t, usual_result_comes_through);
+    tcase_add_test(t, empty_result_comes_through);
     tcase_add_test(t, more_links_than_the_kernel_follows_are_refused);
-    tcase_add_test(t, full_trail_comes_through);
+    tcase_add_test(t, full_result_comes_through);
     tcase_add_test(t, result_of_any_other_length_is_refused);
     tcase_add_test(t, full_result_of_any_other_length_is_refused);
     tcase_add_test(t, keys_longer_than_there_are);
@@ -442,10 +467,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_passed_at_no_step);
     tcase_add_test(t, more_names_than_there_is_room_for);
     tcase_add_test(t, garbage_is_harmless);
-    tcase_add_test(t, changed_trails_are_harmless);
+    tcase_add_test(t, changed_results_are_harmless);
     t = unit_add_case(s, "results", setup, NULL, 0);
     tcase_add_test(t, largest_result_fits_a_frame);
-    tcase_add_test(t, result_without_its_trail);
+    tcase_add_test(t, answer_without_its_result);
     tcase_add_test(t, result_with_other_names);
     return s;
 }

@@ -66,6 +66,22 @@ static inline void make_link(const char *text, const char *name)
     ck_assert_int_eq(symlink(text, in_dir(name)), 0);
 }
 
+/* Files, directories and a FIFO, and links of each kind among them. */
+static inline void make_tree(void)
+{
+    for_each_name(make_dir, "a a/b a/b/c t");
+    unit_write_file(in_dir("a/file"), "content");
+    unit_write_file(in_dir("a/b/file"), "deeper");
+    unit_write_file(in_dir("t/file"), "other");
+    ck_assert_int_eq(mkfifo(in_dir("a/fifo"), 0644), 0);
+    make_link("file", "a/near");
+    make_link("b", "a/dir");
+    make_link("no", "a/dangling");
+    make_link("loop2", "a/loop1");
+    make_link("loop1", "a/loop2");
+    make_link("self", "a/self");
+}
+
 static inline void resolve_task(const char *path, size_t len)
 {
     const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
