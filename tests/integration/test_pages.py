@@ -125,14 +125,14 @@ def bash_completes(*words):
 
 
 def fish_completes(*words):
-    script = f"source {COMPLETIONS['fish']}; complete -C '{' '.join(words)}'"
+    script = f"source '{COMPLETIONS['fish']}'; complete -C '{' '.join(words)}'"
     return [line.split("\t")[0] for line in run_shell("fish", "--no-config", "-c", script).splitlines()]
 
 
 ZSHRC = """
 PROMPT=READY
 autoload -Uz compinit; compinit -u -D
-_flashpachectl() {{ source {completion} }}; compdef _flashpachectl flashpachectl
+_flashpachectl() {{ source '{completion}' }}; compdef _flashpachectl flashpachectl
 compadd() {{ local -a found; builtin compadd -O found "$@"; print -rl -- $found >>{found}; builtin compadd "$@" }}
 """
 
