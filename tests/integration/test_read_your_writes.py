@@ -39,7 +39,7 @@ def site(request, base, lab, slow_directory):
     below.mkdir(exist_ok=True)
     with filesystems.directory(where, below, slow_directory) as root:
         tree = Tree(root)
-        config = tree.config(writes_kit.make_directory(below / f"{where}-beside")) + "KeepAliveTimeout 600\n"
+        config = tree.config(writes_kit.make_directory(below / f"{where}-beside")) + "KeepAliveTimeout 7200\n"
         options = {"mpm": mpm, "config": config, "vhosts": tree.vhosts(),
                    "extra_modules": ("dav", "dav_fs", writes_kit.CGI_MODULE[mpm])}
         stock = lab.stock(f"stock-{request.param}", root, **options).start()
