@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon that cannot be reached: httpd's log and flashpachectl name the cause, and the way out."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -33,8 +34,15 @@ def denied(daemon):
     daemon.socket_dir.chmod(0o700)
 
 
+def is_deserted(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+        return probe.connect_ex(str(path)) == errno.ECONNREFUSED
+
+
 def deserted(daemon):
     daemon.kill()
+    # Its other processes end when they notice, and until then the socket may have a listener.
+    wait_for(lambda: is_deserted(daemon.socket), "the listener to be gone")
 
 
 def refused(daemon):
