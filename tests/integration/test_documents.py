@@ -17,10 +17,10 @@ PAGES = ["README.md", *(str(path.relative_to(REPO)) for path in sorted((REPO / "
 BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
 HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
 DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")
-COMMAND = re.compile(r"flashpachectl |find .*\| flashpachectl |ln -sfn ")
+COMMAND = re.compile(r"flashpachectl |flashpached |flashpache-compare |find .*\| flashpachectl |ln -sfn ")
 SUDO = re.compile(r"\w+ ALL=\(")
 # The general form of a command; test_pages compares these with --help.
-SYNOPSIS = re.compile(r"\[|COMMAND|PATH$")
+SYNOPSIS = re.compile(r"\[|COMMAND|PATH$| \| -V$")
 # Commands that begin so run elsewhere: the place, or the reason why not.
 ELSEWHERE = {
     "scripts/demo": "test_demo",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command, option and setting is in --help, in its man page and in the shells' completions."""
+"""Every command, option and setting is in --help, in its page and in the shells' completions. The manual pages, which the
+build makes of the pages, have all of it."""
 
 import contextlib
 import os
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPO
+from conftest import BUILD, REPO
 
-PAGES = REPO / "docs/man"
+MANUALS = {name: BUILD / "docs/man" / name
+           for name in ("flashpachectl.8", "flashpached.8", "flashpached.conf.5", "flashpache-compare.8")}
 COMPLETIONS = {shell: REPO / f"conf/flashpachectl.{shell}-completion" for shell in ("bash", "zsh", "fish")}
 # The place of the commands' names in each shell's file.
 NAMES = {
@@ -29,10 +31,40 @@ def usage(program):
     return subprocess.run([program, "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
 
 
-def page_of(name):
-    """Its text, with options as typed."""
-    text = (PAGES / name).read_text()
-    return re.sub(r"Fl -", "--", text)
+def guide(name):
+    return (REPO / "docs" / name).read_text()
+
+
+def options_of(name):
+    """Long options in the first cells of the table of options of that page."""
+    table = re.search(r"^\| option \| \|\n((?:\|.*\n)+)", guide(name), re.M).group(1)
+    return {option for cell in re.findall(r"^\| ([^|]*) \|", table, re.M) for option in OPTION.findall(cell)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def manuals():
+    """make all leaves out the page of a command that packages install only."""
+    subprocess.run(["make", "-s", "-C", BUILD, *(f"docs/man/{name}" for name in MANUALS)], check=True, timeout=60,
+                   capture_output=True)
+
+
+def tags(manual):
+    """The code that begins a paragraph, and the headings of commands."""
+    text = MANUALS[manual].read_text().replace("\\-", "-")
+    return {name for line in re.findall(r"^\.(?:TP\n|SS )(.*)$", text, re.M)
+            for name in re.findall(r"\\fB(.*?)\\fP", line) or [line]}
+
+
+@pytest.mark.parametrize("name", MANUALS)
+def test_manual_has_what_its_page_has(name):
+    page = re.sub(r"^```.*?^```", "", guide(f"{name[:-2]}.md"), flags=re.M | re.S)
+    cells = re.findall(r"^\| ([^|]*) \|.*\|$", page, re.M)
+    names = {code for cell in cells for code in re.findall(r"`([^`]+)`", cell)} | set(re.findall(r"^### (.*)$", page, re.M))
+    names |= {cell for cell in cells if re.fullmatch(r"FP\d{4}|\d", cell)}
+    assert names and tags(name) >= names
+    own = {"NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"}
+    sections = [one for one in re.findall(r"^\.SH (.*)$", MANUALS[name].read_text(), re.M) if one not in own]
+    assert sections == [one.upper() for one in re.findall(r"^## (.*)$", page, re.M)]
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +78,13 @@ def commands(text):
 
 def test_commands_of_flashpachectl(ctl_usage, flashpachectl, base):
     names = commands(ctl_usage)
-    page = page_of("flashpachectl.8")
-    assert set(re.findall(r"^(?:\.It )?\.?Cm ([a-z-]+)(?= |$)", page, re.M)) >= names >= {"purge", "explain", "top"}
+    assert tags("flashpachectl.8") >= names >= {"purge", "explain", "top"}
     for shell, path in COMPLETIONS.items():
         completed = NAMES[shell](path.read_text())
         assert set(completed) == names and len(completed) == len(names), shell
     for name in names:
         assert "unknown command" not in flashpachectl("-s", base / "nobody.sock", name, "--no-such-option").stderr
-    guide = (REPO / "docs/flashpachectl.md").read_text()
-    assert set(re.findall(r"^## ([a-z-]+)$", guide, re.M)) == names
+    assert set(re.findall(r"^### ([a-z-]+)$", guide("flashpachectl.md"), re.M)) == names
 
 
 def sources_of(program, name):
@@ -70,7 +100,7 @@ def test_options_of_flashpachectl(ctl_usage):
     options = sources_of("flashpachectl", "ctl_*.c") | sources_of("flashpachectl", "flashpachectl.c")
     # Accepted only to report where the numbers are now.
     options -= {"--prometheus"}
-    page = set(OPTION.findall(page_of("flashpachectl.8")))
+    page = set(OPTION.findall(guide("flashpachectl.md")))
     # top's options are short in the usage.
     assert set(OPTION.findall(ctl_usage)) | {"--times", "--delay"} == options
     assert page == options
@@ -84,7 +114,11 @@ def test_options_of_flashpachectl(ctl_usage):
 def test_options_of_flashpached(flashpached_program):
     options = sources_of("flashpached", "arguments.c")
     assert set(OPTION.findall(usage(flashpached_program))) == options
-    assert set(OPTION.findall(page_of("flashpached.8"))) == options
+    assert options_of("flashpached.md") == options
+
+
+def test_options_of_compare():
+    assert set(OPTION.findall(usage(REPO / "scripts/compare"))) == options_of("flashpache-compare.md")
 
 
 def test_settings():
@@ -95,20 +129,17 @@ def test_settings():
     # pid_file has no effect any more: the pages say so, and have no row for it.
     keys |= {*section.findall(source), "fleet"} - {"pid_file"}
     of_fleet = set(section.findall((REPO / "backend/conf/conf_fleet.c").read_text())) - {"fleet"}
-    page = (PAGES / "flashpached.conf.5").read_text()
-    assert set(re.findall(r"^\.It Cm ([a-z_]+)$", page, re.M)) == keys | of_fleet
-    fleet = set(re.findall(r"^\| `([a-z_]+)` \|", (REPO / "docs/fleet.md").read_text(), re.M))
-    assert {key for key in fleet if not key.startswith("fleet_")} == of_fleet
-    guide = (REPO / "docs/flashpached.conf.md").read_text()
-    assert set(re.findall(r"^\| `([a-z_]+)` \|", guide, re.M)) == keys
+    settings, fleet = guide("flashpached.conf.md").split("## Fleet")
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", settings, re.M)) == keys
+    assert set(re.findall(r"^\| `([a-z_]+)` \|", fleet, re.M)) == of_fleet
     example = (REPO / "conf/flashpached.conf").read_text()
     assert {key for key in keys if re.search(rf"^#?{key} (?:=|\"|{{)", example, re.M)} == keys
 
 
-@pytest.mark.parametrize("name", sorted(page.name for page in PAGES.glob("*.[1-8]")))
+@pytest.mark.parametrize("name", MANUALS)
 @pytest.mark.skipif(not shutil.which("man"), reason="needs man to check the pages")
 def test_pages_are_clean(name):
-    done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", PAGES / name],
+    done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", MANUALS[name]],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr == ""
 

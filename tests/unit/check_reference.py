@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each directive, reason, counter, message and source file is in its page, and each page names only existing ones.
 
-Defaults and bounds of the settings are those of the page, and the manual page is made of it.
-tests/integration/test_pages.py checks that each setting and option is there.
+Defaults and bounds of the settings are those of the page. tests/integration/test_pages.py checks that each setting,
+command and option is there, and that the manual pages made of these pages have all of it.
 """
 
 import os
@@ -12,9 +12,6 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("srcdir", Path(__file__).parents[2]))
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(SOURCE / "scripts/lib"))
-import man_settings  # noqa: E402
 
 MESSAGE = re.compile(r"\bFP0\d{3}\b")
 # The id behind a level, whatever expression the level is.
@@ -41,7 +38,11 @@ def section(page, begin):
 
 def first_cells(table):
     """The code in the first cell of each row."""
-    return {name for cell in re.findall(r"^\| ([^|]*) \|", table, re.M) for name in re.findall(r"`([^`]+)`", cell)}
+    return [name for cell in re.findall(r"^\| ([^|]*) \|", table, re.M) for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def once(names):
+    return {name for name in names if names.count(name) == 1}
 
 
 def messages():
@@ -50,12 +51,12 @@ def messages():
     texts = {found for source in sources("*.c").values() for string in re.findall(r'"(?:\\.|[^"\\])*"', source)
              for found in re.findall(r"\b(FP0\d{3}):", string)}
     in_code = {f"FP{int(number):04}" for number in daemon} | texts
-    rows = re.findall(r"^\| (FP\d{4}) \|", text("docs/flashpached.conf.md"), re.M)
-    yield "message", in_code, set(rows), "docs/flashpached.conf.md, Log messages"
-    pages = [*SOURCE.glob("*.md"), *SOURCE.glob("docs/**/*.md"), *SOURCE.glob("docs/man/*")]
+    rows = re.findall(r"^\| (FP\d{4}) \|", text("docs/flashpached.md"), re.M)
+    yield "message", in_code, set(rows), "docs/flashpached.md, Messages"
+    pages = [*SOURCE.glob("*.md"), *SOURCE.glob("docs/**/*.md")]
     named = {found for page in pages for found in MESSAGE.findall(page.read_text())}
     yield "message", in_code, named | in_code, "the pages"
-    yield "message, once a row", set(rows), {row for row in rows if rows.count(row) == 1}, "docs/flashpached.conf.md"
+    yield "message, in one row", set(rows), once(rows), "docs/flashpached.md"
 
 
 def directives():
@@ -69,14 +70,9 @@ def settings():
     in_code = {f"{name}: {default}, {least} to {most}, reload {'yes' if effect == 'RELOAD' else 'no'}"
                for name, effect, default, least, most in NUMBER.findall(text("backend/conf/conf.c"))}
     names = {line.split(":")[0] for line in in_code}
-    rows = man_settings.table(text("docs/flashpached.conf.md"), "| key | default | range | reload | |")
-    in_page = {f"{key}: {row['default']}, {row['range']}, reload {row['reload']}"
-               for row in rows if (key := row["key"].strip("`")) in names}
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| (yes|no) \|", text("docs/flashpached.conf.md"), re.M)
+    in_page = {f"{key}: {default}, {bounds}, reload {effect}" for key, default, bounds, effect in rows if key in names}
     yield "setting", in_code, in_page, "docs/flashpached.conf.md"
-    page, made = text("docs/man/flashpached.conf.5"), man_settings.page_of(SOURCE)
-    kind, way_out = "line of docs/man/flashpached.conf.5", "the page: write it by scripts/lib/man_settings.py"
-    yield kind, set(made.splitlines()), set(page.splitlines()), way_out
-    yield kind, {"in the order of the tables"}, {"in the order of the tables"} if page == made else set(), way_out
 
 
 def outcomes():
@@ -84,7 +80,7 @@ def outcomes():
     for outcome in ("bypass", "fallback"):
         table = section("docs/directives.md", f"| reason | {outcome} because |")
         in_code = {reason for name, reason in rows if name == outcome}
-        yield f"reason of a {outcome}", in_code, first_cells(table), "docs/directives.md"
+        yield f"reason of a {outcome}", in_code, once(first_cells(table)), "docs/directives.md"
     note = re.search(r"^\| `%\{flashpache\}n` \|.*$", text("docs/directives.md"), re.M).group()
     yield "outcome", {name for name, _ in rows}, set(re.findall(r"`(\w+)`:", note)), "%{flashpache}n in docs/directives.md"
 
@@ -92,8 +88,9 @@ def outcomes():
 def counters():
     in_code = set(COUNTER.findall(text("backend/common/stats_table.h")))
     fleet = {name for name in in_code if name.startswith("fleet_")}
-    page = first_cells(section("docs/flashpachectl.md", "| counters | |")) - {"fleet_..."}
-    yield "counter", in_code - fleet, page, "stats in docs/flashpachectl.md"
+    page = first_cells(section("docs/flashpachectl.md", "| counters | |"))
+    yield "counter", in_code - fleet, set(page) - {"fleet_..."}, "stats in docs/flashpachectl.md"
+    yield "counter, in one row", set(page), once(page), "stats in docs/flashpachectl.md"
     page = set(re.findall(r"^\| (`fleet_[^|]*) \|", text("docs/fleet.md"), re.M))
     yield "counter", fleet, {name for cell in page for name in re.findall(r"`(fleet_\w+)`", cell)}, "docs/fleet.md"
 
