@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of README and docs. The program that reads a configuration checks it; a daemon gets the commands
-of flashpachectl. A list names the examples that cannot run here, and the place where they do."""
+"""Runs every example of the pages. The program that reads a configuration checks it; a daemon gets the commands of
+flashpachectl. A list names the examples that cannot run here, and the place where they do. Each program of this tree
+that a page names exists, and takes the named options."""
 
+import functools
+import gzip
 import itertools
+import os
 import re
 import shlex
 import subprocess
@@ -13,16 +17,23 @@ import tree
 from conftest import REPO, built
 from httpd import Httpd
 
-PAGES = ["README.md", *(str(path.relative_to(REPO)) for path in sorted((REPO / "docs").rglob("*.md")))]
+PAGES = ["README.md", "HACKING.md", "SECURITY.md", "tests/lab/README.md", "tests/lab/archserver/README.md",
+         *(str(path.relative_to(REPO)) for path in sorted((REPO / "docs").rglob("*.md")))]
 BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.M | re.S)
 HTTPD = re.compile(r"<|Flashpache|LogFormat|LoadModule")
 DAEMON = re.compile(r"\w+ (\"[^\"]+\" )?\{")
 COMMAND = re.compile(r"flashpachectl |flashpached |flashpache-compare |find .*\| flashpachectl |ln -sfn ")
 SUDO = re.compile(r"\w+ ALL=\(")
+WORKLOAD = re.compile(r"tests/lab/workload.py ")
+# A program of this tree, as a page names it, and what follows.
+OURS = re.compile(r"(?:^|`|= )(?:\w+=\S+ )*((?:scripts|tests)/[\w/-]+(?:\.py)?)(?![\w/.*]) ?([^`#\n]*)", re.M)
+SELECTS = re.compile(r"-k (?:\"([^\"]*)\"|'([^']*)'|(\w+))")
 # The general form of a command; test_pages compares these with --help.
 SYNOPSIS = re.compile(r"\[|COMMAND|PATH$| \| -V$")
 # Commands that begin so run elsewhere: the place, or the reason why not.
 ELSEWHERE = {
+    "archserver ": "test_archserver",
+    "backend    main >": "check_rooms.py",
     "scripts/demo": "test_demo",
     "scripts/test": "this is it",
     "FLASHPACHE_STRESS_READS": "make check, with fewer",
@@ -110,12 +121,62 @@ def run_commands(block, daemon, site, tool):
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
 
 
+def run_workload(block, base):
+    """With a small set in the place of the papers'."""
+    log = base / "access.log.1.gz"
+    log.write_bytes(gzip.compress(b'192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /a.html HTTP/1.1" 200 7\n'))
+    for old, new in (("/srv/set", base / "set"), ("3G", "6M"), ("1000000", "1000"), (" -o ", f" -o {base}/"),
+                     ("/var/log/apache2/access.log.1.gz", log), ("tests/lab", REPO / "tests/lab")):
+        block = block.replace(old, str(new))
+    for line in block.splitlines():
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+
+
+@functools.cache
+def help_of(program):
+    return subprocess.run([REPO / program, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def names_of_tests():
+    """What pytest's -k can select: files and functions."""
+    for path in (REPO / "tests/integration").glob("test_*.py"):
+        yield path.stem
+        yield from re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+
+
+def commands():
+    for page in PAGES:
+        for program, rest in OURS.findall((REPO / page).read_text().replace("\\|", "|")):
+            if (REPO / program).is_dir() or (REPO / f"{program}.c").exists() or program.endswith("/NAME"):
+                continue
+            yield page, program, rest
+
+
+def test_programs_that_pages_name():
+    tests, found = list(names_of_tests()), list(commands())
+    assert len(found) > 50
+    for page, program, rest in found:
+        assert os.access(REPO / program, os.R_OK), f"{page}: {program}"
+        selected = SELECTS.search(rest)
+        if selected:
+            for word in re.split(r" or ", next(filter(None, selected.groups()))):
+                assert any(word in name for name in tests), f"{page}: -k {word}"
+        elif unit := re.match(r"unit (\w+)", rest):
+            assert list((REPO / "tests/unit").glob(f"{unit.group(1)}.*")), f"{page}: {program} {rest}"
+        elif program not in ("scripts/test", "tests/lab/workload.py"):      # run_workload() runs its commands
+            for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
+                assert option in help_of(program), f"{page}: {program} {option}"
+
+
 @pytest.mark.parametrize("block", examples())
 def test_example(block, lab, base, site, daemon, module_path):
     if HTTPD.match(block):
         check_httpd(block, base, module_path)
     elif SUDO.match(block):
         check_sudo(block, base)
+    elif WORKLOAD.match(block):
+        run_workload(block, base)
     elif COMMAND.match(block):
         run_commands(block, daemon, site, built("backend/flashpachectl"))
     elif any(block.startswith(begin) for begin in ELSEWHERE):
