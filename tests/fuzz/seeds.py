@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of tests/fuzz/corpus whose bytes are not text, from the protocol's own words.
 
-Others in the corpus were found: by scripts/fuzz, as reaching more, or as what was wrong once.
+  tests/fuzz/seeds.py [DIRECTORY]
+
+tests/unit/check_reference.py fails where the corpus has another seed. Others in the corpus were found: by scripts/fuzz,
+as reaching more, or as what was wrong once.
 """
 
 import stat
@@ -14,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 sys.dont_write_bytecode = True
 
+import shared_reader  # noqa: E402
 import wire  # noqa: E402
 
 WELCOME, ERROR, MARKS = 2, 5, 9
@@ -154,11 +158,12 @@ def daemons():
 
 
 def tables():
-    def table(slots, magic=0x46505333, seals=6, marks=None):
+    def table(slots, magic=shared_reader.TABLE_MAGIC, seals=6, marks=None, busy=0):
         head = bytes([seals, 6]) + struct.pack(">HII", slots if marks is None else marks, 3, 1)
-        return head + struct.pack("=IIQ", magic, slots, 2**63) + struct.pack("=Q", 1 << 32 | 99) * slots
+        return head + struct.pack("=IIQQ", magic, slots, 2**63, busy) + struct.pack("=Q", 1 << 32 | 99) * slots
     yield "table", table(9)
-    yield "other-layout", table(9, magic=0x46505332)
+    yield "busy", table(9, busy=1)
+    yield "other-layout", table(9, magic=shared_reader.TABLE_MAGIC - 1)
     yield "not-sealed", table(9, seals=0)
     yield "too-small", table(9, marks=8)
 
@@ -171,7 +176,7 @@ def answer_tables():
         return (struct.pack("=IIIIIIQ", size if len_ is None else len_, len(key),
                             len(body) if body_len is None else body_len, 0, slot, 1, 0) + key + body).ljust(size, b"\0")
 
-    def area(*records, seals=6, word=0, magic=0x46504131, buckets=1, data=192, size=None, zeros=0):
+    def area(*records, seals=6, word=0, magic=shared_reader.ANSWERS_MAGIC, buckets=1, data=192, size=None, zeros=0):
         ring = b"".join(records)
         head = struct.pack("=IIQQ", magic, buckets, data, len(ring) if size is None else size) + b"K" * 16
         return bytes([seals, zeros, word]) + head.ljust(64, b"\0") + bytes(64) + bytes(64) + ring
@@ -189,7 +194,7 @@ def answer_tables():
     yield "no-buckets", area(leaf, dir_, buckets=0)
     yield "too-many-buckets", area(leaf, dir_, buckets=1 << 31)
     yield "not-sealed", area(leaf, dir_, seals=0)
-    yield "contents", area(leaf, bytes(512), magic=0x46504331, word=255)
+    yield "contents", area(leaf, bytes(512), magic=shared_reader.CONTENTS_MAGIC, word=255)
 
 
 def events():
@@ -264,8 +269,9 @@ TARGETS = {"question": questions, "reply": replies, "answer": answers, "result":
            "events": events, "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
+corpus = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "corpus"
 for target, seeds in TARGETS.items():
-    directory = HERE / "corpus" / target
+    directory = corpus / target
     directory.mkdir(parents=True, exist_ok=True)
     for seed, content in seeds():
         (directory / seed).write_bytes(content)

@@ -8,7 +8,9 @@ command and option is there, and that the manual pages made of these pages have 
 
 import os
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("srcdir", Path(__file__).parents[2]))
@@ -105,9 +107,18 @@ def files():
     yield "room", set(map(str, rooms)), set(map(str, named)), "HACKING.md"
 
 
+def seeds():
+    """A seed of an older protocol would be refused at once, and reach nothing."""
+    with tempfile.TemporaryDirectory() as place:
+        subprocess.run([sys.executable, SOURCE / "tests/fuzz/seeds.py", place], check=True)
+        written = {str(path.relative_to(place)): path.read_bytes() for path in Path(place).glob("*/*")}
+    corpus = {name: path.read_bytes() for name in written if (path := SOURCE / "tests/fuzz/corpus" / name).is_file()}
+    yield "seed", set(written), {name for name in corpus if corpus[name] == written[name]}, "tests/fuzz/corpus: run tests/fuzz/seeds.py"
+
+
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, settings, outcomes, counters, files):
+    for check in (messages, directives, settings, outcomes, counters, files, seeds):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
