@@ -8,7 +8,7 @@ from conftest import BUILD
 from waiting import wait_for
 
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-DAEMON, HELPER, MONITOR, SPAWNER = "flashpached", "fp-worker", "fp-monitor", "fp-spawner"
+DAEMON, WORKER, MONITOR, SPAWNER = "flashpached", "fp-worker", "fp-monitor", "fp-spawner"
 CLOSER, CLOSERS = "fp-closer", 4
 FILTERED, FREE = "2", "0"           # modes of seccomp
 
@@ -30,12 +30,12 @@ def assert_confined(daemon, capabilities=CAPABILITIES, filters=True):
     count = {}
     # A worker gets its name a moment before its filter, and no task before the filter.
     wait_for(lambda: all(status(pid)["Seccomp"] == wanted for pid, name in procs.descendants(daemon).items()
-                         if name in (HELPER, CLOSER)), "the workers and closers to be ready")
+                         if name in (WORKER, CLOSER)), "the workers and closers to be ready")
     for pid in (daemon, *procs.descendants(daemon)):
         seen = status(pid)
         name = seen["Name"]
         assert [seen[c] for c in capabilities] == ["0" * 16] * len(capabilities), (name, seen)
         assert seen["NoNewPrivs"] == "1", name
-        assert seen["Seccomp"] == (wanted if name in (DAEMON, HELPER, CLOSER) else FREE), name
+        assert seen["Seccomp"] == (wanted if name in (DAEMON, WORKER, CLOSER) else FREE), name
         count[name] = count.get(name, 0) + 1
     return count

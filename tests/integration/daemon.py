@@ -12,7 +12,7 @@ from httpd import USER, user_ids
 from waiting import wait_for
 
 READY = "FP0001"
-HELPER = "fp-worker"
+WORKER = "fp-worker"
 WORKERS = 8             # fewer than usual, as tests start hundreds of daemons
 
 
@@ -129,8 +129,8 @@ class Flashpached:
         target = Path(self.settings["log"]) if str(self.settings["log"]).startswith("/") else self.log
         return target.read_text(errors="replace") if target.exists() else ""
 
-    def helper_pids(self):
-        return sorted(p for p, comm in procs.descendants(self.pid).items() if comm == HELPER)
+    def worker_pids(self):
+        return sorted(p for p, comm in procs.descendants(self.pid).items() if comm == WORKER)
 
     def family(self):
         """The daemon and every process below it."""

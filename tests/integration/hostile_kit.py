@@ -100,7 +100,7 @@ def assert_well(server, path, content):
     """No worker hangs, nothing waits, and an honest request is a hit."""
     wait_for(lambda: busy_workers(server) == 0, "all workers to be idle")
     wait_for(lambda: not any(server.daemon.counters()[name] for name in ("inflight", "running", "queued")),
-             "all helpers to be idle")
+             "all workers to be idle")
 
     def hit():
         mark = server.mark()

@@ -126,7 +126,7 @@ def stops(server):
 def pauses(server):
     """All our processes get none, as on a paused machine, while files change. The order in which they go on is
     chance."""
-    return _stopped_in_turns([server.daemon.pid, *server.daemon.helper_pids(), *server.pids()])
+    return _stopped_in_turns([server.daemon.pid, *server.daemon.worker_pids(), *server.pids()])
 
 
 def restarts(server):

@@ -61,7 +61,7 @@ def look_for_leaks(pid):
         sign.unlink(missing_ok=True)
         os.kill(one, signal.SIGRTMAX)
     wait_for(lambda: all(sign.exists() or not procs.state(p) for p, sign in asked.items()),
-             "helpers to look for leaks", 60)
+             "workers to look for leaks", 60)
 
 
 def for_us(path):

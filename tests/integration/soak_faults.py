@@ -69,15 +69,15 @@ class Faults:
         self.daemon.signal(signal.SIGHUP)
 
     def workers_killed(self):
-        helpers = self.daemon.helper_pids()
-        for pid in self.random.sample(helpers, self.random.randint(0, len(helpers))):
+        workers = self.daemon.worker_pids()
+        for pid in self.random.sample(workers, self.random.randint(0, len(workers))):
             hit(pid, signal.SIGKILL)
 
     def worker_stopped(self):
         """The daemon kills it after lookup_timeout_ms."""
-        helpers = self.daemon.helper_pids()
-        if helpers:
-            hit(self.random.choice(helpers), signal.SIGSTOP)
+        workers = self.daemon.worker_pids()
+        if workers:
+            hit(self.random.choice(workers), signal.SIGSTOP)
 
     def spawner_killed(self):
         for pid, comm in procs.descendants(self.daemon.pid).items():

@@ -424,7 +424,7 @@ def test_stop_leaves_nothing(make, mpm, how):
         server.process.wait(60)
         # httpd waits for the daemon's end: a start that follows at once finds the socket free.
         assert gone(below[:1])
-        wait_for(lambda: gone(below), "the helpers to end")
+        wait_for(lambda: gone(below), "the workers to end")
         assert not socket_of(server).exists()
 
 

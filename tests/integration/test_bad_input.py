@@ -195,10 +195,10 @@ def test_it_stays_in_the_foreground(daemon, arguments):
 def test_termination_leaves_nobody(daemon):
     daemon.start()
     assert daemon.socket.exists()
-    helpers = daemon.helper_pids()
+    workers = daemon.worker_pids()
     assert daemon.stop() == 0
     assert wire.nobody_listens(daemon.socket)
-    wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in helpers), "helpers to end")
+    wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in workers), "workers to end")
 
 
 def test_counters_on_request(daemon):

@@ -107,7 +107,7 @@ def test_the_other_tree_does_not_notice(world):
     stats = w.stats()
     assert (stats["out_of_service"], stats["trips"]) == (0, 1)
     assert stats["unavailable"] >= 1
-    wait_for(lambda: w.stats()["workers"] == 4 and w.stats()["running"] == 0, "all helpers to be alive")
+    wait_for(lambda: w.stats()["workers"] == 4 and w.stats()["running"] == 0, "all workers to be alive")
     wait_for(lambda: w.fds() <= fds + 4, "the descriptors to be as many as before")
     log = w.daemon.log_text()
     assert (log.count("FP0044"), log.count("FP0045")) == (1, 1)
@@ -131,7 +131,7 @@ def test_a_pause_of_the_daemon_is_not_the_file_systems(world):
     w = world("paused")
     w.ask("slow/file0.txt")
     with w.hanging(1) as waiting:
-        wait_for(lambda: w.stats()["running"] == 1, "a helper to look")
+        wait_for(lambda: w.stats()["running"] == 1, "a worker to look")
         w.daemon.signal(signal.SIGSTOP)
         w.mount.behave("normal")
         time.sleep(2 * MOUNT_TIMEOUT_MS / 1000)
@@ -193,12 +193,12 @@ def test_errors_are_covered_by_what_was_known(world):
     wait_for(lambda: get(server.port, "/slow/file1.txt") == (200, b"new\n"), "the new content")
 
 
-def test_a_hung_mount_has_its_share_of_helpers_only(world):
+def test_a_hung_mount_has_its_share_of_workers_only(world):
     w = world("share", mount_workers=2, mount_timeout_ms=60000, lookup_timeout_ms=60000)
     w.ask("local/file0.txt")
     w.ask("slow/file0.txt")
     with w.hanging(10) as waiting:
-        wait_for(lambda: w.stats()["running"] == 2, "the hung mount's helpers to be busy")
+        wait_for(lambda: w.stats()["running"] == 2, "the hung mount's workers to be busy")
         for i in range(FILES):
             tree.put(w.path(f"local/new{i}.txt"), b"new\n")
             assert w.ask(f"local/new{i}.txt", 20000)[:2] == (OK, wire.LOOKED)
@@ -218,15 +218,15 @@ def test_settings_hold_on_reload(world):
         w.daemon.signal(signal.SIGHUP)
     w.ask("slow/file0.txt")
     with w.hanging(4) as waiting:
-        wait_for(lambda: w.stats()["running"] == 1, "one helper to be busy")
+        wait_for(lambda: w.stats()["running"] == 1, "one worker to be busy")
         reload(mount_workers=3)
-        wait_for(lambda: w.stats()["running"] == 3, "three helpers to be busy")
+        wait_for(lambda: w.stats()["running"] == 3, "three workers to be busy")
         reload(mount_timeout_ms=100)
         for conn in waiting:
             assert wire.parse_answer(wire.receive(conn))[0] == UNAVAILABLE
 
 
-def test_helpers_that_cannot_be_killed(world):
+def test_workers_that_cannot_be_killed(world):
     """slowfs has taken their questions and never replies: they hang in the kernel."""
     w = world("stopped", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_workers=2)
     for i in range(FILES):
@@ -239,7 +239,7 @@ def test_helpers_that_cannot_be_killed(world):
     try:
         wait_for(lambda: w.stats()["timeouts"] > 2, "some probes to be given up", PROBE_S)
         hung = [pid for pid in w.daemon.family() if procs.state(pid) == "D"]
-        print(f"{len(hung)} helpers hang")
+        print(f"{len(hung)} workers hang")
         assert 1 <= len(hung) <= 3
         for i in range(FILES):
             assert w.ask(f"slow/file{i}.txt")[:2] == (OK, STALE)
@@ -252,7 +252,7 @@ def test_helpers_that_cannot_be_killed(world):
     w.until_back()
     print(f"in service again after {time.monotonic() - begin:.2f} s")
     assert w.ask("slow/file1.txt")[:2] != (OK, STALE)
-    wait_for(lambda: len(w.daemon.helper_pids()) == 4, "the hung helpers to be gone")
+    wait_for(lambda: len(w.daemon.worker_pids()) == 4, "the hung workers to be gone")
     try:
         wait_for(lambda: w.fds() <= fds + FILES + 4, "their descriptors to be closed")
     except TimeoutError:
@@ -260,15 +260,15 @@ def test_helpers_that_cannot_be_killed(world):
         raise
 
 
-def test_a_pool_of_hung_helpers_recovers(world):
+def test_a_pool_of_hung_workers_recovers(world):
     """One worker, and it hangs: it is killed, and its successor serves the other tree."""
     w = world("pool", workers=1, lookup_timeout_ms=1500)
     w.ask("local/file0.txt")
-    before = w.daemon.helper_pids()
+    before = w.daemon.worker_pids()
     w.mount.behave("hang")
     w.until_out()
     wait_for(lambda: w.ask("local/file1.txt", 5000)[0] == OK, "the other tree to be served")
-    assert w.daemon.helper_pids() != before
+    assert w.daemon.worker_pids() != before
     # Probes hang as well, and do not stay.
     killed = w.stats()["timeouts"]
     wait_for(lambda: w.stats()["timeouts"] > killed, "a probe to be given up", PROBE_S)

@@ -156,19 +156,19 @@ def test_own_daemon_killed(under_load, httpds_own):
 
 def are_replaced(daemon, victims):
     def replaced():
-        now = daemon.helper_pids()
+        now = daemon.worker_pids()
         return len(now) == SETTINGS["workers"] and not set(now) & set(victims)
-    wait_for(replaced, "other helpers")
+    wait_for(replaced, "other workers")
 
 
 NUMBERS = pytest.mark.parametrize("number,named", ((1, "one worker"), (SETTINGS["workers"], "all workers")))
 
 
 @NUMBERS
-def test_helpers_killed(under_load, server, daemon, number, named):
+def test_workers_killed(under_load, server, daemon, number, named):
     with under_load(server, f"{named} killed") as fault:
         for _ in range(ROUNDS):
-            victims = daemon.helper_pids()[:number]
+            victims = daemon.worker_pids()[:number]
             for pid in victims:
                 os.kill(pid, signal.SIGKILL)
             are_replaced(daemon, victims)
@@ -176,26 +176,26 @@ def test_helpers_killed(under_load, server, daemon, number, named):
 
 
 @NUMBERS
-def test_helpers_hung(under_load, server, daemon, number, named):
+def test_workers_hung(under_load, server, daemon, number, named):
     """The daemon kills a worker that does not answer, and makes another."""
     with under_load(server, f"{named} stopped (SIGSTOP)") as fault:
         for _ in range(ROUNDS):
-            victims = daemon.helper_pids()[:number]
+            victims = daemon.worker_pids()[:number]
             for pid in victims:
                 os.kill(pid, signal.SIGSTOP)
             fault.goes_on()
             fault.ends()
             # One worker alone may not have had a question.
-            assert number == 1 or not set(victims) <= set(daemon.helper_pids())
-            for pid in set(victims) & set(daemon.helper_pids()):
+            assert number == 1 or not set(victims) <= set(daemon.worker_pids())
+            for pid in set(victims) & set(daemon.worker_pids()):
                 with suppress(ProcessLookupError):      # the daemon has killed it by now
                     os.kill(pid, signal.SIGCONT)
 
 
-def test_maker_of_helpers_killed(under_load, server, daemon):
+def test_maker_of_workers_killed(under_load, server, daemon):
     with under_load(server, "the process that makes workers killed, which ends them") as fault:
         for _ in range(ROUNDS):
-            victims = daemon.helper_pids()
+            victims = daemon.worker_pids()
             maker, = (p for p, name in procs.descendants(daemon.pid).items() if name == "fp-spawner")
             os.kill(maker, signal.SIGKILL)
             are_replaced(daemon, victims)

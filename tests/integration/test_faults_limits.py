@@ -42,7 +42,7 @@ def test_disk_of_the_daemon_full(under_load, lab, fault_root, disk):
     server = lab.flash("disk-flash", fault_root, daemon.socket, config=fault_kit.config(fault_root)).start()
     with under_load(server, "disk of the daemon's log, settings and socket full") as fault:
         disk.fill()
-        os.kill(daemon.helper_pids()[0], signal.SIGKILL)
+        os.kill(daemon.worker_pids()[0], signal.SIGKILL)
         daemon.signal(signal.SIGHUP)
         daemon.signal(signal.SIGUSR1)
         fault.ends()

@@ -128,7 +128,7 @@ def assert_bounded(counters):
 def memory_of(server):
     """{pid: its memory}"""
     return {pid: procs.memory_kib(pid)
-            for pid in (server.daemon.pid, *server.daemon.helper_pids(), *server.pids())}
+            for pid in (server.daemon.pid, *server.daemon.worker_pids(), *server.pids())}
 
 
 class Honest(Threads):

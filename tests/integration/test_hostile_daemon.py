@@ -361,20 +361,20 @@ def child_fds(server):
     return procs.fd_count(procs.children(server.process.pid)[0])
 
 
-def until_believed(server, fake):
+def until_trusted(server, fake):
     """With a right daemon the child asks again, and uses the answers."""
     fake.become(right_greeting, right_reply)
 
-    def believed():
+    def trusted():
         mark = server.mark()
         get(server.port, "/small.txt")
         return server.wait_entries(1, mark)[-1].note in HITS
-    wait_for(believed, "a hit")
+    wait_for(trusted, "a hit")
 
 
 @pytest.mark.parametrize("case", CASES, ids=": ".join)
 def test_hostile_daemon(server, fake, totals, case):
-    until_believed(server, fake)
+    until_trusted(server, fake)
     before = child_fds(server)
     fake.become(*CASES[case])
     requests, failed, wrong = asked_until(server, lambda: fake.asked >= ASKED)
@@ -387,7 +387,7 @@ def test_hostile_daemon(server, fake, totals, case):
 @pytest.mark.parametrize("case,reply", [("no answer at all", says_nothing), ("answers that come late", says_it_late)])
 def test_daemon_that_is_slow(server, fake, outcome, case, reply):
     """One wait, then the child leaves the daemon alone for a while."""
-    until_believed(server, fake)
+    until_trusted(server, fake)
     fake.become(right_greeting, reply)
     requests, failed, wrong = asked_until(server, lambda: fake.asked >= 1)
     more = [as_stock(server) for _ in range(5)]

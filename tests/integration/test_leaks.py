@@ -47,7 +47,7 @@ def groups(server):
     parent, *children = server.pids()
     found = {"parent": [parent], "children": children}
     if server.socket:
-        found |= {"daemon": [server.daemon.pid], "helpers": server.daemon.helper_pids()}
+        found |= {"daemon": [server.daemon.pid], "workers": server.daemon.worker_pids()}
     return found
 
 

@@ -29,9 +29,9 @@ def root(base):
 
 
 def ready(daemon):
-    wait_for(lambda: len(daemon.helper_pids()) == WORKERS, "all helpers")
+    wait_for(lambda: len(daemon.worker_pids()) == WORKERS, "all workers")
     # A worker enters its filter before it reads a task.
-    wait_for(lambda: all(procs.state(p) == "S" for p in daemon.helper_pids()), "helpers that wait")
+    wait_for(lambda: all(procs.state(p) == "S" for p in daemon.worker_pids()), "workers that wait")
     return daemon
 
 
@@ -49,7 +49,7 @@ def test_no_process_has_rights(lab):
     with lab.daemon("rights", workers=WORKERS) as daemon:
         count = confinement.assert_confined(ready(daemon).pid)
         assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, confinement.SPAWNER: 1,
-                         confinement.HELPER: WORKERS,
+                         confinement.WORKER: WORKERS,
                          confinement.CLOSER: confinement.CLOSERS}
 
 
@@ -72,14 +72,14 @@ def test_filters_are_told_of(lab, flashpachectl):
         assert "FP0070" not in daemon.log_text()
 
 
-def test_a_replaced_spawner_makes_confined_helpers(lab, root, outcome):
+def test_a_replaced_spawner_makes_confined_workers(lab, root, outcome):
     with lab.daemon("spawner", workers=WORKERS) as daemon:
         server = lab.flash("spawner-httpd", root, daemon.socket).start()
         assert get(server.port, "/file0.txt") == (200, b"0\n")
-        before = set(ready(daemon).helper_pids())
+        before = set(ready(daemon).worker_pids())
         os.kill(one(daemon, confinement.SPAWNER), signal.SIGKILL)
         answers = [get(server.port, f"/file{i}.txt") for i in range(10)]
-        wait_for(lambda: not before & set(daemon.helper_pids()), "the end of its helpers")
+        wait_for(lambda: not before & set(daemon.worker_pids()), "the end of its workers")
         confinement.assert_confined(ready(daemon).pid)
         assert "FP0022" in daemon.log_text()
         mark = server.mark()
@@ -98,7 +98,7 @@ def test_processes_end_together_without_close_range(lab, root, tmp_path, victim)
     daemon.around = ["strace", "-D", "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=close_range",
                      "-e", "inject=close_range:error=ENOSYS"]
     daemon.start()
-    wait_for(lambda: len(daemon.helper_pids()) == WORKERS, "all helpers")
+    wait_for(lambda: len(daemon.worker_pids()) == WORKERS, "all workers")
     assert ask(daemon, root / "file0.txt")
     family = daemon.family()
     assert "ENOSYS" in (tmp_path / "trace").read_text()

@@ -151,12 +151,12 @@ def test_two_sockets_are_refused(manager):
     assert "passed 2 sockets" in manager.daemon.log_text()
 
 
-def test_helpers_do_not_hold_the_socket(manager):
+def test_workers_do_not_hold_the_socket(manager):
     manager.start()
     manager.hear()
-    wait_for(manager.daemon.helper_pids, "helpers")
+    wait_for(manager.daemon.worker_pids, "workers")
     inode = re.search(r"\d+", os.readlink(f"/proc/{manager.daemon.pid}/fd/3")).group()
-    for pid in manager.daemon.helper_pids():
+    for pid in manager.daemon.worker_pids():
         held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         assert f"socket:[{inode}]" not in held
 
@@ -173,8 +173,8 @@ def test_capabilities_of_a_user_are_given_up(lab, base):
            "--bounding-set=-all,+sys_admin,+setpcap"]
     command, daemon.command = daemon.command, lambda *args: [*cap, *command(*args)]
     daemon.start()
-    wait_for(daemon.helper_pids, "helpers")
-    wait_for(lambda: all(procs.state(p) == "S" for p in daemon.helper_pids()), "helpers that wait")
+    wait_for(daemon.worker_pids, "workers")
+    wait_for(lambda: all(procs.state(p) == "S" for p in daemon.worker_pids()), "workers that wait")
     confinement.assert_confined(daemon.pid)
     daemon.stop()
 
@@ -245,16 +245,16 @@ def use_everything(daemon, root):
             assert wire.ask(conn, wire.report(wire.MOUNTS))
     with wire.greet(daemon.socket) as conn:
         wire.ask(conn, wire.purge(wire.ALL))
-    helper = wait_for(daemon.helper_pids, "helpers")[0]
-    os.kill(helper, signal.SIGKILL)
-    wait_for(lambda: "FP0020" in daemon.log_text(), "FP0020: a helper died")
+    worker = wait_for(daemon.worker_pids, "workers")[0]
+    os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: "FP0020" in daemon.log_text(), "FP0020: a worker died")
     daemon.signal(signal.SIGUSR1)
     daemon.signal(signal.SIGHUP)
     wait_for(lambda: "reread" in daemon.log_text(), "the reload")
 
 
 @pytest.mark.not_sanitized("the sanitizer's calls are not ours")
-def test_no_call_of_daemon_or_helpers_is_filtered(unit, manager, base):
+def test_no_call_of_daemon_or_workers_is_filtered(unit, manager, base):
     """Started as the unit starts it; asked, a worker killed, reloaded, ended."""
     if not shutil.which("strace") or not shutil.which("setpriv"):
         pytest.skip("needs strace and setpriv (util-linux)")

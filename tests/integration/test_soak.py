@@ -55,7 +55,7 @@ def sample(server):
     groups = {"child": server.pids()[1:]}
     if not SELFCHECK and server.socket:
         groups["daemon"] = [server.daemon.pid]
-        groups["helper"] = server.daemon.helper_pids()
+        groups["worker"] = server.daemon.worker_pids()
     made = []
     for who, pids in groups.items():
         for pid in pids:
@@ -123,7 +123,7 @@ def table(name, result):
           f"{len(result.history)} changes ({', '.join(f'{n} {k}' for k, n in kinds.most_common())})")
     print("  status   " + "  ".join(f"{s} {counts[s]}" for s in sorted(k for k in counts if isinstance(k, int))))
     print("  verdict  " + "  ".join(f"{v} {counts[v]}" for v in VERDICTS))
-    for who in ("daemon", "helper", "child"):
+    for who in ("daemon", "worker", "child"):
         early, late = halves(result.samples, who)
         if late:
             print(f"  {who:8} RSS {early.rss_kib} KiB at most before, {late.rss_kib} after; descriptors "
@@ -159,7 +159,7 @@ def check(result, least, wrong=WRONG, daemon=None):
 
 
 def check_growth(result):
-    bounds = {"daemon": MAX_DESCRIPTORS + OTHER_DESCRIPTORS, "helper": OTHER_DESCRIPTORS,
+    bounds = {"daemon": MAX_DESCRIPTORS + OTHER_DESCRIPTORS, "worker": OTHER_DESCRIPTORS,
               "child": LEASES + OTHER_DESCRIPTORS}
     for who, most in bounds.items():
         early, late = halves(result.samples, who)
@@ -197,7 +197,7 @@ def test_every_response_was_true(lab, base):
         check_growth(result)
 
 
-def has_its_helpers(daemon):
+def has_its_workers(daemon):
     return daemon.counters()["workers"] == daemon.settings["workers"]
 
 
@@ -221,7 +221,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     print(f"  pieces of work over 5 ms (FP0090): {server.daemon.log_text().count('FP0090')}")
     check(result, LEAST_WITH_FAULTS, daemon=server.daemon)
     check_growth(result)
-    wait_for(lambda: has_its_helpers(server.daemon), "all helpers to be there again")
+    wait_for(lambda: has_its_workers(server.daemon), "all workers to be there again")
     counts = result.counts
     outcome("fault", f"random faults and random changes for {result.seconds} s",
             requests=sum(counts[v] for v in VERDICTS), failed=counts["lost"],

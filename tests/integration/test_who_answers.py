@@ -179,7 +179,7 @@ def test_users_processes_cannot_take_the_daemon(form):
         own.kill()
 
 
-def test_impostor_is_not_believed(form, root):
+def test_impostor_is_not_trusted(form, root):
     """It listens at the very place, by an administrator's mistake. Then its maker shows it."""
     mark = form.server.mark()
     close = who_kit.open_to_user(form.socket.parent)
@@ -225,7 +225,7 @@ def test_impostor_in_the_place_of_httpds_own_daemon(lab, root, module_path, flas
         auto.stop()
 
 
-def test_daemon_that_users_could_have_started_is_not_believed(lab, root, flashpachectl):
+def test_daemon_that_users_could_have_started_is_not_trusted(lab, root, flashpachectl):
     """Of Apache's user, with a socket of its own: as any CGI could start one."""
     daemon = lab.daemon("by-user")
     os.chown(daemon.socket_dir, *user_ids())
@@ -370,7 +370,7 @@ def plain(lab, root, module_path, flashpached_program):
     server.stop()
 
 
-def test_httpd_of_a_user_believes_its_own_user(plain):
+def test_httpd_of_a_user_trusts_its_own_user(plain):
     who_kit.until_note(plain, "/file.txt", HITS)
     st = socket_of(plain).stat()
     assert (st.st_uid, st.st_mode & 0o777) == (user_ids()[0], 0o600)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who should wait for the disk when the data of a known file is no longer in memory?
 
-Compares, on cold files of one size: workers that read the file themselves, and workers that first
-ask one of a few helpers to read it in (over a socket, with the descriptor), as the daemon's would.
+Compares, on cold files of one size: children that read the file themselves, and children that first
+ask one of a few workers to read it in (over a socket, with the descriptor), as the daemon's would.
 Also what the question "is it in memory?" costs for files that are (preadv2 with RWF_NOWAIT).
 
 Needs a directory on a disk; it makes and removes its files there.
@@ -23,8 +23,8 @@ def options():
     parser.add_argument("--dir", default="/var/tmp", help="on the disk that is to be measured (%(default)s)")
     parser.add_argument("--files", type=int, default=2000)
     parser.add_argument("--size", type=int, default=16384, help="of each (%(default)s)")
-    parser.add_argument("--workers", type=int, default=16)
-    parser.add_argument("--helpers", type=int, default=8)
+    parser.add_argument("--children", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
 
@@ -45,7 +45,7 @@ def make_cold(fds):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def helper(sock, size):
+def worker(sock, size):
     while True:
         data, fds, _, _ = socket.recv_fds(sock, 16, 1)
         if not data:
@@ -55,14 +55,14 @@ def helper(sock, size):
         sock.send(b"!")
 
 
-def start_helpers(count, size):
+def start_workers(count, size):
     socks = []
     for _ in range(count):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() == 0:
             for sock in socks + [ours]:
                 sock.close()
-            helper(theirs, size)
+            worker(theirs, size)
         theirs.close()
         socks.append(ours)
     return socks
@@ -81,12 +81,12 @@ def work(fds, size, sock, out):
     os._exit(0)
 
 
-def run(fds, opt, through_helpers):
+def run(fds, opt, through_workers):
     """(requests per second, mean seconds of one)"""
     make_cold(fds)
-    # A worker has one helper to itself at a time, so no more workers than helpers can wait.
-    count = min(opt.workers, opt.helpers) if through_helpers else opt.workers
-    socks = start_helpers(count, opt.size) if through_helpers else [None] * count
+    # A child has one worker to itself at a time, so no more children than workers can wait.
+    count = min(opt.children, opt.workers) if through_workers else opt.children
+    socks = start_workers(count, opt.size) if through_workers else [None] * count
     read_end, write_end = os.pipe()
     began = time.perf_counter()
     children = []
@@ -131,7 +131,7 @@ def main():
         for number in range(opt.rounds):
             for through in (False, True):
                 rate, mean = run(fds, opt, through)
-                who = f"{min(opt.workers, opt.helpers)} helpers" if through else f"{opt.workers} workers"
+                who = f"{min(opt.children, opt.workers)} workers" if through else f"{opt.children} children"
                 print(f"round {number + 1}: cold, read by {who}: {rate:.0f} files/s, mean {mean * 1e6:.0f} us", flush=True)
         plain, nowait = cost_of_asking(fds, opt)
         print(f"in memory: read {plain:.2f} us, with RWF_NOWAIT {nowait:.2f} us")

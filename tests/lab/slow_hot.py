@@ -3,7 +3,7 @@
 """Hot files on a slow file system: capacity once they are known, and the way there.
 
   tests/lab/slow_hot.py [--quick] [--rounds N] [--seconds S] [--part capacity|cold]
-                        [--server NAME] [--ttl-ms N] [--helpers N] [--leases N]
+                        [--server NAME] [--ttl-ms N] [--workers N] [--leases N]
                         [--timeout-ms N] [--processes N] [--json FILE]
 
 1,008 files of 5 KB, four directories deep, on slowfs (each lookup, getattr and open takes 2 ms,
@@ -17,7 +17,7 @@ happens. Calm is the begin of the first quarter of a second from which on the 99
 stays below 10 ms (latency from the intended start; what was never answered counts as late).
 Nearly is the same for 95 % of what follows: on a shared machine somebody else's moment may spoil
 a window. "good" is how many of all windows have it below. nginx has open_file_cache at its
-best, which believes for 60 s; --ttl-ms 60000 lets Flashpache do so, too.
+best, where an answer is valid for 60 s; --ttl-ms 60000 lets Flashpache do so, too.
 
 Needs root, /dev/fuse, nginx and a build (FLASHPACHE_BUILD, default build/).
 """
@@ -144,7 +144,7 @@ class Servers:
         options = self._options(root)
         options["config"] += (f"FlashpacheLeases {self.arguments.leases}\n"
                               f"FlashpacheTimeout {self.arguments.timeout_ms}ms\n")
-        settings = {"ttl_ms": self.arguments.ttl_ms, "workers": self.arguments.helpers}
+        settings = {"ttl_ms": self.arguments.ttl_ms, "workers": self.arguments.workers}
         return lab_kit.flashpache(self.base, self._name(), root, daemon_settings=settings, **options)
 
     def nginx(self, root):
@@ -290,7 +290,7 @@ def parse_arguments():
     parser.add_argument("--leases", type=int, default=2000, help="FlashpacheLeases")
     parser.add_argument("--timeout-ms", type=int, default=10000, help="FlashpacheTimeout")
     parser.add_argument("--processes", type=int, default=8, help="of httpd")
-    parser.add_argument("--helpers", type=int, default=32, help="of the daemon")
+    parser.add_argument("--workers", type=int, default=32, help="of the daemon")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds, arguments.cold_seconds = 1, 2, 20

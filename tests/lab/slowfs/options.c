@@ -112,7 +112,7 @@ static int absolute_file(const char *path, char **path_r)
     if (path[0] == '/') {
         cwd[0] = '\0';
     } else if (getcwd(cwd, sizeof(cwd)) == NULL) {
-        return complain("cannot tell the working directory for", path, strerror(errno));
+        return complain("cannot find the working directory for", path, strerror(errno));
     }
     size = strlen(cwd) + strlen(path) + 2;
     free(*path_r);
