@@ -38,7 +38,7 @@ static const char *absolute(const char *file)
         return file;
     dir = getcwd(NULL, 0);
     if (dir == NULL || asprintf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, file) == -1) {
-        fprintf(stderr, "flashpached: cannot tell the present directory (%s): give -c an absolute path\n",
+        fprintf(stderr, "flashpached: cannot find the working directory (%s): give -c an absolute path\n",
                 strerror(errno));
         exit(1);
     }

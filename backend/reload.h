@@ -24,7 +24,7 @@ void fp_leave_fleet(struct flashpached *d);
 /* Does as fp_dispatch_forget(); ctx is the daemon. */
 size_t fp_forget(void *ctx, const char *path, size_t len, bool tree);
 
-/* Tells the fleet of a changed path; ctx is the daemon. */
+/* Publishes a changed path to the fleet; ctx is the daemon. */
 void fp_publish_change(void *ctx, const char *path, size_t len, bool tree);
 
 #endif

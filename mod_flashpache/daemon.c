@@ -540,7 +540,7 @@ struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsi
     struct fp_client *client = fp_client_create(socket, timeout_ms, max_idle);
 
     if (client != NULL && as_root)
-        fp_client_believe_root_only(client);
+        fp_client_trust_root_only(client);
     if (client != NULL)
         fp_client_compare_sights(client, compares_files);
     return client;

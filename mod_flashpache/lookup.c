@@ -203,7 +203,7 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
     if (st == FP_FOREIGN)
         ap_log_rerror(
             APLOG_MARK, APLOG_ERR, 0, r,
-            "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any "
+            "FP0114: not trusted: the socket %s was made by uid %u, and root started httpd: any "
             "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
             "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
             settings->socket, (unsigned)fp_client_maker(fp_child_client));
@@ -386,7 +386,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
         const char *path = without_slashes(pool, name, &len);
 
         if (may_test(r, path, len)) {
-            q = fp_request_told(r, path, len);
+            q = fp_request_earlier(r, path, len);
             if (q == NULL)
                 q = ask_test(r, path, len);
         }

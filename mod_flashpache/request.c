@@ -289,7 +289,7 @@ struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lea
     return q;
 }
 
-struct fp_request *fp_request_told(const request_rec *r, const char *path, apr_size_t len)
+struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len)
 {
     const struct slot *s = slot_of(r);
     int below;

@@ -52,7 +52,7 @@ struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lea
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
  * NULL: there is none.
  */
-struct fp_request *fp_request_told(const request_rec *r, const char *path, apr_size_t len);
+struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len);
 /* This request's answer to a test of that very path; NULL: there is none. */
 const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len);
 

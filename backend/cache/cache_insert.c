@@ -239,7 +239,7 @@ static bool attributes_are_reported(const struct fp_entry *e)
 /* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (seen->meta == NULL || !e->validity.watchable || seen->meta->result->step_watches[step].untold)
+    if (seen->meta == NULL || !e->validity.watchable || seen->meta->result->step_watches[step].unreported)
         return false;
     if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;

@@ -8,7 +8,7 @@
  * that depends on such a watch.  Without the watch nobody knows whether the noise goes on.  So
  * the directory or file is watched again after that while, and left out for twice as long if it does.
  *
- * For a directory two kinds of change are told apart.  Everybody can change the attributes of his
+ * For a directory two kinds of change are distinguished.  Everybody can change the attributes of his
  * own files, even in a directory that he may not write to, and that directory's watch reports it.
  * Where only such reports are too many, the names are watched still.
  *

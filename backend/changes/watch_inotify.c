@@ -47,7 +47,7 @@ static void make_key(struct fp_watch_key *key, int wd)
 /*
  * All have IN_MASK_ADD.  Without it the kernel empties the mask of a watch that is there already before it
  * fills it again, and drops what happens in between.  Another worker may also have more of a directory
- * watched, and tell the daemon so: that stays.
+ * watched, and report it to the daemon: that stays.
  */
 static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVE_SELF,
                                   [FP_WATCH_DIRECTORY] = IN_ATTRIB | IN_MOVE_SELF | OF_NAMES,

@@ -93,7 +93,7 @@ void fp_client_map_contents(struct fp_client *c)
     c->maps_contents = true;
 }
 
-void fp_client_believe_root_only(struct fp_client *c)
+void fp_client_trust_root_only(struct fp_client *c)
 {
     c->root_only = true;
 }

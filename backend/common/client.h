@@ -38,7 +38,7 @@ void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
 
 /* Trusts a daemon only if root made its socket, which no process of another user can do.  To be called before
  * the first question. */
-void fp_client_believe_root_only(struct fp_client *client);
+void fp_client_trust_root_only(struct fp_client *client);
 
 /* Trusts a daemon only if it sees the file system as this process does.  Without files: only if it is in
  * the same namespaces of users and time.  To be called before the first question. */

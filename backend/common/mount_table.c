@@ -47,13 +47,14 @@ static bool folds_names(const char *type, const char *options)
 {
     static const char *const types[] = { "affs", "cifs",  "exfat", "fuseblk", "hfs",  "hfsplus", "msdos",
                                          "ntfs", "ntfs3", "smb2",  "smb3",    "vfat", "vboxsf" };
-    static const char *const told[] = { "casefold", "caseinsensitive", "casemixed", "nocase", "ignore_case" };
+    static const char *const by_option[] = { "casefold", "caseinsensitive", "casemixed", "nocase",
+                                             "ignore_case" };
     bool found = strstr(options, "casefold=") != NULL;
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         found = found || strcmp(type, types[i]) == 0;
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-        found = found || has_option(options, told[i]);
+    for (size_t i = 0; i < sizeof(by_option) / sizeof(by_option[0]); i++)
+        found = found || has_option(options, by_option[i]);
     return found;
 }
 

@@ -148,7 +148,7 @@ const char *fp_sight_text(enum fp_sight_difference d)
         [FP_SIGHT_MOUNTS] = "it sees other mounts (a mount namespace, as of PrivateTmp= or ProtectHome=)",
         [FP_SIGHT_USERS] = "it is in another user namespace",
         [FP_SIGHT_TIME] = "it is in another time namespace",
-        [FP_SIGHT_UNKNOWN] = "this process cannot tell what it sees itself, as /proc is not mounted",
+        [FP_SIGHT_UNKNOWN] = "this process cannot find out what it sees itself, as /proc is not mounted",
     };
 
     return d < FP_SIGHT_DIFFERENCES ? texts[d] : "unknown";

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    UNTOLD = 1,
+    UNREPORTED = 1,
     REFUSED = 2,
     PARTIAL = 4,
     LEFT_OUT = 8,
@@ -51,7 +51,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     if (has(t, step, watch, name, len))
         return true;
     if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len) {
-        t->step_watches[step].untold = t->step_watches[step].unseen = true;
+        t->step_watches[step].unreported = t->step_watches[step].unseen = true;
         return false;
     }
     v->step = (uint8_t)step;
@@ -74,8 +74,9 @@ static bool has_object(const struct fp_watch_key *k)
 
 static uint8_t flags_of(const struct fp_step_watch *o)
 {
-    return (uint8_t)((o->untold ? UNTOLD : 0) | (o->refused ? REFUSED : 0) | (o->partial ? PARTIAL : 0)
-                     | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0) | (o->unseen ? UNSEEN : 0));
+    return (uint8_t)((o->unreported ? UNREPORTED : 0) | (o->refused ? REFUSED : 0)
+                     | (o->partial ? PARTIAL : 0) | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0)
+                     | (o->unseen ? UNSEEN : 0));
 }
 
 static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
@@ -154,7 +155,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
 
         o->mount = fp_get_u32(r);
         flags = fp_get_u8(r);
-        o->untold = (flags & UNTOLD) != 0;
+        o->unreported = (flags & UNREPORTED) != 0;
         o->refused = (flags & REFUSED) != 0;
         o->partial = (flags & PARTIAL) != 0;
         o->left_out = (flags & LEFT_OUT) != 0;

@@ -33,15 +33,14 @@ struct fp_watch_key {
 
 /* The watch and the mount at the end of a step. */
 struct fp_step_watch {
-    uint32_t mount; /* as in statx(2); 0: there is nothing, or unknown */
-    bool untold;    /* something in the step may change without an event: there
-                                   was no room for a name, or its directory is not watched */
-    bool refused;   /* the system's limit on watches is reached */
-    bool unseen;    /* something in the step may change without an event at any time: each question looks */
-    bool partial;   /* something in the step may be changed by others, without an event */
-    bool left_out;  /* something in the step is not watched for now, or not wholly (noise.h); */
-    bool quiet;     /* the step's own watch is one of them: it reports names alone */
-    uint8_t links;  /* followed to get there, from "/" on */
+    uint32_t mount;  /* as in statx(2); 0: there is nothing, or unknown */
+    bool unreported; /* a change may come without an event: no room for a name, or no watch */
+    bool refused;    /* the system's limit on watches is reached */
+    bool unseen;     /* something in the step may change without an event at any time: each question looks */
+    bool partial;    /* something in the step may be changed by others, without an event */
+    bool left_out;   /* something in the step is not watched for now, or not wholly (noise.h); */
+    bool quiet;      /* the step's own watch is one of them: it reports names alone */
+    uint8_t links;   /* followed to get there, from "/" on */
     struct fp_watch_key watch; /* of that directory or regular file */
 };
 
@@ -77,7 +76,7 @@ struct fp_walk_result {
 
 void fp_walk_result_init(struct fp_walk_result *t);
 
-/* Adds it once.  Returns false when it does not fit: the step is untold and unseen then. */
+/* Adds it once.  Returns false when it does not fit: the step is unreported and unseen then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 

@@ -109,7 +109,7 @@ bool ctl_absolute(const char *path, char *buf)
 
     if (getcwd(dir, sizeof(dir)) == NULL) {
         if (path[0] != '/') {
-            ctl_complain("%s: cannot tell the working directory: %s", path, strerror(errno));
+            ctl_complain("%s: cannot find the working directory: %s", path, strerror(errno));
             return false;
         }
         strcpy(dir, "/");

@@ -169,7 +169,7 @@ static void check_limits(struct check *c)
         say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
     if (ctl_value(c->reports.stats, "refused") > 0)
         say(c, BAD,
-            "%" PRIu64 " connections were refused: FP0010 in the log tells of those of another "
+            "%" PRIu64 " connections were refused: FP0010 in the log is about those of another "
             "identity; for the others raise max_connections",
             ctl_value(c->reports.stats, "refused"));
     if (ctl_value(c->reports.stats, "displaced") > 0)
@@ -191,7 +191,7 @@ static void check_watches(struct check *c)
             "restart the daemon, which counts anew",
             refused);
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
-        say(c, NOTE, "cannot tell how many inotify watches are allowed");
+        say(c, NOTE, "cannot read how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
         say(c, NOTE,
             "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
@@ -284,11 +284,11 @@ static void check_maker(struct check *c, bool root_started_httpd)
         say(c, GOOD, "root made the socket: no process of another user can have put it there");
     else if (root_started_httpd)
         say(c, BAD,
-            "uid %u made the socket, and httpd's children believe root alone: start flashpached by "
+            "uid %u made the socket, and httpd's children trust root alone: start flashpached by "
             "flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
             (unsigned)maker);
     else
-        say(c, NOTE, "uid %u made the socket: children of an httpd that root starts would not believe it",
+        say(c, NOTE, "uid %u made the socket: children of an httpd that root starts would not trust it",
             (unsigned)maker);
 }
 

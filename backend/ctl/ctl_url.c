@@ -36,7 +36,7 @@ static bool ask_root(const struct ctl *ctl, char *root)
         fprintf(ctl->json ? stderr : stdout,
                 "DocumentRoot %s, the main server's by apachectl: --root for another\n", root);
     else
-        ctl_complain("cannot tell DocumentRoot by apachectl: give it with --root");
+        ctl_complain("cannot find DocumentRoot by apachectl: give it with --root");
     return found;
 }
 

@@ -44,7 +44,7 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
                                  const struct fp_monitor *monitor, fp_fleet_forget *forget, void *ctx);
 void fp_fleet_destroy(struct fp_fleet **f);
 
-/* Tells the other daemons to forget the path, and with tree all below it.  A path outside the roots is
+/* Sends the other daemons a purge of the path, and with tree of all below it.  A path outside the roots is
  * not sent.  f may be NULL. */
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree);
 

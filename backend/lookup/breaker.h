@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells which mounted file systems are out of service: a circuit breaker for each.
+ * Records which mounted file systems are out of service: a circuit breaker for each.
  *
  * A mount trips when something was asked of it, a walk has been under way there
  * for the timeout, and nothing came back so long.  While it is out of

@@ -41,7 +41,7 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 {
     const bool several = !S_ISDIR(m->mode) && m->nlink > 1;
 
-    watch->untold = watch->untold || (several && (watch->partial || node->unwatchable));
+    watch->unreported = watch->unreported || (several && (watch->partial || node->unwatchable));
     watch->unseen = watch->unseen || (several && node->unwatchable);
 }
 
@@ -284,7 +284,7 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
         st = follow_and_look(w, &node, m);
     if (st == FP_OK && S_ISREG(m->mode)
         && (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0)))
-        watch->untold = true;
+        watch->unreported = true;
     fp_close(&node.fd);
     return st;
 }

@@ -114,14 +114,14 @@ static void note_name(struct symlink_walk *w, const char *name)
     if (is_name) {
         fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
         if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount))
-            watch->untold = true;
+            watch->unreported = true;
     }
     if (dir->len == 0)
         return;
     /* inotify reports a change of the directory's own mode in the directory above, as a
      * change of its name there.  fanotify reports it only as a change of the directory itself. */
     if (needs_itself(w, dir) && w->at.quiet)
-        watch->untold = true;
+        watch->unreported = true;
     if (is_name)
         fp_walk_result_add(result, w->link->step, dir, name, strlen(name));
     if (needs_itself(w, dir))

@@ -32,7 +32,7 @@ struct fp_worker_pool_settings {
     uint32_t probe_timeout_ms;          /* the same for a probe */
     unsigned mount_workers;             /* at one mount at a time; at least 1 */
     const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
-    struct fp_whereabouts *whereabouts; /* of the workers, the same; NULL: they do not tell */
+    struct fp_whereabouts *whereabouts; /* of the workers, the same; NULL: they do not report it */
 };
 
 struct fp_worker_pool_counts {

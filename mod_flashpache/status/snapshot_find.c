@@ -65,7 +65,7 @@ const char *fp_snapshot_daemon_problem(const struct fp_snapshot *f)
     switch (f->daemon) {
     case FP_CLOSED: return "nobody listens at its socket";
     case FP_TIMEOUT: return "it hangs or is stopped";
-    case FP_FOREIGN: return "its socket was not made by root, so it is not believed";
+    case FP_FOREIGN: return "its socket was not made by root, so it is not trusted";
     case FP_ELSEWHERE: return "it does not see the files that httpd sees";
     default: return fp_status_text(f->daemon);
     }

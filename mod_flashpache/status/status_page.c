@@ -204,7 +204,7 @@ static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
 
 /* ---- reasons ---- */
 
-/* Tells an operator why such a number grows. */
+/* The reason why such a number grows, for an operator. */
 static const char *const reasons[FP_OUTCOMES] = {
     [FP_COUNT_NOFILE] = "the request leads to no file, as a proxied one",
     [FP_COUNT_KNOWN] = "httpd knew the file already, as in a listing",

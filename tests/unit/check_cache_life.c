@@ -129,10 +129,10 @@ START_TEST(what_is_not_watched_enough)
     switch (_i) {
     case 0: result.step_watches[0].watch.len = 0; break; /* "/" has nobody above it */
     case 1: result.step_watches[1].watch.len = 0; break; /* "f" lies there */
-    case 2: result.step_watches[2].untold = true; break;
+    case 2: result.step_watches[2].unreported = true; break;
     case 3: validity[2].watchable = false; break;
     case 4: validity[1].watchable = false; break;
-    case 5: result.step_watches[1].untold = true; break;
+    case 5: result.step_watches[1].unreported = true; break;
     case 6:
         result.step_watches[2].watch.len = 0;
         answer.steps[2].self.nlink = 2;
@@ -181,7 +181,7 @@ END_TEST
 START_TEST(a_watch_that_was_refused_on_a_links_way)
 {
     walk("/a/b", "ddb");
-    result.step_watches[2].untold = validity[2].refused = true;
+    result.step_watches[2].unreported = validity[2].refused = true;
     validity[2].mount = 0;
     insert("/a/b");
     ck_assert_uint_eq(life("/a/b"), 0);
@@ -252,7 +252,7 @@ START_TEST(leases_end_with_the_reports)
     ck_assert(answer.watched);
     kit_now_ms++;
     walk("/a/f", "ddf");
-    result.step_watches[2].untold = true;
+    result.step_watches[2].unreported = true;
     insert("/a/f");
     ck_assert(!holds(&l));
     l = take_lease("/a/f");

@@ -168,7 +168,7 @@ END_TEST
 
 /* A child of an httpd that root started, as another user than root: any process of this very user
  * could be such a daemon. */
-START_TEST(root_alone_is_believed)
+START_TEST(root_alone_is_trusted)
 {
     if (geteuid() != 0)
         return;
@@ -176,7 +176,7 @@ START_TEST(root_alone_is_believed)
     listen_there(1);
     ck_assert_int_eq(chmod(socket_path, 0666), 0);
     ck_assert_int_eq(setresuid(UNIT_NOBODY, UNIT_NOBODY, 0), 0);
-    fp_client_believe_root_only(client);
+    fp_client_trust_root_only(client);
     start(answer_three);
     ck_assert_int_eq((int)ask(), FP_OK);
     assert_answered();
@@ -185,7 +185,7 @@ START_TEST(root_alone_is_believed)
     join();
     ck_assert_int_eq(listen(d.listener, 1), 0);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
-    fp_client_believe_root_only(client);
+    fp_client_trust_root_only(client);
     ck_assert_int_eq((int)ask(), FP_FOREIGN);
     ck_assert_uint_eq(fp_client_maker(client), UNIT_NOBODY);
     ck_assert_int_eq(setresuid(0, 0, 0), 0);
@@ -490,7 +490,7 @@ int main(void)
     tcase_add_loop_test(t, wrong_greeting_ends_the_connection, 0, 17);
     tcase_add_test(t, daemon_ends_before_the_answer);
     tcase_add_test(t, daemon_of_another_user);
-    tcase_add_test(t, root_alone_is_believed);
+    tcase_add_test(t, root_alone_is_trusted);
     tcase_add_loop_test(t, daemon_that_sees_other_files, 0, 7);
     tcase_add_loop_test(t, daemon_whose_files_are_not_compared, 0, 6);
     tcase_add_test(t, daemon_in_another_namespace_that_sees_the_same);

@@ -91,7 +91,7 @@ static void assert_watched(const char *name)
 {
     const struct fp_watch_key k = key_of(in_dir(name));
 
-    ck_assert(!step_watch()->untold);
+    ck_assert(!step_watch()->unreported);
     ck_assert(!step_watch()->refused);
     ck_assert(same_key(&step_watch()->watch, &k));
 }
@@ -137,7 +137,7 @@ START_TEST(names_of_an_absolute_text)
     make_link(text, "t/link");
     resolve("t/link");
     ck_assert_uint_eq(take_own(), 1);
-    if (step_watch()->untold) {
+    if (step_watch()->unreported) {
         fprintf(stderr, "SKIPPED: not all above %s is watched\n", dir);
         return;
     }
@@ -179,7 +179,7 @@ START_TEST(names_up_to_where_it_ends)
                            : in_dir("a"),
                        rows[i].names[n]);
         ck_assert_uint_eq(result.n_traversed, n);
-        ck_assert(!step_watch()->untold);
+        ck_assert(!step_watch()->unreported);
         ck_assert_uint_eq(step_watch()->watch.len, 0);
         ck_assert_uint_eq(step_watch()->mount, 0);
         remove_name("a/link");
@@ -196,7 +196,7 @@ START_TEST(no_names_without_links)
     ck_assert_uint_eq(result.n_traversed, 0);
     assert_watched("a/b/file");
     for (unsigned i = 0; i + 1 < answer.n_steps; i++)
-        ck_assert(!result.step_watches[i].untold);
+        ck_assert(!result.step_watches[i].unreported);
     make_link("..", "a/up");
     resolve("a/up");
     ck_assert_uint_eq(take_own(), 1);
@@ -239,10 +239,10 @@ START_TEST(too_many_names)
     make_link(text, "many");
     resolve("few");
     ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert(!step_watch()->untold && !step_watch()->unseen);
+    ck_assert(!step_watch()->unreported && !step_watch()->unseen);
     resolve("many");
     ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert(step_watch()->untold && step_watch()->unseen);
+    ck_assert(step_watch()->unreported && step_watch()->unseen);
     ck_assert_int_eq((int)last()->target_status, FP_OK);
 }
 END_TEST
@@ -254,7 +254,7 @@ START_TEST(names_of_a_circle)
         return;
     make_tree();
     assert_leads("a/loop1", FP_LOOP);
-    ck_assert(!step_watch()->untold && !step_watch()->unseen);
+    ck_assert(!step_watch()->unreported && !step_watch()->unseen);
     ck_assert_uint_eq(take_own(), 1);
     ck_assert_uint_eq(result.n_traversed, 2);
     assert_via(0, in_dir("a"), "loop2");
@@ -270,11 +270,11 @@ START_TEST(names_where_nothing_is_watched)
     make_tree();
     make_link("/proc/version", "link");
     assert_leads("link", FP_OK);
-    ck_assert(step_watch()->untold);
+    ck_assert(step_watch()->unreported);
     ck_assert_uint_eq(step_watch()->watch.len, 0);
     settings.view = NULL;
     resolve("a/dir");
-    ck_assert(step_watch()->untold);
+    ck_assert(step_watch()->unreported);
     ck_assert_uint_eq(result.n_traversed, 0);
 }
 END_TEST

@@ -78,7 +78,7 @@ static void assert_comes_through(unsigned n_steps)
     ck_assert_int_eq((int)decode(w.len, n_steps), FP_OK);
     for (unsigned i = 0; i < n_steps; i++) {
         ck_assert_uint_eq(in.step_watches[i].mount, out.step_watches[i].mount);
-        ck_assert_int_eq(in.step_watches[i].untold, out.step_watches[i].untold);
+        ck_assert_int_eq(in.step_watches[i].unreported, out.step_watches[i].unreported);
         ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
         ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
         ck_assert_int_eq(in.step_watches[i].left_out, out.step_watches[i].left_out);
@@ -121,7 +121,7 @@ static void shape_usual(void)
         .mount = 21, .left_out = true, .quiet = true, .unseen = true, .watch = key_of_object(UINT64_MAX, 4)
     };
     in.step_watches[1] = (struct fp_step_watch){
-        .mount = 22, .untold = true, .partial = true, .links = 7, .watch = key(13, 9)
+        .mount = 22, .unreported = true, .partial = true, .links = 7, .watch = key(13, 9)
     };
     in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
     in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
@@ -137,7 +137,7 @@ static void shape_full(void)
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
         in.step_watches[i] = (struct fp_step_watch){
-            .mount = i, .untold = true, .refused = true, .links = FP_MAX_LINKS, .watch = k
+            .mount = i, .unreported = true, .refused = true, .links = FP_MAX_LINKS, .watch = k
         };
     for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++) {
         k.bytes[0] = (uint8_t)(100 + i);
@@ -155,7 +155,7 @@ START_TEST(begins_empty)
     ck_assert_uint_eq(in.names_len, 0);
     for (unsigned i = 0; i < FP_MAX_STEPS; i++) {
         ck_assert_uint_eq(in.step_watches[i].mount, 0);
-        ck_assert(!in.step_watches[i].untold);
+        ck_assert(!in.step_watches[i].unreported);
         ck_assert(!in.step_watches[i].refused);
         ck_assert_uint_eq(in.step_watches[i].watch.len, 0);
     }
@@ -200,9 +200,9 @@ START_TEST(only_so_many_names)
         ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1));
     }
     ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1)); /* it is there */
-    ck_assert(!in.step_watches[0].untold && !in.step_watches[0].unseen);
+    ck_assert(!in.step_watches[0].unreported && !in.step_watches[0].unseen);
     ck_assert(!fp_walk_result_add(&in, 0, &k, "y", 1));
-    ck_assert(in.step_watches[0].untold && in.step_watches[0].unseen);
+    ck_assert(in.step_watches[0].unreported && in.step_watches[0].unseen);
     ck_assert(!fp_walk_result_add(&in, 0, &k, "", 0));
     ck_assert_uint_eq(in.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED);
