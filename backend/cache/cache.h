@@ -177,8 +177,8 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 extern const struct fp_change_ops fp_cache_change_ops;
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report, void *ctx);
 /*
- * Invalidates the entries at that path (terminated, in normal form) and below it, the directory's whose access
- * file it is, and all that are reached through links.  NULL: all watched entries.  Returns how many.
+ * Invalidates the entries at that path (terminated, in normal form) and below it.  With them go the directory's
+ * whose access file it is, and all that are reached through links.  NULL: all watched entries.  Returns how many.
  */
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     path_len = 1 + fp_get_u16(&r) % FP_MAX_PATH;
     fd = fp_get_u8(&r) % 2 == 0 ? -1 : SOME_FD;
     body = r.pos;
-    /* What is left of the answer before says nothing. */
+    /* The rest of the former answer says nothing. */
     memset(&a, 0xaa, sizeof(a));
     if (size > FP_MAX_FRAME || fp_answer_decode(&r, path_len, fd, &a) != FP_OK)
         return 0;

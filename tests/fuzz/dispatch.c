@@ -155,7 +155,7 @@ static void put_question(const struct fuzz_piece *p, bool fresh)
                p->how >= 128 ? &names : NULL);
 }
 
-/* What a walk finds, from its base on: a letter of kit_step() for each component. */
+/* A walk's findings, from its base on: a letter of kit_step() for each component. */
 static void find(struct fp_answer *a, const struct fp_task *t, const struct fuzz_piece *p, char at)
 {
     const char *path = t->lookup.path;

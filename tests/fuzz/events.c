@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from fanotify.  The kernel is trusted; a later one may say more than we know. */
+/* Bytes read from fanotify.  The kernel is trusted; a later one may say more than we know. */
 #include "config.h"
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Redis says to a fleet's daemon, piece by piece, over one of its two connections. */
+/* Redis' replies to a fleet's daemon, piece by piece, over one of its two connections. */
 #include "config.h"
 #include "fleet/fleet.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the fuzz targets share.  A target is a function of libFuzzer's interface
+ * Code that the fuzz targets share.  A target is a function of libFuzzer's interface
  * that gives bytes to what takes them from outside, and demands what must hold
  * whatever they are.  driver.c runs it over its corpus without libFuzzer.
  */

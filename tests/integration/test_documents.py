@@ -139,7 +139,7 @@ def help_of(program):
 
 
 def names_of_tests():
-    """What pytest's -k can select: files and functions."""
+    """The names that pytest's -k can select: files and functions."""
     for path in (REPO / "tests/integration").glob("test_*.py"):
         yield path.stem
         yield from re.findall(r"^def (test_\w+)", path.read_text(), re.M)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a hit costs as the work grows: with the number of known paths and of workers.
+"""The cost of a hit as the work grows: with the number of known paths and of workers.
 
   tests/lab/growth.py [--quick] [--paths N]... [--workers N]... [--rounds N] [--seconds S]
                       [--part paths|workers|leases] [--json FILE]

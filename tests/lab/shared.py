@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one child knows every child knows: stock httpd and Flashpache up together, loaded in turn.
+"""Every child knows what one child knows: stock httpd and Flashpache up together, loaded in turn.
 
   tests/lab/shared.py [--quick] [--part PART]... [--rounds N] [--seconds S] [--warm S] [--json FILE]
 

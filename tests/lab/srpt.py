@@ -89,7 +89,7 @@ class Link:
             run(*prefix, "ip", "address", "add", f"{address}/24", "dev", DEVICE)
             run(*prefix, "ip", "link", "set", DEVICE, "up", "txqueuelen", "1000")
             run(*prefix, "ethtool", "-K", DEVICE, "gso", "off", "tso", "off", "gro", "off")
-            # Whatever this machine has chosen.
+            # As this machine has chosen.
             run(*prefix, "sysctl", "-q", f"net.ipv4.tcp_congestion_control={self.congestion}")
 
     def in_client(self):

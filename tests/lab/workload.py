@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is served and what is asked for: a set of files like SPECweb99's, and lists of URL paths.
+"""The files that are served and the requests for them: a set of files like SPECweb99's, and lists of URL paths.
 
   tests/lab/workload.py make DIR (--directories N | --bytes B)
   tests/lab/workload.py urls (--directories N | --bytes B) [--requests N] [--seed S] [--hot N]

@@ -31,7 +31,7 @@ static int complain(const char *what, const char *object, const char *why)
     return -1;
 }
 
-/* What accepted sockets inherit: no waiting for full segments, and bounds where calls wait. */
+/* Options that accepted sockets inherit: no waiting for full segments, and bounds where calls wait. */
 static void set_options(const struct options *o, int fd)
 {
     struct timeval idle = { .tv_sec = (time_t)o->idle_s };
@@ -68,7 +68,7 @@ static int listen_at(const struct options *o, bool may_block)
     return fd >= 0 ? fd : complain("listen at port", port, strerror(errno));
 }
 
-/* What an architecture's way of waiting means for sockets and files. */
+/* The effect of an architecture's way of waiting on sockets and files. */
 static void describe(struct server *s)
 {
     const struct options *o = &s->options;

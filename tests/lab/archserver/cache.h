@@ -17,7 +17,7 @@
 
 struct cache;
 
-/* Who uses it: one thread, threads of one process, or processes that share their descriptors. */
+/* Its users: one thread, threads of one process, or processes that share their descriptors. */
 enum cache_users { CACHE_ONE, CACHE_THREADS, CACHE_PROCESSES };
 
 /* NULL, with errno, if there is no memory for it. */

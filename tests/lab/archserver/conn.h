@@ -68,13 +68,13 @@ void conn_end(const struct server *s, struct conn *c);
 
 enum conn_want conn_advance(const struct server *s, struct conn *c);
 
-/* What CONN_FILE asks for, here and now. */
+/* The work that CONN_FILE asks for, here and now. */
 void conn_open(const struct server *s, struct conn *c);
 
 /* The same with what another found: status 0 and a file, or an error's status. */
 void conn_give_file(struct conn *c, int status, const struct file *file);
 
-/* What CONN_DATA asks for, here and now. */
+/* The work that CONN_DATA asks for, here and now. */
 void conn_read_in(struct conn *c);
 
 /* The same when another has done it. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is left of a text that is read from its beginning. */
+/* The rest of a text that is read from its beginning. */
 struct text {
     const char *at, *end;
 };

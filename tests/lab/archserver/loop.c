@@ -14,7 +14,7 @@
 #define ACCEPTS_AT_ONCE 8
 #define TICK_MS         1000
 
-/* What an event is of: one of these, or a connection's slot below its generation. */
+/* The source of an event: one of these, or a connection's slot below its generation. */
 #define OF_LISTENER UINT64_MAX
 #define OF_HELPERS  (UINT64_MAX - 1)
 

@@ -89,7 +89,7 @@ static const struct option longs[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* What the command line said; -1 where it said nothing. */
+/* The command line's choice; -1 where it said nothing. */
 struct given {
     int arch, send_by, cache;
     long workers;
