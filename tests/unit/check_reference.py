@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each directive, reason, counter, message and source file is in its page, and each page names only existing ones.
+"""Each directive, reason, counter, message, local file system and source file is in its page, and no page names others.
 
 Defaults and bounds of the settings are those of the page. tests/integration/test_pages.py checks that each setting,
 command and option is there, and that the manual pages made of these pages have all of it.
@@ -77,6 +77,12 @@ def settings():
     yield "setting", in_code, in_page, "docs/flashpached.conf.md"
 
 
+def local_types():
+    in_code = set(re.findall(r'\{ "(\w+)", \w+, true \}', text("backend/common/local_types.c")))
+    page = re.search(r"^Local are ([^.]*)\.", text("docs/flashpached.conf.md"), re.M).group(1)
+    yield "local file system", in_code, set(re.findall(r"\w+", page)) - {"and"}, "docs/flashpached.conf.md, Mounts"
+
+
 def outcomes():
     rows = OUTCOME.findall(text("mod_flashpache/status/counters.c"))
     for outcome in ("bypass", "fallback"):
@@ -118,7 +124,7 @@ def seeds():
 
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, settings, outcomes, counters, files, seeds):
+    for check in (messages, directives, settings, local_types, outcomes, counters, files, seeds):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
