@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab computes its figures rightly from observations: calls by kind, windows, calm."""
 
+import json
 import math
+import shutil
 import sys
 
 import pytest
@@ -10,6 +12,7 @@ from conftest import REPO
 
 sys.path.insert(0, str(REPO / "tests" / "lab"))
 
+import benchmarks_page  # noqa: E402
 import call_count  # noqa: E402
 import slow_hot  # noqa: E402
 
@@ -70,3 +73,28 @@ def test_calm(windows, all_good, nearly):
         seconds = slow_hot.calm_from(windows, share)
         return None if seconds is None else seconds / slow_hot.WINDOW_S
     assert (index(1), index(0.95)) == (all_good, nearly)
+
+
+def ratio(median):
+    return {"median": median, "min": median - 0.01, "max": median + 0.01}
+
+
+def test_tables_of_the_page(tmp_path, monkeypatch):
+    """Measured parts get new rows; those of others, and the text, stay."""
+    page = tmp_path / "benchmarks.md"
+    shutil.copy(benchmarks_page.PAGE, page)
+    before = page.read_text()
+    hits = [{"lease": {"cell": f"event/All/{size}/64", "of_stock": {"cpu_us": ratio(0.5)}}} for size in (500, 5000)]
+    few = [{"pair": "prefork/None", "goal": 1.3, "rate": ratio(1.4)}, {"pair": "event/All", "goal": 1.7, "rate": ratio(1.8)}]
+    (tmp_path / "hit.json").write_text(json.dumps(hits))
+    (tmp_path / "shared.json").write_text(json.dumps({"few": few}))
+    monkeypatch.setattr(sys, "argv", ["", "--page", str(page), str(tmp_path / "hit.json"), str(tmp_path / "shared.json")])
+    benchmarks_page.main()
+    after = page.read_text()
+    assert "\n| event | `All`, no `.htaccess` | 64 | 0.50 (0.49-0.51) | 0.50 (0.49-0.51) |\n\n" in after
+    assert ("| 1,008 files, 256 connections | prefork, `None` | capacity | 1.40 (1.39-1.41) | 1.30 or more |\n"
+            "| | event, `All` | capacity | 1.80 (1.79-1.81) | 1.70 or more |\n") in after
+    was, now = (benchmarks_page.rows_of(text, benchmarks_page.SHARED_HEAD) for text in (before, after))
+    assert len(was) == len(now) == 10 and was[:4] + was[6:] == now[:4] + now[6:]
+    assert [line for line in before.splitlines() if not line.startswith("|")] == \
+        [line for line in after.splitlines() if not line.startswith("|")]
