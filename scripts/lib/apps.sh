@@ -10,8 +10,8 @@ fp_app_packages=(
     php8.2-cli php8.2-fpm libapache2-mod-php8.2 php8.2-opcache php8.2-mysql php8.2-xml php8.2-mbstring php8.2-intl
 )
 
-# All packages that these need and this machine lacks, and everything of PHP and JavaScript in any case: paths lead
-# from one of these into the other.
+# All packages that these need and this machine lacks. Everything of PHP and JavaScript in any case: paths lead from
+# one of these into the other.
 fp_app_closure() {
     local names
     names=$(apt-get -s -q -o Dir::State::status=/dev/null --no-install-recommends install "${fp_app_packages[@]}" |

@@ -131,8 +131,8 @@ def print_children(pid):
 
 
 def count_calls(strace_file, root, requests):
-    """strace -e trace=%file writes one line for each call with a path; a call that another
-    thread's line cuts in two has its path in the first half."""
+    """strace -e trace=%file writes one line for each call with a path. A call that another thread's line cuts in
+    two has its path in the first half."""
     calls = collections.Counter()
     with open(strace_file, errors="replace") as lines:
         for line in lines:

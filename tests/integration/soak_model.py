@@ -25,7 +25,7 @@ Record = namedtuple("Record", "start end number status kind which version length
 # which one was written over the other. link: 403 because a symbolic link was removed between two looks at it. Stock
 # has these races too.
 # mixed: each part was true at some moment, though all of them at none. spliced: the length of one moment and the
-# bytes of another (then zeros, if those are fewer), as when a file is looked at, replaced and opened.
+# bytes of another (then zeros, if those are fewer). That is so when a file is looked at, replaced and opened.
 # stock: a fallback, and none of these: stock looks and opens at two moments.
 # stale, torn, lost: never allowed.
 VERDICTS = ("true", "mixed", "spliced", "cut", "halves", "link", "stock", "stale", "torn", "lost")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access files on a file system with coarse times, in a directory that may be passed but not read, and below mounts;
-parts of a page that it makes itself. All as in stock."""
+"""Access files on a file system with coarse times, in a directory that may be passed but not read, and below
+mounts. Parts of a page that it makes itself. All as in stock."""
 
 import os
 import subprocess

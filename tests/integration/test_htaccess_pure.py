@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parsed .htaccess files whose parsing does more than fill a configuration, and requests that use theirs to their
-very end: all as in a stock httpd."""
+end: all as in stock."""
 
 import os
 import threading

@@ -99,7 +99,7 @@ def run(server, clients):
 
 
 def growth(samples, who):
-    """By how much the least of the last quarter exceeds the most of the second: resources in use come and go, lost
+    """By how much the least of the last quarter exceeds the most of the second. Resources in use come and go, lost
     ones never come back. The first quarter is for warming up. Children hold files that they sent, in varying
     numbers: their descriptors are compared with all before."""
     mine = [sample[who] for sample in samples]

@@ -2,8 +2,8 @@
 """No response shows whether Flashpache served it.
 
 The same bytes go to a stock httpd and to one with Flashpache, both real, with the same configuration and files.
-Status line, headers (as a multiset, Date aside), body and access-log fields must be equal, on the first request
-for a file and on later ones.
+Status line, headers (as a multiset, Date aside), body and access-log fields must be equal, on the first request for
+a file and later.
 """
 
 import socket

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An application in PHP on stock Apache and on Flashpache, in turn: run by scripts/compare --app.
 
-On local disk and on slowfs (2 ms for each lookup, getattr and open), event with php-fpm and prefork with mod_php:
-requests per second, latency at one load, processor time of httpd, calls on paths, and what PHP's own settings do.
+On local disk and on slowfs (2 ms for each lookup, getattr and open), event with php-fpm and prefork with mod_php.
+It measures requests per second, latency at one load, processor time of httpd, calls on paths, and what PHP's own
+settings do.
 """
 
 import contextlib

@@ -4,12 +4,11 @@
 
   tests/lab/deep_flood.py [--quick] [--rounds N] [--seconds S] [--flood-rate N] [--rate N] [--json FILE]
 
-An open loop asks for 100 hot files; leases are as good as off, so that each is a question that the
-daemon answers from its cache. In every second measurement somebody else asks for deep paths at
---flood-rate a second: half of them have 2,000 components (4 KB), half 60, of which nothing is known
-and no two begin alike. The 99th percentile with the flood by that without, of the same round, is
-what counts: at most 1.5. Beside as many names of one component the same is measured: what 100
-requests a second more do on this machine, whatever they ask for. Needs root and a build (FLASHPACHE_BUILD, default build/).
+An open loop asks for 100 hot files. Leases are as good as off, so that each is a question that the daemon answers
+from its cache. In every second measurement somebody else asks for deep paths at --flood-rate a second. Half of them
+have 2,000 components (4 KB), half 60. Nothing is known of them, and no two begin alike. The goal: the 99th percentile with the
+flood is at most 1.5 times that without, in the same round. The same is measured beside as many names of one component:
+the effect of 100 requests a second more on this machine, whatever they ask for. Needs root and a build (FLASHPACHE_BUILD, default build/).
 """
 
 import statistics

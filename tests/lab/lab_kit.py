@@ -195,8 +195,8 @@ def cpu_between(before, after):
 
 
 def measure(server, base, *options, warmup=0):
-    """One load: requests/s; for each request the CPU of the servers in us, and how often a thread
-    of theirs was given a processor; the client's share of one."""
+    """One load: requests/s, and the client's share of a processor. For each request the CPU of the servers in us,
+    and how often a thread of theirs was given a processor."""
     before = cpu_spent(server.pids())
     start = time.monotonic()
     found = bench(server.port, base, *options, *(["--warmup", warmup] if warmup else []))

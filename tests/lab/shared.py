@@ -4,9 +4,9 @@
 
   tests/lab/shared.py [--quick] [--part PART]... [--rounds N] [--seconds S] [--warm S] [--json FILE]
 
-A machine's speed changes by half within minutes. So all servers of a set are up side by side, on
-half of the processors; each round loads all of them, in turn and within seconds, and a
-ratio is that of one round. The other processors are the client's. Parts:
+A machine's speed changes by half within minutes. So all servers of a set are up side by side, on half of the
+processors. Each round loads all of them, in turn and within seconds, and a ratio is that of one round.
+The other processors are the client's. Parts:
 
 many       21,600 files (600 directories of workload.py, 3 GB on tmpfs), 1,024 connections of five
            requests; prefork and event, AllowOverride None and All

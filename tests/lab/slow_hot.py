@@ -6,15 +6,15 @@
                         [--server NAME] [--ttl-ms N] [--workers N] [--leases N]
                         [--timeout-ms N] [--processes N] [--json FILE]
 
-1,008 files of 5 KB, four directories deep, on slowfs (each lookup, getattr and open takes 2 ms,
-the kernel keeps nothing) over tmpfs; AllowOverride All, event MPM, 1,024 connections.
+1,008 files of 5 KB, four directories deep, on slowfs over tmpfs: each lookup, getattr and open takes 2 ms, the
+kernel keeps nothing. AllowOverride All, event MPM, 1,024 connections.
 
 capacity: closed loop, warm: Flashpache on slowfs against the same server on tmpfs, and stock
 httpd on both. The servers take turns in each round. "notes" says how the requests were answered.
 
 cold: servers and daemon have just been started, requests arrive at 2,000 a second whatever
-happens. Calm is the begin of the first quarter of a second from which on the 99th percentile
-stays below 10 ms (latency from the intended start; what was never answered counts as late).
+happens. Calm is the begin of the first quarter of a second from which on the 99th percentile stays below 10 ms.
+Latency is from the intended start; requests without an answer count as late.
 Nearly is the same for 95 % of what follows: on a shared machine somebody else's moment may spoil
 a window. "good" is how many of all windows have it below. nginx has open_file_cache at its
 best, where an answer is valid for 60 s; --ttl-ms 60000 lets Flashpache do so, too.

@@ -168,8 +168,8 @@ def open_log(name):
 
 
 def from_log(name, limit=None):
-    """URL paths in their order from an access log (common or combined, also with the virtual
-    host in front) or a list of URLs; and a Counter of the lines left out, by reason."""
+    """URL paths in their order from a list of URLs or an access log (common or combined, also with the virtual host
+    in front). Also a Counter of the lines left out, by reason."""
     paths, left_out = [], collections.Counter()
     with open_log(name) as file:
         for line in io.TextIOWrapper(file, encoding="latin-1", newline="\n"):
