@@ -17,6 +17,7 @@
 #include "settings.h"
 #include "shared.h"
 #include "status/counters.h"
+#include "trouble.h"
 #include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -70,26 +71,6 @@ static const char *normal_path(const request_rec *r, apr_size_t *len_r)
 
 /* ---- asking ---- */
 
-/* The reason in this module's words; the daemon's log says more. */
-static enum fp_count failure(fp_status st)
-{
-    switch (st) {
-    case FP_TIMEOUT: return FP_COUNT_TIMEOUT;
-    case FP_BUSY: return FP_COUNT_BUSY;
-    case FP_REFUSED: return FP_COUNT_ROOTS;
-    case FP_TOODEEP: return FP_COUNT_DEEP;
-    case FP_AGAIN: return FP_COUNT_PAUSED;
-    case FP_CLOSED: return FP_COUNT_NOBODY;
-    case FP_VERSION: return FP_COUNT_VERSION;
-    case FP_FOREIGN: return FP_COUNT_FOREIGN;
-    case FP_ELSEWHERE: return FP_COUNT_ELSEWHERE;
-    case FP_LOSTFD: return FP_COUNT_DESCRIPTORS;
-    case FP_FAILED: return FP_COUNT_FAILED;
-    case FP_UNAVAILABLE: return FP_COUNT_UNAVAILABLE;
-    default: return FP_COUNT_ERROR;
-    }
-}
-
 /* True once in SILENCE_SECONDS: a daemon that is down is not worth a line for each request. */
 static bool may_warn(void)
 {
@@ -106,13 +87,6 @@ struct found {
     enum fp_count outcome;
 };
 
-static enum fp_count outcome_of(enum fp_source source)
-{
-    return source == FP_SOURCE_CACHE   ? FP_COUNT_HIT
-           : source == FP_SOURCE_STALE ? FP_COUNT_STALE
-                                       : FP_COUNT_MISS;
-}
-
 /* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */
 static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                             struct found *found_r)
@@ -126,7 +100,7 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
     if (st == FP_OK)
         st = a->status;
     if (st == FP_OK) {
-        found_r->outcome = outcome_of(a->source);
+        found_r->outcome = fp_outcome_of_source(a->source);
         found_r->lease = fp_lease_create(settings, path, len, a, view);
         view = NULL;
         st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
@@ -177,26 +151,6 @@ static fp_status find(const request_rec *r, const char *path, apr_size_t len, bo
     return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
-/* Explains why there is no answer, and the way out. */
-static const char *trouble(fp_status st)
-{
-    static const char *const no_connection[] = {
-        [FP_NO_CONNECTION_ENDED] = "it ended while it was asked; its log says why",
-        [FP_NO_CONNECTION_MISSING] =
-            "there is no such socket; flashpached does not run (FP0111 and FP0112 above say why httpd's own does "
-            "not), or FlashpacheSocket names another one than its configuration",
-        [FP_NO_CONNECTION_DENIED] =
-            "permission denied; let user and group of flashpached.conf be httpd's User and Group, who must be able to "
-            "pass the directories above the socket",
-        [FP_NO_CONNECTION_DESERTED] = "nobody listens there; flashpached has ended, start it again",
-        [FP_NO_CONNECTION_REFUSED] =
-            "it refused this child; its log names another user or group (FP0010): let its user and group be httpd's, "
-            "or says that all of max_connections are taken (FP0012)"
-    };
-
-    return st == FP_CLOSED ? no_connection[fp_client_no_connection(fp_child_client)] : fp_status_text(st);
-}
-
 /* Warns about a daemon that is not trusted, or that does not answer, and names the way out. */
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
@@ -218,16 +172,17 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
                       "FP0101: no answer from flashpached at %s for %s (%s: "
                       "%s): serving it as without Flashpache",
-                      settings->socket, path, fp_outcomes[failure(st)].reason, trouble(st));
+                      settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,
+                      fp_trouble_text(fp_child_client, st));
 }
 
 static void note_failure(request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
-    fp_request_note(r, failure(st));
+    fp_request_note(r, fp_outcome_of_failure(st));
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
         ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
                       "FP0101: no answer from flashpached at %s for %s (%s: %s)", settings->socket, path,
-                      fp_outcomes[failure(st)].reason, trouble(st));
+                      fp_outcomes[fp_outcome_of_failure(st)].reason, fp_trouble_text(fp_child_client, st));
     else
         warn(r, settings, path, st);
 }

@@ -27,33 +27,6 @@ struct child {
     atomic_ullong mapped;
 };
 
-const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
-    [FP_COUNT_LEASE] = { "lease", NULL },
-    [FP_COUNT_HIT] = { "hit", NULL },
-    [FP_COUNT_MISS] = { "miss", NULL },
-    [FP_COUNT_STALE] = { "stale", NULL },
-    [FP_COUNT_NOFILE] = { "bypass", "nofile" },
-    [FP_COUNT_KNOWN] = { "bypass", "known" },
-    [FP_COUNT_METHOD] = { "bypass", "method" },
-    [FP_COUNT_PATH] = { "bypass", "path" },
-    [FP_COUNT_EXCLUDED] = { "bypass", "excluded" },
-    [FP_COUNT_DISABLED] = { "bypass", "disabled" },
-    [FP_COUNT_CHANGED] = { "bypass", "changed" },
-    [FP_COUNT_ROOTS] = { "bypass", "roots" },
-    [FP_COUNT_DEEP] = { "bypass", "deep" },
-    [FP_COUNT_NOBODY] = { "fallback", "absent" },
-    [FP_COUNT_PAUSED] = { "fallback", "paused" },
-    [FP_COUNT_TIMEOUT] = { "fallback", "timeout" },
-    [FP_COUNT_BUSY] = { "fallback", "busy" },
-    [FP_COUNT_UNAVAILABLE] = { "fallback", "unavailable" },
-    [FP_COUNT_FAILED] = { "fallback", "failed" },
-    [FP_COUNT_VERSION] = { "fallback", "version" },
-    [FP_COUNT_FOREIGN] = { "fallback", "foreign" },
-    [FP_COUNT_ELSEWHERE] = { "fallback", "elsewhere" },
-    [FP_COUNT_DESCRIPTORS] = { "fallback", "descriptors" },
-    [FP_COUNT_ERROR] = { "fallback", "error" },
-};
-
 /* This process's and, in the parent, also its children's. */
 static struct block *blocks; /* for each stripe one for each host; NULL: none */
 static struct child *children, *mine;

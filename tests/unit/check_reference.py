@@ -84,7 +84,7 @@ def local_types():
 
 
 def outcomes():
-    rows = OUTCOME.findall(text("mod_flashpache/status/counters.c"))
+    rows = OUTCOME.findall(text("mod_flashpache/status/outcomes.c"))
     for outcome in ("bypass", "fallback"):
         table = section("docs/directives.md", f"| reason | {outcome} because |")
         in_code = {reason for name, reason in rows if name == outcome}
