@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define CORE_PRIVATE
+#include "config.h"
+#include "httpd13/respond.h"
+
+#include <stdbool.h>
+
+#include <errno.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/contents.h"
+#include "common/lease_table.h"
+#include "httpd13/lease13.h"
+#include "httpd13/path_info.h"
+#include "httpd13/request.h"
+#include "httpd13/settings.h"
+
+#define CHUNK ((size_t)64 * 1024) /* bytes of a file that are read at once */
+
+/* The bytes to send: a content in memory, or a descriptor that is read by its offset in pieces. */
+struct body {
+    char *text; /* the whole content, or room for a piece */
+    int fd;     /* -1: text is all */
+};
+
+/* True for a file that core's handler would open for GET or HEAD. Content-MD5 is made of the file that
+ * core opens. */
+static bool is_plain(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_module_config(r->per_dir_config, &core_module);
+
+    return r->method_number == M_GET && S_ISREG(r->finfo.st_mode)
+           && (r->path_info == NULL || r->path_info[0] == '\0') && !(d->content_md5 & 1);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size
+           && a->st_mtime == b->st_mtime;
+}
+
+/* True if the lease has the file that core's walk approved. */
+static bool has_file_of(const request_rec *r, const struct fp_request *q)
+{
+    const struct fp_meta *m = fp_lease13_file(q->lease);
+    struct stat st;
+
+    if (m == NULL || (q->lease->fd == -1 && !q->lease->content) || strcmp(q->filename, r->filename) != 0)
+        return false;
+    fp_path_info_fill(&st, m);
+    return is_same(&st, &r->finfo);
+}
+
+static bool has_links(const struct fp_lease13 *lease)
+{
+    for (unsigned i = 0; i < lease->n_steps; i++) {
+        if (S_ISLNK(lease->steps[i]->self.mode))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Core checked links and opened access files by name, after the daemon's look. If a link was switched in
+ * between, core applied one release's rules, and the lease has the other's file. So the name must lead to
+ * this file once more.
+ */
+static bool may_differ_from_rules(const request_rec *r, const struct fp_request *q)
+{
+    struct stat now;
+
+    if (!q->access_left && !(fp_settings_of(r->server)->restricts_links && has_links(q->lease)))
+        return false;
+    return stat(r->filename, &now) == -1 || !is_same(&now, &r->finfo);
+}
+
+/* A file that is written in place changes while its answer is used. It is sent at its length of now, but
+ * for another machine's file, where looking might wait. */
+static void look_again(request_rec *r, const struct fp_lease13 *lease)
+{
+    struct stat now;
+
+    if (lease->content || !lease->local || fstat(lease->fd, &now) == -1)
+        return;
+    r->finfo.st_size = now.st_size;
+    r->finfo.st_mtime = now.st_mtime;
+}
+
+/* False: the content was overwritten. */
+static bool prepare(request_rec *r, const struct fp_lease13 *lease, struct body *b)
+{
+    const size_t size = (size_t)r->finfo.st_size;
+
+    b->fd = lease->content ? -1 : lease->fd;
+    if (r->header_only)
+        return true;
+    b->text = ap_palloc(r->pool, (int)(b->fd == -1 || size < CHUNK ? size + 1 : CHUNK));
+    return b->fd != -1
+           || fp_contents_view_read(fp_lease_view_contents(lease->view), lease->content_at, b->text, size);
+}
+
+/* The client was promised more bytes than the file has now: only the connection's end tells it. */
+static void give_up(request_rec *r)
+{
+    r->connection->keepalive = 0;
+}
+
+/* Others have the same descriptor, and with it the same offset: nothing reads by that. */
+static void send_part(request_rec *r, const struct body *b, long offset, long length)
+{
+    if (b->fd == -1) {
+        ap_send_mmap(b->text, r, (size_t)offset, (size_t)length);
+        return;
+    }
+    while (length > 0 && !r->connection->aborted) {
+        ssize_t n = pread(b->fd, b->text, (size_t)length < CHUNK ? (size_t)length : CHUNK, offset);
+
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            give_up(r);
+            return;
+        }
+        ap_send_mmap(b->text, r, 0, (size_t)n);
+        offset += n;
+        length -= n;
+    }
+}
+
+/* As core's handler does. */
+static int send_file(request_rec *r, const struct body *b)
+{
+    long offset, length;
+    int status;
+
+    ap_update_mtime(r, r->finfo.st_mtime);
+    ap_set_last_modified(r);
+    ap_set_etag(r);
+    ap_table_setn(r->headers_out, "Accept-Ranges", "bytes");
+    status = ap_meets_conditions(r);
+    if (status == OK)
+        status = ap_set_content_length(r, r->finfo.st_size);
+    if (status != OK)
+        return status;
+    if (!ap_set_byterange(r)) {
+        ap_send_http_header(r);
+        if (!r->header_only)
+            send_part(r, b, 0, r->finfo.st_size);
+        return OK;
+    }
+    ap_send_http_header(r);
+    while (!r->header_only && ap_each_byterange(r, &offset, &length))
+        send_part(r, b, offset, length);
+    return OK;
+}
+
+int fp_respond(request_rec *r)
+{
+    struct fp_request *q = fp_request_of(r);
+    struct body b = { NULL, -1 };
+    int status;
+
+    if (q == NULL || q->filename == NULL || !is_plain(r) || !has_file_of(r, q) || may_differ_from_rules(r, q))
+        return DECLINED;
+    look_again(r, q->lease);
+    if (!prepare(r, q->lease, &b))
+        return DECLINED;
+    status = ap_discard_request_body(r);
+    if (status != OK)
+        return status;
+    r->allowed |= (1 << M_GET) | (1 << M_OPTIONS);
+    return send_file(r, &b);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define CORE_PRIVATE
+#include "config.h"
+#include "httpd13/settings.h"
+
+#include <http_core.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/packet.h"
+
+#define USUAL_TIMEOUT_MS 10000
+#define MOST_TIMEOUT_MS  60000
+#define MOST_LEASES      1000000
+
+void *fp_settings_create(pool *p, server_rec *s)
+{
+    struct fp_settings *n = ap_pcalloc(p, sizeof(*n));
+
+    (void)s;
+    n->engine = -1;
+    n->timeout_ms = USUAL_TIMEOUT_MS;
+    n->leases = 1;
+    return n;
+}
+
+void *fp_settings_merge(pool *p, void *base, void *add)
+{
+    const struct fp_settings *b = base, *a = add;
+    struct fp_settings *n = ap_palloc(p, sizeof(*n));
+
+    *n = *b;
+    if (a->engine != -1)
+        n->engine = a->engine;
+    if (a->excluded != NULL)
+        n->excluded = b->excluded == NULL ? a->excluded : ap_append_arrays(p, b->excluded, a->excluded);
+    return n;
+}
+
+struct fp_settings *fp_settings_of(const server_rec *s)
+{
+    return ap_get_module_config(s->module_config, &flashpache_module);
+}
+
+bool fp_settings_excludes(const struct fp_settings *settings, const char *path, size_t len)
+{
+    const array_header *x = settings->excluded;
+
+    for (int i = 0; x != NULL && i < x->nelts; i++) {
+        if (fp_path_is_below(path, len, ((const char *const *)(void *)x->elts)[i]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- what core's directives say ---- */
+
+static void add_override(struct fp_settings *n, int override)
+{
+    for (unsigned i = 0; i < n->n_overrides; i++) {
+        if (n->overrides[i] == override)
+            return;
+    }
+    /* Without room core looks for the access files of such directories itself. */
+    if (override != OR_NONE && n->n_overrides < FP_MAX_OVERRIDES)
+        n->overrides[n->n_overrides++] = override;
+}
+
+static void add_section(struct fp_settings *n, const core_dir_config *d)
+{
+    if (!(d->override & OR_UNSET))
+        add_override(n, d->override);
+    if ((!(d->opts & OPT_UNSET) && !(d->opts & OPT_SYM_LINKS)) || (d->opts_remove & OPT_SYM_LINKS))
+        n->restricts_links = true;
+}
+
+/* True for <Directory /> with an AllowOverride: then core's own default is in force nowhere. */
+static bool is_root_section(const core_dir_config *d)
+{
+    return !(d->override & OR_UNSET) && d->d != NULL && strcmp(d->d, "/") == 0;
+}
+
+static void take_names(pool *p, const char *access_names, struct fp_settings *n)
+{
+    while (access_names[0] != '\0') {
+        const char *name = ap_getword_conf(p, &access_names);
+        const size_t len = strlen(name);
+
+        if (n->names.n == FP_MAX_NAMES || !fp_name_is_single(name, len)) {
+            n->names_complete = false;
+            return;
+        }
+        n->names.list[n->names.n].name = name;
+        n->names.list[n->names.n++].len = len;
+    }
+}
+
+void fp_settings_finish(pool *p, server_rec *s)
+{
+    /* A host without a directive of this module shares the main server's struct. */
+    struct fp_settings *n = ap_palloc(p, sizeof(*n));
+    const core_server_config *core = ap_get_module_config(s->module_config, &core_module);
+    const core_dir_config *top = ap_get_module_config(s->lookup_defaults, &core_module);
+    void *const *sections = (void *const *)(void *)core->sec->elts;
+    bool from_root = false;
+
+    *n = *fp_settings_of(s);
+    ap_set_module_config(s->module_config, &flashpache_module, n);
+    if (n->socket == NULL)
+        n->socket = FP_DEFAULT_SOCKET;
+    n->names.n = n->n_overrides = 0;
+    n->names_complete = true;
+    n->restricts_links = !(top->opts & OPT_SYM_LINKS);
+    for (int i = 0; i < core->sec->nelts; i++) {
+        const core_dir_config *d = ap_get_module_config(sections[i], &core_module);
+
+        add_section(n, d);
+        from_root = from_root || is_root_section(d);
+    }
+    if (!from_root)
+        add_override(n, top->override);
+    if (n->n_overrides > 0)
+        take_names(p, core->access_name, n);
+}
+
+/* ---- directives ---- */
+
+static const char *set_engine(cmd_parms *cmd, void *dir, int on)
+{
+    (void)dir;
+    fp_settings_of(cmd->server)->engine = on;
+    return NULL;
+}
+
+static const char *set_daemon(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    fp_settings_of(cmd->server)->elsewhere = strcasecmp(arg, "elsewhere") == 0;
+    if (strcasecmp(arg, "external") == 0 || strcasecmp(arg, "elsewhere") == 0)
+        return NULL;
+    return ap_psprintf(
+        cmd->pool,
+        "FlashpacheDaemon %s: give external or elsewhere; Apache 1.3 does not start flashpached, "
+        "a service manager does",
+        arg);
+}
+
+static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (!fp_path_is_normal(path, strlen(path)) || strlen(path) > FP_MAX_SOCKET_PATH)
+        return ap_psprintf(cmd->pool,
+                           "FlashpacheSocket %s: give the absolute path of flashpached's socket, as its "
+                           "configuration has it, of at most %d bytes",
+                           path, (int)FP_MAX_SOCKET_PATH);
+    fp_settings_of(cmd->server)->socket = ap_pstrdup(cmd->pool, path);
+    return NULL;
+}
+
+/* The milliseconds of 500ms, 2s or 2; -1: it is no time. */
+static long milliseconds_of(const char *arg)
+{
+    char *end;
+    long n = strtol(arg, &end, 10);
+
+    if (end == arg || n < 0 || n > MOST_TIMEOUT_MS)
+        return -1;
+    if (strcasecmp(end, "ms") == 0)
+        return n;
+    return end[0] == '\0' || strcasecmp(end, "s") == 0 ? n * 1000 : -1;
+}
+
+static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    const long ms = milliseconds_of(arg);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (ms < 1 || ms > MOST_TIMEOUT_MS)
+        return ap_psprintf(cmd->pool,
+                           "FlashpacheTimeout %s: give a time from 1ms to 60s, such as 500ms or 2 (seconds)",
+                           arg);
+    fp_settings_of(cmd->server)->timeout_ms = (int)ms;
+    return NULL;
+}
+
+static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    const long n = strtol(arg, &end, 10);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_LEASES)
+        return ap_psprintf(cmd->pool,
+                           "FlashpacheLeases %s: give 0 (each question is a message) or a number above", arg);
+    fp_settings_of(cmd->server)->leases = (int)n;
+    return NULL;
+}
+
+static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
+{
+    struct fp_settings *n = fp_settings_of(cmd->server);
+    char *prefix = ap_pstrdup(cmd->pool, path);
+    const size_t len = fp_path_len(prefix);
+
+    (void)dir;
+    prefix[len] = '\0';
+    if (!fp_path_is_normal(prefix, len))
+        return ap_psprintf(
+            cmd->pool,
+            "FlashpacheExclude %s: give an absolute directory of the file system, without \"//\", "
+            "\".\" and \"..\"",
+            path);
+    if (n->excluded == NULL)
+        n->excluded = ap_make_array(cmd->pool, 4, sizeof(const char *));
+    *(const char **)ap_push_array(n->excluded) = prefix;
+    return NULL;
+}
+
+const command_rec fp_directives[] = {
+    { "FlashpacheEngine", set_engine, NULL, RSRC_CONF, FLAG,
+      "On: paths are asked of flashpached; Off: never" },
+    { "FlashpacheDaemon", set_daemon, NULL, RSRC_CONF, TAKE1, "external or elsewhere" },
+    { "FlashpacheSocket", set_socket, NULL, RSRC_CONF, TAKE1, "the socket of flashpached" },
+    { "FlashpacheTimeout", set_timeout, NULL, RSRC_CONF, TAKE1, "the longest wait for an answer" },
+    { "FlashpacheLeases", set_leases, NULL, RSRC_CONF, TAKE1,
+      "0: each question is a message to flashpached" },
+    { "FlashpacheExclude", add_excluded, NULL, RSRC_CONF, ITERATE, "directories that are never asked about" },
+    { NULL, NULL, NULL, 0, RAW_ARGS, NULL }
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module's directives in Apache 1.3: those of docs/directives.md that make sense there.
+ */
+#ifndef FP_SETTINGS13_H
+#define FP_SETTINGS13_H
+
+#include <httpd.h>
+#include <http_config.h>
+
+#include "common/wire.h"
+
+#if defined(_FILE_OFFSET_BITS) && !defined(__LP64__)
+#error "struct stat is another one than httpd's: Apache 1.3 is supported on 64-bit machines"
+#endif
+
+extern module MODULE_VAR_EXPORT flashpache_module;
+
+#define FP_MAX_OVERRIDES 8 /* different values of AllowOverride in one server */
+
+/* A virtual host's settings, merged with the main server's. */
+struct fp_settings {
+    int engine;             /* 1, 0 or -1: not set */
+    const char *socket;     /* main server only */
+    int elsewhere;          /* main server only: FlashpacheDaemon elsewhere */
+    int timeout_ms;         /* main server only */
+    int leases;             /* main server only: 0: each question is a message */
+    array_header *excluded; /* of const char *: path prefixes, normal form */
+
+    /* fp_settings_finish() computes the members below. */
+    struct fp_names names; /* AccessFileName; none where AllowOverride is None everywhere */
+    bool names_complete;   /* no further AccessFileName */
+    bool restricts_links;  /* in some directory links are not simply followed */
+    unsigned n_overrides;  /* values of AllowOverride that may be in force, but for None */
+    int overrides[FP_MAX_OVERRIDES];
+};
+
+extern const command_rec fp_directives[];
+
+void *fp_settings_create(pool *p, server_rec *s);
+void *fp_settings_merge(pool *p, void *base, void *add);
+
+/* Call it once the configuration is complete. */
+void fp_settings_finish(pool *p, server_rec *s);
+
+struct fp_settings *fp_settings_of(const server_rec *s);
+
+/* True if FlashpacheExclude names the path (normal form) or a directory above it. */
+bool fp_settings_excludes(const struct fp_settings *settings, const char *path, size_t len);
+
+#endif
