@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Apache 1.3, with or without Flashpache, and the build of the module for it.
+
+FLASHPACHE_BUILD_13 names a build directory that was configured with `--with-apxs` of an Apache 1.3 (docs/install.md).
+No distribution has one, so without it these tests are not chosen (selection).
+"""
+
+import base64
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import sanitizer
+from httpd import USER, Httpd
+
+BUILD_13 = os.environ.get("FLASHPACHE_BUILD_13", "")
+# In the order of httpd's own example: what is loaded last runs first.
+MODULES = {"vhost_alias": "vhost_alias", "env": "env", "config_log": "log_config", "mime": "mime",
+           "negotiation": "negotiation", "includes": "include", "autoindex": "autoindex", "dir": "dir", "cgi": "cgi",
+           "asis": "asis", "action": "actions", "userdir": "userdir", "alias": "alias", "rewrite": "rewrite",
+           "access": "access", "auth": "auth", "expires": "expires", "headers": "headers", "setenvif": "setenvif"}
+MIME_TYPES = "text/html html\ntext/plain txt\ntext/css css\nimage/png png\napplication/octet-stream bin\n"
+PASSWORD = "reader:{SHA}" + base64.b64encode(hashlib.sha1(b"secret").digest()).decode() + "\n"
+LOG_FORMAT = r"%{X-Test}i\t%{flashpache}n\t%{flashpache-reason}n\t%{flashpache-us}n" \
+             r"\t%>s\t%b\t%m\t%U\t%f\t%H"
+
+
+@functools.cache
+def variable(name):
+    """A variable of the build's Makefile."""
+    text = (Path(BUILD_13) / "Makefile").read_text()
+    return re.search(rf"^{name} = (.*)$", text, re.M).group(1).strip()
+
+
+class Httpd13(Httpd):
+    """As Httpd, in prefork mode, the only one of Apache 1.3. children: how many there are, always."""
+
+    def __init__(self, base, name, docroot, *, children=4, **options):
+        super().__init__(base, name, docroot, mpm="prefork", **options)
+        self.children = children
+        (self.dir / "mime.types").write_text(MIME_TYPES)
+
+    def _load_modules(self):
+        directory = variable("APACHE_LIBEXECDIR")
+        lines = [f"LoadModule {symbol}_module {directory}/mod_{file}.so" for symbol, file in MODULES.items()]
+        if self.module:
+            lines.append(f"LoadModule flashpache_module {self.module}")
+        return "\n".join(lines)
+
+    def config_text(self):
+        ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\n" if self.socket else ""
+        log_format = LOG_FORMAT.replace("\\t", "\t")
+        return f"""ServerRoot {self.dir}
+{self._load_modules()}
+PidFile {self.dir}/httpd.pid
+ScoreBoardFile {self.dir}/scoreboard
+LockFile {self.dir}/lock
+User {USER}
+Group {USER}
+ServerName localhost
+Port {self.port}
+BindAddress 127.0.0.1
+StartServers {self.children}
+MinSpareServers {self.children}
+MaxSpareServers {self.children}
+MaxClients 64
+MaxRequestsPerChild 0
+Timeout 30
+KeepAliveTimeout 30
+MaxKeepAliveRequests 0
+ErrorLog {self.error_log}
+LogLevel warn
+LogFormat "{log_format}" flashpache
+CustomLog {self.access_log} flashpache
+TypesConfig {self.dir}/mime.types
+DocumentRoot {self.docroot}
+DirectoryIndex index.html
+<Location /flashpache-status>
+    SetHandler flashpache-status
+</Location>
+{ours}{self.config}
+"""
+
+    def _spawn(self):
+        with open(self.dir / "start.log", "ab") as out:
+            self.process = subprocess.Popen([*self.around, variable("HTTPD"), "-F", "-f", str(self.write_config())],
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+                                            env=sanitizer.environment())
+
+
+def module_13(directory):
+    """A copy of the module where every child can reach it."""
+    copy = Path(directory) / "mod_flashpache.so"
+    shutil.copyfile(Path(BUILD_13) / "mod_flashpache/.libs/mod_flashpache.so", copy)
+    copy.chmod(0o755)
+    return copy
