@@ -4,7 +4,7 @@
  *
  * Apache 1.3 has no hook around its walk. So the translate handler runs the rest of the chain itself, and
  * then fills in what the walk would find. Modules that are added later come before it, and a file that
- * one of them chooses is core's: FP0120 says so at the start.
+ * one of them chooses is core's: FP0123 says so at the start.
  */
 #define CORE_PRIVATE
 #include "config.h"
@@ -45,7 +45,7 @@ static void warn_of_order(server_rec *s)
         if (m->translate_handler != NULL)
             ap_log_error(
                 APLOG_MARK, APLOG_NOERRNO | APLOG_WARNING, s,
-                "FP0120: %s comes before mod_flashpache, which then does not see the files it chooses: let "
+                "FP0123: %s comes before mod_flashpache, which then does not see the files it chooses: let "
                 "\"AddModule mod_flashpache.c\" (or its LoadModule) stand last",
                 m->name);
     }
