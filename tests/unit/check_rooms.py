@@ -20,6 +20,7 @@ ORDERS = (
     "backend lookup admin ipc fleet workers cache changes privsep conf common",
     "ctl conf common",
     "mod_flashpache status common",
+    "httpd13 mod_flashpache status common",
     "srpt common",
 )
 # A definition: its head begins a line, its braces stand alone at the beginning of lines.
