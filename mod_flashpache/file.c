@@ -255,6 +255,6 @@ bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mti
     if (!file->local || file->is_content || fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
-    *mtime_r = apr_time_from_sec(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;
+    *mtime_r = apr_time_make(st.st_mtim.tv_sec, st.st_mtim.tv_nsec / 1000);
     return true;
 }

@@ -11,22 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/client.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
+#include "access_file.h"
 #include "common/packet.h"
-#include "htaccess_pure.h"
 #include "lease.h"
-#include "lookup.h"
 #include "request.h"
 #include "settings.h"
-#include "shared.h"
 #include "table.h"
-
-#define CONTENT_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
-
-/* Two changes within one tick of a clock have one time; the coarsest file system's is FAT's. */
-#define SETTLED_S 2
 
 /* A parsed access file. */
 struct parsed {
@@ -58,152 +48,12 @@ int fp_htaccess_begin(request_rec *r)
     return OK;
 }
 
-/* ---- which file ---- */
-
-static bool same_access(const struct fp_access *a, const struct fp_access *b)
-{
-    return a->status == FP_OK && fp_access_equal(a, b);
-}
-
-/*
- * The directory's access file that core would take: the first that is there, if those before it are
- * absent. -1: there is none, or it is unknown.
- */
-static int access_of(const struct fp_request *q, const struct fp_step *s)
-{
-    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++) {
-        if (s->access[i].status == FP_OK)
-            return (int)i;
-        if (s->access[i].status != FP_ABSENT)
-            return -1;
-    }
-    return -1;
-}
-
 /* ---- the content ---- */
-
-struct content {
-    const char *pos, *end;
-};
-
-static apr_status_t content_getch(char *ch, void *param)
-{
-    struct content *c = param;
-
-    if (c->pos == c->end)
-        return APR_EOF;
-    *ch = *c->pos++;
-    return APR_SUCCESS;
-}
-
-/* Gives one line with its end, cut to size. */
-static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
-{
-    struct content *c = param;
-    apr_size_t n = (apr_size_t)(c->end - c->pos);
-    const char *nl;
-
-    if (n == 0)
-        return APR_EOF;
-    if (n > size - 1)
-        n = size - 1;
-    nl = memchr(c->pos, '\n', n);
-    if (nl != NULL)
-        n = (apr_size_t)(nl + 1 - c->pos);
-    memcpy(buf, c->pos, n);
-    ((char *)buf)[n] = '\0';
-    c->pos += n;
-    return APR_SUCCESS;
-}
-
-/* False as well for an answer without a file: it may be of another moment. */
-static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
-{
-    const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    struct fp_access found;
-
-    if (m == NULL)
-        return false;
-    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
-    return same_access(x, &found);
-}
-
-/* Reads the whole file at once; false: it has another length. */
-static bool read_file(int fd, char *text, apr_size_t size)
-{
-    apr_size_t done = 0;
-
-    while (done <= size) {
-        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
-
-        if (n == -1 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (apr_size_t)n;
-    }
-    return done == size;
-}
-
-/* NULL: the content is unavailable, or its length differs from the answer's. */
-static struct content *read_content(apr_pool_t *p, const struct fp_answer *a,
-                                    const struct fp_lease_view *view, apr_size_t size)
-{
-    struct content *c = apr_palloc(p, sizeof(*c));
-    char *text = apr_palloc(p, size + 1);
-
-    c->pos = text;
-    c->end = text + size;
-    if (a->content)
-        return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
-                   ? c
-                   : NULL;
-    return a->fd != -1 && read_file(a->fd, text, size) ? c : NULL;
-}
-
-/* Leaves the content's position as it is. */
-static bool is_pure(const request_rec *r, const char *path, const struct content *c)
-{
-    struct content copy = *c;
-
-    return fp_htaccess_is_pure(r->pool,
-                               ap_pcfg_open_custom(r->pool, path, &copy, content_getch, content_gets, NULL));
-}
-
-/* The answer from the shared table, or from the daemon. */
-static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
-                             struct fp_lease_view **view_r)
-{
-    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r);
-
-    if (st == FP_ABSENT)
-        st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);
-    return st == FP_OK ? a->status : st;
-}
-
-/* The content of the file that the walk saw; NULL: unavailable. */
-static struct content *fetch(const request_rec *r, const char *path, const struct fp_access *x)
-{
-    /* With the names the daemon keeps the access files of the directories that it has cached. */
-    const struct fp_names *names = &fp_settings_of(r->server)->names;
-    struct fp_lease_view *view = NULL;
-    struct fp_answer *a;
-    struct content *c = NULL;
-
-    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
-        return NULL;
-    a = fp_request_room(r);
-    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
-        c = read_content(r->pool, a, view, (apr_size_t)x->size);
-    fp_close(&a->fd);
-    fp_lease_view_release(&view);
-    return c;
-}
 
 static apr_status_t open_present(request_rec *r, struct fp_request *q, const char *dir, const char *path,
                                  const struct fp_access *x, ap_configfile_t **file)
 {
-    struct content *c = fetch(r, path, x);
+    struct fp_access_text *c = fp_access_file_fetch(r, path, x);
     apr_uint64_t bit;
     int below;
 
@@ -213,11 +63,11 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
         (apr_uint64_t)1 << fp_request_step_number(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
     q->access_opened++;
     q->access_given |= bit;
-    if (table != NULL && is_pure(r, path, c))
+    if (table != NULL && fp_access_file_is_pure(r, path, c))
         q->access_pure |= bit;
     else
         q->access_pure &= ~bit;
-    *file = ap_pcfg_open_custom(r->pool, path, c, content_getch, content_gets, NULL);
+    *file = fp_access_file_open(r->pool, path, c);
     return APR_SUCCESS;
 }
 
@@ -308,7 +158,7 @@ static struct parsed *find(const request_rec *r, const struct fp_request *q, con
     apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
     struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
 
-    if (p == NULL || (p->name == name && same_access(&p->access, &s->access[name])))
+    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
         return p;
     fp_table_drop(table, &p->item);
     fp_item_release(&p->item);
@@ -339,7 +189,7 @@ void fp_htaccess_inject(request_rec *r)
         return;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct fp_step *s = fp_lease_step(q->lease, i);
-        int name = access_of(q, s);
+        int name = fp_access_file_of(q, s);
         struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
 
         if (p != NULL && p->conf != NULL)
@@ -403,12 +253,6 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     fp_item_release(&p->item);
 }
 
-/* A later change gives the file other times, however coarse the file system's or the kernel's clock is. */
-static bool is_settled(const request_rec *r, const struct fp_access *a)
-{
-    return apr_time_sec(r->request_time) > a->ctime.sec + SETTLED_S;
-}
-
 int fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
@@ -422,9 +266,10 @@ int fp_htaccess_keep(request_rec *r)
             h->htaccess == NULL ? NULL : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
         struct parsed *p;
 
-        name = s != NULL && !below ? access_of(q, s) : -1;
+        name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
         /* Core may have opened by name another file than the answer's. */
-        if (name == -1 || s->access[name].size > CONTENT_MOST || !is_settled(r, &s->access[name])
+        if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
+            || !fp_access_file_is_settled(r, &s->access[name])
             || (q->access_given >> fp_request_step_number(q, s) & 1) == 0)
             continue;
         p = find(r, q, s, (unsigned)name);

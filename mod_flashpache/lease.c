@@ -288,7 +288,7 @@ unsigned fp_lease_count(void)
 
 apr_time_t fp_lease_time(const struct fp_time *t)
 {
-    return apr_time_from_sec(t->sec) + t->nsec / 1000;
+    return apr_time_make(t->sec, t->nsec / 1000);
 }
 
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)

@@ -273,6 +273,14 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
     apr_pool_cleanup_register(r->pool, q, forget, apr_pool_cleanup_null);
 }
 
+void fp_request_forget(request_rec *r)
+{
+    struct fp_request *q = fp_request_of(r);
+
+    if (q != NULL)
+        apr_pool_cleanup_run(r->pool, q, forget);
+}
+
 /* ---- tests of files ---- */
 
 struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found)

@@ -37,6 +37,9 @@ struct fp_request {
 /* The request holds the reference to the lease until its pool is destroyed. */
 void fp_request_remember(request_rec *r, struct fp_lease *lease);
 
+/* r is served without its answer, as if it had none. */
+void fp_request_forget(request_rec *r);
+
 /* Counts the outcome, and notes it for the log. */
 void fp_request_note(request_rec *r, enum fp_count outcome);
 

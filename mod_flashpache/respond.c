@@ -19,6 +19,7 @@
 #include "lease.h"
 #include "lookup.h"
 #include "request.h"
+#include "view.h"
 #include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -56,25 +57,6 @@ static bool is_plain(const request_rec *r)
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
            && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
            && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
-}
-
-/* True if the file is as the walk approved it. */
-static bool is_approved(const request_rec *r, const apr_finfo_t *f)
-{
-    return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
-           && f->mtime == r->finfo.mtime;
-}
-
-/* True if the open file is the one that the walk approved. */
-static bool is_same(const request_rec *r, const struct fp_request *q)
-{
-    const struct fp_meta *m = fp_step_target(q->lease->last);
-    apr_finfo_t f;
-
-    if (m == NULL)
-        return false;
-    fp_walk_fill(&f, m, r->filename, r->pool);
-    return is_approved(r, &f);
 }
 
 static void set_headers(request_rec *r)
@@ -325,60 +307,6 @@ static int refuse(request_rec *r)
     return HTTP_FORBIDDEN;
 }
 
-/* True if both lead to the same directory, or both to a regular file. The files may differ, as one
- * may have replaced the other. */
-static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
-{
-    const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
-
-    if (x == NULL || y == NULL || S_ISLNK(a->self.mode) != S_ISLNK(b->self.mode))
-        return false;
-    if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
-        return true;
-    return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
-           && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
-}
-
-/* True if a common part of their paths leads to different places. */
-static bool went_elsewhere(const struct fp_request *other, const void *ctx)
-{
-    const struct fp_request *q = ctx;
-
-    for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
-        const struct fp_step *a = fp_lease_step(other->lease, i), *b = fp_lease_step(q->lease, i);
-
-        if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
-            return false;
-        if (!is_same_step(a, b))
-            return true;
-    }
-    return false;
-}
-
-/* True if the name still leads to the file that the walk approved. */
-static bool is_unchanged(request_rec *r)
-{
-    apr_finfo_t now;
-
-    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
-}
-
-static bool has_access_left(const struct fp_request *q, const void *ctx)
-{
-    (void)ctx;
-    return q->access_left;
-}
-
-/*
- * True if core opened an access file of the path by name, and it is not the file that the answer
- * shows. If a link was switched meanwhile, core would use one release's rules, and we send the
- * other's file.
- */
-static bool has_other_rules(request_rec *r)
-{
-    return fp_request_any(r, has_access_left, NULL) && !is_unchanged(r);
-}
-
 /*
  * Core sends this file through a descriptor of its own, opened by name now. Core approved the file
  * as the daemon saw it. If the name leads to another file now, the request is served from the
@@ -387,7 +315,7 @@ static bool has_other_rules(request_rec *r)
 static int leave_to_core(request_rec *r)
 {
     if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
-        || is_unchanged(r))
+        || fp_view_is_unchanged(r))
         return DECLINED;
     return fp_request_again(r);
 }
@@ -417,7 +345,7 @@ static int deny_unreadable(request_rec *r)
 
     if (status != OK)
         return status;
-    if (is_unchanged(r))
+    if (fp_view_is_unchanged(r))
         return try_to_open(r);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "FP0107: file permissions denied access to %s "
@@ -438,7 +366,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return refuse(r);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
-    if (walked->lease->n_steps != q->lease->n_steps || went_elsewhere(walked, q))
+    if (walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_links). So core handles such a path. */
@@ -473,12 +401,12 @@ int fp_respond(request_rec *r)
         if (q == NULL)
             return status;
     }
-    if (q == NULL || !is_same(r, q))
+    if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
     if (q->lease->file == NULL)
         return deny_unreadable(r);
     /* Core reuses one request's walk for another of the family. */
-    if (has_other_rules(r) || fp_request_any(r, went_elsewhere, q))
+    if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {
     case FP_LINKS_UNKNOWN: return leave_to_core(r);

@@ -10,6 +10,7 @@
 
 #include "common/packet.h"
 #include "daemon.h"
+#include "overrides.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -93,24 +94,6 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
 
 /* ---- .htaccess files ---- */
 
-struct overrides {
-    int some;        /* a section that allows something */
-    int lists;       /* an AllowOverrideList somewhere */
-    int none_at_top; /* <Directory /> with AllowOverride None */
-};
-
-static void add_section(struct overrides *o, const core_dir_config *d)
-{
-    if (d->override_list != NULL && !apr_is_empty_table(d->override_list))
-        o->some = o->lists = 1;
-    if (d->override & OR_UNSET)
-        return;
-    if (d->override != OR_NONE)
-        o->some = 1;
-    else if (d->d != NULL && strcmp(d->d, "/") == 0)
-        o->none_at_top = 1;
-}
-
 static void take_names(apr_pool_t *p, const char *access_names, struct fp_names *names)
 {
     while (access_names[0] != '\0' && names->n < FP_MAX_NAMES) {
@@ -131,18 +114,14 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
     /* A host without a directive of this module shares the main server's struct. */
     struct fp_settings *n = apr_pmemdup(p, fp_settings_of(s), sizeof(*n));
     const core_server_config *core = ap_get_core_module_config(s->module_config);
-    const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);
-    struct overrides o = { 0, 0, 0 };
+    bool lists, may_have;
 
-    add_section(&o, top);
-    for (int i = 0; i < core->sec_dir->nelts; i++)
-        add_section(&o, ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *)));
     ap_set_module_config(s->module_config, &flashpache_module, n);
     set_defaults(p, n);
     n->names.n = 0;
-    n->keep_parsed = !o.lists;
-    /* Without a section for "/" core looks for .htaccess files down to the first that forbids them. */
-    if (o.some || !o.none_at_top)
+    may_have = fp_overrides_allow(s, &lists);
+    n->keep_parsed = !lists;
+    if (may_have)
         take_names(p, core->access_name, &n->names);
 }
 

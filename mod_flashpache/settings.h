@@ -41,6 +41,7 @@ struct fp_settings {
                                         is None everywhere */
     int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
     unsigned host;         /* the server's number among the counters */
+    const void *rules;     /* httpd22/rules.h; NULL with httpd 2.4 */
 };
 
 extern const command_rec fp_directives[];

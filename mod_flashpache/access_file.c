@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "access_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/client.h"
+#include "common/contents.h"
+#include "common/lease_table.h"
+#include "common/packet.h"
+#include "htaccess_pure.h"
+#include "lease.h"
+#include "lookup.h"
+#include "request.h"
+#include "settings.h"
+#include "shared.h"
+
+/* Two changes within one tick of a clock have one time; the coarsest file system's is FAT's. */
+#define SETTLED_S 2
+
+/* ---- which file ---- */
+
+bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b)
+{
+    return a->status == FP_OK && fp_access_equal(a, b);
+}
+
+int fp_access_file_of(const struct fp_request *q, const struct fp_step *s)
+{
+    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++) {
+        if (s->access[i].status == FP_OK)
+            return (int)i;
+        if (s->access[i].status != FP_ABSENT)
+            return -1;
+    }
+    return -1;
+}
+
+bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
+{
+    return apr_time_sec(r->request_time) > a->ctime.sec + SETTLED_S;
+}
+
+/* ---- the content ---- */
+
+static apr_status_t content_getch(char *ch, void *param)
+{
+    struct fp_access_text *c = param;
+
+    if (c->pos == c->end)
+        return APR_EOF;
+    *ch = *c->pos++;
+    return APR_SUCCESS;
+}
+
+/* Gives one line with its end, cut to size. */
+static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
+{
+    struct fp_access_text *c = param;
+    apr_size_t n = (apr_size_t)(c->end - c->pos);
+    const char *nl;
+
+    if (n == 0)
+        return APR_EOF;
+    if (n > size - 1)
+        n = size - 1;
+    nl = memchr(c->pos, '\n', n);
+    if (nl != NULL)
+        n = (apr_size_t)(nl + 1 - c->pos);
+    memcpy(buf, c->pos, n);
+    ((char *)buf)[n] = '\0';
+    c->pos += n;
+    return APR_SUCCESS;
+}
+
+/* False as well for an answer without a file: it may be of another moment. */
+static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
+{
+    const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
+    struct fp_access found;
+
+    if (m == NULL)
+        return false;
+    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    return fp_access_file_is_same(x, &found);
+}
+
+/* Reads the whole file at once; false: it has another length. */
+static bool read_file(int fd, char *text, apr_size_t size)
+{
+    apr_size_t done = 0;
+
+    while (done <= size) {
+        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
+
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (apr_size_t)n;
+    }
+    return done == size;
+}
+
+/* NULL: the content is unavailable, or its length differs from the answer's. */
+static struct fp_access_text *read_content(apr_pool_t *p, const struct fp_answer *a,
+                                           const struct fp_lease_view *view, apr_size_t size)
+{
+    struct fp_access_text *c = apr_palloc(p, sizeof(*c));
+    char *text = apr_palloc(p, size + 1);
+
+    c->pos = text;
+    c->end = text + size;
+    if (a->content)
+        return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
+                   ? c
+                   : NULL;
+    return a->fd != -1 && read_file(a->fd, text, size) ? c : NULL;
+}
+
+bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct fp_access_text *c)
+{
+    struct fp_access_text copy = *c;
+
+    return fp_htaccess_is_pure(r->pool, fp_access_file_open(r->pool, path, &copy));
+}
+
+/* The answer from the shared table, or from the daemon. */
+static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
+                             struct fp_lease_view **view_r)
+{
+    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r);
+
+    if (st == FP_ABSENT)
+        st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);
+    return st == FP_OK ? a->status : st;
+}
+
+struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *path, const struct fp_access *x)
+{
+    /* With the names the daemon keeps the access files of the directories that it has cached. */
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+    struct fp_lease_view *view = NULL;
+    struct fp_answer *a;
+    struct fp_access_text *c = NULL;
+
+    if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, strlen(path)))
+        return NULL;
+    a = fp_request_room(r);
+    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
+        c = read_content(r->pool, a, view, (apr_size_t)x->size);
+    fp_close(&a->fd);
+    fp_lease_view_release(&view);
+    return c;
+}
+
+ap_configfile_t *fp_access_file_open(apr_pool_t *p, const char *path, struct fp_access_text *c)
+{
+    return ap_pcfg_open_custom(p, path, c, content_getch, content_gets, NULL);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "view.h"
+
+#include <sys/stat.h>
+
+#include "lease.h"
+#include "request.h"
+#include "walk.h"
+
+/* True if the file is as the walk approved it. */
+static bool is_approved(const request_rec *r, const apr_finfo_t *f)
+{
+    return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
+           && f->mtime == r->finfo.mtime;
+}
+
+bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
+{
+    const struct fp_meta *m = fp_step_target(q->lease->last);
+    apr_finfo_t f;
+
+    if (m == NULL)
+        return false;
+    fp_walk_fill(&f, m, r->filename, r->pool);
+    return is_approved(r, &f);
+}
+
+/* True if both lead to the same directory, or both to a regular file. The files may differ, as one
+ * may have replaced the other. */
+static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
+{
+    const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
+
+    if (x == NULL || y == NULL || S_ISLNK(a->self.mode) != S_ISLNK(b->self.mode))
+        return false;
+    if (S_ISREG(a->self.mode) && S_ISREG(b->self.mode))
+        return true;
+    return a->self.ino == b->self.ino && a->self.dev == b->self.dev && a->self.uid == b->self.uid
+           && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
+}
+
+bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
+{
+    const struct fp_request *q = ctx;
+
+    for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
+        const struct fp_step *a = fp_lease_step(other->lease, i), *b = fp_lease_step(q->lease, i);
+
+        if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
+            return false;
+        if (!is_same_step(a, b))
+            return true;
+    }
+    return false;
+}
+
+bool fp_view_is_unchanged(request_rec *r)
+{
+    apr_finfo_t now;
+
+    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
+}
+
+static bool has_access_left(const struct fp_request *q, const void *ctx)
+{
+    (void)ctx;
+    return q->access_left;
+}
+
+bool fp_view_has_other_rules(request_rec *r)
+{
+    return fp_request_any(r, has_access_left, NULL) && !fp_view_is_unchanged(r);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether all that led to a response is one view of the file system: the walk, its access files, and the
+ * open file.
+ */
+#ifndef FP_VIEW_H
+#define FP_VIEW_H
+
+#include <httpd.h>
+#include <stdbool.h>
+
+struct fp_request;
+
+/* True if q's open file is the one that the walk approved. */
+bool fp_view_is_same(const request_rec *r, const struct fp_request *q);
+
+/* True if the name still leads to the file that the walk approved. */
+bool fp_view_is_unchanged(request_rec *r);
+
+/*
+ * True if core opened an access file of the path by name, and it is not the file that the answer
+ * shows. If a link was switched meanwhile, core would use one release's rules, and we send the
+ * other's file.
+ */
+bool fp_view_has_other_rules(request_rec *r);
+
+/* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different
+ * places. */
+bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx);
+
+#endif
