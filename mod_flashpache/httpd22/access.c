@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "httpd22/access.h"
+
+#include <apr_strings.h>
+#include <stdbool.h>
+
+#include "access_file.h"
+#include "httpd22/rules.h"
+#include "lease.h"
+#include "request.h"
+#include "settings.h"
+#include "table.h"
+
+/* A parsed access file. */
+struct parsed {
+    struct fp_item item;
+    apr_pool_t *pool; /* holds this struct and all below */
+    const char *dir;  /* as core names it, with a slash behind it */
+    int override, override_opts;
+    unsigned name;           /* the index of its access file name */
+    struct fp_access access; /* the file that was parsed */
+    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
+};
+
+static struct fp_table *table; /* this child's; NULL: none are kept */
+
+static void destroy(struct fp_item *item)
+{
+    apr_pool_destroy(((struct parsed *)item)->pool);
+}
+
+void fp_access_init(apr_pool_t *p, int limit)
+{
+    table = limit > 0 ? fp_table_create(p, limit) : NULL;
+}
+
+int fp_access_begin(request_rec *r)
+{
+    if (table != NULL)
+        fp_request_begin(r);
+    return OK;
+}
+
+/* ---- before the walk ---- */
+
+static void give(request_rec *r, const char *dir, int override, int override_opts, ap_conf_vector_t *conf)
+{
+    struct htaccess_result *h = apr_pcalloc(r->pool, sizeof(*h));
+
+    (void)override_opts;
+    h->dir = (char *)dir;
+    h->override = override;
+#if FP_HAS_OVERRIDE_OPTS
+    h->override_opts = override_opts;
+#endif
+    h->htaccess = conf;
+    h->next = r->htaccess;
+    r->htaccess = h;
+}
+
+/* True if the answer says that the directory has none of the access files, whatever core looks for. A
+ * name below a file is none, too. */
+static bool has_none(const struct fp_request *q, const struct fp_step *s, const struct fp_rules *rules)
+{
+    if (!fp_step_is_dir(s))
+        return true;
+    if (rules->n_names != q->lease->n_names)
+        return false;
+    for (unsigned i = 0; i < q->lease->n_names; i++) {
+        if (s->access[i].status != FP_ABSENT)
+            return false;
+    }
+    return true;
+}
+
+/* True if an earlier request of the family has looked into the directory. Its result goes on. */
+static bool is_known(const struct htaccess_result *h, const char *dir)
+{
+    while (h != NULL && strcmp(h->dir, dir) != 0)
+        h = h->next;
+    return h != NULL;
+}
+
+/* Retained for the caller; NULL: this very file has not been parsed. */
+static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
+                           unsigned name)
+{
+    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
+    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
+    struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
+
+    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
+        return p;
+    fp_table_drop(table, &p->item);
+    fp_item_release(&p->item);
+    return NULL;
+}
+
+static void give_parsed(request_rec *r, const struct fp_request *q, const struct fp_step *s)
+{
+    const int name = fp_access_file_of(q, s);
+    struct parsed *p = name != -1 && table != NULL && fp_settings_of(r->server)->keep_parsed
+                           ? find(r, q, s, (unsigned)name)
+                           : NULL;
+
+    if (p != NULL && p->conf != NULL) {
+        give(r, p->dir, p->override, p->override_opts, p->conf);
+        fp_request_hold(r, &p->item);
+    } else if (p != NULL) {
+        fp_item_release(&p->item);
+    }
+}
+
+void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
+{
+    const struct fp_rules *rules = fp_settings_of(r->server)->rules;
+    const struct htaccess_result *before = r->htaccess;
+
+    for (unsigned i = 0; i < n_dirs && rules->n_overrides > 0; i++) {
+        const struct fp_step *s = fp_lease_step(q->lease, i);
+        const char *dir =
+            s->end == 1 ? "/"
+                        : apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, q->lease->path, s->end), "/", NULL);
+
+        if (is_known(before, dir))
+            continue;
+        if (!has_none(q, s, rules))
+            give_parsed(r, q, s);
+        else
+            for (unsigned k = 0; k < rules->n_overrides; k++)
+                give(r, dir, rules->overrides[k], 0, NULL);
+    }
+    q->injected = r->htaccess;
+}
+
+/* ---- after the walk ---- */
+
+/* Core's own parser takes files alone. What the result points to is in the pool. */
+static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const struct htaccess_result *h,
+                               const char *path, struct fp_access_text *text)
+{
+    ap_conf_vector_t *conf = ap_create_per_dir_config(pool);
+    ap_directive_t *tree = NULL;
+    cmd_parms parms;
+    const char *wrong;
+
+    memset(&parms, 0, sizeof(parms));
+    parms.override = h->override;
+#if FP_HAS_OVERRIDE_OPTS
+    parms.override_opts = h->override_opts;
+#endif
+    parms.limited = -1; /* no <Limit> is open */
+    parms.pool = pool;
+    parms.temp_pool = r->pool;
+    parms.server = r->server;
+    parms.path = apr_pstrdup(pool, h->dir);
+    parms.config_file = fp_access_file_open(r->pool, path, text);
+    wrong = ap_build_config(&parms, pool, r->pool, &tree);
+    if (wrong == NULL)
+        wrong = ap_walk_config(tree, &parms, conf);
+    return wrong == NULL ? conf : NULL;
+}
+
+/* Keeps the result of parsing the file that the answer shows; or, where it may not be used again, only
+ * that fact. */
+static void keep_one(request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
+                     const struct htaccess_result *h)
+{
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+    const char *path = ap_make_full_path(
+        r->pool, h->dir, apr_pstrmemdup(r->pool, names->list[name].name, names->list[name].len));
+    struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
+    const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
+    apr_pool_t *pool;
+    struct parsed *p;
+    char *key;
+
+    if (text == NULL || fp_compat_unmanaged_pool(&pool) != APR_SUCCESS)
+        return;
+    p = apr_pcalloc(pool, sizeof(*p));
+    p->pool = pool;
+    if (pure)
+        p->conf = parse(r, pool, h, path, text);
+    if (pure && p->conf == NULL) {
+        apr_pool_destroy(pool);
+        return;
+    }
+    key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
+    p->dir = apr_pstrdup(pool, h->dir);
+    p->override = h->override;
+    p->override_opts = FP_OVERRIDE_OPTS(h);
+    p->name = name;
+    p->access = s->access[name];
+    fp_table_put(table, &p->item);
+    fp_item_release(&p->item);
+}
+
+static void keep(request_rec *r, const struct fp_request *q, const struct htaccess_result *h)
+{
+    int below = 0, name;
+    const struct fp_step *s = fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
+    struct parsed *p;
+
+    name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
+    if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
+        || !fp_access_file_is_settled(r, &s->access[name]))
+        return;
+    p = find(r, q, s, (unsigned)name);
+    if (p != NULL)
+        fp_item_release(&p->item);
+    else
+        keep_one(r, q, s, (unsigned)name, h);
+}
+
+void fp_access_keep(request_rec *r, struct fp_request *q)
+{
+    const bool may_keep = table != NULL && fp_settings_of(r->server)->keep_parsed;
+
+    /* Core puts its own results before those that it was given. */
+    for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
+        q->access_left = true;
+        if (may_keep && h->htaccess != NULL)
+            keep(r, q, h);
+    }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "httpd22/respond.h"
+
+#include <http_protocol.h>
+#include <http_request.h>
+#include <stdbool.h>
+#include <util_filter.h>
+
+#include "file.h"
+#include "file_bucket.h"
+#include "fresh.h"
+#include "lease.h"
+#include "request.h"
+#include "view.h"
+#include "walk.h"
+
+APLOG_USE_MODULE(flashpache);
+
+/*
+ * True for a file that core's handler would open for GET or HEAD, and send as it is. Core handles POST,
+ * path-info, Content-MD5 (which it makes of its own descriptor), and a file too large for one bucket.
+ */
+static bool is_plain(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return r->method_number == M_GET && r->finfo.filetype == APR_REG
+           && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
+           && (r->path_info == NULL || r->path_info[0] == '\0') && !(d->content_md5 & 1);
+}
+
+/* Core opens the file by its name, now. If that leads to another file than the walk approved, the request
+ * is served from the beginning, without an answer. */
+static int leave_to_core(request_rec *r)
+{
+    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
+        || fp_view_is_unchanged(r))
+        return DECLINED;
+    return fp_request_again(r);
+}
+
+/* Stock httpd hangs in open() on a FIFO. */
+static int refuse(request_rec *r)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
+static void set_headers(request_rec *r)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    ap_set_last_modified(r);
+    ap_set_etag(r);
+    ap_set_accept_ranges(r);
+    ap_set_content_length(r, r->finfo.size);
+}
+
+static bool may_map(const request_rec *r, const struct fp_request *q)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+    const struct fp_meta *m = fp_step_target(q->lease->last);
+
+    return d->enable_mmap != ENABLE_MMAP_OFF && r->finfo.size >= FP_FILE_MAP_LEAST
+           && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
+}
+
+/* A file that is written in place changes while its answer is still used. So it is sent at its length of
+ * now. False where looking might wait for another machine. */
+static bool look_again(request_rec *r, const struct fp_file *file)
+{
+    apr_off_t size;
+    apr_time_t mtime;
+
+    if (!fp_file_look(file, &size, &mtime))
+        return false;
+    r->finfo.size = size;
+    r->finfo.mtime = mtime;
+    return true;
+}
+
+static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
+{
+    struct fp_file *file = q->lease->file;
+    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
+    apr_bucket *e = r->header_only ? NULL : fp_file_bucket_of_content(file, r->finfo.size, map, list);
+
+    return e != NULL ? e : fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
+}
+
+/* Shows a file system that died after the daemon's look, while httpd can still report it. */
+static bool can_be_read(const request_rec *r, apr_bucket *e)
+{
+    const char *data;
+    apr_size_t n;
+    apr_status_t rv;
+
+    if (!fp_file_bucket_reads(e) || r->header_only || apr_table_get(r->headers_in, "Range") != NULL)
+        return true;
+    rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
+    return rv == APR_SUCCESS || rv == APR_EOF;
+}
+
+static int pass(request_rec *r, apr_bucket_brigade *bb)
+{
+    conn_rec *c = r->connection;
+    apr_status_t rv;
+
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
+    rv = ap_pass_brigade(r->output_filters, bb);
+    apr_brigade_cleanup(bb);
+    if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
+        return OK;
+    ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
+    return FP_FILTER_ERROR;
+}
+
+static int send_file(request_rec *r, const struct fp_request *q)
+{
+    const bool local = look_again(r, q->lease->file);
+    apr_bucket_brigade *bb;
+    apr_bucket *e;
+    int condition;
+
+    set_headers(r);
+    condition = ap_meets_conditions(r);
+    /* 2.0's core returns it, and an error response follows. */
+    if (condition != OK && FP_CONDITION_IS_RETURNED)
+        return condition;
+    bb = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    if (condition != OK) {
+        r->status = condition;
+        return pass(r, bb);
+    }
+    e = body_of(r, q, local && !r->header_only && may_map(r, q));
+    APR_BRIGADE_INSERT_TAIL(bb, e);
+    if (!can_be_read(r, e)) {
+        apr_brigade_cleanup(bb);
+        return fp_request_again(r);
+    }
+    return pass(r, bb);
+}
+
+int fp_respond(request_rec *r)
+{
+    const struct fp_request *q;
+    int status;
+
+    fp_fresh_end_handler(r);
+    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
+        return refuse(r);
+    if (fp_request_is_again(r))
+        return DECLINED;
+    if (!is_plain(r))
+        return leave_to_core(r);
+    q = fp_request_find(r, r->filename);
+    if (q == NULL || !fp_view_is_same(r, q))
+        return DECLINED;
+    /* The daemon may not read it: core logs why, in its words. */
+    if (q->lease->file == NULL)
+        return leave_to_core(r);
+    /* Core reuses one request's walk for another of the family. */
+    if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
+        return fp_request_again(r);
+    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
+    status = ap_discard_request_body(r);
+    return status != OK ? status : send_file(r, q);
+}
