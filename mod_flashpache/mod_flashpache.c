@@ -31,6 +31,7 @@
 #include "rewrite.h"
 #include "shadow.h"
 #include "shared.h"
+#include "speling.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
 #include "status/status.h"
@@ -126,6 +127,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
     fp_multiviews_begin();
+    fp_speling_begin(pconf);
     fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);
     start_or_end_daemon(pconf, s);
     if (ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG)
@@ -195,6 +197,8 @@ static int map_to_storage(request_rec *r)
 
 static void register_hooks(apr_pool_t *p)
 {
+    static const char *const before_speling[] = { "mod_speling.c", NULL };
+
     (void)p;
     fp_rewrite_register();
     ap_hook_expr_lookup(fp_expression_find, NULL, NULL, APR_HOOK_FIRST);
@@ -211,6 +215,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_type_checker(fp_multiviews_before, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_fixups(fp_multiviews_after, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_fixups(fp_speling_before, NULL, before_speling, APR_HOOK_LAST);
+    ap_hook_fixups(fp_speling_after, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);

@@ -68,15 +68,16 @@ static void find_nothing(request_rec *r)
 /* Until fixups the request has another configuration, one without MultiViews. */
 static void hide_option(request_rec *r)
 {
-    ap_conf_vector_t *conf =
-        ap_merge_per_dir_configs(r->pool, r->per_dir_config, ap_create_request_config(r->pool));
     core_dir_config *core =
         apr_pmemdup(r->pool, ap_get_core_module_config(r->per_dir_config), sizeof(core_dir_config));
 
     core->opts &= (allow_options_t)~OPT_MULTI;
-    ap_set_core_module_config(conf, core);
-    fp_request_set_hidden(r, r->per_dir_config, conf);
-    r->per_dir_config = conf;
+    fp_request_replace(r, &core_module, core);
+}
+
+static bool begins(const char *name, const char *text)
+{
+    return strncmp(name, text, strlen(text)) == 0;
 }
 
 int fp_multiviews_before(request_rec *r)
@@ -91,7 +92,7 @@ int fp_multiviews_before(request_rec *r)
         return DECLINED;
     if (fp_step_target(dir->last) != NULL)
         renew_times(r, fp_step_target(dir->last));
-    if (!wants_digest(r) && fp_names_none_begins(dir, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
+    if (!wants_digest(r) && fp_names_has_none(dir, begins, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
         find_nothing(r);
         hide_option(r);
     }
@@ -100,9 +101,6 @@ int fp_multiviews_before(request_rec *r)
 
 int fp_multiviews_after(request_rec *r)
 {
-    ap_conf_vector_t *hidden = fp_request_hidden(r, r->per_dir_config);
-
-    if (hidden != NULL)
-        r->per_dir_config = hidden;
+    fp_request_restore(r);
     return DECLINED;
 }

@@ -188,18 +188,16 @@ static struct names *names_of(const struct fp_lease *dir)
     return is_settled(&dir->last->self) ? create(dir, key, key_len) : NULL;
 }
 
-static bool none_begins(const struct names *n, const char *text)
+static bool has_none(const struct names *n, fp_names_is *is, const char *text)
 {
-    const size_t len = strlen(text);
-
     for (const char *at = n->text; at < n->text + n->size; at += strlen(at) + 1) {
-        if (strncmp(at, text, len) == 0)
+        if (is(at, text))
             return false;
     }
     return true;
 }
 
-bool fp_names_none_begins(const struct fp_lease *dir, const char *text)
+bool fp_names_has_none(const struct fp_lease *dir, fp_names_is *is, const char *text)
 {
     const struct fp_step *last = dir->last;
     struct names *n;
@@ -210,7 +208,7 @@ bool fp_names_none_begins(const struct fp_lease *dir, const char *text)
         || !S_ISDIR(last->self.mode))
         return false;
     n = names_of(dir);
-    none = n != NULL && n->complete && none_begins(n, text);
+    none = n != NULL && n->complete && has_none(n, is, text);
     if (n != NULL)
         fp_item_release(&n->item);
     return none;

@@ -15,11 +15,13 @@ struct fp_lease;
 /* Once in a child. */
 void fp_names_init(apr_pool_t *p);
 
+typedef bool fp_names_is(const char *name, const char *text);
+
 /*
- * True if no name in the directory begins with that text; the lease is on the directory's path.
+ * True if is(name, text) holds for no name in the directory; the lease is on the directory's path.
  * False also where the names are unknown. Then the directory is unreadable, too large, or was
  * changed a moment ago, or only a question would show its changes.
  */
-bool fp_names_none_begins(const struct fp_lease *dir, const char *text);
+bool fp_names_has_none(const struct fp_lease *dir, fp_names_is *is, const char *text);
 
 #endif

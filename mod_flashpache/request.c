@@ -153,19 +153,22 @@ bool fp_request_was_handled(const request_rec *r)
 
 /* ---- a configuration in another one's place ---- */
 
-void fp_request_set_hidden(request_rec *r, ap_conf_vector_t *hidden, ap_conf_vector_t *shown)
+void fp_request_replace(request_rec *r, const module *m, void *conf)
 {
     struct slot *s = make_slot(r);
 
-    s->hidden = hidden;
-    s->shown = shown;
+    s->hidden = r->per_dir_config;
+    s->shown = ap_merge_per_dir_configs(r->pool, s->hidden, ap_create_request_config(r->pool));
+    ap_set_module_config(s->shown, m, conf);
+    r->per_dir_config = s->shown;
 }
 
-ap_conf_vector_t *fp_request_hidden(const request_rec *r, const ap_conf_vector_t *shown)
+void fp_request_restore(request_rec *r)
 {
     const struct slot *s = slot_of(r);
 
-    return s != NULL && s->shown == shown ? s->hidden : NULL;
+    if (s != NULL && s->shown != NULL && s->shown == r->per_dir_config)
+        r->per_dir_config = s->hidden;
 }
 
 /* ---- answers ---- */

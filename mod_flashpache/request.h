@@ -70,12 +70,11 @@ void fp_request_begin(request_rec *r);
  * take over the configuration of its subrequests. */
 void fp_request_hold(request_rec *r, struct fp_item *item);
 
-/* ---- for multiviews.c ---- */
+/* ---- for multiviews.c and speling.c ---- */
 
-/* Until the next call r has the configuration `shown` in the place of `hidden`. */
-void fp_request_set_hidden(request_rec *r, ap_conf_vector_t *hidden, ap_conf_vector_t *shown);
-/* The configuration that `shown` replaces; NULL: it replaces none. */
-ap_conf_vector_t *fp_request_hidden(const request_rec *r, const ap_conf_vector_t *shown);
+/* Until fp_request_restore() m has the configuration conf for r's directory. */
+void fp_request_replace(request_rec *r, const module *m, void *conf);
+void fp_request_restore(request_rec *r);
 
 /* ---- for fresh.c ---- */
 

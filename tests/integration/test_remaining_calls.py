@@ -25,7 +25,7 @@ CASES = {
     "listing/": (3 + ENTRIES, 200),             # reads the directory, one stat an entry, . and .. included
     "ssi/page.shtml": (2, 200),                 # two included files: one stat each
     "speling/fil.txt": (1, 301),                # reads the directory
-    "speling/absent-thing": (1, 404),
+    "speling/absent-thing": (0, 404),
     "tested/file.txt": (2, 200),                # RewriteCond -F: core's stat and mod_rewrite's
     "owners/link.txt": (1, 200),                # the target of one link
     "owners/through/file.txt": (1, 200),
