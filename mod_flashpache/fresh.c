@@ -101,5 +101,5 @@ bool fp_fresh_is_wanted(const request_rec *r)
     const struct connection *c = connection_of(r);
 
     return (c != NULL && atomic_load(&c->wrote)) || fp_request_was_handled(r) || was_rewritten(r)
-           || is_part_of_page(r);
+           || fp_request_may_follow_program(r) || is_part_of_page(r);
 }

@@ -183,6 +183,22 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     return NULL;
 }
 
+bool fp_lease_is_unchanged(const struct fp_lease *lease)
+{
+    const apr_uint64_t now = fp_now_ms();
+    unsigned i = lease->n_steps;
+
+    if (!fp_lease_view_is_current(lease->view, now))
+        return false;
+    while (i-- > 0) {
+        const struct fp_step *s = fp_lease_step(lease, i);
+
+        if (!fp_lease_view_is_valid(lease->view, s->slot, s->generation, now))
+            return false;
+    }
+    return true;
+}
+
 /* ---- the chain of directories ---- */
 
 static apr_size_t aligned(apr_size_t size)

@@ -61,6 +61,10 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone);
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 
+/* True if no step has changed since the answer. Only for a watched lease with a view; it need not
+ * be kept. */
+bool fp_lease_is_unchanged(const struct fp_lease *lease);
+
 /*
  * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be
  * used again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when

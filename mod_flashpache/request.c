@@ -300,6 +300,22 @@ struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lea
     return q;
 }
 
+static bool runs_programs; /* fp_request_expect_programs() */
+
+void fp_request_expect_programs(bool expected)
+{
+    runs_programs = expected;
+}
+
+/*
+ * True if a test in stock httpd, which looks anew each time, could see something else. An answer
+ * without reported changes stays this request's view, unless a program may run between two tests.
+ */
+static bool is_outdated(const struct fp_request *q)
+{
+    return q->lease->watched && q->lease->view != NULL ? !fp_lease_is_unchanged(q->lease) : runs_programs;
+}
+
 struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len)
 {
     const struct slot *s = slot_of(r);
@@ -308,13 +324,20 @@ struct fp_request *fp_request_earlier(const request_rec *r, const char *path, ap
     /* An answer may be outdated once a handler has begun. */
     if (s == NULL || s->serving)
         return NULL;
-    if (s->own != NULL && fp_request_find_step(s->own, path, len, &below) != NULL)
+    if (s->own != NULL && fp_request_find_step(s->own, path, len, &below) != NULL && !is_outdated(s->own))
         return s->own;
     for (struct fp_request *q = s->tests; q != NULL; q = q->next) {
-        if (fp_request_find_step(q, path, len, &below) != NULL)
+        if (fp_request_find_step(q, path, len, &below) != NULL && !is_outdated(q))
             return q;
     }
     return NULL;
+}
+
+bool fp_request_may_follow_program(const request_rec *r)
+{
+    const struct slot *s = slot_of(r);
+
+    return runs_programs && s != NULL && s->tests != NULL;
 }
 
 const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len)
@@ -322,7 +345,7 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
     const struct slot *s = slot_of(r);
 
     for (const struct fp_request *q = s != NULL ? s->tests : NULL; q != NULL; q = q->next) {
-        if (q->lease->path_len == len && memcmp(q->lease->path, path, len) == 0)
+        if (q->lease->path_len == len && memcmp(q->lease->path, path, len) == 0 && !is_outdated(q))
             return q;
     }
     return NULL;

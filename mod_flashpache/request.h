@@ -53,11 +53,15 @@ struct fp_answer *fp_request_room(const request_rec *r);
 struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found);
 /*
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
- * NULL: there is none.
+ * NULL: there is none, or it is outdated: a change was reported, or a program may have made one.
  */
 struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len);
-/* This request's answer to a test of that very path; NULL: there is none. */
+/* This request's answer to a test of that very path; NULL: there is none, or it is outdated. */
 const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len);
+/* For rewrite.c. True: a map's program, which may change files, can run between two tests. */
+void fp_request_expect_programs(bool expected);
+/* True if such a program may have run for r, which has tested files. */
+bool fp_request_may_follow_program(const request_rec *r);
 
 /* Adds to the note "flashpache-us". */
 void fp_request_add_us(request_rec *r, apr_uint64_t us);

@@ -11,6 +11,7 @@
 
 #include "condition.h"
 #include "file_test.h"
+#include "request.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -113,6 +114,18 @@ static bool read_off(apr_pool_t *ptemp)
     return found;
 }
 
+/* True if a RewriteMap runs a program. */
+static bool has_program(const ap_directive_t *d)
+{
+    for (; d != NULL; d = d->next) {
+        if (strcasecmp(d->directive, "RewriteMap") == 0 && ap_strcasestr(d->args, "prg:") != NULL)
+            return true;
+        if (has_program(d->first_child))
+            return true;
+    }
+    return false;
+}
+
 /* True if another module than mod_rewrite has RewriteCond, too, and would read translations. */
 static bool is_shared(void)
 {
@@ -152,6 +165,7 @@ static int begin(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 
     (void)plog;
     off = read_off(ptemp);
+    fp_request_expect_programs(has_program(ap_conftree));
     written = NULL;
     rewrite = ap_find_linked_module("mod_rewrite.c");
     if (rewrite == NULL || off || is_shared()) {

@@ -172,6 +172,60 @@ def test_conditions_and_the_file_that_is_served_are_one_view(lab, base):
     lab.end()
 
 
+MAKER = """#!/usr/bin/python3 -u
+import os, sys
+for line in sys.stdin:
+    what, path = line.split()
+    if what == "make":
+        open(path, "w").close()
+    elif what == "remove":
+        os.unlink(path)
+    print("done")
+"""
+AROUND = """RewriteCond %{{DOCUMENT_ROOT}}/made/%{{QUERY_STRING}} {first}
+RewriteCond "${{program:{what} %{{DOCUMENT_ROOT}}/made/%{{QUERY_STRING}}}}" =done
+RewriteCond %{{DOCUMENT_ROOT}}/made/%{{QUERY_STRING}} {then}
+RewriteRule ^ - [E={name}:y]
+"""
+# name, the first test, what the program does, the second test
+BOTH = (("made", "!-f", "make", "-f"), ("gone", "-f", "remove", "!-f"), ("again", "!-f", "make", "!-d"), ("there", "-f", "keep", "-s"))
+
+
+@pytest.mark.parametrize("reported", (True, False), ids=("reported", "not-reported"))
+@pytest.mark.parametrize("where", ("server", "directory"))
+@pytest.mark.needs_flashpache
+def test_a_file_made_by_a_map_shows_in_the_next_test(lab, base, where, reported):
+    """A program runs between two tests of one request: the second one sees what it did, and so does the walk."""
+    name = f"program-{where}-{reported}"
+    root = base / name
+    program = tree.put(base / f"{name}-maker", MAKER)
+    program.chmod(0o755)
+    tree.put(root / "page.txt", "page\n")
+    tree.put(root / "made/other.txt", "other\n")
+    rules = "RewriteEngine On\n" + "".join(AROUND.format(name=name, first=first, what=what, then=then) for name, first, what, then in BOTH)
+    # No rule matches, and the walk comes after the program.
+    walked = "RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f\nRewriteCond \"${program:make %{DOCUMENT_ROOT}%{REQUEST_URI}}\" =never\n" \
+             "RewriteRule ^/made/ - [F]\n"
+    shown = "Header always set X-Conditions \"%{made}e,%{gone}e,%{again}e,%{there}e\"\n"
+    inside = f"<Directory {root}>\n{rules if where == 'directory' else ''}{shown}</Directory>\n"
+    hosts = [(["localhost"], f"RewriteEngine On\nRewriteMap program prg:{program}\n"
+              f"{rules if where == 'server' else ''}{walked}{inside}")]
+    settings = {} if reported else {"daemon_settings": {"watch": "ttl", "ttl_ms": 600_000}}
+    stock = lab.stock(f"{name}-stock", root, vhosts=hosts).start()
+    flash = lab.under_test(name, root, vhosts=hosts, **settings)
+    seen = []
+    for server in (stock, flash):
+        with Client(server.port) as client:
+            seen.append([ask(client, f"/page.txt?{number}") for number in range(3) for _ in range(2)])
+            seen[-1] += [ask(client, f"/made/new{number % 2}?x")[0] for number in range(4)]
+        for path in (root / "made").iterdir():
+            if path.name != "other.txt":
+                path.unlink()
+    assert seen[1] == seen[0]
+    assert seen[0][0][1].startswith("y,y,y,") and seen[0][-4:] == [200] * 4, seen[0]
+    lab.end()
+
+
 # ---- mistakes, and what is allowed ----
 
 BAD = ("RewriteCond expr \"filesize('/a') -gt 0\"", "RewriteCond expr \"-q /a\"", "RewriteCond expr \"-f\"",
