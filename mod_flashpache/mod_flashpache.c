@@ -22,6 +22,7 @@
 #include "expression.h"
 #include "fresh.h"
 #include "htaccess.h"
+#include "intercept.h"
 #include "lease.h"
 #include "lookup.h"
 #include "multiviews.h"
@@ -183,6 +184,8 @@ static void start_child(apr_pool_t *p, server_rec *s)
     fp_htaccess_init(p, settings->parsed);
     if (settings->leases > 0)
         fp_names_init(p);
+    if (fp_child_client != NULL)
+        fp_intercept_begin(s, settings->intercepted);
     fp_counters_begin_child();
 }
 
@@ -207,6 +210,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_htaccess_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_create_request(fp_intercept_request, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);

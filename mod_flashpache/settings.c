@@ -302,6 +302,29 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
+/* A module as <IfModule> names it, with or without ".c". */
+static const char *add_intercepted(cmd_parms *cmd, void *dir, const char *name)
+{
+    struct fp_settings *n = fp_settings_of(cmd->server);
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    module *m = ap_find_linked_module(name);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (m == NULL)
+        m = ap_find_linked_module(apr_pstrcat(cmd->temp_pool, name, ".c", NULL));
+    if (m == NULL)
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheIntercept %s: no such module is loaded; give core, or a loaded module "
+                            "as <IfModule> names it, such as mod_rewrite",
+                            name);
+    if (n->intercepted == NULL)
+        n->intercepted = apr_array_make(cmd->pool, 4, sizeof(module *));
+    APR_ARRAY_PUSH(n->intercepted, module *) = m;
+    return NULL;
+}
+
 /*
  * The directives of mod_flashpache_srpt, which was once part of this module. httpd calls every
  * module that has a directive, when all modules are loaded.
@@ -334,6 +357,9 @@ const command_rec fp_directives[] = {
                   RSRC_CONF, "the configuration file of the flashpached that httpd starts (none)"),
     AP_INIT_TAKE1("FlashpacheRewrite", set_word, (void *)&rewrite_words, RSRC_CONF,
                   "On (default): RewriteCond's tests of files are answered like paths of requests"),
+    AP_INIT_ITERATE(
+        "FlashpacheIntercept", add_intercepted, NULL, RSRC_CONF,
+        "core and modules whose calls of stat() are answered, too, by their import tables (none)"),
     AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
                   "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,

@@ -24,17 +24,18 @@ enum fp_daemon_is { FP_DAEMON_AUTO = 0, FP_DAEMON_EXTERNAL = 1, FP_DAEMON_ELSEWH
 /* A virtual host's settings, merged with the main server's.  The values that mean "not set"
  * are gone after fp_settings_finish(). */
 struct fp_settings {
-    int engine;                   /* enum fp_engine */
-    const char *socket;           /* main server only */
-    int external;                 /* main server only: enum fp_daemon_is; -1: not set */
-    const char *program;          /* main server only: FlashpacheDaemonProgram; NULL: not set */
-    const char *configuration;    /* main server only: FlashpacheDaemonConfig; NULL: none */
-    apr_interval_time_t timeout;  /* main server only; 0: not set */
-    apr_array_header_t *excluded; /* of const char *: path prefixes, normal form */
-    int parsed;                   /* main server only: FlashpacheHtaccess; -1: not set */
-    int leases;                   /* main server only: FlashpacheLeases; -1: not set */
-    int server_timing;            /* 0, 1 or -1: not set */
-    int rewrite;                  /* main server only: FlashpacheRewrite, see rewrite.h */
+    int engine;                      /* enum fp_engine */
+    const char *socket;              /* main server only */
+    int external;                    /* main server only: enum fp_daemon_is; -1: not set */
+    const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
+    const char *configuration;       /* main server only: FlashpacheDaemonConfig; NULL: none */
+    apr_interval_time_t timeout;     /* main server only; 0: not set */
+    apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
+    int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
+    int leases;                      /* main server only: FlashpacheLeases; -1: not set */
+    int server_timing;               /* 0, 1 or -1: not set */
+    int rewrite;                     /* main server only: FlashpacheRewrite, see rewrite.h */
+    apr_array_header_t *intercepted; /* main server only: of module *, see intercept.h; NULL: none */
 
     /* fp_settings_finish() computes the members below. */
     struct fp_names names; /* AccessFileName, none where AllowOverride
