@@ -10,7 +10,8 @@ import socket
 import tree
 
 A_GROUP = 50            # conditions that one request evaluates
-CONTEXTS = ("server", "directory", "location", "htaccess")
+# files, if: a section in .htaccess; inherited: from the directory above.
+CONTEXTS = ("server", "directory", "location", "htaccess", "files", "if", "inherited")
 TESTS = ("-f", "-d", "-s", "-l", "-L", "-h", "-x")
 # Patterns that stay mod_rewrite's own.
 OTHERS = ("=", "^/", "-gt1", "-z", "-ff")
@@ -70,11 +71,19 @@ def change(root, number):
     return kind
 
 
-class Conditions:
-    """Rules of all groups; the same seed makes the same."""
+# Answers each key with a path below the document root.
+PROGRAM = """#!/usr/bin/python3 -u
+import sys
+for line in sys.stdin:
+    print(sys.argv[1] + "/" + line.rstrip("\\n"))
+"""
 
-    def __init__(self, root, groups, seed):
-        self.root, self.random = root, random.Random(seed)
+
+class Conditions:
+    """Rules of all groups; the same seed makes the same. program: one of the maps runs a program."""
+
+    def __init__(self, root, groups, seed, program=False):
+        self.root, self.random, self.program = root, random.Random(seed), program
         self.groups = [(CONTEXTS[number % len(CONTEXTS)], f"g{number}") for number in range(groups)]
         self.rules = {name: self._group(context) for context, name in self.groups}
 
@@ -98,7 +107,7 @@ class Conditions:
     def _test_string(self):
         """(conditions before it, TestString)"""
         path = self._path()
-        kind = self.random.randrange(10)
+        kind = self.random.randrange(14)
         if kind == 0:
             return "", self.random.choice(("%{REQUEST_FILENAME}", "%{SCRIPT_FILENAME}", "%{DOCUMENT_ROOT}%{REQUEST_URI}",
                                            "%{REQUEST_URI}", "%{LA-U:REQUEST_FILENAME}", "%{REQUEST_FILENAME}.gz"))
@@ -115,13 +124,26 @@ class Conditions:
             return "", self._quoted("%{DOCUMENT_ROOT}/${map:" + self.random.choice(("one", "two", "three|file.txt")) + "}")
         if kind == 6:
             return "", self._quoted(path)           # unescaped: mod_rewrite decides its meaning
+        if kind == 7:
+            return "", self._quoted(self.random.choice((
+                "%{DOCUMENT_ROOT}/${lower:${map:one}}", "${none:${lower:KEY}|%{HTTP:X-Path}}", "%{DOCUMENT_ROOT}/${map:${lower:TWO}|absent}",
+                "${lower:${none:${map:one}|%{DOCUMENT_ROOT}/${map:two}}}", "${unescape:${escape:%{HTTP:X-Path}}}")))
+        if kind == 8:
+            return "", self.random.choice(("$1", "%{DOCUMENT_ROOT}/$1", "%{DOCUMENT_ROOT}$1", "$0.gz", "%{DOCUMENT_ROOT}/%{ENV:FILE}",
+                                           f"%{{DOCUMENT_ROOT}}/%{{ENV:c{self.random.randrange(A_GROUP)}}}"))
+        if kind == 9:
+            return self.random.choice((
+                "RewriteCond %{HTTP:X-Name} ^(.*?)(/?)$\nRewriteCond %{DOCUMENT_ROOT}/%1 !-L\n",
+                "RewriteCond %{HTTP:X-Path} ^(.*)/(.*)$\nRewriteCond %1 -d\nRewriteCond %1/%2 !-h\n")), self._quoted("%{DOCUMENT_ROOT}/%1%2")
+        if kind == 10 and self.program:
+            return "", self._quoted("${program:%s}" % self.random.choice(("%{HTTP:X-Name}", "file.txt", "absent", "${map:one}")))
         return "", self._quoted(self._escaped(path))
 
     def _expression(self, context):
         name = self.random.choice([n for n in NAMES if re.fullmatch(r"[\w./ -]*", n) and len(n) < 200])
         text = self.random.choice((f"'{self.root}/{name}'", "%{HTTP:X-Path}", "req('X-Path')", "%{REQUEST_FILENAME}"))
         # Newer httpds refuse that function in .htaccess.
-        if context != "htaccess" and self.random.random() < 0.2:
+        if context not in ("htaccess", "files", "if", "inherited") and self.random.random() < 0.2:
             return f"filesize({text}) -gt {self.random.choice((0, 4, 5))}" if "%" not in text else f"-s {text}"
         return f"{self.random.choice(('', '!'))}-{self.random.choice('fdesLhx')} {text}"
 
@@ -155,17 +177,32 @@ class Conditions:
             if context == "server":
                 rules.append(f"RewriteRule !^/{group}/ - [S={A_GROUP}]\n{own}")
                 inside.append(f"<Location /{group}>\nHeader always set X-Conditions \"{shown}\"\n</Location>\n")
-            elif context == "htaccess":
+            elif context in ("htaccess", "inherited"):
                 tree.put(self.root / group / ".htaccess", text)
+                if context == "inherited":
+                    tree.put(self.root / group / "below/page.txt", f"{group}\n")
+                    tree.put(self.root / group / "below/.htaccess", "RewriteEngine On\nRewriteOptions Inherit\n")
+            elif context in ("files", "if"):
+                where = "Files *.txt" if context == "files" else "If \"true\""
+                tree.put(self.root / group / ".htaccess", f"RewriteEngine On\n<{where}>{text}</{where.split()[0]}>\n")
             else:
                 where = f"Directory {self.root}/{group}" if context == "directory" else f"Location /{group}"
                 inside.append(f"<{where}>{text}</{where.split()[0]}>\n")
         return f"<Directory {self.root}>\nAllowOverride All\n</Directory>\n", [
             (["localhost"], f"{self.maps(directory)}RewriteEngine On\n{''.join(rules)}{''.join(inside)}")]
 
-    @staticmethod
-    def maps(directory):
+    def paths(self):
+        """One that exists and one that does not, of each group."""
+        return [f"/{group}{'/below' if context == 'inherited' else ''}/{name}"
+                for context, group in self.groups for name in ("page.txt", "none.txt")]
+
+    def maps(self, directory):
         tree.put(directory / "map.txt", "one file.txt\ntwo dir/\n")
         tree.put(directory / "none.txt", "nothing here\n")
-        return (f"RewriteMap lower int:tolower\nRewriteMap map txt:{directory}/map.txt\n"
+        program = ""
+        if self.program:
+            tree.put(directory / "program", PROGRAM).chmod(0o755)
+            program = f'RewriteMap program "prg:{directory}/program {self.root}"\n'
+        return (f"SetEnvIf Request_URI page FILE=file.txt\n{program}RewriteMap escape int:escape\nRewriteMap unescape int:unescape\n"
+                f"RewriteMap lower int:tolower\nRewriteMap map txt:{directory}/map.txt\n"
                 f"RewriteMap none txt:{directory}/none.txt\n")
