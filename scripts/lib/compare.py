@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 # The installed form has all files in one directory.
 sys.path.insert(0, str(HERE if (HERE / "lab").is_dir() else HERE.parents[1] / "tests" / "lab"))
 
-from lab import Impossible, machine, servers, site, verdict  # noqa: E402
+from lab import Impossible, machine, page_stub, servers, site, summary, verdict  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.load import Content, Load  # noqa: E402
 from lab.plan import Experiment, equal_load, step  # noqa: E402
@@ -29,7 +29,8 @@ INSTALLED = "FLASHPACHE_COMMAND" in os.environ
 NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
 APPLICATIONS = ("--app wordpress or --app dokuwiki: on an application set up for this, on local disk and on a slow file "
                 "system; --app wordpress --help has its options.")
-MOST_WRONG = 0.01           # of the responses: above this share there is no verdict
+FILES = summary.Part("site", "static requests", site.FILE)
+PAGES = summary.Part("pages", "pages", page_stub.STATUS)
 PROBE_MOST_S = 300
 CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
 
@@ -50,6 +51,8 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, choices=range(2, 100), metavar="N",
                         help="at least 2: without repetition nothing is known of the noise (%(default)s)")
+    parser.add_argument("--page-ms", type=float, default=20, metavar="MS",
+                        help="what PHP, or what else makes your pages, takes for one: a stub stands for it (%(default)s)")
     parser.add_argument("--results", type=Path, help="directory for the report (default: a new one)")
     return parser.parse_args()
 
@@ -57,12 +60,12 @@ def parse_arguments():
 class Compare(Runner):
     """The lab's runner, on the operator's documents."""
 
-    def __init__(self, store, work, rounds, docroot, config):
+    def __init__(self, store, work, rounds, make_rig):
         super().__init__(store, work, rounds)
-        self.docroot, self.config = docroot, config
+        self.make_rig = make_rig
 
     def rig_for(self, experiment):
-        return site.Site(self.work / "rig", experiment.content, experiment.connections, self.docroot, self.config)
+        return self.make_rig(experiment.content)
 
 
 def leave_the_network():
@@ -77,7 +80,7 @@ def leave_the_network():
 
 
 def probe(content, rig, key, directory):
-    """The part of the content that a private stock Apache serves as files."""
+    """(requests for files, requests for pages) as a private stock Apache answers; None for a part without any."""
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     distinct = list(dict.fromkeys(content.paths))
@@ -90,10 +93,7 @@ def probe(content, rig, key, directory):
         statuses = statuses_of(started[2])
     finally:
         server.stop()
-    good = {distinct[number] for number, status in statuses.items() if 200 <= status < 300}
-    why = {path: f"status {statuses[number]}" if statuses.get(number) else "no answer"
-           for number, path in enumerate(distinct)}
-    return content.only(good, why)
+    return content.split({path: statuses.get(number) for number, path in enumerate(distinct)})
 
 
 def statuses_of(records):
@@ -116,39 +116,53 @@ def documents(arguments, config, work):
     return docroot.resolve(), site.from_log(arguments.log) if arguments.log else site.from_tree(docroot.resolve())
 
 
-def experiment_for(arguments, content):
+def pair_for(arguments):
+    """(stock's key, Flashpache's)"""
     kind = "site" if arguments.config else f"{arguments.mpm}-{arguments.override}"
-    pair = [f"stock-{kind}", f"flash-{kind}"]
+    return f"stock-{kind}", f"flash-{kind}"
+
+
+def experiment_for(arguments, part, content, pair):
     seconds = arguments.seconds
-    steps = [step("capacity", seconds), equal_load(seconds), step("sleepers", min(seconds, 3), once=True)]
-    return Experiment("site", "site", content, pair, steps, arguments.connections, warm_s=seconds, reference=pair[0])
+    steps = [step("capacity", seconds), equal_load(seconds)]
+    if part is FILES:
+        steps.append(step("sleepers", min(seconds, 3), once=True))
+    return Experiment(part.name, "site", content, list(pair), steps, arguments.connections, warm_s=seconds, reference=pair[0])
 
 
-def answer(store, pair):
+def answer(found, parts, pair, page_ms):
     """(the text, whether it has a verdict)"""
-    found = Findings(store)
-    rows = verdict.of(found, "site", *pair)
-    for where in store.failures():
-        print("not measured:", *where)
-    if not rows:
+    refused = summary.refusal(found, parts, pair)
+    head = refused or summary.sentence(found, parts, pair, page_ms)
+    if not head:
         return "Nothing could be measured.", False
-    wrong = verdict.wrong(found, "site", pair)
-    said = verdict.sentence(rows)
-    if wrong > MOST_WRONG:
-        said = (f"No verdict: {wrong:.1%} of the responses were errors. The error.log of the servers, or a shorter list of "
-                "requests, shows why; numbers above say nothing about your site.")
-    return (f"{found.rigs['site']['about']}\n\n{verdict.text(rows)}\n\n{said}\n"
-            "The same load is half of what stock Apache can serve. Static files alone; both servers were private ones, in a "
-            "network that has nothing but a loopback of its own."), wrong <= MOST_WRONG
+    tables = [f"{part.label}\n{verdict.text(rows)}\n{verdict.sentence(rows, part.label)}" for part in parts
+              for rows in [verdict.of(found, part.name, *pair)] if rows]
+    about = [found.rigs[part.name]["about"] for part in parts if part.name in found.rigs]
+    stub = (f"A stub stands for PHP, other interpreters and proxies: it answers after {page_ms:g} ms. " if PAGES in parts else "")
+    return ("\n\n".join([head, *(tables if not refused else ()), *about])
+            + f"\n{stub}The same load is half of what stock Apache can serve. Both servers were private ones, in a network "
+              "that has nothing but a loopback of its own."), not refused
 
 
-def plots(store):
-    """The report's path; the report needs a package that the numbers do not need."""
+def lab_page(store):
+    """A line on the lab's own page of the same numbers; it needs a package that nothing else here needs."""
     try:
         from lab import report
     except ImportError:
-        return f"{store.directory}/report.txt; for plots install python3-matplotlib"
-    return report.write(store)
+        return '<p class="note">For the lab\'s own plots of the same numbers install python3-matplotlib.</p>'
+    return f'<p class="note"><a href="{report.write(store, name="lab.html").name}">The lab\'s page of the same numbers</a></p>'
+
+
+def measure(arguments, config, docroot, content, stub, work, store):
+    """The parts of the requests that were measured."""
+    def rig(of):
+        return site.Site(work / "rig", of, arguments.connections, docroot, config, stub)
+    pair = pair_for(arguments)
+    contents = dict(zip((FILES, PAGES), probe(content, rig(content), pair[0], work / "probe")))
+    parts = [part for part in (FILES, PAGES) if contents[part]]
+    Compare(store, work, arguments.rounds, rig).run([experiment_for(arguments, part, contents[part], pair) for part in parts])
+    return parts
 
 
 def run(arguments, work):
@@ -157,15 +171,20 @@ def run(arguments, work):
         print(f"{config.tls_hosts} virtual host(s) with TLS are served without it, and before the others")
     leave_the_network()
     docroot, content = documents(arguments, config, work)
-    experiment = experiment_for(arguments, content)
-    rig = site.Site(work / "rig", content, arguments.connections, docroot, config)
-    experiment = experiment_for(arguments, probe(content, rig, experiment.reference, work / "probe"))
     store = Store(arguments.results or Path(tempfile.mkdtemp(prefix="flashpache-compare-", dir=".")))
     store.facts("machine", machine.describe())
-    Compare(store, work, arguments.rounds, docroot, config).run([experiment])
-    text, certain = answer(store, experiment.servers)
+    stub = site.PageStub(work, arguments.page_ms)
+    try:
+        parts = measure(arguments, config, docroot, content, stub, work, store)
+    finally:
+        stub.end()
+    for where in store.failures():
+        print("not measured:", *where)
+    found = Findings(store)
+    text, certain = answer(found, parts, pair_for(arguments), arguments.page_ms)
     (store.directory / "report.txt").write_text(text + "\n")
-    print(f"\n{text}\n\n{plots(store)}")
+    path = summary.write(found, parts, pair_for(arguments), arguments.page_ms, lab_page(store))
+    print(f"\n{text}\n\n{path}")
     return 0 if certain else 1
 
 

@@ -37,7 +37,7 @@ ELSEWHERE = {
     "scripts/demo": "test_demo",
     "scripts/test": "this is it",
     "FLASHPACHE_STRESS_READS": "make check, with fewer",
-    "scripts/compare": "test_lab",
+    "scripts/compare": "test_compare",
     "scripts/reliability": "most of what it runs is in scripts/test",
     "scripts/srpt-setup": "test_srpt_setup",
     "apt-get install": "scripts/test, test_packages",

@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -14,7 +13,6 @@ import pytest
 import tree
 from conftest import BUILD, REPO
 from forms import full
-from httpd import MODULES_DIR
 from waiting import wait_for
 
 sys.path.insert(0, str(REPO / "tests/lab"))
@@ -281,76 +279,3 @@ def test_one_server_is_measured(base, key):
             assert 0 <= found["inversion"] <= 1 and len(found["deciles"]) == 10
         finally:
             server.stop()
-
-
-# An operator's own site, measured
-
-def compare(*arguments):
-    return subprocess.run(["/usr/bin/python3", REPO / "scripts/lib/compare.py", *arguments], capture_output=True, text=True,
-                          timeout=300, env={**os.environ, "FLASHPACHE_BUILD": str(BUILD)})
-
-
-class Target:
-    """The target of a site's configuration: it counts its requests."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.setblocking(False)
-        self.port = self.listener.getsockname()[1]
-
-    def visitors(self):
-        try:
-            self.listener.accept()
-        except BlockingIOError:
-            return 0
-        return 1
-
-
-SITE = """ServerRoot {place}
-{load}
-DocumentRoot {place}/docs
-<Directory {place}/docs>
-    Require all granted
-    RewriteEngine On
-    RewriteRule ^pretty/ page.php
-</Directory>
-Listen 80
-<VirtualHost *:443>
-    SSLEngine on
-    DocumentRoot {place}/docs
-    ProxyPass /app http://127.0.0.1:{port}/
-    RewriteEngine On
-    RewriteRule ^/old/ http://127.0.0.1:{port}/ [P]
-</VirtualHost>
-"""
-
-
-@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
-def test_own_site_is_measured_by_its_files_alone(base):
-    """The log of a site with pages, a proxy and TLS: such requests are left out and counted; no server gets them."""
-    place, target = base / "own-site", Target()
-    for name in ("a.txt", "b.txt"):
-        tree.put(place / "docs" / name, f"{name}\n")
-    tree.put(place / "docs/page.php", "<?php system('true');\n")
-    names = ("mpm_event", "authz_core", "rewrite", "dir", "proxy", "proxy_http", "ssl")
-    load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
-    config = tree.put(place / "httpd.conf", SITE.format(place=place, port=target.port, load=load))
-    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/gone.txt", "/a.txt"]
-    log = tree.put(place / "urls", "\n".join(paths) + "\n")
-    options = ("--seconds", "0.3", "--rounds", "2", "--connections", "4", "--results", place / "results")
-    done = compare("--config", config, "--log", log, *options)
-    assert done.returncode == 0, done
-    text = (place / "results/report.txt").read_text()
-    assert "37.5% of the requests are measured" in text and "3 with status 403" in text and "2 with status 404" in text
-    assert "Static files alone" in text and "1 virtual host(s) with TLS are served" in done.stdout
-    assert target.visitors() == 0
-    only_pages = tree.put(place / "pages", "/page.php\n/gone.txt\n")
-    done = compare("--config", config, "--log", only_pages, *options[:-1], place / "nothing")
-    assert done.returncode == 1 and "serves none of what is asked for as a file" in done.stderr
-
-
-def test_no_verdict_where_responses_are_errors():
-    class Found:
-        def rounds(self, _, key, step):
-            return [{"requests": 1000, "errors": 20 if key == "flash" and step == "capacity" else 0}]
-    assert verdict.wrong(Found(), "site", ("stock", "flash")) == 0.02

@@ -69,7 +69,7 @@ def note(text, warn=False):
     return f'<p class="note{" warn" if warn else ""}">{escape(text)}</p>'
 
 
-def page(title, body):
+def page(title, body, style=STYLE):
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{STYLE}</style></head>\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{style}</style></head>\n'
             f"<body>\n{body}\n</body></html>\n")

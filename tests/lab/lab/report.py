@@ -133,10 +133,10 @@ def write_csv(found, path):
         writer.writerows(found.rows())
 
 
-def write(store, srpt=None):
-    """Writes report.html, results.csv and results.json beside the results; the page's path."""
+def write(store, srpt=None, name="report.html"):
+    """Writes the page, results.csv and results.json beside the results; the page's path."""
     found = Findings(store)
-    path = store.directory / "report.html"
+    path = store.directory / name
     path.write_text(page(TITLE, body(found, srpt)))
     write_csv(found, store.directory / "results.csv")
     rows = [dict(zip(("experiment", "server", "step", "round", "what", "value"), row)) for row in found.rows()]

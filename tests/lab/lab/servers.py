@@ -30,9 +30,10 @@ class Place:
     """The servers' surroundings: document root, address, directory, prefixes of commands."""
 
     def __init__(self, directory, docroot, *, host="127.0.0.1", connections=1024,
-                 server_prefix=(), client_prefix=(), site_config=None):
-        """site_config: an operator's own configuration for httpd, in place of the lab's."""
-        self.site_config = site_config
+                 server_prefix=(), client_prefix=(), site_config=None, pages=""):
+        """site_config: an operator's own configuration for httpd, in place of the lab's. pages: httpd's lines on who
+        makes pages."""
+        self.site_config, self.pages = site_config, pages
         self.directory, self.docroot, self.host = Path(directory), Path(docroot), host
         self.connections = connections
         self.client_prefix = list(client_prefix)
@@ -65,7 +66,7 @@ class Apache(httpd_tests.Httpd):
         ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\n" if self.socket else ""
         if self.place.site_config:
             load = f"LoadModule flashpache_module {self.module}\n" if self.module else ""
-            return self.place.site_config.text(self.dir, self.place.host, self.port) + load + ours
+            return self.place.site_config.text(self.dir, self.place.host, self.port) + load + self.place.pages + ours
         return f"""{self._load_modules()}
 ServerRoot {self.dir}
 DefaultRuntimeDir {self.dir}
@@ -93,7 +94,7 @@ EnableSendfile {"On" if self.sendfile else "Off"}
     AllowOverride {self.override}
     Require all granted
 </Directory>
-{ours}{self.config}
+{self.place.pages}{ours}{self.config}
 """
 
     def _spawn(self):

@@ -5,17 +5,21 @@ import glob
 import os
 import random
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
 import httpd as httpd_tests
+import procs
 import workload
+from waiting import wait_for
 
-from lab import Impossible, servers
-from lab.rigs.rig import Premise, Rig
+from lab import Impossible, page_stub, servers
+from lab.rigs.rig import Rig
 
 MOST_FILES = 100_000
+FILE = 200                  # the status of a file
 # Directives that reach beyond a private copy of the server: its addresses, logs and files.
 DROPPED = re.compile(r"\s*(Listen|PidFile|ErrorLog|CustomLog|TransferLog|GlobalLog|Mutex|ScoreBoardFile|"
                      r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+|ForensicLog)\s", re.IGNORECASE)
@@ -26,9 +30,13 @@ MODULE = re.compile(r"\s*LoadModule\s+(flashpache|proxy\w*|lbmethod_\w+|ssl|md|f
                     r"perl|python|lua|uwsgi)_module\s", re.IGNORECASE)
 PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
-# In place of an interpreter: a page is refused, and so left out of the measurement.
-PAGES = ("<FilesMatch \"\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$\">\n"
-         "    Require all denied\n</FilesMatch>\n")
+# A stub makes pages, in place of an interpreter.
+PAGES = """LoadModule proxy_module {modules}/mod_proxy.so
+LoadModule proxy_http_module {modules}/mod_proxy_http.so
+<FilesMatch "\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$">
+    SetHandler "proxy:unix:{socket}|http://localhost"
+</FilesMatch>
+"""
 INCLUDE = re.compile(r"\s*(Include|IncludeOptional)\s+(\S+)", re.IGNORECASE)
 VIRTUAL_HOST = re.compile(r"[ \t]*<VirtualHost\s[^>]*>.*?</VirtualHost>[^\n]*\n", re.IGNORECASE | re.DOTALL)
 TLS = re.compile(r"^\s*SSLEngine\s+(on|optional)", re.IGNORECASE | re.MULTILINE)
@@ -51,16 +59,22 @@ class SiteContent:
     def bytes(self):
         return 0
 
-    def only(self, good, why):
-        """Only the good ones; why: {path: reason} of the others."""
-        kept = [path for path in self.paths if path in good]
-        counted = Counter(why[path] for path in self.paths if path not in good)
-        text = ", ".join(f"{count} with {reason}" for reason, count in counted.most_common())
+    def split(self, statuses):
+        """(those served as files, those that the stub makes), each a SiteContent or None; statuses: {path: status}."""
+        files, pages = ([path for path in self.paths if statuses.get(path) == status] for status in (FILE, page_stub.STATUS))
+        counted = Counter(statuses.get(path) for path in self.paths if statuses.get(path) not in (FILE, page_stub.STATUS))
+        left_out = ", ".join(f"{count} with {f'status {status}' if status else 'no answer'}"
+                             for status, count in counted.most_common())
+        if not files and not pages:
+            raise Impossible(f"a private stock Apache serves none of what is asked for: {left_out}")
+        return (self.part(files, "that stock Apache serves as files", left_out),
+                self.part(pages, "for pages, which a stub makes", left_out))
+
+    def part(self, kept, which, left_out):
         if not kept:
-            raise Impossible(f"stock Apache serves none of what is asked for as a file: {text}")
-        about = (f"; {len(kept) / len(self.paths):.1%} of the requests are measured, those that a private stock Apache "
-                 f"serves as files (it answers {text}: pages, and what only the site's own servers have)")
-        return SiteContent(kept, self.in_order, self.text + (about if counted else ""))
+            return None
+        text = f"{self.text}; {len(kept) / len(self.paths):.1%} of them are measured here, those {which}"
+        return SiteContent(kept, self.in_order, text + (f" (left out of all: {left_out})" if left_out else ""))
 
 
 def from_log(path):
@@ -88,9 +102,10 @@ class Site(Rig):
 
     name = "site"
 
-    def __init__(self, directory, content, connections, docroot, site_config=None):
+    def __init__(self, directory, content, connections, docroot, site_config=None, stub=None):
+        """stub: the PageStub that makes pages."""
         super().__init__(directory, content, connections, files=docroot)
-        self.site_config = site_config
+        self.site_config, self.stub = site_config, stub
         kind, mount = file_system(docroot)
         self.about = f"{docroot}, on {kind} mounted at {mount}; {content.text}; {connections} connections"
 
@@ -98,12 +113,27 @@ class Site(Rig):
         """There is nothing to build."""
 
     def place(self, directory):
-        return servers.Place(directory, self.files, connections=self.connections, site_config=self.site_config)
+        return servers.Place(directory, self.files, connections=self.connections, site_config=self.site_config,
+                             pages=self.stub.configuration() if self.stub else "")
 
-    def check(self):
-        sample = self.content.urls(50, 1)
-        there = sum(os.path.isfile(self.files / url.split("?")[0].lstrip("/")) for url in sample)
-        return [Premise("what is asked for are files", there > len(sample) // 2, f"{there} of {len(sample)} are")]
+    def pids(self):
+        return super().pids() + ([self.stub.process.pid] if self.stub else [])
+
+
+class PageStub:
+    """The process that makes pages while both servers are measured."""
+
+    def __init__(self, directory, milliseconds):
+        self.socket = Path(directory) / "pages.sock"
+        self.process = servers.spawn([sys.executable, "-B", page_stub.__file__, self.socket, milliseconds],
+                                     Path(directory) / "pages.log")
+        wait_for(self.socket.exists, "the stub of pages", 30)
+
+    def configuration(self):
+        return PAGES.format(modules=httpd_tests.MODULES_DIR, socket=self.socket)
+
+    def end(self):
+        procs.end(self.process)
 
 
 def file_system(path):
@@ -168,6 +198,6 @@ class SiteConfig:
         """For a server with files of its own in a directory, at a private address."""
         head = (f"ServerName localhost\nListen {host}:{port}\nPidFile {directory}/httpd.pid\n"
                 f"DefaultRuntimeDir {directory}\nMutex pthread\nErrorLog {directory}/error.log\n"
-                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n{PAGES}")
+                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n")
         body = re.sub(r"<VirtualHost\s[^>]*>", f"<VirtualHost {host}:{port}>", self.template, flags=re.IGNORECASE)
         return body + "\n" + head

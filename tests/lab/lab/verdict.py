@@ -6,6 +6,7 @@ from lab.page import number
 
 # A difference below this is called little even if it exceeds the noise.
 LITTLE = 0.1
+NOISE = "no difference beyond the noise"
 QUESTIONS = (("requests per second at most", "capacity", ("requests_per_s",), False),
              ("processor time per request", "capacity", ("cpu_us",), True),
              ("mean latency at the same load", "latency=equal", ("ms", "mean"), True),
@@ -15,7 +16,7 @@ QUESTIONS = (("requests per second at most", "capacity", ("requests_per_s",), Fa
 def judge(better):
     """A word for a ratio that is above 1 where Flashpache is better."""
     if better.least <= 1 <= better.most:
-        return "no difference beyond the noise"
+        return NOISE
     if abs(better.median - 1) < LITTLE:
         return "little"
     return "better" if better.median > 1 else "WORSE"
@@ -34,16 +35,6 @@ def of(found, experiment, stock, flash):
     return rows
 
 
-def wrong(found, experiment, keys):
-    """The largest share of errors among the responses of a step."""
-    shares = [0.0]
-    for key in keys:
-        for step in ("capacity", "latency=equal"):
-            rounds = found.rounds(experiment, key, step)
-            shares += [each["errors"] / max(1, each["requests"]) for each in rounds if each.get("errors")]
-    return max(shares)
-
-
 def text(rows):
     lines = [f"{'':36}{'stock':>12}{'Flashpache':>12}{'better by':>12}   (range)"]
     for question, theirs, ours, better, word in rows:
@@ -52,13 +43,13 @@ def text(rows):
     return "\n".join(lines)
 
 
-def sentence(rows):
-    """The answer."""
+def sentence(rows, kind="this site"):
+    """What the rows mean for requests of a kind."""
     words = [row[4] for row in rows]
     if "WORSE" in words:
-        return ("For this site on this file system Flashpache makes something worse: see the lines above, and keep "
+        return (f"For {kind} on this file system Flashpache makes something worse: see the lines above, and keep "
                 "it off unless the others matter more.")
     if "better" not in words:
-        return "For this site on this file system Flashpache would do little."
+        return f"For {kind} on this file system Flashpache would do little."
     best = max((row for row in rows if row[4] == "better"), key=lambda row: row[3].median)
-    return f"For this site on this file system: {best[0]}, better by a factor of {number(best[3].median)}."
+    return f"For {kind} on this file system: {best[0]}, better by a factor of {number(best[3].median)}."

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/compare: an operator's own site, measured, and the page about it."""
+
+import html
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+import pytest
+
+import tree
+from conftest import BUILD, REPO
+from httpd import MODULES_DIR
+
+sys.path.insert(0, str(REPO / "tests/lab"))
+
+from lab import charts, metrics, summary  # noqa: E402
+from lab.findings import Findings  # noqa: E402
+from lab.store import Store  # noqa: E402
+
+pytestmark = pytest.mark.needs_flashpache
+
+PAGE_MS = 5
+PAIR = ("stock-event-All", "flash-event-All")
+FILES, PAGES = summary.Part("site", "static requests", 200), summary.Part("pages", "pages", 203)
+
+
+# The page
+
+def put(store, part, key, a_second, ms, others=0):
+    """Two rounds of both steps; others: answers with status 503, of 1000."""
+    status = {str(part.status): 1000 - others, **({"503": others} if others else {})}
+    counts = {"requests": 1000, "errors": others, "by_status": status}
+    for number in range(2):
+        latencies = [ms * (1 + i / 100) for i in range(200)]
+        store.put((part.name, key, "capacity", number), {"requests_per_s": a_second + number, "cpu_us": 90.0,
+                                                         "memory_mib": 20.0, **counts})
+        store.put((part.name, key, "latency=equal", number), {"ms": metrics.latency_summary(latencies),
+                                                              "cdf": metrics.cdf(latencies), **counts})
+
+
+def found_with(directory, *rows):
+    store = Store(directory)
+    store.facts("machine", {"processor": "a <processor>"})
+    store.facts("rigs", {part.name: {"about": f"about {part.label}"} for part, *_ in rows})
+    for row in rows:
+        put(store, *row)
+    return Findings(store)
+
+
+@pytest.fixture
+def site(tmp_path):
+    return found_with(tmp_path, (FILES, PAIR[0], 1000, 12.0), (FILES, PAIR[1], 41000, 0.3),
+                      (PAGES, PAIR[0], 100, 26.0), (PAGES, PAIR[1], 130, 20.0))
+
+
+def test_the_page_begins_with_one_sentence(site):
+    page = summary.write(site, [FILES, PAGES], PAIR, 20).read_text()
+    head = html.unescape(re.search("<h1>(.*)</h1>", page).group(1))
+    assert head == ("static requests: 41.0x, pages: 1.30x, because for a static request 23.9 ms become 0.599 ms at the same load; "
+                    "for a page 51.9 ms become 39.9 ms at the same load, of which the page's own program takes 20.0 ms either way.")
+    body = page.split("</h1>")[1]
+    assert body.index("<svg") < body.index("<table") and "99 of 100 answers are there within" in body
+
+
+def test_plots_are_valid_and_need_nothing_else(site):
+    page = summary.write(site, [FILES, PAGES], PAIR, 20).read_text()
+    svgs = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(svgs) == 4 and not re.search(r"(src|href)=|<script|@import|url\(", page)
+    for svg in map(xml.fromstring, svgs):
+        kinds = {element.get("class") for element in svg if element.tag in ("path", "rect")}
+        assert kinds == {"stock", "flash"} and svg.get("aria-label")
+        width, height = map(float, svg.get("viewBox").split()[2:])
+        for element in svg.iter():
+            assert all(0 <= float(element.get(name, 0)) <= limit
+                       for name, limit in (("x", width), ("x2", width), ("y", height), ("y2", height)))
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_no_difference_is_called_that(tmp_path):
+    found = found_with(tmp_path, (FILES, PAIR[0], 1000, 2.0), (FILES, PAIR[1], 1000, 2.0))
+    said = summary.sentence(found, [FILES], PAIR, 20)
+    assert said.startswith("static requests: no difference beyond the noise. Longer") and "because" not in said
+
+
+@pytest.mark.parametrize("others, refused", ((10, False), (11, True)))
+def test_no_verdict_above_one_percent_of_other_statuses(tmp_path, others, refused):
+    found = found_with(tmp_path, (FILES, PAIR[0], 1000, 2.0), (FILES, PAIR[1], 1000, 2.0), (PAGES, PAIR[0], 90, 25.0),
+                       (PAGES, PAIR[1], 90, 25.0, others))
+    page = summary.write(found, [FILES, PAGES], PAIR, 20).read_text()
+    head = re.search("<h1>(.*)</h1>", page).group(1)
+    assert head.startswith("No verdict: 1.1% of the responses had another status than 203") is refused
+    assert ("44 times 503" in head, "<svg" in page, "<table" in page) == (refused, not refused, not refused)
+
+
+def test_a_page_that_is_served_as_a_file_is_no_page(tmp_path):
+    """A source of PHP with status 200 would look fast."""
+    found = found_with(tmp_path, (PAGES, PAIR[0], 90, 25.0), (PAGES._replace(status=200), PAIR[1], 900, 0.2))
+    assert "another status than 203" in summary.refusal(found, [PAGES], PAIR)
+
+
+@pytest.mark.parametrize("least, most", ((0.03, 0.031), (0.4, 9000), (1, 1)))
+def test_marks_of_the_axis_enclose_the_values(least, most):
+    marks = charts.ticks(least, most)
+    assert marks[0] <= least and marks[-1] >= most and marks == sorted(marks)
+
+
+# An operator's own site, measured
+
+def compare(*arguments):
+    return subprocess.run(["/usr/bin/python3", REPO / "scripts/lib/compare.py", *arguments], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "FLASHPACHE_BUILD": str(BUILD)})
+
+
+class Target:
+    """The target of a site's configuration: it counts its requests."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.port = self.listener.getsockname()[1]
+
+    def visitors(self):
+        try:
+            self.listener.accept()
+        except BlockingIOError:
+            return 0
+        return 1
+
+
+SITE = """ServerRoot {place}
+{load}
+DocumentRoot {place}/docs
+<Directory {place}/docs>
+    Require all granted
+    RewriteEngine On
+    RewriteRule ^pretty/ page.php
+</Directory>
+Listen 80
+<VirtualHost *:443>
+    SSLEngine on
+    DocumentRoot {place}/docs
+    ProxyPass /app http://127.0.0.1:{port}/
+    RewriteEngine On
+    RewriteRule ^/old/ http://127.0.0.1:{port}/ [P]
+</VirtualHost>
+"""
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_own_site_is_measured_without_its_servers(base):
+    """The log of a site with pages, a proxy and TLS: a stub makes pages, the rest is left out; no server gets them."""
+    place, target = base / "own-site", Target()
+    for name in ("a.txt", "b.txt"):
+        tree.put(place / "docs" / name, f"{name}\n")
+    tree.put(place / "docs/page.php", "<?php system('true');\n")
+    names = ("mpm_event", "authz_core", "rewrite", "dir", "proxy", "proxy_http", "ssl")
+    load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
+    config = tree.put(place / "httpd.conf", SITE.format(place=place, port=target.port, load=load))
+    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/gone.txt", "/a.txt"]
+    log = tree.put(place / "urls", "\n".join(paths) + "\n")
+    options = ("--seconds", "0.3", "--rounds", "2", "--connections", "4", "--page-ms", str(PAGE_MS), "--results", place / "results")
+    done = compare("--config", config, "--log", log, *options)
+    assert done.returncode == 0, done
+    text, page = ((place / "results" / name).read_text() for name in ("report.txt", "report.html"))
+    assert "37.5% of them are measured here, those that stock Apache serves as files" in text
+    assert "25.0% of them are measured here, those for pages" in text
+    assert "left out of all: 2 with status 404, 1 with status 403" in text
+    assert "1 virtual host(s) with TLS are served" in done.stdout
+    head = re.search("<h1>(.*)</h1>", page).group(1)
+    assert text.startswith(html.unescape(head)) and re.match(r"static requests: .*pages: ", head)
+    assert page.count("<svg") == 4 and "Processor time for a request" in page
+    for key in ("stock-site", "flash-site"):
+        found = json.loads((place / "results/pages" / key / "latency=equal.0.json").read_text())
+        assert set(found["by_status"]) == {"203"} and found["ms"]["p50"] >= PAGE_MS
+    assert target.visitors() == 0
+    nothing = tree.put(place / "pages", "/old/x\n/gone.txt\n")
+    done = compare("--config", config, "--log", nothing, *options[:-1], place / "nothing")
+    assert done.returncode == 1 and "serves none of what is asked for" in done.stderr
