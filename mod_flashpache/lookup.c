@@ -223,7 +223,7 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
 {
     const bool fresh = fp_fresh_is_wanted(r);
     const struct fp_request *tested = fresh ? NULL : fp_request_tested(r, path, len);
-    const uint64_t began_us = fp_now_us();
+    const uint64_t began_ns = fp_now_ns();
     struct found found;
     fp_status st;
 
@@ -236,7 +236,7 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
     }
     st = find_agreeing(r, path, len, fresh, &found);
     if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
-        fp_request_add_us(r, fp_now_us() - began_us);
+        fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_ABSENT) {
         fp_request_note(r, FP_COUNT_KNOWN);
         return;
@@ -245,6 +245,8 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
         note_failure(r, settings, path, st);
         return;
     }
+    if (settings->engine == FP_ENGINE_SHADOW)
+        fp_request_add_times(r, 0, fp_now_ns() - began_ns);
     fp_request_remember(r, found.lease);
     fp_request_note(r, found.outcome);
 }

@@ -43,6 +43,7 @@ void fp_counters_end_child(void);
 
 /* host: its index among the names. */
 void fp_count(unsigned host, enum fp_count what);
+void fp_count_add(unsigned host, enum fp_count what, apr_uint64_t n);
 
 void fp_counters_set_usage(const struct fp_usage *now);
 

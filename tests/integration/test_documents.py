@@ -50,6 +50,8 @@ ELSEWHERE = {
     "[Service]": "systemd's",
     "scrape_configs": "Prometheus'",
     "FP0120": "test_shadow: a line of the log",
+    "curl -s 'https": "test_forecast",
+    "www.example.org:80: 3": "test_forecast: what flashpachectl shadow prints",
     "opcache.": "tests/lab/app_compare.py, each of them: PHP's settings",
     'after "deploy:': "Capistrano's language; its command is that of the other examples",
     "task(": "Deployer's language; its command is that of the other examples",
