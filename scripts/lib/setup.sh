@@ -35,8 +35,9 @@ fp_test_packages=(
     iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
-# Further packages for scripts/test full: a browser, and letters for it; promtool.
-fp_full_packages=(chromium fonts-dejavu-core prometheus)
+# Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
+# runner.
+fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core)
 
 fp_begin=$SECONDS
 
