@@ -82,6 +82,17 @@ def make(directory, directories, seed=1):
     return number, directories * DIRECTORY_BYTES
 
 
+def make_holes(directory, directories):
+    """Makes the same files without a block on disk: their bytes are zeros. Returns (number of files, bytes)."""
+    for index in range(directories):
+        place = Path(directory, directory_name(index))
+        place.mkdir(parents=True, exist_ok=True)
+        for kind in KINDS:
+            with open(place / file_name(*kind), "wb", buffering=0) as file:
+                file.truncate(size_of(*kind))
+    return directories * FILES_PER_DIRECTORY, directories * DIRECTORY_BYTES
+
+
 def popularity(directories):
     """(weight, directory, kind) of every file; the weights do not add up to 1."""
     for index, kind in itertools.product(range(directories), range(FILES_PER_DIRECTORY)):

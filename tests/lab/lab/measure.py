@@ -13,7 +13,6 @@ HOT_RATE = 50
 # Requests per second, while the capacity is not known; and the shortest list.
 FIRST_GUESS = 60_000
 LEAST_LIST = 5_000
-FILL_MOST_S = 300
 
 
 class Session:
@@ -30,11 +29,6 @@ class Session:
         self.seed += 1
         expected = 1.3 * (self.capacity or FIRST_GUESS) * seconds
         self.load.ask_for(self.rig.content.urls(int(max(LEAST_LIST, expected)), self.seed))
-
-    def ask_for_all(self):
-        """Each file once, so that every server has seen as much, however fast it is."""
-        self.load.ask_for(self.rig.content.all_urls())
-        self.load.run("fill", "-u", self.load.urls, "--once", "-d", FILL_MOST_S)
 
     def ask(self, name, seconds):
         """Closed loop over a fresh list; returns the client's report."""
@@ -76,14 +70,15 @@ def of_client(found):
 def capacity(session, seconds):
     """Closed loop: as fast as the server answers."""
     session.fresh_list(seconds)
-    clock = Clock(session)
+    clock, reads = Clock(session), session.rig.reads()
     found, _ = session.load.run("capacity", *session.load.of_list(seconds))
     spent = clock.stop(found)
+    reads_each = {} if reads is None else {"reads": (session.rig.reads() - reads) / max(1, found["requests"])}
     session.capacity = found["requests_per_s"]
     return {"requests_per_s": found["requests_per_s"], "mbit_per_s": found["bytes"] * 8e-6 / found["duration_s"],
             "cpu_us": spent["server"] / max(1, found["requests"]) * 1e6, "others_cpu": spent["others"],
             "memory_mib": samples.memory_bytes(session.server.pids()) / (1 << 20),
-            **of_client(found)}
+            **reads_each, **of_client(found)}
 
 
 def system_calls(session, seconds):

@@ -9,7 +9,8 @@ from lab.rigs.contention import Contention
 from lab.rigs.disk import Disk
 from lab.rigs.link import Link
 from lab.rigs.memory import Memory
+from lab.rigs.metadata import Metadata
 from lab.rigs.network import Network
 from lab.rigs.slow import Slow
 
-RIGS = {rig.name: rig for rig in (Memory, Disk, Slow, Network, Contention, Link)}
+RIGS = {rig.name: rig for rig in (Memory, Disk, Metadata, Slow, Network, Contention, Link)}

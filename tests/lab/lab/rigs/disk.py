@@ -6,6 +6,7 @@ cache, dentries and inodes that it uses. Its reads are throttled at the disk und
 loop device would let metadata through.
 """
 
+import os
 import random
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import sys
 from lab import servers
 from lab.rigs.cgroup import Cgroup, disk_of, why_not
 from lab.rigs.rig import Premise, Rig, run, unmount
+from waiting import wait_for
 
 PROBES = 40
 FLAT = 0.15          # reads per request of two windows in a row may differ by so much
@@ -29,9 +31,16 @@ print(*asleep)
 """
 
 
+def mounted(options, device, place):
+    """Mounts it. A process that just got mounts of its own has a copy of the one before, which keeps the device busy."""
+    run("mount", "-o", options, device, place, check=False)
+    return os.path.ismount(place)
+
+
 class Disk(Rig):
     name = "disk"
     programs = {"mkfs.ext4": "e2fsprogs", "losetup": "mount"}
+    FILL_MOST_S = 300
 
     def __init__(self, directory, content, connections=1024, files=None, iops=150, memory=None,
                  inode_readahead=32):
@@ -51,19 +60,24 @@ class Disk(Rig):
 
     def build(self):
         self.files.mkdir(exist_ok=True)
-        size = int(self.content.bytes() * 1.1) + (64 << 20)
-        run("fallocate", "-l", size, self.image)
-        run("mkfs.ext4", "-q", "-F", self.image)
+        run("fallocate", "-l", self.image_bytes(), self.image)
+        self.format()
         self.remember(loop=run("losetup", "--direct-io=on", "--show", "-f", self.image).strip())
         run("mount", self.state()["loop"], self.files)
         super().build()
         self.fresh()
 
+    def image_bytes(self):
+        return int(self.content.bytes() * 1.1) + (64 << 20)
+
+    def format(self):
+        run("mkfs.ext4", "-q", "-F", self.image)
+
     def fresh(self):
         """An empty group, and none of the file system in memory."""
         run("umount", self.files)
-        run("mount", "-o", f"ro,noatime,inode_readahead_blks={self.inode_readahead}",
-            self.state()["loop"], self.files)
+        options = f"ro,noatime,inode_readahead_blks={self.inode_readahead}"
+        wait_for(lambda: mounted(options, self.state()["loop"], self.files), f"{self.state()['loop']} to be mounted again", 60)
         self.group.remove()
         self.group.create()
 
@@ -88,9 +102,9 @@ class Disk(Rig):
         self.group.limit_reads(disk_of(self.directory), self.iops)
 
     def warm(self, session, seconds):
-        """Each file once, at full speed; then, throttled, until the reads per request of two
+        """What the server is to know, at full speed; then, throttled, until the reads per request of two
         windows agree, or the time is over."""
-        session.ask_for_all()
+        self.fill(session)
         self.throttle()
         last = None
         for _ in range(max(1, int(seconds / WINDOW_S))):
@@ -101,7 +115,13 @@ class Disk(Rig):
                 return
             last = each
 
-    def check(self):
+    def fill(self, session):
+        """Each file once, so that every server has seen as much, however fast it is."""
+        session.load.ask_for(self.content.all_urls())
+        session.load.run("fill", "-u", session.load.urls, "--once", "-d", self.FILL_MOST_S)
+
+    def probe(self):
+        """The premise that looking up a name reads the disk."""
         self.fresh()
         self.started()
         self.throttle()
@@ -111,6 +131,9 @@ class Disk(Rig):
                               capture_output=True, text=True, check=True)
         stats, opens = map(int, done.stdout.split())
         return [Premise("a first stat of a file, or the open after it, sleeps", stats + opens > 0,
-                        f"{stats} and {opens} of {len(chosen)}"),
+                        f"{stats} and {opens} of {len(chosen)}")]
+
+    def check(self):
+        return [*self.probe(),
                 Premise("the set is larger than its memory", self.content.bytes() > 2 * self.memory,
                         f"{self.content.bytes() >> 20} and {self.memory >> 20} MiB")]

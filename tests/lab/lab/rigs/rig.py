@@ -65,6 +65,9 @@ class Rig:
         """Asks until the rig's caches have their final state."""
         session.ask("warm", seconds)
 
+    def reads(self):
+        """The number of reads of the disk so far; None if it has none that counts."""
+
     def pids(self):
         """The rig's own processes."""
         started = self.state().get("pids", [])

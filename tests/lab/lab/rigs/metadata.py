@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that is asked for names alone: many files, and less memory than their inodes and directories need.
+
+ext4 in an image, as the rig disk has it. Files are holes: their bytes are read without the disk, so each read of it is
+of a directory or of an inode. The papers' server was in this place: kernel memory for names, too, was short.
+"""
+
+import workload
+
+from lab.load import Content
+from lab.rigs.disk import Disk
+from lab.rigs.rig import Premise, run
+
+# The kernel's own, per file: ext4_inode_cache and dentry of Linux 6.
+FILE_IN_MEMORY = 1100 + 192
+INODES_SPARE = 1.02
+BLOCK = 4096
+MIB = 1 << 20
+
+
+class Holes(Content):
+    """Files of the usual sizes without any block."""
+
+    def make(self, docroot):
+        return workload.make_holes(docroot / self.PREFIX.strip("/"), self.directories)
+
+    def files(self):
+        return self.directories * workload.FILES_PER_DIRECTORY
+
+
+class Metadata(Disk):
+    name = "metadata"
+
+    def __init__(self, directory, content, connections=256, files=None, iops=150, memory=96 * MIB, inode_readahead=32,
+                 learn=100_000):
+        """learn: the requests before the disk is throttled."""
+        super().__init__(directory, content, connections, files, iops, memory, inode_readahead)
+        self.learn = learn
+        self.about = (f"ext4 in a loop image, {iops} reads/s, {content.files():,} files without blocks in {content.directories:,} "
+                      f"directories, {memory >> 20} MiB of memory for names, inodes and page cache beyond what the idle server "
+                      f"takes, inode_readahead_blks={inode_readahead}")
+
+    def image_bytes(self):
+        """Two blocks a directory, 256 bytes an inode, and room for the journal."""
+        return self.content.directories * 2 * BLOCK + self.content.files() * 512 + 128 * MIB
+
+    def format(self):
+        inodes = int((self.content.files() + self.content.directories) * INODES_SPARE) + 1000
+        run("mkfs.ext4", "-q", "-F", "-I", 256, "-N", inodes, self.image)
+
+    def fill(self, session):
+        """As many requests for every server, by their popularity: all files would take minutes."""
+        session.load.ask_for(self.content.urls(self.learn, session.seed))
+        session.load.run("fill", "-u", session.load.urls, "--once", "-d", self.FILL_MOST_S)
+
+    def check(self):
+        needed = self.content.files() * FILE_IN_MEMORY
+        return [*self.probe(), Premise("inodes and names do not fit into its memory", needed > 2 * self.memory,
+                                       f"{needed >> 20} and {self.memory >> 20} MiB")]
