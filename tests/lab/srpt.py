@@ -5,16 +5,17 @@
   tests/lab/srpt.py [--rate MBIT ...] [--load SHARE ...] [--seconds S] [--connections N]
                     [--per-connection N] [--served flashpache|stock] [--mpm event|prefork]
                     [--congestion NAME] [--lowat BYTES] [--buffer BYTES] [--loss PERCENT]
-                    [--segments N] [--seed N] [--rounds N] [--json FILE]
+                    [--segments N] [--seed N] [--rounds N] [--partly-open K] [--json FILE]
 
 Two network namespaces, joined by a veth without segmentation offload, are server and client.
 FAIR is one queue at the uplink's rate; SRPT is what scripts/srpt-setup makes. Requests come in
 an open loop with exponential gaps, and are the same ones in both. Sizes are heavy-tailed (bounded
 Pareto: half of them under 1 KB, mean 5 KB, largest 2 MB, over half of the bytes in the largest
 3 %). A load of 1 is as much as the uplink carries, headers of all layers included. Slowdown is the
-response time over what it is alone: bytes on the wire over the rate, and one round trip. FAIR has the device as the
-kernel makes it, which takes up to 64 KB from TCP in one piece. --segments 1 gives it single packets, as srpt-setup
-does at such rates. With --loss the client's side drops
+response time over what it is alone: bytes on the wire over the rate, and one round trip. FAIR
+has the device as the kernel makes it, which takes up to 64 KB from TCP in one piece; --segments 1
+gives it single packets, as srpt-setup does at such rates. With --partly-open users come in that open
+loop, and each asks K times, as soon as it has its answer. With --loss the client's side drops
 that share of what comes in, at random. Bodies are compared with the files. Needs root, tc, nft,
 ethtool and a build (FLASHPACHE_BUILD, default build/).
 """
@@ -51,6 +52,8 @@ POLICIES = ("FAIR", "SRPT")
 # Requests by the size of their file: from which to which percentile.
 GROUPS = {"smallest 50 %": (0, 50), "50 to 90 %": (50, 90), "90 to 99 %": (90, 99),
           "largest 1 %": (99, 100)}
+# From which to which thousandth of the sizes, and the place in percent: each twentieth, the last one in finer steps.
+PERCENTILES = [(n * 50, n * 50 + 50, n * 5 + 5) for n in range(19)] + [(950 + n * 10, 960 + n * 10, 96 + n) for n in range(5)]
 LIMITS = {
     "event": "StartServers 4\nServerLimit 4\nThreadLimit 250\nThreadsPerChild 250\n"
              "MinSpareThreads 1\nMaxSpareThreads 1000\nMaxRequestWorkers 1000\n",
@@ -194,8 +197,10 @@ def start_servers(base, daemon, arguments, started):
 def load(link, server, base, rate, arguments, seed):
     """(summary, [(latency s, size, start s)]) of a run."""
     result, records = base / "result.json", base / "records.tsv"
+    partly = arguments.partly_open
+    arrivals = ["--sessions", f"{rate / partly:.3f}", "--session-requests", partly] if partly else ["-r", f"{rate:.3f}"]
     command = [*link.in_client(), BUILD / "tests/lab/flashpache-bench", "--host", SERVER, "--port", server.port,
-               "-c", arguments.connections, "-k", arguments.per_connection, "-r", f"{rate:.3f}",
+               "-c", arguments.connections, "-k", arguments.per_connection, *arrivals,
                "-d", arguments.seconds, "-t", 120, "--random", seed, "--urls", base / "urls.txt",
                "--verify", base / "root", "--json", result, "--records", records]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
@@ -220,6 +225,13 @@ def grouped(rows, value):
     return found
 
 
+def by_percentile(rows):
+    """[(percentile of the size, mean ms)]"""
+    ordered = sorted(rows, key=lambda row: row[1])
+    parts = [(place, ordered[len(ordered) * low // 1000:len(ordered) * high // 1000]) for low, high, place in PERCENTILES]
+    return [(place, statistics.fmean(row[0] for row in part) * 1e3) for place, part in parts if part]
+
+
 def summary(rows, result, sent, megabits, round_trip, per_connection):
     def slowdown(row):
         return row[0] / (on_wire(row[1], per_connection) * 8 / megabits / 1e6 + round_trip)
@@ -229,7 +241,7 @@ def summary(rows, result, sent, megabits, round_trip, per_connection):
         "mean_ms": statistics.fmean(row[0] for row in rows) * 1e3,
         "slowdown": statistics.fmean(slowdown(row) for row in rows),
         "group_ms": {name: mean * 1e3 for name, mean in grouped(rows, lambda row: row[0]).items()},
-        "group_slowdown": grouped(rows, slowdown),
+        "group_slowdown": grouped(rows, slowdown), "percentile_ms": by_percentile(rows),
         "bytes": result["bytes"], "seconds": span, "bytes_per_s": result["bytes"] / span,
         "open_mean": sum(row[0] for row in rows) / span,
         "uplink_used": sent[0] * 8 / (span * megabits * 1e6),
@@ -300,6 +312,7 @@ def parse_arguments():
     parser.add_argument("--buffer", type=int, help="SendBufferSize")
     parser.add_argument("--segments", type=int, default=65535, help="gso_max_segs of FAIR")
     parser.add_argument("--loss", type=float, metavar="PERCENT", help="of packets to the client")
+    parser.add_argument("--partly-open", type=int, metavar="K", help="requests of each user; the load is as without")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=1, help="each with a seed of its own")
     parser.add_argument("--json", type=Path)
