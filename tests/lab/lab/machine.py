@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """This machine: its description for the report, and the owners of its processors."""
 
+import ctypes
 import os
 import platform
 import re
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 UNIT_DESCRIPTORS = 1 << 20     # LimitNOFILE= of conf/systemd/flashpached.service.in
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
 VERSIONS = {"Apache": ("apache2", "-v"), "nginx": ("nginx", "-v"), "lighttpd": ("lighttpd", "-v")}
 
 
@@ -63,6 +65,14 @@ def raise_descriptor_limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     except (OSError, ValueError):       # only root may have more than the hard limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (descriptor_limit(), descriptor_limit()))
+
+
+def own_mounts():
+    """From here on what this process mounts is its own and its children's. Otherwise any process of the machine that gets
+    mounts of its own would keep a copy, and with it the device."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        raise OSError(ctypes.get_errno(), "no mounts of its own; run it outside of the container")
 
 
 def server_processors():

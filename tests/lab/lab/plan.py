@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of the quick and of the full run, and their places."""
+"""Experiments, their steps, and those of the quick run; lab/parts.py has the full run's."""
 
 from collections import namedtuple
 from dataclasses import dataclass, field, replace
 
 from lab.load import Content
+from lab.rigs.metadata import Holes
+from lab.rounds import Rounds, counterpart, fixed
 from lab.servers import apache_kinds, arch_kinds, other_kinds
 
 # name: of its result file; call: in measure.STEPS; options: its arguments; once: in the first round only;
 # servers: only for these, if it says so.
 Step = namedtuple("Step", "name call options once servers")
+# The papers' loads; and those in which a curve's knee is searched.
 LOADS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
+FINE_LOADS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+MOST_LOADS = 6
 FEW = (0.6, 0.95)
 MIB = 1 << 20
 # The time of a session beside its steps and its warm-up, and of a step beside its load.
@@ -29,6 +34,9 @@ class Experiment:
     connections: int
     warm_s: float = 0.5
     rig_options: dict = field(default_factory=dict)
+    start_s: float = SESSION_S  # of a server, its end included
+    setup_s: float = 2          # of the rig
+    rounds: Rounds = None       # where they are not the run's
     reference: str = None       # the equal absolute load is a share of its capacity
     on_request: bool = False    # only where it, or one of its servers, is named
 
@@ -40,10 +48,26 @@ class Experiment:
     def session_seconds(self, server, number):
         """About how long these take."""
         steps = self.steps_of(server, number)
-        return SESSION_S + self.warm_s + sum(step.options["seconds"] + STEP_S for step in steps)
+        loads = sum((step.options["seconds"] + STEP_S) * step.options.get("most", 1) for step in steps)
+        return self.start_s + self.warm_s + loads
 
-    def seconds(self, rounds):
-        return sum(self.session_seconds(server, number) for server in self.servers for number in range(rounds))
+    def round_seconds(self, servers, number):
+        return sum(self.session_seconds(server, number) for server in servers)
+
+    def seconds(self, count):
+        """Of so many rounds of all servers, with the rig."""
+        return self.setup_s + sum(self.round_seconds(self.servers, number) for number in range(count))
+
+    def first_seconds(self):
+        return self.seconds(1)
+
+    def least_seconds(self, rounds):
+        """rounds: those of the run, which may not be its own."""
+        return self.seconds((self.rounds or rounds).least)
+
+    def others(self):
+        """{server: the one that it is compared with}"""
+        return {key: counterpart(key, self.servers, self.reference) for key in self.servers}
 
 
 def step(call, seconds, label="", once=False, servers=None, **options):
@@ -52,6 +76,11 @@ def step(call, seconds, label="", once=False, servers=None, **options):
 
 def at_loads(seconds, loads, **more):
     return [step("latency", seconds, f"@{share:g}", share=share, **more) for share in loads]
+
+
+def profile(seconds, most=MOST_LOADS, **more):
+    """The latency at as many loads as the curve needs: search.next_load chooses them."""
+    return step("profile", seconds, most=most, loads=FINE_LOADS, once=True, **more)
 
 
 def equal_load(seconds, **more):
@@ -85,48 +114,15 @@ def quick():
                    [step("capacity", 2), *at_loads(2, FEW), step("head_of_line", 2, once=True, share=0.8),
                     step("bursts", 1.5, once=True, share=0.95), step("slow_calls", 1.5, once=True, share=0.8)],
                    64, warm_s=6, rig_options=disk),
+        Experiment("metadata", "metadata", Holes(1000), NONE, [capacity, *at_loads(1.5, (0.95,))], 64, warm_s=2,
+                   rounds=fixed(2), rig_options={"memory": 32 * MIB, "learn": 20_000}),
         Experiment("size-small", "disk", Content(20), NONE, [capacity, *at_loads(1.5, (0.6,))], 64, warm_s=2,
-                   rig_options=disk),
-        Experiment("link", "link", small, NONE, [capacity, *at_loads(2, (0.95,))], 64),
-        Experiment("network", "network", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2),
-        Experiment("contention", "contention", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2),
+                   rig_options=disk, rounds=fixed(2)),
+        Experiment("link", "link", small, NONE, [capacity, *at_loads(2, (0.95,))], 64, rounds=fixed(2)),
+        Experiment("network", "network", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2, rounds=fixed(2)),
+        Experiment("contention", "contention", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2, rounds=fixed(2)),
         Experiment("architectures", "memory", small, ARCHITECTURES, [capacity, calls, *at_loads(1, (0.8,))], 64,
                    warm_s=1, on_request=True),
-    ]
-
-
-def full():
-    """The papers' settings: 3 GB, 1024 connections, six loads. Takes hours."""
-    large, hot = Content(600), Content(28, hot=1008)
-    everything = [step("capacity", 15), *at_loads(20, LOADS), equal_load(20), step("bursts", 10, share=0.95)]
-    calls = step("system_calls", 5, once=True)
-    disk = {"memory": 1024 * MIB}
-    deeper = [*everything, step("head_of_line", 20, share=0.8), step("slow_calls", 10, once=True, share=0.8)]
-    sizes = [Experiment(f"size-{count * 5}MB", "disk", Content(count), [*NONE, "nginx-1-cache"],
-                        [step("capacity", 15), *at_loads(20, (0.6,))], 1024, warm_s=60, rig_options=disk)
-             for count in (100, 200, 400)]
-    return [
-        Experiment("memory", "memory", large, [*apache_kinds(), *other_kinds()], [calls, *everything], 1024, warm_s=10,
-                   reference="stock-prefork-All"),
-        Experiment("slowfs", "slowfs", hot, [*ALL, *NONE, *EVENT_ALL, "nginx-1", "nginx-1-cache",
-                                             "lighttpd-inotify"],
-                   [*everything, step("sleepers", 5)], 1024, warm_s=20, reference="stock-prefork-All"),
-        Experiment("disk", "disk", large, [*NONE, *ALL, *EVENT, "nginx-1", "nginx-1-cache", "nginx-n-cache",
-                                           "nginx-aio-cache", "lighttpd-inotify"],
-                   deeper, 1024, warm_s=120, rig_options=disk, reference="stock-prefork-None"),
-        *sizes,
-        Experiment("link", "link", large, [*NONE, "nginx-1-cache"], everything, 1024, warm_s=5,
-                   reference="stock-prefork-None"),
-        Experiment("slowfs-kept", "slowfs", hot, [*ALL, *NONE], everything, 1024, warm_s=20,
-                   rig_options={"attributes_s": 1.0, "names_s": 1.0}, reference="stock-prefork-All"),
-        Experiment("slowfs-attributes", "slowfs", hot, ALL, everything, 1024, warm_s=20,
-                   rig_options={"attributes_s": 1.0}, reference="stock-prefork-All"),
-        Experiment("architectures", "memory", large, ARCHITECTURES, [calls, step("capacity", 10), *at_loads(10, FEW)],
-                   1024, warm_s=5, on_request=True),
-        Experiment("network", "network", hot, [*ALL, *NONE, "nginx-1-cache"], everything, 256, warm_s=20,
-                   reference="stock-prefork-All"),
-        Experiment("contention", "contention", large, [*ALL, *NONE], everything, 1024, warm_s=5,
-                   reference="stock-prefork-All"),
     ]
 
 

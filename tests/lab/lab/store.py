@@ -32,10 +32,21 @@ class Store:
 
     def rounds(self, experiment, server, step):
         """The results of all rounds, in order, without failed ones."""
+        return list(self.by_round(experiment, server, step).values())
+
+    def by_round(self, experiment, server, step):
+        """{round: result}, without failed ones."""
         folder = self.directory / experiment / server
-        paths = sorted(folder.glob(f"{step}.*.json"), key=lambda p: int(p.suffixes[-2][1:]))
-        found = [json.loads(path.read_text()) for path in paths]
-        return [each for each in found if "failure" not in each]
+        found = {int(path.suffixes[-2][1:]): json.loads(path.read_text()) for path in folder.glob(f"{step}.*.json")}
+        return {number: found[number] for number in sorted(found) if "failure" not in found[number]}
+
+    def program(self, name):
+        """The place of a program's result."""
+        return self.directory / "programs" / f"{name}.json"
+
+    @staticmethod
+    def read(path):
+        return json.loads(path.read_text())
 
     def failures(self):
         """(experiment, server, step, text) of every failed measurement."""

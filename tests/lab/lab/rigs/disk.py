@@ -32,7 +32,7 @@ print(*asleep)
 
 
 def mounted(options, device, place):
-    """Mounts it. A process that just got mounts of its own has a copy of the one before, which keeps the device busy."""
+    """Mounts it. A process that got mounts of its own just then has a copy of the one before, which keeps the device busy."""
     run("mount", "-o", options, device, place, check=False)
     return os.path.ismount(place)
 

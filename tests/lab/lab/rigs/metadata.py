@@ -36,9 +36,9 @@ class Metadata(Disk):
         """learn: the requests before the disk is throttled."""
         super().__init__(directory, content, connections, files, iops, memory, inode_readahead)
         self.learn = learn
-        self.about = (f"ext4 in a loop image, {iops} reads/s, {content.files():,} files without blocks in {content.directories:,} "
-                      f"directories, {memory >> 20} MiB of memory for names, inodes and page cache beyond what the idle server "
-                      f"takes, inode_readahead_blks={inode_readahead}")
+        self.about = (f"ext4 in a loop image, {iops} reads/s, {content.files():,} files without blocks in "
+                      f"{content.directories:,} directories, {memory >> 20} MiB of memory for names, inodes and page cache beyond "
+                      f"what the idle server takes, inode_readahead_blks={inode_readahead}")
 
     def image_bytes(self):
         """Two blocks a directory, 256 bytes an inode, and room for the journal."""

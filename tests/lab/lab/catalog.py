@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every table and figure of the papers that this project comes from: ours beside it, or the reason why there is none.
+
+draw names a function of lab/redraw.py, options are its arguments; needs: {experiment: servers}; programs: of lab/parts.py.
+"""
+
+from dataclasses import dataclass, field, replace
+
+RUAN = "Ruan and Pai, The Origins of Network Server Latency & the Myth of Connection Scheduling"
+HARCHOL = "Harchol-Balter, Schroeder, Bansal and Agrawal, Size-based Scheduling to Improve Web Performance"
+PARIAG = "Pariag, Brecht, Harji, Buhr and Shukla, Comparing the Performance of Web Server Architectures"
+
+STOCK, FLASH, AMPED, NEW_FLASH = "stock-prefork-None", "flash-prefork-None", "arch-amped", "arch-new-flash"
+METADATA = {STOCK: "metadata", FLASH: "metadata", AMPED: "metadata-architectures", NEW_FLASH: "metadata-architectures"}
+SIZES = ("size-150MB", "size-300MB", "disk")
+PARIAGS = ["arch-mt-content", "arch-mt", "arch-symped", "arch-symped-blocking", "arch-shared-symped", "arch-pipeline",
+           "arch-sped"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    paper: str
+    label: str
+    title: str
+    theirs: str
+    draw: str = None
+    needs: dict = field(default_factory=dict)
+    programs: tuple = ()
+    options: dict = field(default_factory=dict)
+    reason: str = None
+
+
+def ruan(number, title, theirs, draw=None, needs=None, reason=None, **options):
+    table = isinstance(number, str)
+    return Entry(f"ruan-{number}", RUAN, f"Table {number.split('-')[1]}" if table else f"Figure {number}", title, theirs, draw,
+                 needs or {}, options=options, reason=reason)
+
+
+def on_metadata(*servers):
+    needs = {}
+    for server in servers:
+        needs.setdefault(METADATA[server], []).append(server)
+    return needs
+
+
+def profile(number, server, name, title, theirs):
+    return ruan(number, title, theirs, "profile", on_metadata(server), server=server, paper=name)
+
+
+def deciles(number, server, title, theirs, experiment=None):
+    where = experiment or METADATA[server]
+    return ruan(number, title, theirs, "deciles", {where: [server]}, experiment=where, server=server)
+
+
+def srpt(number, title, theirs, draw=None, programs=(), reason=None, **options):
+    return Entry(f"harchol-{number}", HARCHOL, f"Figure {number}", title, theirs, draw, programs=programs, options=options,
+                 reason=reason)
+
+
+def pariag(number, title, theirs, draw=None, needs=None, reason=None, **options):
+    label = f"Table {number.split('-')[1]}" if isinstance(number, str) else f"Figure {number}"
+    return Entry(f"pariag-{number}", PARIAG, label, title, theirs, draw, needs or {}, options=options, reason=reason)
+
+
+OVERVIEW = "design/overview.md"
+PROCESSORS = "The paper compares three generations of processors. Ours is one machine, beside the paper's last generation."
+DELAYS = "The kernel of these measurements has no netem, and so no delay can be set."
+TUNING = ("It tunes one server by its number of threads, processes and connections. Ours has the numbers that the server's page "
+          "names; `archserver --workers` and `--connections` set others.")
+MEMORY_CURVES = [STOCK, AMPED]
+
+ENTRIES = (
+    ruan("table-4", "Service inversion by load", "Apache 0.14 to 0.58, Flash 0.25 to 0.58", "inversion_table",
+         {"link": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+    ruan("table-5", "Latency at 0.95 of the capacity, and capacity",
+         "Apache's mean 180 ms, Flashpache's 12 ms; Flash's 181 ms, New-Flash's 29 ms", "latency_table",
+         on_metadata(STOCK, FLASH, AMPED, NEW_FLASH)),
+    ruan("table-6", "Capacities in memory and on the disk",
+         "on the disk Flashpache has 1.05, 1.14 and 1.13 of Apache's, by processor", "capacity_table",
+         {"memory-profile": [STOCK, FLASH, AMPED, NEW_FLASH], "disk": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+    ruan(1, "Ready events of Flash", "median 12, mean 61, over 600 at most",
+         reason="archserver does not count the events of a turn. The daemon does: see figure 14."),
+    ruan(2, "Runnable processes of Apache", "of 1,024 none a third of the time, over 80 % of them 40 % of the time",
+         "bursts", {"metadata": [STOCK]}, servers=[STOCK]),
+    ruan(3, "Steps of a request", "a diagram", reason="It has no measurement."),
+    profile(4, STOCK, "Apache", "Latency of Apache by load", "mean 180 ms and median 6.6 ms at 0.95"),
+    profile(5, AMPED, "Flash", "Latency of Flash by load", "mean 181 ms and median 67 ms at 0.95"),
+    ruan(6, "Latencies of Apache, their distribution by load", "over 60 % within 10 ms up to 0.95, 18 % above it",
+         "cdfs", on_metadata(STOCK), server=STOCK),
+    ruan(7, "Latencies of Flash, their distribution by load", "few within 10 ms above 0.95", "cdfs", on_metadata(AMPED),
+         server=AMPED),
+    ruan(8, "Latency by size of the set", "mean and median grow as soon as the set exceeds the memory", "sizes",
+         {name: [STOCK, AMPED] for name in SIZES}, servers=[STOCK, AMPED]),
+    ruan(9, "Service inversion, an example", "a diagram", reason="It has no measurement; a unit test computes its example."),
+    deciles(10, STOCK, "Sizes by tenth of the latencies, Apache", "the smallest files are in all tenths"),
+    deciles(11, AMPED, "Sizes by tenth of the latencies, Flash", "the smallest files are in all tenths"),
+    ruan(12, "Flashpache's architecture", "a diagram",
+         reason=f"It has no measurement. [The design](../{OVERVIEW}) has today's."),
+    ruan(13, "Ready events of Flash's variants", "mean 61 to 1.6, median 12 to 2",
+         reason="archserver does not count the events of a turn. The daemon does: see figure 14."),
+    ruan(14, "Runnable processes of Flashpache", "about 20 % at any time", "bursts", {"metadata": [STOCK, FLASH]},
+         servers=[STOCK, FLASH]),
+    ruan(15, "Latency by size of the set, the new servers", "the median no longer grows", "sizes",
+         {name: [FLASH, NEW_FLASH] for name in SIZES}, servers=[FLASH, NEW_FLASH]),
+    profile(16, NEW_FLASH, "New-Flash", "Latency of New-Flash by load", "mean 29 ms and median 1.6 ms at 0.95"),
+    profile(17, FLASH, "Flashpache", "Latency of Flashpache by load", "mean 12 ms and median 1.1 ms at 0.95"),
+    deciles(18, NEW_FLASH, "Sizes by tenth of the latencies, New-Flash", "near the order of sizes; inversion 0.35"),
+    ruan(19, "Service inversion by load, old and new servers",
+         "lower by over 40 % for New-Flash, almost half for Flashpache", "inversions",
+         {"link": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+    deciles(20, NEW_FLASH, "Sizes by tenth of the latencies, New-Flash in memory", "inversion 0.33", "memory-profile"),
+    deciles(21, FLASH, "Sizes by tenth of the latencies, Flashpache", "similar to New-Flash"),
+    ruan(22, "Latency in memory by load and processor", "low, and alike at the same load", "means",
+         {"memory-profile": MEMORY_CURVES}, note=PROCESSORS, servers=MEMORY_CURVES,
+         where={key: "memory-profile" for key in MEMORY_CURVES}),
+    ruan(23, "Latency on the disk by load and processor, Apache and Flash",
+         "alike on all three processors: bound to the disk", "means",
+         on_metadata(STOCK, AMPED), note=PROCESSORS, servers=[STOCK, AMPED], where=METADATA),
+    ruan(24, "Latency on the disk by load and processor, New-Flash and Flashpache",
+         "lower with each faster processor", "means",
+         on_metadata(FLASH, NEW_FLASH), note=PROCESSORS, servers=[FLASH, NEW_FLASH], where=METADATA),
+    srpt(1, "The bottleneck", "a diagram", reason="It has no measurement."),
+    srpt(2, "Queues of Linux", "a diagram", reason="It has no measurement."),
+    srpt(3, "Open, closed and partly open systems", "a diagram", reason="It has no measurement."),
+    srpt(4, "Sizes of the files that are asked for", "mean 5 KB, the largest 3 % have half of the bytes",
+         reason="`tests/lab/srpt.py` prints those of its own set at its start."),
+    srpt(5, "Mean response time by load, open and partly open", "3 to 8 times less above load 0.5", "srpt_means",
+         ("srpt-10", "srpt-partly-open")),
+    srpt(6, "Mean slowdown by load", "4 times less at 0.5, 16 times at 0.9", "srpt_slowdowns", ("srpt-10",)),
+    srpt(7, "FAIR in a partly open system with 1, 5 and 50 requests", "nearly the same for all",
+         reason="Figure 5 has the open system and five requests. `srpt.py --partly-open 50` has the rest."),
+    srpt(8, "Mean response time by load at 100 Mbit/s", "5 times less at 0.8", "srpt_means", ("srpt-100",)),
+    srpt(9, "Mean response time by size of the file", "smallest 80 % ten times less at 0.8, all but the largest 1 % five times",
+         "srpt_sizes", ("srpt-10",)),
+    srpt(10, "By round trip", "at 0.9 from 4 times less without delay to 2 times at 100 ms", reason=DELAYS),
+    srpt(11, "By loss", "at 0.9 from 4 times less to a quarter at 10 %; at 0.7 nothing above 2 %", "srpt_losses",
+         ("srpt-10", "srpt-loss-1", "srpt-loss-3")),
+    srpt(12, "By loss and delay", "as by loss alone",
+         reason=DELAYS + " Figure 11 has loss alone, which the paper found to dominate."),
+    srpt(13, "Clients far away, mean", "less gain the farther they are", reason="There are no clients far away. " + DELAYS),
+    srpt(14, "Clients far away, by size", "no unfairness to large files", reason="There are no clients far away. " + DELAYS),
+    *(pariag(number, title, "", reason=TUNING) for number, title in (
+        (1, "Knot with a cache of its own, tuned"), (2, "Knot with non-blocking sendfile, tuned"),
+        (3, "Knot with blocking sendfile, tuned"), (4, "userver with non-blocking sendfile, tuned"),
+        (5, "userver with blocking sendfile, tuned"), (6, "WatPipe, tuned"))),
+    pariag(7, "Throughput of the architectures",
+           "shared-SYMPED, SYMPED and the pipeline alike, Knot less by 15 to 25 %, one process by 37 %", "architectures",
+           {"architectures": PARIAGS}),
+    pariag(8, "Response times of the architectures", "alike up to the capacity", "architecture_latencies",
+           {"architectures": PARIAGS}),
+    pariag("table-1", "Where the time goes", "copying 18 % in Knot with a cache; user threads 7 to 11 %", "architecture_table",
+           {"architectures": PARIAGS}),
+)
+
+
+def find(name):
+    return next(entry for entry in ENTRIES if entry.name == name)
+
+
+def measurable():
+    return [entry.name for entry in ENTRIES if entry.draw]
+
+
+def experiments_for(entry, experiments):
+    """What must be measured for it: these experiments, with these servers alone."""
+    def kept(one, names):
+        servers = [key for key in one.servers if key in names]
+        return replace(one, servers=servers, reference=one.reference if one.reference in servers else None)
+    return [kept(one, entry.needs[one.name]) for one in experiments if one.name in entry.needs]
+
+
+def programs_for(entry, parts):
+    return [one for part in parts for one in part.programs if one.name in entry.programs]

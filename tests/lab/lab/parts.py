@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The full run: parts that take ninety minutes together on two processors, each with a limit of its own.
+
+Times of sessions were taken on such a machine; on a slower one a part ends with fewer rounds, and its facts name what it left
+out. The papers' set is three times their memory: so is the disk's here, at a quarter of its size, which is sooner known.
+"""
+
+import sys
+from dataclasses import dataclass, field
+
+from lab import REPO
+from lab.load import Content
+from lab.plan import (ALL, ARCHITECTURES, EVENT, EVENT_ALL, FEW, LOADS, MIB, NONE, Experiment, at_loads, chosen, equal_load,
+                      profile, quick, step)
+from lab.rigs.metadata import Holes
+from lab.rounds import fixed
+from lab.servers import arch_kinds
+
+LARGE, HOT, THIRD = Content(600), Content(28, hot=1008), Content(150)
+MANY, SOME = 1024, 256
+FLASHES = ["arch-amped", "arch-new-flash"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the lab with a result of its own; seconds: about how long it takes."""
+
+    name: str
+    script: str
+    options: tuple
+    seconds: float
+
+    def first_seconds(self):
+        return self.seconds
+
+    def least_seconds(self, rounds):
+        del rounds
+        return self.seconds
+
+    def command(self, result):
+        return [sys.executable, REPO / "tests/lab" / self.script, *self.options, "--json", result]
+
+
+@dataclass
+class Part:
+    name: str
+    minutes: float
+    about: str
+    experiments: list = field(default_factory=list)
+    programs: list = field(default_factory=list)
+
+    def seconds(self, rounds):
+        """(with as few rounds as there may be, with as many)"""
+        least = sum(one.least_seconds(rounds) for one in [*self.experiments, *self.programs])
+        more = sum(one.seconds((one.rounds or rounds).most) - one.least_seconds(rounds) for one in self.experiments)
+        return least, least + more
+
+
+def memory():
+    calls = step("system_calls", 1, once=True)
+    return Part("memory", 21, "3 GB in memory, 1,024 connections; each architecture; a warm hit", [
+        Experiment("memory", "memory", LARGE, [*NONE, *ALL, *EVENT, *EVENT_ALL, "nginx-1-cache"],
+                   [step("capacity", 4), calls, *at_loads(4, FEW, once=True), equal_load(4, once=True)], MANY,
+                   warm_s=4, start_s=6, setup_s=40, reference="stock-prefork-All"),
+        Experiment("memory-profile", "memory", Content(100), [*NONE, *FLASHES],
+                   [step("capacity", 3), profile(3)], SOME, warm_s=3, setup_s=10, rounds=fixed(1)),
+        Experiment("architectures", "memory", Content(100), ARCHITECTURES,
+                   [step("capacity", 2.5), calls, *at_loads(2.5, (0.8,), once=True)], SOME, warm_s=2, setup_s=10),
+        Experiment("contention", "contention", Content(100), ALL, [step("capacity", 3), *at_loads(3, (0.95,), once=True)],
+                   SOME, warm_s=3, start_s=3, setup_s=10),
+    ], [Program("hit", "hit_cost.py", ("--rounds", "3", "--seconds", "1", "--no-calls", "--only", "*/None/5000/1",
+                                       "--only", "*/All/5000/1", "--only", "*/htaccess/5000/1"), 130)])
+
+
+def disk():
+    options = {"memory": 256 * MIB}
+    traced = [step("head_of_line", 5, once=True, share=0.8), step("bursts", 4, once=True, share=0.95),
+              step("slow_calls", 4, once=True, share=0.8, servers=NONE)]
+    main = Experiment("disk", "disk", THIRD, [*NONE, *FLASHES, "nginx-1-cache"],
+                      [step("capacity", 5), *at_loads(6, FEW), *traced], SOME, warm_s=14, start_s=3, setup_s=15,
+                      rig_options=options)
+    sizes = [Experiment(f"size-{count * 5}MB", "disk", Content(count), [*NONE, *FLASHES],
+                        [step("capacity", 4), *at_loads(5, (0.6,))], SOME, warm_s=8, start_s=3, setup_s=8,
+                        rounds=fixed(1), rig_options=options)
+             for count in (30, 60)]
+    return Part("disk", 14, "data and names on a disk of 150 reads/s, three times the memory; smaller sets", [main, *sizes])
+
+
+def metadata():
+    bursts = step("bursts", 4, once=True, share=0.95, servers=NONE)
+    main = Experiment("metadata", "metadata", Holes(5600), [*NONE, *EVENT_ALL, "nginx-1-cache"],
+                      [step("capacity", 5), *at_loads(5, FEW), profile(5, servers=NONE), bursts], SOME,
+                      warm_s=16, start_s=4, setup_s=15)
+    rest = [key for key in arch_kinds() if key not in FLASHES and key not in ("arch-mt-content", "arch-symped-blocking")]
+    each = Experiment("metadata-architectures", "metadata", Holes(5600), [*FLASHES, *rest, "nginx-1"],
+                      [step("capacity", 5), *at_loads(5, FEW), profile(5, servers=FLASHES)], SOME, warm_s=16, start_s=4,
+                      setup_s=15, rounds=fixed(1), reference="arch-mp")
+    return Part("metadata", 20, "201,600 files whose names and inodes a disk of 150 reads/s has; each architecture", [main, each])
+
+
+def slowfs():
+    steps = [step("capacity", 5), *at_loads(5, FEW), step("sleepers", 3, once=True)]
+    return Part("slowfs", 9, "2 ms for each look at a name; what threads wait for", [
+        Experiment("slowfs", "slowfs", HOT, [*EVENT_ALL, "nginx-1-cache", "arch-new-flash"], [*steps, equal_load(5, once=True)],
+                   MANY, warm_s=8, start_s=4, setup_s=8, reference="stock-event-All"),
+        Experiment("slowfs-kept", "slowfs", HOT, EVENT_ALL, steps, MANY, warm_s=8, start_s=4, rounds=fixed(1),
+                   rig_options={"attributes_s": 1.0, "names_s": 1.0}, reference="stock-event-All"),
+    ])
+
+
+def network():
+    return Part("network", 4, "sshfs as it comes", [
+        Experiment("network", "network", Content(28, hot=250), [*ALL, "nginx-1-cache"],
+                   [step("capacity", 3), *at_loads(4, (0.95,), once=True)], 64, warm_s=4, start_s=3,
+                   reference="stock-prefork-All")])
+
+
+def link():
+    return Part("link", 7, "a link of 100 Mbit/s: service inversion at the papers' loads", [
+        Experiment("link", "link", LARGE, [*NONE, *FLASHES],
+                   [step("capacity", 3), *at_loads(5, LOADS[:-1], once=True), *at_loads(5, LOADS[-1:])], SOME,
+                   warm_s=2, start_s=3, setup_s=15)])
+
+
+def srpt():
+    def of(name, seconds, *options):
+        return Program(name, "srpt.py", options, seconds)
+    return Part("srpt", 8, "the shortest remainder first, on uplinks of 10 and 100 Mbit/s", [], [
+        of("srpt-10", 205, "--rate", "10", "--load", "0.5", "0.7", "0.8", "0.9", "0.95", "--seconds", "16"),
+        of("srpt-100", 55, "--rate", "100", "--load", "0.5", "0.8", "--per-connection", "5", "--seconds", "8"),
+        of("srpt-partly-open", 90, "--rate", "10", "--load", "0.5", "0.8", "0.9", "--seconds", "11", "--partly-open", "5"),
+        *(of(f"srpt-loss-{loss}", 55, "--rate", "10", "--load", "0.7", "0.9", "--seconds", "9", "--loss", loss)
+          for loss in ("1", "3")),
+    ])
+
+
+def growth():
+    return Part("growth", 6, "as children, paths and leases become more", [], [
+        Program("growth-workers", "growth.py", ("--part", "workers", "--seconds", "1.5"), 180),
+        Program("growth-paths", "growth.py", ("--part", "paths", "--paths", "1000", "--paths", "100000", "--rounds", "2",
+                                              "--seconds", "1.5"), 120),
+        Program("growth-leases", "growth.py", ("--part", "leases"), 20),
+    ])
+
+
+PARTS = {make.__name__: make for make in (memory, disk, metadata, slowfs, network, link, srpt, growth)}
+
+
+def full():
+    return [make() for make in PARTS.values()]
+
+
+def quick_part():
+    """The quick run as one part; it has no limit, since its rounds are few and fixed."""
+    return Part("quick", 10, "all rigs on small settings", chosen(quick()))
+
+
+def table(parts, rounds):
+    """The plan as text: how long each part takes, at least and at most."""
+    few, many = f"with {rounds.least} rounds", f"with {rounds.most}"
+    lines = [f"{'part':10} {'minutes':>8} {few:>15} {many:>8}  measures"]
+    for part in parts:
+        least, most = (seconds / 60 for seconds in part.seconds(rounds))
+        lines.append(f"{part.name:10} {part.minutes:8.0f} {least:15.1f} {most:8.1f}  {part.about}")
+    least, most = (sum(part.seconds(rounds)[i] for part in parts) / 60 for i in (0, 1))
+    lines.append(f"{'all':10} {sum(part.minutes for part in parts):8.0f} {least:15.1f} {most:8.1f}  "
+                 "(a part ends with its limit, whatever is left of it)")
+    return "\n".join(lines)
