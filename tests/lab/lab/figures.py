@@ -17,7 +17,7 @@ from lab.metrics import SERIES_NAMES  # noqa: E402
 SIZE = (5.2, 3.4)           # inches: a phone shows it whole at nearly this size
 STYLES = [("black", "-", "o"), ("tab:blue", "--", "s"), ("tab:red", "-.", "^"), ("tab:green", ":", "D"),
           ("tab:purple", "-", "v"), ("tab:brown", "--", "P"), ("tab:gray", "-.", "X"), ("tab:olive", ":", "*")]
-HATCHES = ("", "///", "xxx", "...")
+HATCHES = ("", "/", "x", "-")    # sparse: each line of a hatch is a line of the file
 GREYS = ("0.95", "0.8", "0.65", "0.5")
 
 
@@ -59,6 +59,17 @@ def lines(name, title, x, y, series, *, log_y=False, log_x=False, markers=True):
             ax.plot(places, middles, label=label, color=colour, linestyle=style, linewidth=1.2,
                     marker=marker if markers else None, markersize=4, markevery=max(1, len(places) // 10))
     ax.legend()
+    return svg(figure, name)
+
+
+def bars(name, title, x, values):
+    """values: {label: Spread}; one bar each, with its range."""
+    figure, ax = axes(title, x, "")
+    labels = list(values)[::-1]
+    middles = [values[label].median for label in labels]
+    errors = [[values[label].median - values[label].least for label in labels],
+              [values[label].most - values[label].median for label in labels]]
+    ax.barh(labels, middles, xerr=errors, color=GREYS[1], edgecolor="black", linewidth=0.5, capsize=2)
     return svg(figure, name)
 
 

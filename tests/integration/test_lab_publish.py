@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's report as it ships: complete, the same each time, small, and saying no more than its numbers."""
+
+import csv
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from conftest import REPO
+
+sys.path.insert(0, str(REPO / "tests" / "lab"))
+pytest.importorskip("matplotlib", reason="needs python3-matplotlib")
+
+import lab_results  # noqa: E402
+from lab import catalog, conclusions, parts, publish  # noqa: E402
+from lab.findings import Findings  # noqa: E402
+from lab.metrics import Spread  # noqa: E402
+from lab.store import Store  # noqa: E402
+
+MOST_BYTES = 100_000
+STOCK, FLASH = "stock-prefork-None", "flash-prefork-None"
+
+
+def page_of(directory, name):
+    return directory / f"{name}.md"
+
+
+def results_of(directory, names):
+    """Results of these parts, in which Flashpache is ten times faster on slowfs, and alike elsewhere."""
+    store = Store(directory)
+    store.facts("machine", {"processor": "2 x a processor", "command": "tests/lab/run"})
+    for part in (parts.PARTS[name]() for name in names):
+        for one in part.experiments:
+            def rate_of(key, name=one.name):
+                return (5000, 5) if key.startswith("flash") and name == "slowfs" else (500, 50)
+            lab_results.put_experiment(store, one.name, {key: rate_of(key) for key in one.servers})
+        for one in part.programs:
+            if one.script == "srpt.py":
+                lab_results.put_srpt(store, one.name)
+        fact = {"spent_s": 60.0, "minutes": part.minutes, "left_out": ["a round"]}
+        store.facts("parts", {**store.facts("parts"), part.name: fact})
+    return store
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The pages of a whole run."""
+    base = tmp_path_factory.mktemp("published")
+    publish.write(results_of(base / "results", parts.PARTS), base / "pages")
+    return base / "pages"
+
+
+def files_of(directory):
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path):
+    store = results_of(tmp_path / "results", ["link", "srpt"])
+    publish.write(store, tmp_path / "once")
+    (tmp_path / "twice").mkdir()
+    page_of(tmp_path / "twice", "old").write_text("of a run before\n")
+    (tmp_path / "twice/notes.txt").write_text("not ours\n")
+    publish.write(store, tmp_path / "twice")
+    once, twice = files_of(tmp_path / "once"), files_of(tmp_path / "twice")
+    assert twice.pop("notes.txt") == b"not ours\n"
+    assert once == twice and len(once) > 20
+
+
+def test_plots_are_small_and_stand_alone(published):
+    for path in (published / "figures").glob("*.svg"):
+        assert path.stat().st_size < MOST_BYTES, path.name
+        root = ET.parse(path).getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and root.get("viewBox")
+        assert "<dc:date>" not in path.read_text()
+        with open(path.with_suffix(".csv")) as points:
+            rows = list(csv.DictReader(points))
+        assert rows and all(row["series"] and float(row["median"]) >= 0 for row in rows), path.name
+
+
+def test_links_lead_somewhere(published):
+    for page in published.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            where = REPO / "docs/results" if target.startswith("../") else published
+            assert (where / target).resolve().exists(), f"{page.name}: {target}"
+
+
+def test_every_table_and_figure_of_the_papers_has_ours_or_a_reason(published):
+    text = page_of(published, "papers").read_text()
+    assert "Not measured in this run" not in text
+    assert len(re.findall(r"^### ", text, re.M)) == len(catalog.ENTRIES)
+    for entry in catalog.ENTRIES:
+        assert f"### {entry.label}: {entry.title}\n" in text
+        assert bool(entry.draw) != bool(entry.reason)
+    named = {entry.name for entry in catalog.ENTRIES}
+    wanted = ([f"ruan-table-{n}" for n in (4, 5, 6)] + [f"ruan-{n}" for n in (2, *range(4, 9), *range(10, 25))]
+              + [f"harchol-{n}" for n in (5, 6, *range(8, 13))] + [f"pariag-{n}" for n in range(1, 9)] + ["pariag-table-1"])
+    assert set(wanted) <= named and len(named) == len(catalog.ENTRIES)
+
+
+def test_raw_results_have_every_measurement(published):
+    with open(published / "raw/slowfs.csv") as raw:
+        rows = list(csv.DictReader(raw))
+    of_stock = [row for row in rows if (row["server"], row["step"]) == ("stock-event-All", "capacity")]
+    assert [float(row["requests_per_s"]) for row in of_stock] == [500, 505, 510]
+    assert (published / "raw/srpt-10.csv").read_text().count("mean_ms") == 6
+
+
+def test_the_machine_and_what_was_left_out_are_named(published):
+    assert "2 x a processor" in page_of(published, "README").read_text()
+    assert "left out for want of time: a round" in page_of(published, "disk").read_text()
+
+
+def test_what_was_found_is_what_the_numbers_say(published):
+    text = page_of(published, "found").read_text()
+    helps, even, loses = (text.split(f"## {head}")[1].split("##")[0] for head in
+                          ("Where Flashpache helps", "Where nothing is to be gained", "Where it loses"))
+    assert re.findall(r"^- `([\w-]+)`.*requests/s 10\.0", helps, re.M) == ["slowfs"]
+    assert "`disk`" in even and "`slowfs`" in even and "`disk`" not in helps
+    assert conclusions.NOTHING.strip() in loses
+    assert "50.0 of 100 threads of stock httpd" in text and "FAIR" not in text
+
+
+@pytest.mark.parametrize("least, most, rounds, word", [
+    (1.2, 1.4, 3, "helps"), (1.05, 1.4, 3, "even"), (0.5, 0.8, 3, "loses"), (0.5, 0.95, 3, "even"),
+    (1.2, 1.2, 1, "even"), (1.6, 1.6, 1, "helps"), (0.6, 0.6, 1, "loses"), (0.8, 0.8, 1, "even")])
+def test_a_difference_counts_only_beyond_the_noise(least, most, rounds, word):
+    claim = conclusions.Claim("disk", "prefork", "requests/s", Spread((least + most) / 2, least, most), rounds)
+    assert conclusions.verdict(claim) == word
+
+
+def test_a_ratio_is_of_rounds_that_both_have(tmp_path):
+    """The machine was twice as fast in the second round, and Flashpache's third one failed."""
+    store = Store(tmp_path)
+    lab_results.put_experiment(store, "disk", {STOCK: (1, 1), FLASH: (1, 1)})
+    for number, (stock, flash) in enumerate(((100, 200), (200, 400), (100, None))):
+        store.put(("disk", STOCK, "capacity", number), {"requests_per_s": stock})
+        store.put(("disk", FLASH, "capacity", number), {"requests_per_s": flash} if flash else {"failure": "why"})
+    found = conclusions.factors(Findings(store), "disk", (STOCK, FLASH), "capacity", ("requests_per_s",), False)
+    assert found == [2.0, 2.0]
+
+
+def test_a_part_of_a_run_is_published_without_the_rest(tmp_path):
+    store = Store(tmp_path / "results")
+    store.facts("machine", {"processor": "one"})
+    lab_results.put_experiment(store, "slowfs", {"stock-event-All": (100, 50)})
+    facts = store.facts("rigs")
+    facts["network"] = {"about": "", "impossible": "rig network: sshfs is not installed (package sshfs)", "connections": 1,
+                        "bytes": 1, "premises": []}
+    store.facts("rigs", facts)
+    publish.write(store, tmp_path / "pages")
+    text = page_of(tmp_path / "pages", "papers").read_text()
+    assert "Not measured in this run: `tests/lab/run --figure ruan-4`" in text
+    assert "sshfs is not installed" in page_of(tmp_path / "pages", "network").read_text()
+    assert not page_of(tmp_path / "pages", "disk").exists() and conclusions.NOTHING in page_of(tmp_path / "pages", "found").read_text()
+
+
+def test_one_figure_is_drawn_alone(tmp_path):
+    store = Store(tmp_path)
+    lab_results.put_experiment(store, "metadata", {STOCK: (100, 50)})
+    page = publish.write_figure(store, "ruan-4", tmp_path)
+    assert "](ruan-4.svg)" in page.read_text() and (tmp_path / "figures/ruan-4.svg").exists()
+    rows = list(csv.DictReader((tmp_path / "figures/ruan-4.csv").open()))
+    assert {row["series"] for row in rows} == {"5th percentile", "median", "mean", "95th percentile", "paper: median",
+                                               "paper: mean"}
