@@ -31,7 +31,7 @@ class Holes(Content):
 class Metadata(Disk):
     name = "metadata"
 
-    def __init__(self, directory, content, connections=256, files=None, iops=150, memory=96 * MIB, inode_readahead=32,
+    def __init__(self, directory, content, connections=256, files=None, iops=150, memory=192 * MIB, inode_readahead=32,
                  learn=100_000):
         """learn: the requests before the disk is throttled."""
         super().__init__(directory, content, connections, files, iops, memory, inode_readahead)
@@ -55,5 +55,5 @@ class Metadata(Disk):
 
     def check(self):
         needed = self.content.files() * FILE_IN_MEMORY
-        return [*self.probe(), Premise("inodes and names do not fit into its memory", needed > 2 * self.memory,
+        return [*self.probe(), Premise("inodes and names do not fit into its memory", needed > self.memory,
                                        f"{needed >> 20} and {self.memory >> 20} MiB")]
