@@ -50,8 +50,6 @@ static void add_override(struct fp_rules *rules, int override)
     }
     if (rules->n_overrides < FP_MAX_OVERRIDES)
         rules->overrides[rules->n_overrides++] = override;
-    else
-        rules->complete = false;
 }
 
 /* Core looks for no access file where the override is 0, but 2.4's lists of directives. */
@@ -99,14 +97,16 @@ void fp_rules_take(apr_pool_t *p, const server_rec *s, struct fp_settings *n)
     const core_server_config *core = ap_get_core_module_config(s->module_config);
     const core_dir_config *top = ap_get_core_module_config(s->lookup_defaults);
     struct fp_rules *rules = apr_pcalloc(p, sizeof(*rules));
+    bool lists;
 
-    rules->complete = true;
     rules->n_names = count_words(p, core->access_name);
     rules->restricts_links = (top->opts & (OPT_SYM_OWNER | OPT_SYM_LINKS)) != OPT_SYM_LINKS
                              || any_restricts_links(core->sec_dir) || any_restricts_links(core->sec_url);
     take_override(rules, top, true);
     for (int i = 0; i < core->sec_dir->nelts; i++)
         take_override(rules, section_core(core->sec_dir, i), false);
+    /* The default counts only where no section for "/" says otherwise. */
+    rules->access_files_may = rules->access_files_may && fp_overrides_allow(s, &lists);
     n->rules = rules;
 }
 

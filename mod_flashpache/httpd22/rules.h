@@ -10,16 +10,16 @@
 
 struct fp_settings;
 
-#define FP_MAX_OVERRIDES 16 /* different values of AllowOverride; more are rare, and core then looks itself */
+#define FP_MAX_OVERRIDES 16 /* different values of AllowOverride; for further ones core looks itself */
 
 struct fp_rules {
     /* Every value with which core's walk may ask for an access file. Core finds a result only by the
      * very value. */
     int overrides[FP_MAX_OVERRIDES];
     unsigned n_overrides;
-    unsigned n_names;                /* words in AccessFileName */
-    bool restricts_links;            /* a section forbids links, or wants their targets' owners */
-    bool access_files_may, complete; /* access files may do so; overrides[] has all values */
+    unsigned n_names;      /* words in AccessFileName */
+    bool restricts_links;  /* a section forbids links, or wants their targets' owners */
+    bool access_files_may; /* access files may do so */
 };
 
 /* Once the configuration is complete, after fp_settings_finish(). */
