@@ -27,7 +27,7 @@ from lab.store import Store  # noqa: E402
 EXAMPLE_DIRECTORIES = 20
 INSTALLED = "FLASHPACHE_COMMAND" in os.environ
 NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
-APPLICATIONS = ("--app wordpress or --app dokuwiki: on an application set up for this, on local disk and on a slow file "
+APPLICATIONS = ("--app wordpress, dokuwiki or mediawiki: on an application set up for this, on local disk and on a slow file "
                 "system; --app wordpress --help has its options.")
 FILES = summary.Part("site", "static requests", site.FILE)
 PAGES = summary.Part("pages", "pages", page_stub.STATUS)

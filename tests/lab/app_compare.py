@@ -138,12 +138,10 @@ class Run:
         self.stack = contextlib.ExitStack()
         with self.stack:
             self.php = app_kit.Php(self.base / "php")
-            database = app_kit.Database(self.base / "database")
             say(f"setting {self.arguments.app} up")
-            database.make()
-            self.stack.enter_context(database)
             self.stack.enter_context(self.php)
-            self.app = app_kit.APPS[self.arguments.app](self.base, self.php).make(database)
+            app = app_kit.APPS[self.arguments.app](self.base, self.php)
+            self.app = app.make(self.database() if app.needs_database else None)
             self.docroots = self.mount()
             time.sleep(SETTLED_S)
             self.stack = self.stack.pop_all()
@@ -151,6 +149,12 @@ class Run:
 
     def __exit__(self, *_):
         self.stack.close()
+
+    def database(self):
+        """Runs as long as this."""
+        made = app_kit.Database(self.base / "database")
+        made.make()
+        return self.stack.enter_context(made)
 
     def mount(self):
         """{place: document root}"""

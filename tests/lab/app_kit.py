@@ -21,20 +21,22 @@ HERE = Path(__file__).resolve().parent
 ROOT = lab_kit.BUILD / "apps/root"
 FPM_PROCESSES = 8
 PATIENT_S = 120         # seconds for a page that PHP compiles on a busy machine
-EXTENSIONS = """ctype dom fileinfo iconv intl mbstring mysqlnd mysqli posix simplexml tokenizer xml xmlreader xmlwriter""".split()
+# One after another: some need an earlier one.
+EXTENSIONS = """ctype dom fileinfo iconv intl mbstring mysqlnd mysqli pdo pdo_sqlite posix simplexml tokenizer
+xml xmlreader xmlwriter""".split()
 # PHP's own defaults, as Debian installs it: the reference for other settings.
 SETTINGS = {"opcache.enable": 1, "opcache.memory_consumption": 128, "opcache.validate_timestamps": 1,
             "opcache.revalidate_freq": 2, "realpath_cache_size": "4096k", "realpath_cache_ttl": 120}
 PROGRAMS = ("usr/sbin/php-fpm8.2", "usr/bin/php8.2", "usr/sbin/mariadbd", "usr/lib/apache2/modules/libphp8.2.so",
-            "usr/share/wordpress", "usr/share/dokuwiki")
+            "usr/share/wordpress", "usr/share/dokuwiki", "usr/share/mediawiki")
 MODULES = ("proxy", "proxy_fcgi")       # of httpd, for php-fpm
 
 
 def why_not():
     """The reason why no application can be set up here, or None."""
     missing = [name for name in PROGRAMS if not (ROOT / name).exists()]
-    return (f"needs Debian's wordpress, dokuwiki, php8.2-fpm, libapache2-mod-php8.2 and mariadb-server-core unpacked in "
-            f"{ROOT}: scripts/compare --app wordpress does that") if missing else None
+    return (f"needs Debian's wordpress, dokuwiki, mediawiki, php8.2-fpm, libapache2-mod-php8.2 and mariadb-server-core unpacked "
+            f"in {ROOT}: scripts/compare --app wordpress does that") if missing else None
 
 
 def around():
@@ -43,9 +45,9 @@ def around():
     return ["env", f"LD_LIBRARY_PATH={libraries}", "PHP_INI_SCAN_DIR="]
 
 
-def copy(source, target):
+def copy(source, target, without=()):
     """A plain tree, as on a file server: links between packages become copies of their targets."""
-    shutil.copytree(source, target)
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns(*without))
 
 
 def give_away(*paths):
@@ -258,6 +260,47 @@ class DokuWiki(App):
         return self
 
 
+class MediaWiki(App):
+    """With SQLite, and short URLs by the rules of its manual for a wiki at the root of a site."""
+
+    name = "mediawiki"
+    pages = (Page("static", "/resources/assets/poweredby_mediawiki_88x31.png"), Page("pretty", "/wiki/Main_Page"),
+             Page("missing", "/wiki/No_such_page", 404), Page("front", "/", 301), Page("script", "/index.php?title=Special:Version"),
+             Page("list", "/wiki/Special:AllPages"), Page("style", "/load.php?lang=en&modules=skins.vector.styles&only=styles&skin=vector"),
+             Page("api", "/api.php?action=query&meta=siteinfo&format=json"), Page("missing file", "/images/none.png", 301),
+             Page("denied", "/includes/Setup.php", 403), Page("directory", "/images/", 403))
+    changing = (r'"wgPageParseReport":.*?"transientcontent":\w+', r'"wg(?:RequestId|BackendResponseTime)":[^,}]*', r"(?s)<!--.*?-->",
+                r'"time":"[^"]*"', r'"timestamp":"[^"]*"')
+    RULES = """RewriteEngine On
+RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f
+RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-d
+RewriteRule ^(.*)$ %{DOCUMENT_ROOT}/index.php [L]
+"""
+    # Database and cache are outside the site.
+    SETTINGS = """
+$wgServer = WebRequest::detectServer();
+$wgArticlePath = '/wiki/$1';
+$wgUsePathInfo = true;
+$wgJobRunRate = 0;              // no request does another one's work
+$wgMainCacheType = CACHE_NONE;
+$wgCacheDirectory = '@DATA@/cache';
+$wgShowHostnames = false;
+"""
+
+    def make(self, _database=None):
+        copy(ROOT / "usr/share/mediawiki", self.docroot, without=("extensions", "extensions-core", "DebianOverrides.php"))
+        data = self.base / "wiki-data"
+        (data / "cache").mkdir(parents=True)
+        (self.docroot / "extensions").mkdir()
+        self.php.run(self.docroot / "maintenance/install.php", "--dbtype=sqlite", "--dbname=wiki", f"--dbpath={data}", "--lang=en",
+                     "--scriptpath=", "--server=http://localhost", "--pass=a private password", "A wiki", "Admin")
+        with open(self.docroot / "LocalSettings.php", "a", encoding="utf-8") as settings:
+            settings.write(self.SETTINGS.replace("@DATA@", str(data)))
+        (self.docroot / ".htaccess").write_text(self.RULES)
+        give_away(self.docroot, data)
+        return self
+
+
 def plain(app, body):
     """Without the parts that an application changes from one response to the next."""
     for pattern in app.changing:
@@ -265,4 +308,4 @@ def plain(app, body):
     return body
 
 
-APPS = {app.name: app for app in (WordPress, DokuWiki)}
+APPS = {app.name: app for app in (WordPress, DokuWiki, MediaWiki)}
