@@ -36,8 +36,8 @@ fp_test_packages=(
 )
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
-# runner.
-fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core)
+# runner; a network file system.
+fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core rclone)
 
 fp_begin=$SECONDS
 

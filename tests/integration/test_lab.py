@@ -242,7 +242,7 @@ def test_configurations_are_valid(key, tmp_path, base):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ("memory", "slowfs"))
+@pytest.mark.parametrize("name", ("memory", "slowfs", full("network"), full("rclone"), full("davfs"), full("gluster")))
 def test_rig_is_set_up_and_removed(name, base):
     rig = RIGS[name](base / f"rig-{name}", Content(1), 8)
     if rig.missing():

@@ -23,7 +23,7 @@ STYLE = """
   .chart { --ink: #e6edf3; --soft: #9da7b3; --grid: #30363d; --stock: #e3a048; --flash: #6cb0ff; } }
 .chart text { fill: var(--ink); font: 13px sans-serif; } .chart text.soft { fill: var(--soft); font-size: 12px; }
 .chart text.title { font-weight: 600; font-size: 14px; }
-.chart .grid { stroke: var(--grid); } .chart .range { stroke: var(--ink); stroke-width: 1.5; }
+.chart .grid { stroke: var(--grid); } .chart rect.shade { fill: var(--grid); opacity: .6; } .chart .range { stroke: var(--ink); stroke-width: 1.5; }
 .chart path { fill: none; stroke-width: 2.2; } .chart path.stock { stroke: var(--stock); stroke-dasharray: 7 4; }
 .chart path.flash { stroke: var(--flash); } .chart rect.stock { fill: var(--stock); } .chart rect.flash { fill: var(--flash); }
 """
@@ -68,6 +68,29 @@ def distribution(title, series):
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "ms until the answer is there (logarithmic)", "soft", "middle"))
     for key, points in series.items():
         line = " ".join(f"{x(ms):.1f},{y(share):.1f}" for ms, share in points)
+        parts += [f'<path class="{key}" d="M {line}"/>', f'<path class="{key}" d="M {LEGEND[key]},12 h 36"/>',
+                  text(LEGEND[key] + 42, 16, NAMES[key])]
+    return chart(title, HEIGHT, parts)
+
+
+def over_time(title, series, shaded):
+    """series: {"stock": [(second, share)], "flash": ...}; shaded: (from, to), in seconds."""
+    last = max(second for points in series.values() for second, _ in points) or 1
+
+    def x(second):
+        return LEFT + second / last * (WIDTH - LEFT - RIGHT)
+
+    def y(share):
+        return HEIGHT - BOTTOM - min(share, 1) * (HEIGHT - TOP - BOTTOM)
+    begin, end = (x(min(second, last)) for second in shaded)
+    parts = [f'<rect class="shade" x="{begin:.1f}" y="{TOP}" width="{end - begin:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>']
+    for share in (0, 0.5, 1):
+        parts += [f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(share):.1f}" y2="{y(share):.1f}"/>',
+                  text(LEFT - 6, y(share) + 4, f"{share:.0%}", "soft", "end")]
+    parts += [text(x(last * part / 4), HEIGHT - BOTTOM + 17, f"{last * part / 4:.0f}", "soft", "middle") for part in range(5)]
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "seconds", "soft", "middle"))
+    for key, points in series.items():
+        line = " ".join(f"{x(second):.1f},{y(share):.1f}" for second, share in points)
         parts += [f'<path class="{key}" d="M {line}"/>', f'<path class="{key}" d="M {LEGEND[key]},12 h 36"/>',
                   text(LEGEND[key] + 42, 16, NAMES[key])]
     return chart(title, HEIGHT, parts)

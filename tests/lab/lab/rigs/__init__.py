@@ -11,6 +11,7 @@ from lab.rigs.link import Link
 from lab.rigs.memory import Memory
 from lab.rigs.metadata import Metadata
 from lab.rigs.network import Network
+from lab.rigs.remote import Davfs, Gluster, Rclone
 from lab.rigs.slow import Slow
 
-RIGS = {rig.name: rig for rig in (Memory, Disk, Metadata, Slow, Network, Contention, Link)}
+RIGS = {rig.name: rig for rig in (Memory, Disk, Metadata, Slow, Network, Rclone, Davfs, Gluster, Contention, Link)}

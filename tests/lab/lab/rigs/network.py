@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import httpd as httpd_tests
+import procs
 
 from lab import machine
 from lab.rigs.rig import Premise, Rig, run, unmount
@@ -16,28 +17,70 @@ SSHD = "/usr/sbin/sshd"
 PRIVILEGE_DIR = Path("/run/sshd")
 
 
-class Network(Rig):
-    name = "network"
-    about = "sshfs, as it comes, from a private sshd on loopback"
-    programs = {"sshfs": "sshfs", "ssh-keygen": "openssh-client", SSHD: "openssh-server"}
+class Remote(Rig):
+    """Client and server of a network file system on this machine. Its first process is the server."""
+
+    kind = ""                   # as the table of mounts names it
 
     def __init__(self, directory, content, connections=1024, files=None):
         super().__init__(directory, content, connections, files)
         self.target = self.directory / "mnt"
-        self.keys = self.directory / "keys"
 
     def build(self):
         super().build()
         self.target.mkdir(exist_ok=True)
+
+    def remove(self):
+        unmount(self.target)
+
+    def docroot(self):
+        return self.target
+
+    def server_pids(self):
+        first = self.state()["pids"][0]
+        return [first, *procs.descendants(first)]
+
+    @staticmethod
+    def elsewhere():
+        """Before a command that shall not take the servers' processors."""
+        return machine.on_processors(machine.other_processors())
+
+    def wait_for_mount(self):
+        wait_for(lambda: os.path.ismount(self.target), f"{self.name} at {self.target}")
+
+    @staticmethod
+    def listens(port):
+        found = Path("/proc/net/tcp").read_text()
+        return re.search(rf": 0100007F:{port:04X} 00000000:0000 0A", found) is not None
+
+    def check(self):
+        with open("/proc/self/mounts") as mounts:
+            kind = next((line.split()[2] for line in mounts if line.split()[1] == str(self.target)), "nothing")
+        path = self.target / self.content.urls(1, 0)[0].lstrip("/")
+        return [Premise(f"{self.kind} is mounted", kind == self.kind, kind),
+                Premise("its files can be read", os.stat(path).st_size > 0, str(path))]
+
+
+class Network(Remote):
+    name = "network"
+    about = "sshfs, as it comes, from a private sshd on loopback"
+    kind = "fuse.sshfs"
+    programs = {"sshfs": "sshfs", "ssh-keygen": "openssh-client", SSHD: "openssh-server"}
+
+    def __init__(self, directory, content, connections=1024, files=None):
+        super().__init__(directory, content, connections, files)
+        self.keys = self.directory / "keys"
+
+    def build(self):
+        super().build()
         self.make_keys()
         port = httpd_tests.free_port()
-        elsewhere = machine.on_processors(machine.other_processors())
-        self.spawn([*elsewhere, SSHD, "-D", "-e", "-f", self.sshd_config(port)])
+        self.spawn([*self.elsewhere(), SSHD, "-D", "-e", "-f", self.sshd_config(port)])
         wait_for(lambda: self.listens(port), "sshd to listen")
-        self.spawn([*elsewhere, "sshfs", "-f", "-p", port, f"root@127.0.0.1:{self.files}", self.target,
+        self.spawn([*self.elsewhere(), "sshfs", "-f", "-p", port, f"root@127.0.0.1:{self.files}", self.target,
                     "-o", f"IdentityFile={self.keys}/client,StrictHostKeyChecking=no",
                     "-o", f"UserKnownHostsFile={self.keys}/known", "-o", "BatchMode=yes,allow_other"])
-        wait_for(lambda: os.path.ismount(self.target), f"sshfs at {self.target}")
+        self.wait_for_mount()
 
     def make_keys(self):
         shutil.rmtree(self.keys, ignore_errors=True)
@@ -61,21 +104,6 @@ Subsystem sftp internal-sftp
 """)
         return path
 
-    @staticmethod
-    def listens(port):
-        found = Path("/proc/net/tcp").read_text()
-        return re.search(rf": 0100007F:{port:04X} 00000000:0000 0A", found) is not None
-
     def remove(self):
-        unmount(self.target)
+        super().remove()
         shutil.rmtree(self.keys, ignore_errors=True)
-
-    def docroot(self):
-        return self.target
-
-    def check(self):
-        with open("/proc/self/mounts") as mounts:
-            kind = next((line.split()[2] for line in mounts if line.split()[1] == str(self.target)), "nothing")
-        path = self.target / self.content.urls(1, 0)[0].lstrip("/")
-        return [Premise("sshfs is mounted", kind == "fuse.sshfs", kind),
-                Premise("its files can be read", os.stat(path).st_size > 0, str(path))]

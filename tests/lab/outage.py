@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A network file system whose server stops for a while: the share of requests that stock Apache and Flashpache answer,
+second by second.
+
+  tests/lab/outage.py network --seconds 120 --page outage.html
+
+Client and server are on this machine (tests/lab/rig list). The server's processes get SIGSTOP, and later SIGCONT, as a
+machine that is away and comes back. A request counts as answered within --patience.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import lab_kit
+from lab import Impossible, charts, servers
+from lab.load import Content, Load
+from lab.page import page
+from lab.rigs import RIGS
+from lab.rigs.network import Remote
+from lab.summary import STYLE
+
+PAIR = {"stock": "stock-event-All", "flash": "flash-event-All"}
+STALE_MS = 3_600_000        # longer than any outage that is measured
+HOT = 40                    # files: an outage shows those in use
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rig", choices=[name for name, rig in RIGS.items() if issubclass(rig, Remote)])
+    parser.add_argument("--seconds", type=int, default=120, help="of the outage (%(default)s)")
+    parser.add_argument("--around", type=int, default=20, help="seconds before it and after (%(default)s)")
+    parser.add_argument("--rate", type=float, default=50, help="requests a second (%(default)s)")
+    parser.add_argument("--patience", type=float, default=2, help="seconds for one request (%(default)s)")
+    parser.add_argument("--ttl-ms", type=int, default=3000, help="(%(default)s)")
+    parser.add_argument("--page", type=Path, help="writes the curve there, as a page")
+    return parser.parse_args()
+
+
+def send(pids, number):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def read_series(path, last):
+    """[(second, share of its requests that were answered)]"""
+    with open(path, encoding="ascii") as lines:
+        names = next(lines).rstrip("\n").split("\t")
+        rows = [dict(zip(names, line.rstrip("\n").split("\t"))) for line in lines]
+    return [(float(row["start_s"]), int(row["answered"]) / max(1, int(row["requests"]))) for row in rows
+            if int(row["requests"]) and float(row["start_s"]) < last]
+
+
+def measure(rig, key, directory, wanted):
+    """The curve of one server."""
+    directory.mkdir()
+    server = servers.make(key, rig.place(directory))
+    if hasattr(server, "daemon"):
+        server.daemon.write_config(f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
+    whole = wanted.seconds + 2 * wanted.around
+    stopped = rig.server_pids()
+    timers = [threading.Timer(wanted.around, send, (stopped, signal.SIGSTOP)),
+              threading.Timer(wanted.around + wanted.seconds, send, (stopped, signal.SIGCONT))]
+    try:
+        server.start()
+        load = Load(directory, server.host, server.port, connections=rig.connections)
+        load.ask_for(rig.content.all_urls())
+        load.run("fill", "-u", load.urls, "--once", "-d", 120)
+        series = directory / "series.tsv"
+        started = load.start("outage", *load.of_list(whole, wanted.rate), "-t", wanted.patience, "--series", series,
+                             per_connection=1)
+        for timer in timers:
+            timer.start()
+        load.finish(started)
+        return read_series(series, whole)
+    finally:
+        for timer in timers:
+            timer.cancel()
+        send(stopped, signal.SIGCONT)
+        server.stop()
+
+
+def mean(points, since, until):
+    shares = [share for second, share in points if since <= second < until]
+    return sum(shares) / len(shares) if shares else float("nan")
+
+
+def tell(curves, wanted):
+    """The shares before, during and after; the first second counts for none, as it has parts of two."""
+    begin, end = wanted.around, wanted.around + wanted.seconds
+    print(f"{'answered':12}{'before':>10}{'during':>10}{'after':>10}")
+    for key, points in curves.items():
+        shares = (mean(points, 0, begin), mean(points, begin + 1, end), mean(points, end + 1, end + wanted.around))
+        print(f"{charts.NAMES[key]:12}" + "".join(f"{share:10.1%}" for share in shares))
+
+
+def run(wanted, work):
+    content = Content(1, hot=HOT)
+    with RIGS[wanted.rig](work / "rig", content, connections=int(wanted.rate * wanted.patience * 2) + 16) as rig:
+        for premise in rig.check():
+            if not premise.holds:
+                raise Impossible(f"{premise.what}: {premise.detail}")
+        curves = {name: measure(rig, key, work / name, wanted) for name, key in PAIR.items()}
+        about = rig.about
+    tell(curves, wanted)
+    if wanted.page:
+        title = f"Requests that are answered within {wanted.patience:g} s while the server is away for {wanted.seconds} s"
+        body = (f"<h1>{title}</h1><figure>"
+                f"{charts.over_time(about, curves, (wanted.around, wanted.around + wanted.seconds))}</figure>"
+                f'<p class="note">{about}; {wanted.rate:g} requests a second for {HOT} files; ttl_ms = {wanted.ttl_ms}, '
+                f"stale_if_error_ms = {STALE_MS}. Grey: the server is away.</p>")
+        wanted.page.write_text(page("An outage", body, STYLE))
+        print(wanted.page)
+
+
+def main():
+    wanted = parse_arguments()
+    if wanted.page:
+        wanted.page = wanted.page.resolve()
+    lab_kit.prepare()
+    with tempfile.TemporaryDirectory(prefix="flashpache-outage-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        try:
+            run(wanted, Path(name))
+        except Impossible as problem:
+            sys.exit(f"outage.py: {problem}")
+        finally:
+            shutil.rmtree(Path(name) / "stock", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
