@@ -58,7 +58,7 @@ static void take_override(struct fp_rules *rules, const core_dir_config *d, bool
     if (!is_default && (d->override & OR_UNSET))
         return;
     if (d->override != 0 || FP_HTTPD_24)
-        add_override(rules, d->override);
+        add_override(rules, (int)d->override);
     if (d->override & OR_OPTIONS)
         rules->access_files_may = true;
 }

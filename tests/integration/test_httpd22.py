@@ -237,5 +237,5 @@ def test_graceful_restart_under_load(make, roots):
 def test_shadow_is_refused(base, roots):
     server = httpd22.OldHttpd(base, "shadow", roots[0], module=built("mod_flashpache/.libs/mod_flashpache.so"),
                               config="FlashpacheSocket /nowhere.sock\nFlashpacheEngine Shadow")
-    with pytest.raises(ChildProcessError, match="FP0123"):
+    with pytest.raises(ChildProcessError, match="FP0117"):
         server.start()

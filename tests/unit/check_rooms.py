@@ -21,6 +21,7 @@ ORDERS = (
     "ctl conf common",
     "mod_flashpache status common",
     "httpd13 mod_flashpache status common",
+    "httpd22 mod_flashpache status common",
     "srpt common",
 )
 # A definition: its head begins a line, its braces stand alone at the beginning of lines.
