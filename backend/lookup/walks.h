@@ -42,7 +42,7 @@ struct fp_walks_deps {
 
 struct fp_walks_counts {
     uint64_t stale, unanswered, unavailable; /* as in dispatch.h */
-    uint64_t begun; /* ever */
+    uint64_t begun;                          /* ever */
     size_t inflight;
 };
 

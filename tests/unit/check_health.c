@@ -102,7 +102,8 @@ END_TEST
 START_TEST(a_mount_is_named)
 {
     add_mount("/srv/uploads", 0, false);
-    check_only(FP_DEGRADED, "The nfs4 file system at /srv/uploads does not answer.", "stale_if_error_ms in its");
+    check_only(FP_DEGRADED, "The nfs4 file system at /srv/uploads does not answer.",
+               "stale_if_error_ms in its");
     f.mounts->nelts = 0;
     add_mount("/srv/uploads", 60000, false);
     check_only(FP_DEGRADED, "/srv/uploads", "Meanwhile stale answers are served");
