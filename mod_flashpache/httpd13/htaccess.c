@@ -1,70 +1,213 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define CORE_PRIVATE
 #include "config.h"
 #include "httpd13/htaccess.h"
 
+#include <errno.h>
 #include <http_config.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/contents.h"
+#include "common/lease_table.h"
 #include "httpd13/lease13.h"
+#include "httpd13/lookup13.h"
 #include "httpd13/settings.h"
 
-/* The directory of a step as core names it, with a slash behind it. */
-static const char *name_of(pool *p, const struct fp_lease13 *lease, const struct fp_step *s)
+#define CONTENT_MOST (1u << 20) /* bytes; larger ones are core's */
+
+/* A directory on the way. */
+struct place {
+    const struct fp_lease13 *lease;
+    const struct fp_step *step;
+    char *dir; /* as core names it, with a slash behind it */
+    int override;
+    bool fresh;
+};
+
+/* ---- the content ---- */
+
+struct content {
+    const char *pos, *end;
+};
+
+static int content_getch(void *param)
 {
-    return s->end == 1 ? "/" : ap_pstrcat(p, ap_pstrndup(p, lease->path, s->end), "/", NULL);
+    struct content *c = param;
+
+    return c->pos != c->end ? (unsigned char)*c->pos++ : EOF;
 }
 
-/* True if the directory has none of the files that core would look for. */
-static bool has_none(const struct fp_settings *settings, const struct fp_lease13 *lease,
-                     const struct fp_step *s)
+/* As fgets(): one line with its end, cut to size. */
+static void *content_gets(void *buf, size_t size, void *param)
 {
-    for (unsigned i = 0; i < lease->n_names; i++) {
-        if (s->access[i].status != FP_ABSENT)
-            return false;
-    }
-    return settings->names_complete && lease->n_names == settings->names.n;
+    struct content *c = param;
+    size_t n = (size_t)(c->end - c->pos);
+    const char *nl;
+
+    if (n == 0 || size < 2)
+        return NULL;
+    if (n > size - 1)
+        n = size - 1;
+    nl = memchr(c->pos, '\n', n);
+    if (nl != NULL)
+        n = (size_t)(nl + 1 - c->pos);
+    memcpy(buf, c->pos, n);
+    ((char *)buf)[n] = '\0';
+    c->pos += n;
+    return buf;
 }
+
+static bool read_file(int fd, char *text, size_t size)
+{
+    size_t done = 0;
+
+    while (done <= size) {
+        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
+
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    return done == size;
+}
+
+/* True if the lease is on the very file that the walk saw. */
+static bool is_file(const struct fp_lease13 *file, const struct fp_access *x)
+{
+    const struct fp_meta *m = fp_lease13_file(file);
+    struct fp_access found;
+
+    if (m == NULL)
+        return false;
+    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    return fp_access_equal(&found, x);
+}
+
+/* The whole file; false: it cannot be had. */
+static bool read_content(pool *p, const struct fp_lease13 *file, size_t size, struct content *c)
+{
+    char *text = ap_palloc(p, (int)size + 1);
+
+    c->pos = text;
+    c->end = text + size;
+    if (file->content)
+        return fp_contents_view_read(fp_lease_view_contents(file->view), file->content_at, text, size);
+    return file->fd != -1 && read_file(file->fd, text, size);
+}
+
+/* The content of the directory's access file of that name. */
+static bool fetch(request_rec *r, const struct place *at, const char *path, const struct fp_access *x,
+                  struct content *c)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_lease13 *file;
+    enum fp_count outcome;
+    bool ok;
+
+    if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
+        return false;
+    if (fp_lookup13(settings, &settings->names, path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
+        return false;
+    ok = is_file(file, x) && read_content(r->pool, file, (size_t)x->size, c);
+    fp_lease13_release(&file);
+    return ok;
+}
+
+/* ---- what core finds ---- */
 
 /* A request of the same family may have parsed the file already; all see that one. */
-static bool is_known(const request_rec *r, const char *dir, int override)
+static bool is_known(const request_rec *r, const struct place *at)
 {
     for (const struct htaccess_result *h = r->htaccess; h != NULL; h = h->next) {
-        if (h->override == override && strcmp(h->dir, dir) == 0)
+        if (h->override == at->override && strcmp(h->dir, at->dir) == 0)
             return true;
     }
     return false;
 }
 
-/* Core compares the directory's own value of AllowOverride, which is one of the server's. */
-static void add_none(request_rec *r, const struct fp_settings *settings, char *dir)
+/* conf: the parsed file; NULL: there is none. */
+static void add(request_rec *r, const struct place *at, void *conf)
 {
-    for (unsigned i = 0; i < settings->n_overrides; i++) {
-        struct htaccess_result *h;
+    struct htaccess_result *h = ap_pcalloc(r->pool, sizeof(*h));
 
-        if (is_known(r, dir, settings->overrides[i]))
-            continue;
-        h = ap_pcalloc(r->pool, sizeof(*h));
-        h->dir = dir;
-        h->override = settings->overrides[i];
-        h->next = r->htaccess;
-        r->htaccess = h;
-    }
+    h->dir = at->dir;
+    h->override = at->override;
+    h->htaccess = conf;
+    h->next = r->htaccess;
+    r->htaccess = h;
 }
 
-bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease)
+/* As core's ap_parse_htaccess(). NULL: there is a mistake in it, which core reports when it parses the
+ * file itself. */
+static void *parse(request_rec *r, const struct place *at, const char *path, struct content *c)
+{
+    cmd_parms parms = { .override = at->override,
+                        .limited = -1,
+                        .pool = r->pool,
+                        .temp_pool = r->pool,
+                        .server = r->server,
+                        .path = ap_pstrdup(r->pool, at->dir) };
+    void *conf = ap_create_per_dir_config(r->pool);
+
+    parms.config_file = ap_pcfg_open_custom(r->pool, path, c, content_getch, content_gets, NULL);
+    return ap_srm_command_loop(&parms, conf) == NULL ? conf : NULL;
+}
+
+/* Where links are restricted core may refuse the path before it parses the file. */
+static bool add_parsed(request_rec *r, const struct place *at, unsigned name)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const char *path = ap_pstrcat(
+        r->pool, at->dir,
+        ap_pstrndup(r->pool, settings->names.list[name].name, (int)settings->names.list[name].len), NULL);
+    struct content c;
+    void *conf;
+
+    if (settings->restricts_links || !fetch(r, at, path, &at->step->access[name], &c))
+        return false;
+    conf = parse(r, at, path, &c);
+    if (conf == NULL)
+        return false;
+    add(r, at, conf);
+    return true;
+}
+
+/* True if core need not open an access file here. Core takes the first name that is there. */
+static bool inject(request_rec *r, const struct place *at)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    unsigned name = 0;
+
+    if (at->override == OR_NONE || is_known(r, at))
+        return true;
+    while (name < at->lease->n_names && at->step->access[name].status == FP_ABSENT)
+        name++;
+    if (name < at->lease->n_names)
+        return at->step->access[name].status == FP_OK && add_parsed(r, at, name);
+    if (!settings->names_complete || at->lease->n_names != settings->names.n)
+        return false;
+    add(r, at, NULL);
+    return true;
+}
+
+bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease, bool fresh)
+{
+    struct fp_overrides overrides = fp_settings_overrides(r->server);
     bool left = false;
 
-    for (unsigned i = 0; settings->n_overrides > 0 && i < lease->n_steps; i++) {
+    for (unsigned i = 0; fp_settings_of(r->server)->names.n > 0 && i < lease->n_steps; i++) {
         const struct fp_step *s = lease->steps[i];
+        struct place at = { lease, s, NULL, 0, fresh };
 
         if (!fp_step_is_dir(s))
-            continue;
-        if (has_none(settings, lease, s))
-            add_none(r, settings, (char *)name_of(r->pool, lease, s));
-        else
-            left = true;
+            break;
+        at.dir =
+            s->end == 1 ? "/" : ap_pstrcat(r->pool, ap_pstrndup(r->pool, lease->path, s->end), "/", NULL);
+        at.override = fp_settings_next_override(&overrides, at.dir, i + 1);
+        left = !inject(r, &at) || left;
     }
     return left;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Access files of Apache 1.3: core finds in r->htaccess that there is none, or what the daemon's
- * content was parsed to. All others it opens itself.
+ * Access files of Apache 1.3: core finds in r->htaccess that there is none, or what the content that the
+ * daemon has was parsed to. All others it opens itself.
  */
 #ifndef FP_HTACCESS13_H
 #define FP_HTACCESS13_H
@@ -11,7 +11,8 @@
 
 struct fp_lease13;
 
-/* Before core's walk. Returns true if core may open access files of the path by name. */
-bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease);
+/* Before core's walk. fresh: as for the lease. Returns true if core may open access files of the path by
+ * name. */
+bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease, bool fresh);
 
 #endif

@@ -20,6 +20,7 @@
 #include "common/client.h"
 #include "httpd13/counters.h"
 #include "httpd13/lease13.h"
+#include "httpd13/lookup13.h"
 #include "httpd13/request.h"
 #include "httpd13/respond.h"
 #include "httpd13/settings.h"

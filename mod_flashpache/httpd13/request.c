@@ -9,22 +9,15 @@
 
 #include "common/client.h"
 #include "common/clock.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
 #include "httpd13/counters.h"
 #include "httpd13/htaccess.h"
 #include "httpd13/lease13.h"
+#include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/settings.h"
-#include "shared.h"
 #include "trouble.h"
 
 #define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */
-
-struct fp_client *fp_child_client;
-
-/* The child's one thread decodes each answer here; a lease has a copy. */
-static struct fp_answer room;
 
 struct fp_request *fp_request_of(const request_rec *r)
 {
@@ -83,46 +76,6 @@ struct question {
     bool fresh;
 };
 
-/* Asks by a message; sets *lease_r only with FP_OK. */
-static fp_status fetch(const struct question *q, struct fp_lease13 **lease_r)
-{
-    struct fp_lease_view *view;
-    fp_status st = (q->fresh ? fp_client_lookup_fresh : fp_client_lookup)(fp_child_client, q->path, q->len,
-                                                                          &q->settings->names, &room, &view);
-
-    if (st == FP_OK)
-        st = room.status;
-    if (st != FP_OK) {
-        fp_lease_view_release(&view);
-        return st;
-    }
-    *lease_r = fp_lease13_create(q->settings, q->path, q->len, &room, view);
-    return *lease_r != NULL ? FP_OK : FP_NOMEM;
-}
-
-/* Finds an answer, without a message if possible. */
-static fp_status find(const struct question *q, struct fp_lease13 **lease_r, enum fp_count *outcome_r)
-{
-    struct fp_lease_view *view;
-    fp_status st;
-
-    *outcome_r = FP_COUNT_LEASE;
-    *lease_r = fp_lease13_find(q->settings, q->path, q->len, q->fresh);
-    if (*lease_r != NULL)
-        return FP_OK;
-    st = fp_shared_find(fp_child_client, &q->settings->names, q->path, q->len, q->fresh, &room, &view);
-    if (st == FP_OK) {
-        *lease_r = fp_lease13_create(q->settings, q->path, q->len, &room, view);
-        return *lease_r != NULL ? FP_OK : FP_NOMEM;
-    }
-    if (st != FP_ABSENT)
-        return st;
-    st = fetch(q, lease_r);
-    if (st == FP_OK)
-        *outcome_r = fp_outcome_of_source((*lease_r)->source);
-    return st;
-}
-
 static void note(request_rec *r, enum fp_count what)
 {
     fp_counters13_add(what);
@@ -176,7 +129,7 @@ static void release(void *data)
 
 /* Does what get_path_info() would do, so core's walk has nothing to do there. With a link's mode core does
  * not look for an absent file, and allows it. */
-static void fill(request_rec *r, struct fp_request *q)
+static void fill(request_rec *r, struct fp_request *q, bool fresh)
 {
     const struct fp_path_info found = fp_path_info_find(q->lease, r->filename);
 
@@ -193,19 +146,19 @@ static void fill(request_rec *r, struct fp_request *q)
         q->disguised = true;
     }
     q->filename = ap_pstrdup(r->pool, r->filename);
-    q->access_left = fp_htaccess_inject(r, q->lease);
+    q->access_left = fp_htaccess_inject(r, q->lease, fresh);
     if (q->disguised)
         fp_counters13_add(FP_COUNT_ABSENT);
 }
 
-static void use(request_rec *r, struct fp_lease13 *lease)
+static void use(request_rec *r, struct fp_lease13 *lease, bool fresh)
 {
     struct fp_request *q = ap_pcalloc(r->pool, sizeof(*q));
 
     q->lease = lease;
     ap_register_cleanup(r->pool, q, release, ap_null_cleanup);
     ap_set_module_config(r->request_config, &flashpache_module, q);
-    fill(r, q);
+    fill(r, q, fresh);
 }
 
 /* Signals that end the child, and timeouts that leave by longjmp(), wait meanwhile. */
@@ -217,9 +170,9 @@ static void look_up(request_rec *r, const struct question *q)
     fp_status st;
 
     ap_block_alarms();
-    st = find(q, &lease, &outcome);
+    st = fp_lookup13(q->settings, &q->settings->names, q->path, q->len, q->fresh, &lease, &outcome);
     if (st == FP_OK)
-        use(r, lease);
+        use(r, lease, q->fresh);
     ap_unblock_alarms();
     if (st != FP_OK || outcome != FP_COUNT_LEASE)
         ap_table_setn(r->notes, "flashpache-us",

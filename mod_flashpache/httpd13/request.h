@@ -10,7 +10,6 @@
 
 #include <httpd.h>
 
-struct fp_client;
 struct fp_lease13;
 
 struct fp_request {
@@ -19,9 +18,6 @@ struct fp_request {
     bool disguised;       /* st_mode says "link" for an absent file, so that core does not look */
     bool access_left;     /* core may have opened an access file of the path by name */
 };
-
-/* This child's connections to the daemon; NULL: it has none. */
-extern struct fp_client *fp_child_client;
 
 /* The answer about this very request; NULL: none. */
 struct fp_request *fp_request_of(const request_rec *r);

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "httpd13/settings.h"
 
+#include <fnmatch.h>
 #include <http_core.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,23 +56,15 @@ bool fp_settings_excludes(const struct fp_settings *settings, const char *path, 
 
 /* ---- what core's directives say ---- */
 
-static void add_override(struct fp_settings *n, int override)
+/* True if the section lets access files change something. */
+static bool allows_override(const core_dir_config *d)
 {
-    for (unsigned i = 0; i < n->n_overrides; i++) {
-        if (n->overrides[i] == override)
-            return;
-    }
-    /* Without room core looks for the access files of such directories itself. */
-    if (override != OR_NONE && n->n_overrides < FP_MAX_OVERRIDES)
-        n->overrides[n->n_overrides++] = override;
+    return !(d->override & OR_UNSET) && d->override != OR_NONE;
 }
 
-static void add_section(struct fp_settings *n, const core_dir_config *d)
+static bool is_restricting_links(const core_dir_config *d)
 {
-    if (!(d->override & OR_UNSET))
-        add_override(n, d->override);
-    if ((!(d->opts & OPT_UNSET) && !(d->opts & OPT_SYM_LINKS)) || (d->opts_remove & OPT_SYM_LINKS))
-        n->restricts_links = true;
+    return (!(d->opts & OPT_UNSET) && !(d->opts & OPT_SYM_LINKS)) || (d->opts_remove & OPT_SYM_LINKS);
 }
 
 /* True for <Directory /> with an AllowOverride: then core's own default is in force nowhere. */
@@ -95,32 +88,71 @@ static void take_names(pool *p, const char *access_names, struct fp_settings *n)
     }
 }
 
+static const core_dir_config *section(const server_rec *s, int i)
+{
+    const core_server_config *core = ap_get_module_config(s->module_config, &core_module);
+
+    return ap_get_module_config(((void *const *)(void *)core->sec->elts)[i], &core_module);
+}
+
+static int sections(const server_rec *s)
+{
+    const core_server_config *core = ap_get_module_config(s->module_config, &core_module);
+
+    return core->sec->nelts;
+}
+
 void fp_settings_finish(pool *p, server_rec *s)
 {
     /* A host without a directive of this module shares the main server's struct. */
     struct fp_settings *n = ap_palloc(p, sizeof(*n));
     const core_server_config *core = ap_get_module_config(s->module_config, &core_module);
     const core_dir_config *top = ap_get_module_config(s->lookup_defaults, &core_module);
-    void *const *sections = (void *const *)(void *)core->sec->elts;
-    bool from_root = false;
+    bool from_root = false, some = false;
 
     *n = *fp_settings_of(s);
     ap_set_module_config(s->module_config, &flashpache_module, n);
     if (n->socket == NULL)
         n->socket = FP_DEFAULT_SOCKET;
-    n->names.n = n->n_overrides = 0;
+    n->names.n = 0;
     n->names_complete = true;
     n->restricts_links = !(top->opts & OPT_SYM_LINKS);
-    for (int i = 0; i < core->sec->nelts; i++) {
-        const core_dir_config *d = ap_get_module_config(sections[i], &core_module);
+    for (int i = 0; i < sections(s); i++) {
+        const core_dir_config *d = section(s, i);
 
-        add_section(n, d);
+        n->restricts_links = n->restricts_links || is_restricting_links(d);
+        some = some || allows_override(d);
         from_root = from_root || is_root_section(d);
     }
-    if (!from_root)
-        add_override(n, top->override);
-    if (n->n_overrides > 0)
+    if (some || !from_root)
         take_names(p, core->access_name, n);
+}
+
+struct fp_overrides fp_settings_overrides(const server_rec *s)
+{
+    const core_dir_config *top = ap_get_module_config(s->lookup_defaults, &core_module);
+
+    return (struct fp_overrides){ s, 0, top->override };
+}
+
+static bool is_for(const core_dir_config *d, const char *dir)
+{
+    return d->d_is_fnmatch ? ap_fnmatch(d->d, dir, FNM_PATHNAME) == 0 : strcmp(d->d, dir) == 0;
+}
+
+int fp_settings_next_override(struct fp_overrides *o, const char *dir, unsigned components)
+{
+    for (; o->i < sections(o->server); o->i++) {
+        const core_dir_config *d = section(o->server, o->i);
+
+        /* Core has them in the order of their components; those with a regular expression come last, after
+         * all access files. */
+        if (d->r != NULL || !ap_os_is_path_absolute(d->d) || d->d_components > components)
+            break;
+        if (is_for(d, dir) && !(d->override & OR_UNSET))
+            o->value = d->override;
+    }
+    return o->value;
 }
 
 /* ---- directives ---- */

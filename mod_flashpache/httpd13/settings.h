@@ -16,8 +16,6 @@
 
 extern module MODULE_VAR_EXPORT flashpache_module;
 
-#define FP_MAX_OVERRIDES 8 /* different values of AllowOverride in one server */
-
 /* A virtual host's settings, merged with the main server's. */
 struct fp_settings {
     int engine;             /* 1, 0 or -1: not set */
@@ -31,8 +29,6 @@ struct fp_settings {
     struct fp_names names; /* AccessFileName; none where AllowOverride is None everywhere */
     bool names_complete;   /* no further AccessFileName */
     bool restricts_links;  /* in some directory links are not simply followed */
-    unsigned n_overrides;  /* values of AllowOverride that may be in force, but for None */
-    int overrides[FP_MAX_OVERRIDES];
 };
 
 extern const command_rec fp_directives[];
@@ -44,6 +40,20 @@ void *fp_settings_merge(pool *p, void *base, void *add);
 void fp_settings_finish(pool *p, server_rec *s);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
+
+/* The <Directory> sections that core's walk applies, directory by directory. */
+struct fp_overrides {
+    const server_rec *server;
+    int i;     /* the next section */
+    int value; /* AllowOverride in force */
+};
+
+/* In front of "/". */
+struct fp_overrides fp_settings_overrides(const server_rec *s);
+
+/* Goes on to a directory, with a slash behind it, of so many components; "/" has one. They come in their
+ * order. Returns AllowOverride there, as core compares it. */
+int fp_settings_next_override(struct fp_overrides *o, const char *dir, unsigned components);
 
 /* True if FlashpacheExclude names the path (normal form) or a directory above it. */
 bool fp_settings_excludes(const struct fp_settings *settings, const char *path, size_t len);

@@ -10,7 +10,7 @@
 #include "common/client.h"
 #include "common/wire.h"
 #include "httpd13/counters.h"
-#include "httpd13/request.h"
+#include "httpd13/lookup13.h"
 #include "trouble.h"
 
 static void write_outcomes(request_rec *r)

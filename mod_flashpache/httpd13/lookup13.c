@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "httpd13/lookup13.h"
+
+#include "common/client.h"
+#include "common/lease_table.h"
+#include "httpd13/lease13.h"
+#include "shared.h"
+
+struct fp_client *fp_child_client;
+
+/* The child's one thread decodes each answer here; a lease has a copy. */
+static struct fp_answer room;
+
+fp_status fp_lookup13(const void *owner, const struct fp_names *names, const char *path, size_t len,
+                      bool fresh, struct fp_lease13 **lease_r, enum fp_count *outcome_r)
+{
+    struct fp_lease_view *view;
+    fp_status st;
+
+    *outcome_r = FP_COUNT_LEASE;
+    *lease_r = fp_lease13_find(owner, path, len, fresh);
+    if (*lease_r != NULL)
+        return FP_OK;
+    st = fp_shared_find(fp_child_client, names, path, len, fresh, &room, &view);
+    if (st == FP_ABSENT) {
+        st = (fresh ? fp_client_lookup_fresh : fp_client_lookup)(fp_child_client, path, len, names, &room,
+                                                                 &view);
+        if (st == FP_OK)
+            st = room.status;
+        *outcome_r = fp_outcome_of_source(room.source);
+    }
+    if (st != FP_OK) {
+        fp_lease_view_release(&view);
+        return st;
+    }
+    *lease_r = fp_lease13_create(owner, path, len, &room, view);
+    return *lease_r != NULL ? FP_OK : FP_NOMEM;
+}
