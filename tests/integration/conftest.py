@@ -5,7 +5,6 @@ run, and which beside each other: selection.
 FLASHPACHE_BUILD      build directory (default: the repository's build/)
 FLASHPACHE_SELFCHECK  1: run the comparisons with a stock httpd in Flashpache's place; this tests
                       the tests
-FLASHPACHE_BUILD_13   a build directory for an Apache 1.3 (httpd13); its tests run only with it
 FLASHPACHE_KEEP       1: keep the base directory
 FLASHPACHE_FULL       1: the full form, with the tests that are marked `full` (forms)
 FLASHPACHE_LONG       1: the long forms of soak and leaks (test_soak, test_leaks; more: for so many
@@ -58,10 +57,6 @@ def pytest_configure(config):
     for name in ("full", "never"):
         config.addinivalue_line("markers", f"{name}_where(judge): {name}, where judge({{parameter: value}}) is true")
     config.addinivalue_line("markers", "reliability: tells rows of docs/reliability.md; added here")
-
-
-def pytest_report_header():
-    return selection.header()
 
 
 def pytest_itemcollected(item):

@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Apache 1.3, with or without Flashpache, and the build of the module for it.
+"""A real Apache 1.3, with or without Flashpache.
 
-FLASHPACHE_BUILD_13 names a build directory that was configured with `--with-apxs` of an Apache 1.3 (docs/install.md).
-No distribution has one, so without it these tests are not chosen (selection).
+FLASHPACHE_APACHE is its program, FLASHPACHE_APACHE_MODULES the directory of its modules, and FLASHPACHE_BUILD a build
+of this tree for its apxs.
 """
 
 import functools
-import os
-import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import sanitizer
-from httpd import USER, Httpd
+from httpd import APACHE, MODULES_DIR, USER, Httpd
 
-BUILD_13 = os.environ.get("FLASHPACHE_BUILD_13", "")
 # In the order of httpd's own example: what is loaded last runs first.
 MODULES = {"vhost_alias": "vhost_alias", "env": "env", "config_log": "log_config", "mime": "mime",
            "negotiation": "negotiation", "includes": "include", "autoindex": "autoindex", "dir": "dir", "cgi": "cgi",
@@ -28,10 +23,9 @@ LOG_FORMAT = r"%{X-Test}i\t%{flashpache}n\t%{flashpache-reason}n\t%{flashpache-u
 
 
 @functools.cache
-def variable(name):
-    """A variable of the build's Makefile."""
-    text = (Path(BUILD_13) / "Makefile").read_text()
-    return re.search(rf"^{name} = (.*)$", text, re.M).group(1).strip()
+def is_given():
+    """True if the httpd that the tests start is an Apache 1.3."""
+    return bool(APACHE) and "Apache/1.3." in subprocess.run([APACHE, "-v"], capture_output=True, text=True, timeout=30).stdout
 
 
 class Httpd13(Httpd):
@@ -43,8 +37,7 @@ class Httpd13(Httpd):
         (self.dir / "mime.types").write_text(MIME_TYPES)
 
     def _load_modules(self):
-        directory = variable("APACHE_LIBEXECDIR")
-        lines = [f"LoadModule {symbol}_module {directory}/mod_{file}.so" for symbol, file in MODULES.items()]
+        lines = [f"LoadModule {symbol}_module {MODULES_DIR}/mod_{file}.so" for symbol, file in MODULES.items()]
         if self.module:
             lines.append(f"LoadModule flashpache_module {self.module}")
         return "\n".join(lines)
@@ -86,14 +79,6 @@ DirectoryIndex index.html
     def _spawn(self):
         # With -F the parent makes a session of its own, for which it may not have one yet.
         with open(self.dir / "start.log", "ab") as out:
-            self.process = subprocess.Popen([*self.around, variable("HTTPD"), "-F", "-f", str(self.write_config())],
+            self.process = subprocess.Popen([*self.around, APACHE, "-F", "-f", str(self.write_config())],
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                             env=sanitizer.environment())
-
-
-def module_13(directory):
-    """A copy of the module where every child can reach it."""
-    copy = Path(directory) / "mod_flashpache.so"
-    shutil.copyfile(Path(BUILD_13) / "mod_flashpache/.libs/mod_flashpache.so", copy)
-    copy.chmod(0o755)
-    return copy

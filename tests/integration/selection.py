@@ -10,7 +10,6 @@ import os
 import pytest
 
 import forms
-from httpd13 import BUILD_13
 
 QUICK_ONLY = os.environ.get("FLASHPACHE_QUICK") == "1"
 PART = os.environ.get("FLASHPACHE_PART", "")
@@ -32,20 +31,13 @@ PLACE = pytest.StashKey[int]()          # a test's place among all
 def configure(config):
     config.addinivalue_line("markers", "full: only in scripts/test full")
     config.addinivalue_line("markers", "quick: in scripts/test quick, too; added here")
-    config.addinivalue_line("markers", "httpd13: needs an Apache 1.3; only with FLASHPACHE_BUILD_13")
     config.addinivalue_line("markers", "alone: changes or counts what the whole machine has; runs beside no other test")
-
-
-def header():
-    """Says what the run leaves out because it was given no such server."""
-    return [] if BUILD_13 else ["not tested: Apache 1.3; FLASHPACHE_BUILD_13 names no build for one"]
 
 
 def _is_wanted(item):
     marked = item.get_closest_marker
     return (forms.is_wanted(item) and (not QUICK_ONLY or bool(marked("quick")))
-            and (not PART or (PART == "alone") == bool(marked("alone")))
-            and (bool(BUILD_13) or not marked("httpd13")))
+            and (not PART or (PART == "alone") == bool(marked("alone"))))
 
 
 def _group(item):
