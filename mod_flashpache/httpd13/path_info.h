@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What core's get_path_info() of Apache 1.3 would find, from an answer instead of the file system.
- * Knows no httpd.
+ * Finds by an answer what core's get_path_info() of Apache 1.3 would find by the file system. Knows no
+ * httpd.
  *
  * That function calls stat() on the whole name, then on ever shorter ones, until one is there. It
  * cuts the name behind the file; the rest is the path-info. Below a directory it leaves one absent
@@ -39,7 +39,7 @@ size_t fp_path_info_normalise(const char *name, char *buf);
 /* name: the original whose normal form the lease is about. */
 struct fp_path_info fp_path_info_find(const struct fp_lease13 *lease, const char *name);
 
-/* Fills st as stat() does. What no answer has (st_rdev, st_blksize) is 0. */
+/* Fills st as stat() does, but for st_rdev and st_blksize: no answer has these, they are 0. */
 void fp_path_info_fill(struct stat *st, const struct fp_meta *m);
 
 #endif

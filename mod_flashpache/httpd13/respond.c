@@ -65,6 +65,23 @@ static bool has_links(const struct fp_lease13 *lease)
     return false;
 }
 
+/* True if an access file lies on the way, whose Options may restrict links. */
+static bool has_access_files(const struct fp_lease13 *lease)
+{
+    for (unsigned i = 0; i < lease->n_steps && fp_step_is_dir(lease->steps[i]); i++) {
+        for (unsigned j = 0; j < lease->n_names; j++) {
+            if (lease->steps[i]->access[j].status != FP_ABSENT)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool checks_links(const request_rec *r, const struct fp_lease13 *lease)
+{
+    return has_links(lease) && (fp_settings_of(r->server)->restricts_links || has_access_files(lease));
+}
+
 /*
  * Core checked links and opened access files by name, after the daemon's look. If a link was switched in
  * between, core applied one release's rules, and the lease has the other's file. So the name must lead to
@@ -74,7 +91,7 @@ static bool may_differ_from_rules(const request_rec *r, const struct fp_request 
 {
     struct stat now;
 
-    if (!q->access_left && !(fp_settings_of(r->server)->restricts_links && has_links(q->lease)))
+    if (!q->access_left && !checks_links(r, q->lease))
         return false;
     return stat(r->filename, &now) == -1 || !is_same(&now, &r->finfo);
 }
