@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """httpd 2.2, 2.0, and 2.4 before 2.4.7, with the module built for it: every answer is stock's.
 
-These tests run where FLASHPACHE_APACHE is such a server (httpd22).
+conftest leaves this file out where FLASHPACHE_APACHE is no such server (httpd22).
 """
 
 import collections
@@ -20,8 +20,6 @@ from httpd import HITS
 from test_parity import compare
 from trace import PathTrace
 from waiting import wait_for
-
-pytestmark = [] if httpd22.is_old() else [pytest.mark.never]
 
 PLAIN = parity_cases.PLAIN
 # Of the whole comparison: what needs another module, another protocol, or a server that answers the very
