@@ -39,9 +39,21 @@ static int leave_to_core(request_rec *r)
     return fp_request_again(r);
 }
 
+/* As core does before it opens a file: a malformed body decides the response, whatever the state of the
+ * file. */
+static int take_body(request_rec *r)
+{
+    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
+    return ap_discard_request_body(r);
+}
+
 /* Stock httpd hangs in open() on a FIFO. */
 static int refuse(request_rec *r)
 {
+    int status = take_body(r);
+
+    if (status != OK)
+        return status;
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
     return HTTP_FORBIDDEN;
 }
@@ -162,7 +174,6 @@ int fp_respond(request_rec *r)
     /* Core reuses one request's walk for another of the family. */
     if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);
-    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
-    status = ap_discard_request_body(r);
+    status = take_body(r);
     return status != OK ? status : send_file(r, q);
 }

@@ -25,8 +25,15 @@ PLAIN = parity_cases.PLAIN
 # Of the whole comparison: what needs another module, another protocol, or a server that answers the very
 # request in another way each time.
 OTHERS = ("tls", "mod-tls", "big", "pipeline-120", "bad-two-lengths")
-CASES = [dataclasses.replace(case, expect=None) for case in parity_cases.every_case()
-         if not case.tls and not case.name.startswith(OTHERS)]
+
+
+def is_wanted(case):
+    # These servers linger two seconds after a malformed body, so it comes with one path alone.
+    bad = case.name.startswith("bad-") and PLAIN not in case.name
+    return not (case.tls or bad or case.name.startswith(OTHERS))
+
+
+CASES = [dataclasses.replace(case, expect=None) for case in filter(is_wanted, parity_cases.every_case())]
 PATHS = [PLAIN, "/plain.txt/", "/plain.txt/more", "/plain.txt/more/x", "/large.bin", "/empty.txt", "/missing.txt",
          "/missing.txt/more", "/missing/", "/a/b/c/d/e/f/deep.txt", "/a/b/c/missing/d", "/a", "/a/", "/", "/both", "/both/",
          "/second/", "/listing/", "/noindex/", "/denied/file.txt", "/denied/missing", "/files/a.key", "/alias/file.txt",
