@@ -10,6 +10,7 @@ holder of the lock first raises them to the tests' needs.
 """
 
 import fcntl
+import os
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +18,19 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 LIMITS = INOTIFY / "max_user_watches"
 GATE = INOTIFY / "max_user_instances"
 LEAST = {"max_user_watches": 65536, "max_user_instances": 128, "max_queued_events": 16384}
+
+_open = set()           # files with a lock of this process
+
+
+def _close_in_child():
+    """A lock belongs to the open file. A forked helper that outlives its test would keep the lock of a test that has ended, and a test
+    of its own run would wait for the gate behind one that waits for that lock."""
+    for file in _open:
+        file.close()
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _raise_limits():
@@ -38,8 +52,13 @@ def held(exclusive):
         yield
         return
     with limits:
+        _open.update((gate, limits))
         with gate:
             fcntl.flock(gate, how)
             fcntl.flock(limits, how)
+        _open.discard(gate)
         _raise_limits()
-        yield
+        try:
+            yield
+        finally:
+            _open.discard(limits)
