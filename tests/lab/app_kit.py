@@ -179,6 +179,8 @@ class App:
     """One application. `docroot` has its files; the same files may be served through another path as well."""
 
     changing = ()       # patterns of the parts that differ from one response to the next, whichever server answers
+    changing_headers = ("Date", "Expires", "Set-Cookie")
+    is_redirect_dated = False       # Last-Modified of a redirect is the present time
     needs_database = False
 
     def __init__(self, base, php):
@@ -271,6 +273,8 @@ class MediaWiki(App):
              Page("denied", "/includes/Setup.php", 403), Page("directory", "/images/", 403))
     changing = (r'"wgPageParseReport":.*?"transientcontent":\w+', r'"wg(?:RequestId|BackendResponseTime)":[^,}]*', r"(?s)<!--.*?-->",
                 r'"time":"[^"]*"', r'"timestamp":"[^"]*"')
+    changing_headers = (*App.changing_headers, "X-Request-Id")
+    is_redirect_dated = True
     RULES = """RewriteEngine On
 RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f
 RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-d
