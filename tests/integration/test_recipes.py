@@ -48,15 +48,20 @@ class Container:
                  "bash", "-ec", BEGIN, "container", str(image), str(directory), *command],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
+    def first(self):
+        """Its first process, as text; there is none in the first moment."""
+        def child():
+            assert self.process.poll() is None, self.log.read_text()
+            return procs.children(self.process.pid)
+        return str(wait_for(child, "the first process")[0])
+
     def inside(self, *command):
         """Runs a command in its network and files; its output."""
-        first = str(procs.children(self.process.pid)[0])
-        return subprocess.run(["nsenter", "-t", first, "--mount", "--net", "--pid", "chroot", str(self.directory / "root"),
+        return subprocess.run(["nsenter", "-t", self.first(), "--mount", "--net", "--pid", "chroot", str(self.directory / "root"),
                                *command], capture_output=True, text=True, timeout=60)
 
     def get(self, path):
-        first = str(procs.children(self.process.pid)[0])
-        done = subprocess.run(["nsenter", "-t", first, "--net", "curl", "-sS", "--fail", f"http://127.0.0.1{path}"],
+        done = subprocess.run(["nsenter", "-t", self.first(), "--net", "curl", "-sS", "--fail", f"http://127.0.0.1{path}"],
                               capture_output=True, text=True, timeout=60)
         return done.stdout if done.returncode == 0 else None
 
@@ -209,8 +214,7 @@ def test_the_role_is_valid_and_its_settings_are_the_daemons(base):
 # The RPM packages
 
 # Parts that one distribution alone has, or has in other places: by the packages' own conventions.
-OWN_PLACES = re.compile(r"/usr/share/doc/|/usr/share/licenses/|/usr/share/lintian/|/etc/apache2/|/etc/httpd/|/usr/lib/.build-id|"
-                        r"\.load$|/usr/share/zsh/vendor-completions")
+OWN_PLACES = re.compile(r"/usr/share/doc/|/usr/share/licenses/|/usr/share/lintian/|/etc/apache2/|/etc/httpd/|/usr/lib/.build-id")
 
 
 def files_of(listing):
@@ -221,6 +225,7 @@ def files_of(listing):
         if OWN_PLACES.search(path):
             continue
         path = re.sub(r"/usr/lib\S*/(apache2|httpd)/modules/", "modules/", path)
+        path = re.sub(r"/zsh/(site-functions|vendor-completions)/", "/zsh/", path)
         made.add(re.sub(r"\.gz$", "", path))
     return made
 
