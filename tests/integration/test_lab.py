@@ -20,6 +20,7 @@ sys.path.insert(0, str(REPO / "tests/lab"))
 from lab import machine, measure, metrics, papers, plan, samples, servers, site, verdict  # noqa: E402
 from lab.load import Content  # noqa: E402
 from lab.rigs import RIGS  # noqa: E402
+from lab.rigs.metadata import Holes  # noqa: E402
 from lab.store import Store  # noqa: E402
 
 pytestmark = pytest.mark.needs_flashpache
@@ -113,11 +114,10 @@ def test_own_processor_time_is_seen():
 
 # Plan and results
 
-@pytest.mark.parametrize("make", (plan.quick, plan.full))
-def test_plan_names_what_exists(make):
-    names = [one.name for one in make()]
+def test_plan_names_what_exists():
+    names = [one.name for one in plan.quick()]
     assert len(names) == len(set(names))
-    for one in make():
+    for one in plan.quick():
         assert one.rig in RIGS
         assert set(one.servers) <= set(servers.kinds())
         assert all(step.call in measure.STEPS for step in one.steps)
@@ -253,6 +253,28 @@ def test_rig_is_set_up_and_removed(name, base):
         assert (rig.docroot() / rig.content.small_file()[1:]).stat().st_size == 1024
     assert not rig.directory.exists()
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+def test_files_of_the_metadata_rig_have_sizes_and_no_blocks(tmp_path):
+    content = Holes(2)
+    content.make(tmp_path)
+    found = {f"/{path.relative_to(tmp_path)}": path.stat() for path in tmp_path.rglob("class*")}
+    assert len(found) == content.files() == 72 and sum(each.st_size for each in found.values()) == content.bytes()
+    assert not any(each.st_blocks for each in found.values())
+    assert set(content.urls(1000, 1)) <= set(found)
+
+
+@pytest.mark.full
+def test_metadata_rig_reads_its_disk_for_names(base):
+    """Its memory is less than the inodes need, so a stat sleeps; the link and the mount go with it."""
+    rig = RIGS["metadata"](base / "rig-metadata", Holes(400), 8, memory=8 << 20)
+    if rig.missing():
+        pytest.skip("; ".join(rig.missing()))
+    with rig:
+        assert all(premise.holds for premise in rig.check()), rig.check()
+        place = rig.place(base / "rig-metadata-servers")
+        assert not place.answers(1)
+    assert not os.path.ismount(rig.files) and not rig.directory.exists()
 
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")

@@ -338,3 +338,5 @@ def test_a_program_that_fails_is_named(lab, text, seconds, why):
     one.program(Script("fails", text, (), seconds))
     (_, name, _, said), = one.store.failures()
     assert name == "fails" and why in said and not one.store.program("fails").exists()
+    one.program(Script("fails", WRITES, (), 10))
+    assert list(one.store.failures()) == []

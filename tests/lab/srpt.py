@@ -340,6 +340,9 @@ def main():
     arguments = parse_arguments()
     if os.getuid() != 0:
         sys.exit("srpt.py: needs root: namespaces, and httpd runs as www-data")
+    lacking = [program for program in ("ip", "tc", "nft", "ethtool") if not shutil.which(program)]
+    if lacking:
+        sys.exit(f"srpt.py: not installed: {', '.join(lacking)}; apt-get install iproute2 nftables ethtool")
     link = Link(arguments.congestion, arguments.segments)
     base = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))
     base.chmod(0o755)

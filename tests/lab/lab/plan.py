@@ -36,6 +36,7 @@ class Experiment:
     rig_options: dict = field(default_factory=dict)
     start_s: float = SESSION_S  # of a server, its end included
     setup_s: float = 2          # of the rig
+    step_s: float = STEP_S      # of a step beside its load: answers that come late
     rounds: Rounds = None       # where they are not the run's
     reference: str = None       # the equal absolute load is a share of its capacity
     on_request: bool = False    # only where it, or one of its servers, is named
@@ -48,7 +49,7 @@ class Experiment:
     def session_seconds(self, server, number):
         """About how long these take."""
         steps = self.steps_of(server, number)
-        loads = sum((step.options["seconds"] + STEP_S) * step.options.get("most", 1) for step in steps)
+        loads = sum((step.options["seconds"] + self.step_s) * step.options.get("most", 1) for step in steps)
         return self.start_s + self.warm_s + loads
 
     def round_seconds(self, servers, number):

@@ -139,6 +139,7 @@ class Runner:
             stop(process)
         if process.returncode == 0 and temporary.exists():
             os.replace(temporary, result)
+            self.store.forget("programs", program.name, "run", 0)
             return
         self.progress.say(f"{program.name}: {output.strip()[-500:]}")
         self.store.put(("programs", program.name, "run", 0), {"failure": output.strip()[-500:]})
@@ -251,6 +252,7 @@ class Runner:
         server = servers.make(key, place)
         try:
             server.start()
+            self.store.forget(experiment.name, key, "start", number)
             self.steps(experiment, rig, key, number, place, server)
         except (Impossible, ChildProcessError, TimeoutError) as problem:
             self.store.put((experiment.name, key, "start", number), {"failure": str(problem)})

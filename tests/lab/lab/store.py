@@ -27,6 +27,10 @@ class Store:
         temporary.write_text(json.dumps(value))
         os.replace(temporary, path)
 
+    def forget(self, *key):
+        """A failure that is none any more."""
+        self.path(*key).unlink(missing_ok=True)
+
     def get(self, *key):
         return json.loads(self.path(*key).read_text()) if self.has(*key) else None
 

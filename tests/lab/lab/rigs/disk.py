@@ -10,6 +10,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 
 from lab import servers
 from lab.rigs.cgroup import Cgroup, disk_of, why_not
@@ -49,7 +50,7 @@ class Disk(Rig):
         self.memory = memory or content.bytes() // 3
         self.inode_readahead = inode_readahead
         self.image = directory / "disk.img"
-        self.group = Cgroup("flashpache-lab-disk")
+        self.group = Cgroup(f"flashpache-lab-{self.key}")
         self.about = (f"ext4 in a loop image, {self.iops} reads/s, {self.memory >> 20} MiB of memory for page cache, "
                       f"names and inodes beyond what the idle server takes, set of {content.bytes() >> 20} MiB, "
                       f"inode_readahead_blks={inode_readahead}")
@@ -107,7 +108,8 @@ class Disk(Rig):
         self.fill(session)
         self.throttle()
         last = None
-        for _ in range(max(1, int(seconds / WINDOW_S))):
+        end = time.monotonic() + seconds
+        while last is None or time.monotonic() < end:
             before = self.reads()
             found = session.ask("warm", WINDOW_S)
             each = (self.reads() - before) / max(1, found["requests"])

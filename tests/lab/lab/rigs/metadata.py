@@ -7,12 +7,15 @@ of a directory or of an inode. The papers' server was in this place: kernel memo
 
 import workload
 
+from lab import servers
 from lab.load import Content
 from lab.rigs.disk import Disk
+from lab.rigs.namespaces import PROGRAMS, SERVER, Namespaces
 from lab.rigs.rig import Premise, run
 
 # The kernel's own, per file: ext4_inode_cache and dentry of Linux 6.
 FILE_IN_MEMORY = 1100 + 192
+LINK_MBIT = 1000
 INODES_SPARE = 1.02
 BLOCK = 4096
 MIB = 1 << 20
@@ -30,15 +33,32 @@ class Holes(Content):
 
 class Metadata(Disk):
     name = "metadata"
+    programs = {**Disk.programs, **PROGRAMS}
+    FILL_MOST_S = 60
 
     def __init__(self, directory, content, connections=256, files=None, iops=150, memory=192 * MIB, inode_readahead=32,
-                 learn=100_000):
+                 learn=60_000):
         """learn: the requests before the disk is throttled."""
         super().__init__(directory, content, connections, files, iops, memory, inode_readahead)
         self.learn = learn
+        self.link = Namespaces(LINK_MBIT, self.key)
         self.about = (f"ext4 in a loop image, {iops} reads/s, {content.files():,} files without blocks in "
                       f"{content.directories:,} directories, {memory >> 20} MiB of memory for names, inodes and page cache beyond "
-                      f"what the idle server takes, inode_readahead_blks={inode_readahead}")
+                      f"what the idle server takes, inode_readahead_blks={inode_readahead}; a link of {self.link.about}")
+
+    def build(self):
+        super().build()
+        self.link.build()
+
+    def remove(self):
+        super().remove()
+        self.link.remove()
+
+    def place(self, directory):
+        self.fresh()
+        return servers.Place(directory, self.docroot(), host=SERVER, connections=self.connections,
+                             server_prefix=[*self.group.enter(), *self.link.enter["server"]],
+                             client_prefix=self.link.enter["client"])
 
     def image_bytes(self):
         """Two blocks a directory, 256 bytes an inode, and room for the journal."""
@@ -55,5 +75,5 @@ class Metadata(Disk):
 
     def check(self):
         needed = self.content.files() * FILE_IN_MEMORY
-        return [*self.probe(), Premise("inodes and names do not fit into its memory", needed > self.memory,
+        return [*self.probe(), self.link.check(), Premise("inodes and names do not fit into its memory", needed > self.memory,
                                        f"{needed >> 20} and {self.memory >> 20} MiB")]

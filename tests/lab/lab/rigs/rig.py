@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import zlib
 from collections import namedtuple
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Rig:
         self.content, self.connections = content, connections
         self.files = Path(files or self.directory / "files")
         self.state_file = self.directory / "rig.json"
+        # Names of what lies outside of the directory; two rigs may be up at once, and another process finds them.
+        self.key = f"{zlib.crc32(str(self.directory).encode()):08x}"
 
     # A subclass's part
 
