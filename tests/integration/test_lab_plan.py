@@ -307,6 +307,21 @@ def test_a_rig_that_cannot_be_had_costs_nothing_else(lab, monkeypatch):
     assert "sshfs" in one.store.facts("rigs")["lacking"]["impossible"]
 
 
+@pytest.mark.parametrize("problem", (subprocess.CalledProcessError(3, "flashpachectl"), TimeoutError("waited 30 s"),
+                                     RuntimeError("flashpache-bench: no address")))
+def test_a_measurement_that_fails_does_not_end_the_run(lab, monkeypatch, problem):
+    """The daemon may be too slow to answer flashpachectl beside its load."""
+    one = lab(rounds=fixed(1))
+
+    def failing(*_, **__):
+        raise problem
+    monkeypatch.setitem(runner.measure.STEPS, "capacity", failing)
+    monkeypatch.setattr(one, "measure", runner.Runner.measure.__get__(one))
+    one.run_parts([parts.Part("one", 10, "", [experiment()])])
+    assert [(key, step) for _, key, step, _ in one.store.failures()] == [(FLASH, "capacity"), (STOCK, "capacity")]
+    assert one.store.facts("parts")["one"]["ended"] == "complete"
+
+
 # Programs of a part
 
 class Script(parts.Program):

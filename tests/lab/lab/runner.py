@@ -17,6 +17,8 @@ from lab.rounds import Rounds, fixed
 
 # The share of the reference's capacity for the load that is the same for every server.
 EQUAL_SHARE = 0.5
+# None of these ends a run of ninety minutes: rigs, servers, and measurements that fail are kept as such.
+FAILURES = (Impossible, OSError, RuntimeError, subprocess.SubprocessError)
 # A program of the lab is ended when it takes so many times what was planned; it is given so long to clean up.
 PROGRAM_MOST = 2
 CLEAN_UP_S = 60
@@ -113,7 +115,7 @@ class Runner:
             return
         try:
             self.experiment(experiment)
-        except Impossible as problem:
+        except FAILURES as problem:
             self.progress.add(self.planned(experiment), skipped=True)
             self.progress.say(f"{experiment.name}: cannot be measured here: {problem}")
             self.premises(experiment, None, str(problem))
@@ -254,7 +256,7 @@ class Runner:
             server.start()
             self.store.forget(experiment.name, key, "start", number)
             self.steps(experiment, rig, key, number, place, server)
-        except (Impossible, ChildProcessError, TimeoutError) as problem:
+        except FAILURES as problem:
             self.store.put((experiment.name, key, "start", number), {"failure": str(problem)})
             self.progress.say(f"{experiment.name}: {key}: {problem}")
         finally:
@@ -277,7 +279,7 @@ class Runner:
     def measure(self, experiment, session, key, step, number):
         try:
             found = measure.STEPS[step.call](session, **self.arguments(experiment, step))
-        except (Impossible, RuntimeError) as problem:
+        except FAILURES as problem:
             found = {"failure": str(problem)}
         self.store.put((experiment.name, key, step.name, number), found | {"at": time.time()})
 
