@@ -5,12 +5,14 @@ As test_parity: the same bytes go to a stock Apache 1.3 and to one with Flashpac
 run where FLASHPACHE_APACHE is an Apache 1.3 (httpd13).
 """
 
+import contextlib
 import itertools
 import os
 import re
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,7 @@ pytestmark = [] if httpd13.is_given() else [pytest.mark.never]
 SETTLED = 1_600_000_000     # the files' times: strong entity tags, and no answer changes meanwhile
 PASSES = 3                  # cold, then warm twice
 SECRET = "Basic cmVhZGVyOnNlY3JldA=="       # reader:secret
+RECVMSG = {"47", "212"}     # the call's numbers on x86-64 and arm64
 NUMBERS = itertools.count()
 TIME = re.compile(r"^\[[^]]*\] ")
 
@@ -283,21 +286,45 @@ def test_graceful_restarts_under_load(servers):
     assert [body_of(ours.port) for _ in range(3)][-1] and ours.entries()[-1].note in HITS
 
 
-def test_a_signal_waits_for_the_answer(servers):
-    """SIGUSR1 ends a child of Apache 1.3 at once, from the handler, unless alarms are blocked."""
-    _, ours = servers.pair("none", children=1)
+def is_asking(pid):
+    """True if the process waits in recvmsg(), as for the daemon; an idle child waits in accept()."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[0] in RECVMSG
+
+
+@contextlib.contextmanager
+def asking_child(ours, path, results):
+    """A child of a stopped daemon, while it asks; the daemon goes on behind the block."""
     body_of(ours.port)
+    child, = procs.children(ours.process.pid)
     os.kill(ours.daemon.pid, signal.SIGSTOP)
+    with Threads(lambda: results.append(body_of(ours.port, path)), [()]):
+        try:
+            wait_for(lambda: is_asking(child), "the question")
+            yield child
+        finally:
+            os.kill(ours.daemon.pid, signal.SIGCONT)
+
+
+def test_graceful_restart_waits_for_the_answer(servers):
+    _, ours = servers.pair("none", children=1)
     results = []
-    try:
-        with Threads(lambda: results.append(body_of(ours.port, "/a/b/c/deep.txt")), [()]):
-            time.sleep(0.3)         # the child asks, and waits for the daemon
-            for pid in procs.children(ours.process.pid):
-                os.kill(pid, signal.SIGUSR1)
-    finally:
-        os.kill(ours.daemon.pid, signal.SIGCONT)
+    with asking_child(ours, "/a/b/c/deep.txt", results):
+        ours.process.send_signal(signal.SIGUSR1)
     assert results == [(200, b"deep\n")]
     assert not ours.crashes()
+
+
+def test_signal_ends_a_child_behind_its_question(servers):
+    """A handler of Apache 1.3 ends the child at once, in the midst of any call, unless alarms are blocked."""
+    _, ours = servers.pair("none", children=1)
+    results = []
+    with asking_child(ours, "/a/b/c/deep.txt", results) as child:
+        os.kill(child, signal.SIGTERM)
+        time.sleep(0.1)             # for as long nothing may happen
+        assert is_asking(child)
+    wait_for(lambda: procs.state(child) in (None, "Z"), "the child's end")
+    assert results == [None] and not ours.crashes()
+    assert body_of(ours.port)[0] == 200
 
 
 def test_stopped_daemon_delays_one_request_only(servers):
