@@ -12,6 +12,7 @@ import time
 
 import httpd22
 import parity_cases
+import procs
 import pytest
 import rawhttp
 import tree
@@ -236,6 +237,31 @@ def test_graceful_restart_under_load(make, roots):
         load.more(60)
     assert load.wrong == []
     assert flash.crashes() == []
+
+
+@pytest.mark.needs_flashpache
+def test_own_daemon(base, lab, roots, flashpached_program):
+    """FlashpacheDaemon auto: httpd starts a daemon, which lives over restarts and ends with httpd."""
+    server = httpd22.OldHttpd(base, "own", roots[0], module=built("mod_flashpache/.libs/mod_flashpache.so"),
+                              config=f"FlashpacheDaemonProgram {flashpached_program}", vhosts=httpd22.vhosts(roots[0]))
+    (server.dir / "logs").mkdir()
+    lab.started.append(server)
+    server.start()
+
+    def hit():
+        mark = server.mark()
+        assert statuses(server, PLAIN) == [200]
+        return server.wait_entries(1, mark)[0].note in HITS
+
+    def daemons():
+        return [pid for pid, name in procs.descendants(server.process.pid).items() if name == "flashpached"]
+    wait_for(hit, "answers of httpd's own daemon", 30)
+    before = daemons()
+    server.graceful()
+    wait_for(hit, "answers after the restart", 30)
+    assert set(before) <= set(daemons())
+    server.stop()
+    wait_for(lambda: not any(procs.state(pid) for pid in before), "the daemon's end", 30)
 
 
 @pytest.mark.needs_flashpache
