@@ -273,7 +273,8 @@ class MediaWiki(App):
              Page("denied", "/includes/Setup.php", 403), Page("directory", "/images/", 403))
     changing = (r'"wgPageParseReport":.*?"transientcontent":\w+', r'"wg(?:RequestId|BackendResponseTime)":[^,}]*', r"(?s)<!--.*?-->",
                 r'"time":"[^"]*"', r'"timestamp":"[^"]*"')
-    changing_headers = (*App.changing_headers, "X-Request-Id")
+    # A page tells its own time in digits, so its length differs, too.
+    changing_headers = (*App.changing_headers, "X-Request-Id", "Content-Length")
     is_redirect_dated = True
     RULES = """RewriteEngine On
 RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f
