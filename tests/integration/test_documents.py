@@ -33,6 +33,8 @@ SYNOPSIS = re.compile(r"\[|COMMAND|PATH$| \| -V$")
 # Commands that begin so run elsewhere: the place, or the reason why not.
 ELSEWHERE = {
     "archserver ": "test_archserver",
+    "../configure --with-apxs=/opt/httpd-2.2": "test_httpd22, where such a build is given",
+    "./configure --with-apxs=/usr/local/apache": "test_httpd13, where such a build is given",
     "backend    main >": "check_rooms.py",
     "scripts/demo": "test_demo",
     "scripts/test": "this is it",
@@ -96,7 +98,7 @@ def here(text, site):
 def check_httpd(block, base, module_path):
     own = re.sub(r"^LoadModule flashpache_module .*\n|^LoadModule flashpache_srpt_module .*\n", "", block, flags=re.M)
     own = own.replace(" logs/", f" {base}/")
-    server = Httpd(base, f"e{next(NUMBERS)}", base, module=module_path, config=own)
+    server = Httpd(base, f"e{next(NUMBERS)}", base, module=module_path, config=own, extra_modules=("userdir",))
     done = server.check()
     assert done.returncode == 0, done.stderr
 

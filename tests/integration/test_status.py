@@ -13,6 +13,7 @@ import exposition
 import procs
 import status_kit
 import tree
+from content_kit import clock, settled  # noqa: F401 (fixtures)
 from fetch import Client, get
 from keepalive import child_of, children_config
 from status_kit import figures, grown, page
@@ -166,6 +167,7 @@ def test_stopped_daemon(server):
     wait_for(lambda: figures(server)["FlashpachedUp"], "the daemon's answer")
 
 
+@pytest.mark.usefixtures("settled")         # small files are contents
 def test_what_a_child_holds(lab, root):
     server = start(lab, "held", root, "prefork", limits=ONE_CHILD)
     # It answers, so it has begun.
@@ -327,7 +329,7 @@ def test_section_of_mod_status(server):
     text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]
     found = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("Flashpache"))
     own = figures(server)
-    assert len(found) == 24 + 3 + 4
+    assert len(found) == 24 + 3 + 3 + 4
     assert {name: int(value) for name, value in found.items()} == {name: own[name] for name in found}
     assert "<html" not in text
     text = status_kit.fetch(server, status_kit.MOD_STATUS)[2]

@@ -9,7 +9,7 @@ FIRST_S, LONGEST_S = 0.005, 0.05        # between two looks: a look may cost the
 ATTEMPTS = 8
 
 
-def wait_for(condition, what, timeout=20.0):
+def wait_for(condition, what, timeout=60.0):
     """Call condition() until it is true; return its value, or raise naming `what`."""
     end = time.monotonic() + timeout
     step = FIRST_S
