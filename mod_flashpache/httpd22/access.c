@@ -135,7 +135,7 @@ void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
 
 /* ---- after the walk ---- */
 
-/* Core's own parser takes files alone. What the result points to is in the pool. */
+/* Core's own parser takes files alone. All that the result points to is in the pool. */
 static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const struct htaccess_result *h,
                                const char *path, struct fp_access_text *text)
 {

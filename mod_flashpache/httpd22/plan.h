@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct fp_answer_steps;
 struct fp_step;
 
 enum fp_plan {
@@ -18,7 +17,7 @@ enum fp_plan {
     FP_PLAN_ABSENT, /* a name of the path is absent: path-info follows */
 };
 
-/* What core may do with links on the way. */
+/* Links on the way. */
 struct fp_plan_links {
     bool restricted; /* core may ask for each component itself, and forbid links */
     bool any;        /* the answer has a link */

@@ -53,7 +53,7 @@ static struct fp_plan_links links_of(const struct fp_request *q, const struct fp
 
 /* ---- the walk ---- */
 
-/* What a walk that knows the file is to find. */
+/* The result of core's walk, which it is to leave in the request. */
 struct prefilled {
     enum fp_plan plan;
     const char *name; /* r->filename up to the last step */

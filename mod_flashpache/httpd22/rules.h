@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sections of a server say about links and access files, for a walk that has no hooks.
+ * The rules of a server's sections about links and access files, for a walk that has no hooks.
  */
 #ifndef FP_RULES_H
 #define FP_RULES_H

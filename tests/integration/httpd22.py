@@ -12,7 +12,7 @@ import subprocess
 
 from httpd import APACHE, LOG_FORMAT, MODULES_DIR, USER, Httpd
 
-# Whatever of these the server was built with.
+# Those of these that the server was built with are loaded.
 MODULES = """access authz_host authn_file authz_user authz_default auth_basic auth unixd access_compat authn_core
 authz_core log_config alias asis autoindex deflate dir env expires headers include mime negotiation rewrite
 setenvif""".split()
