@@ -273,8 +273,9 @@ class MediaWiki(App):
              Page("denied", "/includes/Setup.php", 403), Page("directory", "/images/", 403))
     changing = (r'"wgPageParseReport":.*?"transientcontent":\w+', r'"wg(?:RequestId|BackendResponseTime)":[^,}]*', r"(?s)<!--.*?-->",
                 r'"time":"[^"]*"', r'"timestamp":"[^"]*"')
-    # A page tells its own time in digits, so its length differs, too.
-    changing_headers = (*App.changing_headers, "X-Request-Id", "Content-Length")
+    # A page tells its own time in digits, so its length differs, too. Where work is left for after the response, mod_php's
+    # MediaWiki asks for the connection's end.
+    changing_headers = (*App.changing_headers, "X-Request-Id", "Content-Length", "Connection")
     is_redirect_dated = True
     RULES = """RewriteEngine On
 RewriteCond %{DOCUMENT_ROOT}%{REQUEST_URI} !-f
