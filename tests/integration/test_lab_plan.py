@@ -2,6 +2,7 @@
 """The lab's plan: it ends in time, it can be stopped and taken up, and it measures more only where that says more."""
 
 import contextlib
+import re
 import subprocess
 import sys
 
@@ -135,6 +136,11 @@ def test_plan_is_printed_without_measuring():
     done = subprocess.run([REPO / "tests/lab/run", "--plan"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stderr == ""
     assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [*parts.PARTS, "all"]
+
+
+def test_the_page_has_the_times_of_the_plan():
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", (REPO / "docs/lab.md").read_text(), re.M)
+    assert dict(rows) == {part.name: str(part.minutes) for part in parts.full()}
 
 
 # Runs, without servers

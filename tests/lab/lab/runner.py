@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goes through a plan: sets up rigs, starts servers in turn, measures, keeps the results."""
 
+import math
 import os
 import shutil
 import subprocess
@@ -39,14 +40,15 @@ def stop(process):
 class Progress:
     """Reports the present step, and how long the rest will take at the pace so far."""
 
-    def __init__(self, total):
-        self.total, self.done, self.skipped = total, 0.0, 0.0
+    def __init__(self, total, most=lambda: math.inf):
+        """most: returns the seconds after which it ends in any case."""
+        self.total, self.done, self.skipped, self.most = total, 0.0, 0.0, most
         self.began = time.monotonic()
 
     def say(self, text):
         spent = time.monotonic() - self.began
         worked = self.done - self.skipped
-        rest = (self.total - self.done) * (spent / worked if worked > 0 else 1)
+        rest = min(self.most(), (self.total - self.done) * (spent / worked if worked > 0 else 1))
         print(f"[{spent:5.0f} s, about {rest:4.0f} s left] {text}", file=sys.stderr, flush=True)
 
     def add(self, seconds, skipped=False):
@@ -78,8 +80,10 @@ class Runner:
     def run_parts(self, parts):
         """Each part until it is complete or its time is spent. One that ended before is not begun again."""
         machine.raise_descriptor_limit()
-        self.progress = Progress(sum(part.minutes * 60 for part in parts))
+        rest = sum(part.minutes * 60 for part in parts)
+        self.progress = Progress(rest, lambda: rest + self.budget.seconds - self.budget.spent())
         for part in parts:
+            rest -= part.minutes * 60
             self.budget = Budget(self.store, part.name, part.minutes * 60)
             before = self.progress.done
             if not self.budget.ended():
