@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+import procs
 from conftest import REPO
+from waiting import wait_for
 
 sys.path.insert(0, str(REPO / "tests" / "lab"))
 
@@ -349,6 +351,24 @@ def test_a_program_is_run_once(lab):
     before = path.stat().st_mtime_ns
     one.program(program)
     assert path.stat().st_mtime_ns == before and list(one.store.failures()) == []
+
+
+STAYS = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+open(sys.argv[1] + ".pid", "x").write(str(child.pid))
+child.wait()
+"""
+
+
+def test_a_program_that_does_not_end_leaves_no_process(lab, monkeypatch):
+    monkeypatch.setattr(runner, "CLEAN_UP_S", 0.1)
+    one = lab()
+    one.program(Script("stays", STAYS, (), 2))
+    pid = int((one.store.program("stays").parent / "stays.new.pid").read_text())
+    wait_for(lambda: procs.state(pid) in (None, "Z"), f"process {pid} to end")
+    assert [name for _, name, _, _ in one.store.failures()] == ["stays"]
 
 
 @pytest.mark.parametrize("text, seconds, why", [

@@ -136,7 +136,9 @@ def srpt():
 
 def growth():
     return Part("growth", 6, "as children, paths and leases become more", [], [
-        Program("growth-workers", "growth.py", ("--part", "workers", "--seconds", "1.5"), 180),
+        *(Program(f"growth-workers-{counts[-1]}", "growth.py", ("--part", "workers", "--seconds", "1.5", *(
+            word for count in counts for word in ("--workers", count))), seconds)
+          for counts, seconds in ((("1", "4", "16", "64"), 90), (("256",), 35), (("1024",), 55))),
         Program("growth-paths", "growth.py", ("--part", "paths", "--paths", "1000", "--paths", "100000", "--rounds", "2",
                                               "--seconds", "1.5"), 120),
         Program("growth-leases", "growth.py", ("--part", "leases"), 20),

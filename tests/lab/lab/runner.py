@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goes through a plan: sets up rigs, starts servers in turn, measures, keeps the results."""
 
+import contextlib
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import zlib
+
+import procs
 
 from lab import BUILD, Impossible, machine, measure, search, servers
 from lab.budget import Budget, Unlimited
@@ -22,7 +26,7 @@ EQUAL_SHARE = 0.5
 FAILURES = (Impossible, OSError, RuntimeError, subprocess.SubprocessError)
 # A program of the lab is ended when it takes so many times what was planned; it is given so long to clean up.
 PROGRAM_MOST = 2
-CLEAN_UP_S = 60
+CLEAN_UP_S = 120
 
 
 def stop(process):
@@ -32,8 +36,10 @@ def stop(process):
     process.terminate()
     try:
         process.communicate(timeout=CLEAN_UP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
+    except subprocess.TimeoutExpired:       # its servers have sessions of their own, and would go on without it
+        for pid in (process.pid, *procs.descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
 
 
