@@ -22,6 +22,20 @@
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
 
+/* Memory for entries, and for each of the two tables that children read: shares of the memory that there is, between
+ * these bounds.  What the cache takes in a small container is missing for the files themselves. */
+#define ENTRIES_SHARE 16
+#define TABLE_SHARE   64
+#define MIB           ((size_t)1 << 20)
+static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_table = 64 * MIB;
+
+static size_t derive_bytes(size_t set, size_t share, size_t most)
+{
+    if (set != FP_CONF_BY_MEMORY)
+        return set;
+    return share > most ? most : share < least_bytes ? least_bytes : share;
+}
+
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
 {
     const size_t share = d->descriptors / CONNECTIONS_SHARE;
@@ -55,7 +69,14 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     l->files -= l->files / OPEN_DIRS_SHARE;
     l->directories = c->max_entries;
     l->negatives = c->max_negative;
-    l->bytes = c->max_bytes;
+    if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < most_for_entries)
+        fp_log(
+            FP_LOG_INFO, 7,
+            "there are %zu MiB of memory: at most %zu for entries, and %zu for each table that children read; "
+            "max_bytes, max_content_bytes and max_answer_bytes set other sizes",
+            d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries) / MIB,
+            derive_bytes(FP_CONF_BY_MEMORY, d->memory / TABLE_SHARE, most_for_table) / MIB);
+    l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries);
     l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
 }
@@ -104,14 +125,23 @@ static uint32_t derive_leases(const struct fp_cache_limits *l)
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 
-struct fp_tables_sizes fp_derive_tables(const struct fp_conf *c, const struct fp_cache_limits *l)
+static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
 {
-    return (struct fp_tables_sizes){ derive_leases(l), c->max_answer_bytes, c->max_content_bytes };
+    return derive_bytes(c->max_content_bytes, d->memory / TABLE_SHARE, most_for_table);
 }
 
-struct fp_cache_content fp_derive_content(const struct fp_conf *c)
+struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
+                                        const struct fp_cache_limits *l)
 {
-    const size_t most = fp_contents_most(c->max_content_bytes);
+    return (struct fp_tables_sizes){
+        derive_leases(l), derive_bytes(c->max_answer_bytes, d->memory / TABLE_SHARE, most_for_table),
+        derive_contents(d, c)
+    };
+}
+
+struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c)
+{
+    const size_t most = fp_contents_most(derive_contents(d, c));
 
     return (struct fp_cache_content){ c->content_file_max < most ? c->content_file_max : (uint32_t)most };
 }

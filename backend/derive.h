@@ -22,9 +22,10 @@ size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
 /* How many slots the lease table has. */
-struct fp_tables_sizes fp_derive_tables(const struct fp_conf *c, const struct fp_cache_limits *limits);
+struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
+                                        const struct fp_cache_limits *limits);
 
-struct fp_cache_content fp_derive_content(const struct fp_conf *c);
+struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c);
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 
 /* The number of workers and the roots are those of the start. */

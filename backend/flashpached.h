@@ -26,6 +26,7 @@ struct flashpached {
     struct fp_arguments args;
     struct fp_conf *conf; /* as started; parts of the daemon point into it */
     size_t descriptors;   /* that the process may hold */
+    size_t memory;        /* that it may use, in bytes (memory_limit.h) */
     bool prompt;          /* it may run as soon as an event comes */
     struct ev_loop *loop;
     struct fp_mounts_view *view;

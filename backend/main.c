@@ -36,6 +36,7 @@
 #include "common/socket_path.h"
 #include "common/turn.h"
 #include "conf/conf.h"
+#include "conf/memory_limit.h"
 #include "derive.h"
 #include "fleet/fleet.h"
 #include "fleet/fleet_link.h"
@@ -264,6 +265,7 @@ static bool prepare(struct flashpached *d)
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
     d->descriptors = fp_priv_raise_descriptors();
+    d->memory = fp_memory_limit("");
     if (!take_socket(d))
         return false;
     check_exposure(d);
@@ -289,12 +291,12 @@ static bool start_cache(struct flashpached *d)
     const struct fp_conf *c = d->conf;
     struct fp_cache_deps cache = { .now_ms = fp_now_ms, .forget = forget_watch, .ctx = &d->watch };
     struct fp_coherence_deps coherence = { &fp_cache_change_ops, NULL, d->mounts, &d->watch, NULL, d->noise };
-    const struct fp_cache_content content = fp_derive_content(c);
+    const struct fp_cache_content content = fp_derive_content(d, c);
     struct fp_cache_limits limits;
     struct fp_tables_sizes sizes;
 
     fp_derive_limits(d, c, &limits);
-    sizes = fp_derive_tables(c, &limits);
+    sizes = fp_derive_tables(d, c, &limits);
     if (!fp_tables_create(&d->tables, &sizes)) {
         fp_log(FP_LOG_ERROR, 8,
                "cannot make the tables that clients map: %m; lower max_entries, max_negative, "

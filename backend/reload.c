@@ -110,13 +110,13 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     const struct fp_mounts_settings mounts = fp_derive_mounts(c);
     const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
-    const struct fp_cache_content content = fp_derive_content(c);
+    const struct fp_cache_content content = fp_derive_content(d, c);
     struct fp_tables_sizes sizes;
     struct fp_cache_limits limits;
 
     fp_derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
-    sizes = fp_derive_tables(c, &limits);
+    sizes = fp_derive_tables(d, c, &limits);
     resize_tables(d, &sizes);
     fp_cache_set_content(d->cache, &content);
     fp_worker_pool_set(d->workers, &workers);

@@ -14,6 +14,8 @@
 struct fp_fleet_settings;
 struct fp_mount_rule;
 
+#define FP_CONF_BY_MEMORY SIZE_MAX /* not set: a share of the memory that there is */
+
 struct fp_conf {
     const char *socket; /* absolute, fits sun_path */
     const char *user;   /* name; "" where none was set */
@@ -37,11 +39,11 @@ struct fp_conf {
     size_t n_mounts;
     size_t read_ahead;         /* bytes of a file that a worker reads ahead; 0: none */
     uint32_t content_file_max; /* bytes of a file that is kept by its content; 0: none */
-    size_t max_content_bytes;  /* of memory for all contents */
-    size_t max_answer_bytes;   /* of memory for answers that all clients read */
+    size_t max_content_bytes;  /* of memory for all contents, or FP_CONF_BY_MEMORY */
+    size_t max_answer_bytes;   /* of memory for answers that all clients read, or FP_CONF_BY_MEMORY */
     size_t max_entries;        /* of directories and links */
     size_t max_negative;       /* negative entries: names known to be absent */
-    size_t max_bytes;          /* of memory for all entries */
+    size_t max_bytes;          /* of memory for all entries, or FP_CONF_BY_MEMORY */
     size_t max_descriptors;    /* 0: from RLIMIT_NOFILE */
     size_t max_connections;
     size_t max_queue;                      /* lookups waiting for a worker */

@@ -28,7 +28,7 @@ static const struct {
     ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
     ROW(stale_if_error_ms, 0, 0, 60, true),        ROW(mount_workers, 0, 0, 1, true),
     ROW(mount_timeout_ms, 2000, 2000, 700, false), ROW(read_ahead, 65536, 65536, 0, true),
-    ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, 268435456, 268435456, 9876543210, false),
+    ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, SIZE_MAX, SIZE_MAX, 9876543210, false),
     ROW(max_inflight, 4096, 4096, 90, false),
 #undef ROW
 };
