@@ -87,7 +87,7 @@ static void start_child(server_rec *s, pool *p)
         return;
     }
     if (as_root)
-        fp_client_believe_root_only(fp_child_client);
+        fp_client_trust_root_only(fp_child_client);
     fp_client_compare_sights(fp_child_client, !settings->elsewhere);
     fp_shared_init(settings->leases > 0);
 }

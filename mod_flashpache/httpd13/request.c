@@ -90,7 +90,7 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
     if (st == FP_FOREIGN)
         ap_log_rerror(
             APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r,
-            "FP0114: not believed: the socket %s was made by uid %u, and root started httpd: any process of "
+            "FP0114: not trusted: the socket %s was made by uid %u, and root started httpd: any process of "
             "Apache's user could have made it. Serving as without Flashpache; start flashpached by "
             "flashpached.socket or as root",
             settings->socket, (unsigned)fp_client_maker(fp_child_client));

@@ -37,7 +37,7 @@ fp_test_packages=(
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
 # runner; a network file system.
-fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core rclone)
+fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core rclone python3-yaml)
 
 fp_begin=$SECONDS
 

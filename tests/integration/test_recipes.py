@@ -14,8 +14,6 @@ from conftest import BUILD, REPO
 from test_packages import clean, need, packages, run  # noqa: F401 (fixtures)
 from waiting import wait_for
 
-yaml = pytest.importorskip("yaml", reason="needs python3-yaml")
-
 pytestmark = [pytest.mark.needs_flashpache, pytest.mark.full]
 
 CONTAINERS = REPO / "conf/containers"
@@ -28,6 +26,11 @@ mount -t tmpfs tmpfs "$2/root/run" && mkdir -p "$2/root/run/flashpache" "$2/root
 . "$2/mounts"
 exec chroot "$2/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "${@:3}"
 """
+
+
+def yaml():
+    """Here, so that a run without the full form needs no package for it."""
+    return pytest.importorskip("yaml", reason="needs python3-yaml")
 
 
 class Container:
@@ -129,7 +132,7 @@ def test_the_image_serves_by_itself(start, documents):
 
 def test_compose(image, start, documents, base):
     """The two services, by the file's own commands and volumes."""
-    made = yaml.safe_load((CONTAINERS / "compose.yaml").read_text())
+    made = yaml().safe_load((CONTAINERS / "compose.yaml").read_text())
     named = {name: base / f"volume-{name}" for name in made["volumes"]}
     running = {}
     for name, service in made["services"].items():
@@ -147,7 +150,7 @@ def test_compose(image, start, documents, base):
 
 def test_pod(start, documents, base):
     """The pod's containers, after its init container, by the file's own commands and volumes."""
-    settings, pod = yaml.safe_load_all((CONTAINERS / "pod.yaml").read_text())
+    settings, pod = yaml().safe_load_all((CONTAINERS / "pod.yaml").read_text())
     assert settings["data"]["elsewhere.conf"] in (CONTAINERS / "elsewhere.conf").read_text()
     empty, elsewhere = base / "empty-dir", base / "elsewhere"
     empty.mkdir()
@@ -186,7 +189,7 @@ def test_the_role_is_valid_and_its_settings_are_the_daemons(base):
     own = {**os.environ, "ANSIBLE_LOCAL_TEMP": str(base / "ansible"), "ANSIBLE_HOME": str(base / "ansible"), "LC_ALL": "C.UTF-8"}
     run("ansible-playbook", "--syntax-check", "-i", "localhost,", str(REPO / "conf/ansible/site.yml"), env=own)
     # Its two files are made as a run would make them, without the rest of the role.
-    tasks = yaml.safe_load((REPO / "conf/ansible/roles/flashpache/tasks/main.yml").read_text())
+    tasks = yaml().safe_load((REPO / "conf/ansible/roles/flashpache/tasks/main.yml").read_text())
     wanted = [task for task in tasks if "content" in task.get("ansible.builtin.copy", {})]
     assert len(wanted) == 2
     for number, task in enumerate(wanted):
@@ -197,14 +200,14 @@ def test_the_role_is_valid_and_its_settings_are_the_daemons(base):
             task["ansible.builtin.copy"]["validate"] = check.replace("flashpached", str(BUILD / "backend/flashpached"))
     play = [{"hosts": "all", "connection": "local", "gather_facts": False, "tasks": wanted,
              "vars": {"flashpache_engine": "Shadow", "flashpache_settings": {"ttl_ms": "3000", "user": '"www-data"'}}}]
-    (base / "play.yml").write_text(yaml.safe_dump(play, width=1000))
+    (base / "play.yml").write_text(yaml().safe_dump(play, width=1000))
     run("ansible-playbook", "-i", "localhost,", str(base / "play.yml"), env=own)
     assert (base / "made0").read_text() == 'ttl_ms = 3000\nuser = "www-data"\n'
     text = (base / "made1").read_text()
     assert "FlashpacheEngine Shadow" in text and "FlashpacheDaemonConfig /etc/flashpached.conf" in text
     # A mistake stays out.
     play[0]["vars"]["flashpache_settings"] = {"ttl_ms": "a while"}
-    (base / "play.yml").write_text(yaml.safe_dump(play, width=1000))
+    (base / "play.yml").write_text(yaml().safe_dump(play, width=1000))
     done = subprocess.run(["ansible-playbook", "-i", "localhost,", str(base / "play.yml")], capture_output=True, text=True,
                           timeout=300, env=own)
     assert done.returncode != 0 and "ttl_ms" in done.stdout

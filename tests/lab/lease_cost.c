@@ -447,9 +447,9 @@ static void usage(void)
 static unsigned number(const char *text, unsigned least, unsigned most)
 {
     char *end;
-    unsigned long n = strtoul(text, &end, 10);
+    const long n = strtol(text, &end, 10);
 
-    if (end == text || *end != '\0' || n < least || n > most)
+    if (end == text || *end != '\0' || n < (long)least || n > (long)most)
         usage();
     return (unsigned)n;
 }
