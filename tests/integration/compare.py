@@ -100,9 +100,16 @@ def differences(stock, flash, asks):
             for a, x, y in zip(asks, expected, ours) if x != y]
 
 
+def _from_there(x, y):
+    """Both from shortly before the place where they begin to differ."""
+    at = max(next((i for i, (c, d) in enumerate(zip(x, y)) if c != d), min(len(x), len(y))) - 40, 0)
+    return f"{x[at:at + 240]!r} -> {y[at:at + 240]!r} (from {at} of {len(x)} and {len(y)})"
+
+
 def _what(a, b):
     """The parts that differ in two answers, in words."""
-    parts = [f"{name} {x!r} -> {y!r}" for name, x, y in zip(("status", "headers", "body"), a.response, b.response)
+    parts = [f"{name} {_from_there(x, y)}"
+             for name, x, y in zip(("status", "headers", "body"), a.response, b.response)
              if x != y and name != "headers"]
     for sign, one, other in (("-", a, b), ("+", b, a)):
         parts += [f"{sign}{h[0]}: {h[1]}" for h in one.response[1] if h not in other.response[1]]

@@ -10,6 +10,7 @@ import stat
 
 import pytest
 
+import procs
 import tree
 import wire
 from fetch import get
@@ -217,7 +218,7 @@ def served(lab, base):
     tree.put(root / "file.txt", "still served\n")
     tree.put(root / "index.html", "index\n")
     daemon = lab.daemon("for-peers", ttl_ms=60000).start()
-    # One child, so one connection to the daemon: descriptors are counted.
+    # One child, so few connections to the daemon: descriptors are counted.
     server = lab.flash("for-peers-httpd", root, daemon.socket, mpm="event", limits=ONE_CHILD).start()
     for _ in range(20):
         get(server.port, "/file.txt")
@@ -262,22 +263,22 @@ def packets():
     yield "daemon-s-own-type", [hello, wire.frame(4, b"\0" * 40)]
 
 
-def count_is(daemon, count):
-    wait_for(lambda: daemon.fd_count() == count, f"the daemon to hold {count} descriptors again, "
-             f"not {daemon.fd_count()}")
-
-
 @pytest.mark.parametrize("fds", (0, 1, 20), ids=("", "with-descriptor", "with-20-descriptors"))
 @pytest.mark.parametrize("name,sent", list(packets()), ids=[n for n, _ in packets()])
-def test_rubbish_ends_only_its_own_connection(served, name, sent, fds):
+def test_rubbish_ends_only_its_own_connection(served, tmp_path, name, sent, fds):
     daemon, server = served
     still_served(server)
-    before = daemon.fd_count()
-    with open(os.devnull) as null, wire.connect(daemon.socket) as conn:
-        if wire.sent_all(conn, sent, [null.fileno()] * fds):
+    passed = tree.put(tmp_path / "passed", "")
+    with open(passed) as file, wire.connect(daemon.socket) as conn:
+        if wire.sent_all(conn, sent, [file.fileno()] * fds):
             assert wire.is_closed_by_peer(conn), "the connection was not ended"
         still_served(server)
-    count_is(daemon, before)
+    wait_for(lambda: str(passed) not in procs.open_files(daemon.pid), "the daemon to close what was passed to it")
+
+
+def few_more(daemon, before):
+    """No leak: httpd's child may have asked on a second connection meanwhile, the cache may have opened a file."""
+    wait_for(lambda: daemon.fd_count() <= before + 3, f"the daemon to hold about {before} descriptors again")
 
 
 def test_peer_that_says_nothing_or_leaves_early(served):
@@ -291,8 +292,7 @@ def test_peer_that_says_nothing_or_leaves_early(served):
     for conn in silent:
         conn.close()
     still_served(server)
-    # /etc/passwd's descriptor is in the cache now: one more at most.
-    wait_for(lambda: daemon.fd_count() <= before + 1, "the connections to be closed")
+    few_more(daemon, before)        # /etc/passwd's descriptor is in the cache now
 
 
 def test_peer_that_does_not_read_is_no_burden(served):
@@ -337,7 +337,7 @@ def test_random_peers_in_numbers(served):
             except ConnectionError:
                 pass
     still_served(server)
-    count_is(daemon, before)
+    few_more(daemon, before)
 
 
 # mod_flashpache: directives

@@ -184,7 +184,9 @@ def _odd_files(h, outside):
 def _ssi(root):
     includes = ("plain.txt", "missing", "/h/deny/file.txt", "/h/header/a/b/c/file.txt", "/h/broken/file.txt",
                 "/h/mode0/file.txt", "/h/auth/file.txt", "/h/rewrite/whatever", "/h/index/", "/lk/plain/other")
-    put(root / "ssi/page.shtml", "".join(f'{i} <!--#include virtual="{i}" -->\n' for i in includes)
+    # Without the zone's name, which glibc's strftime now and then leaves out where many threads ask for it at once.
+    put(root / "ssi/page.shtml", '<!--#config timefmt="%Y-%m-%d %H:%M:%S" -->\n'
+        + "".join(f'{i} <!--#include virtual="{i}" -->\n' for i in includes)
         + '<!--#fsize virtual="/h/deny/file.txt" --> <!--#flastmod file="plain.txt" -->\n')
     put(root / "ssi/plain.txt", "plain\n")
     put(root / "ssi/.htaccess", "Header set X-Ssi yes\n")
