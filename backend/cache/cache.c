@@ -296,8 +296,9 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 
     if (e == NULL || !has_file(e) || e->target != NULL || fp_entry_is_purged(c, e))
         return false;
-    /* A reported change need not change the metadata: the end of a mapping. */
-    if (e->content_at != 0 && (e->expires_ms == 0 || c->content.file_max == 0))
+    /* A reported change need not change the metadata: the end of a mapping; and before Linux 6.13 a second one
+     * within a tick of the kernel's clock, which may have revoked the rights. */
+    if (e->expires_ms == 0 || e->ttl_ms == 0 || (e->content_at != 0 && c->content.file_max == 0))
         return false;
     *m = e->self;
     return true;

@@ -143,8 +143,8 @@ struct fp_cache_base {
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
                         struct fp_cache_base *base);
 
-/* The metadata of an open file that was reached without a link at its end.  Left out are files whose
- * content is kept and may have changed in spite of what the metadata says. */
+/* The metadata of an open file that was reached without a link at its end.  Left out are files that may have
+ * changed in spite of what the metadata says. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
 
 /* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the

@@ -21,6 +21,7 @@
 #include "workers/resolve_links.h"
 
 #define READ_PIECE 65536 /* bytes of one read ahead */
+#define OPENS      3     /* of a file that changes meanwhile */
 
 struct walk {
     const struct fp_resolver *r;
@@ -147,15 +148,13 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
 }
 
 /*
- * Opens the file that path_fd stands for by the kernel's own name for it: so it is
- * the inode that was looked at.  Then looks again, at the descriptor itself.
- * FP_OK also where the file may not be read (*fd_r is -1).
+ * Opens the file that path_fd stands for by the kernel's own name for it: so it is the inode that was
+ * looked at.  FP_OK also where the file may not be read (*fd_r is -1).
  * If another process has a lease on the file (EAGAIN), httpd has to wait for it.
  */
-static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
+static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 {
     char name[FP_FD_NAME];
-    fp_status st;
 
     fp_fd_name(name, path_fd);
     *fd_r = fp_call_openat(AT_FDCWD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -169,9 +168,35 @@ static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_m
         fp_close(fd_r);
         return FP_REFUSED;
     }
-    st = fp_look(*fd_r, m, NULL);
-    if (st != FP_OK)
+    return FP_OK;
+}
+
+/*
+ * Opens the file.  *m: what a look at it just found; becomes what a look at the descriptor finds.  The two are
+ * the same, or rights may have been revoked between open and look: then the later look would make the cache keep
+ * a descriptor that nobody would get any more.  Of a file that changes all the time *m stays the earlier look.
+ */
+static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
+{
+    fp_status st;
+
+    for (unsigned tries = 1;; tries++) {
+        const struct fp_meta before = *m;
+
+        st = open_once(r, path_fd, fd_r);
+        if (st == FP_OK && *fd_r != -1)
+            st = fp_look(*fd_r, m, NULL);
+        if (st != FP_OK)
+            break;
+        if (*fd_r == -1 || fp_meta_equal(&before, m))
+            return FP_OK;
+        if (tries == OPENS) {
+            *m = before;
+            return FP_OK;
+        }
         fp_close(fd_r);
+    }
+    fp_close(fd_r);
     return st;
 }
 

@@ -261,6 +261,17 @@ START_TEST(file_that_is_unchanged_stays_open)
 }
 END_TEST
 
+/* The metadata may be the same after a change. */
+START_TEST(file_that_may_have_changed_is_opened_again)
+{
+    struct fp_meta m;
+
+    visited("/f", "df3");
+    fp_cache_invalidate(cache, "/f");
+    ck_assert(!fp_cache_find_known(cache, "/f", 2, &m));
+}
+END_TEST
+
 /* "Unchanged" is about the task's file; another one is here by now. */
 START_TEST(unchanged_file_that_is_not_the_one_at_hand)
 {
@@ -416,6 +427,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, walk_from_a_base_that_is_forgotten_is_not_kept);
     t = unit_add_case(s, "files", setup, teardown, 0);
     tcase_add_test(t, file_that_is_unchanged_stays_open);
+    tcase_add_test(t, file_that_may_have_changed_is_opened_again);
     tcase_add_test(t, unchanged_file_that_is_not_the_one_at_hand);
     tcase_add_test(t, links_are_opened_again);
     tcase_add_test(t, file_that_was_only_passed);

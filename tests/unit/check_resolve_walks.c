@@ -12,6 +12,21 @@
 
 /* The look at which the file system fails; 0: at none. */
 static unsigned fail_at, looks;
+/* A change between each open and the look at the descriptor, as long as there are some left. */
+static unsigned changes, opened;
+
+static void change_after_open(int fd)
+{
+    struct stat st;
+
+    if ((fcntl(fd, F_GETFL) & O_PATH) != 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
+        return;
+    opened++;
+    if (changes == 0)
+        return;
+    changes--;
+    ck_assert_int_eq(fchmod(fd, st.st_mode ^ S_IXUSR), 0);
+}
 
 int statx(int at, const char *restrict name, int flags, unsigned mask, struct statx *restrict st)
 {
@@ -19,6 +34,8 @@ int statx(int at, const char *restrict name, int flags, unsigned mask, struct st
 
     if (real == NULL)
         *(void **)&real = dlsym(RTLD_NEXT, "statx");
+    if (*name == '\0')
+        change_after_open(at);
     /* Which mount it is, the file system is not asked. */
     if (fail_at != 0 && (mask & STATX_BASIC_STATS) != 0 && ++looks == fail_at) {
         errno = ESTALE;
@@ -399,6 +416,30 @@ START_TEST(known_file_that_is_gone)
 }
 END_TEST
 
+/* Rights may go by the very change: the cache must not take the descriptor for one of after it. */
+START_TEST(change_between_open_and_look)
+{
+    struct stat st;
+
+    unit_write_file(in_dir("file"), "content");
+    for (unsigned n = 0; n < 5; n++) {
+        struct fp_meta known;
+
+        changes = n;
+        opened = 0;
+        resolve_as_asked("file", (struct fp_task){ .base_len = 0 });
+        ck_assert_int_ne(answer.fd, -1);
+        known = last()->self;
+        ck_assert_uint_eq(opened, n < 3 ? n + 1 : 3);
+        ck_assert_int_eq(stat(in_dir("file"), &st), 0);
+        ck_assert_int_eq(known.mode == st.st_mode, n < 3);
+        changes = 0;
+        resolve_known("file", &known);
+        ck_assert_int_eq(answer.unchanged, n < 3);
+    }
+}
+END_TEST
+
 /* ---- access files ---- */
 
 static void resolve_with_names(const char *name, const struct fp_names *names)
@@ -504,6 +545,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, unchanged_file_is_not_opened);
     tcase_add_test(t, changed_file_is_opened);
     tcase_add_test(t, known_file_that_is_gone);
+    tcase_add_test(t, change_between_open_and_look);
     t = add_case(s, "access_files");
     tcase_add_test(t, access_files_are_looked_for);
     tcase_add_test(t, access_files_behind_links_and_in_directories);
