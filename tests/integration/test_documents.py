@@ -136,7 +136,7 @@ def run_workload(block, base):
     log = base / "access.log.1.gz"
     log.write_bytes(gzip.compress(b'192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET /a.html HTTP/1.1" 200 7\n'))
     for old, new in (("/srv/set", base / "set"), ("3G", "6M"), ("1000000", "1000"), (" -o ", f" -o {base}/"),
-                     ("/var/log/apache2/access.log.1.gz", log), ("tests/lab", REPO / "tests/lab")):
+                     ("/var/log/apache2/access.log.1.gz", log), ("tests/lab", shlex.quote(str(REPO / "tests/lab")))):
         block = block.replace(old, str(new))
     for line in block.splitlines():
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
