@@ -186,7 +186,7 @@ def test_program_that_the_user_may_not_run_is_named(make, base):
     script = tree.put(base / "root-only", "#!/bin/sh\n", 0o700)
     with make(program=script) as server:
         wait_for(lambda: "FP0111" in server.error_text(), "the failure")
-        assert f"FP0112: cannot run {script} as uid {user_ids()[0]}" in server.error_text()
+        wait_for(lambda: f"FP0112: cannot run {script} as uid {user_ids()[0]}" in server.error_text(), "its reason")
 
 
 @pytest.mark.parametrize("directive", ("FlashpacheDaemon auto", "FlashpacheDaemonProgram /bin/true",
