@@ -14,39 +14,9 @@
 #include "access_file.h"
 #include "common/packet.h"
 #include "lease.h"
+#include "parsed.h"
 #include "request.h"
 #include "settings.h"
-#include "table.h"
-
-/* A parsed access file. */
-struct parsed {
-    struct fp_item item;
-    apr_pool_t *pool; /* holds this struct and all below */
-    const char *dir;  /* as core names it, with a slash behind it */
-    int override, override_opts;
-    unsigned name;           /* the index of its access file name */
-    struct fp_access access; /* the file that was parsed */
-    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
-};
-
-static struct fp_table *table; /* this child's; NULL: none are kept */
-
-static void destroy(struct fp_item *item)
-{
-    apr_pool_destroy(((struct parsed *)item)->pool);
-}
-
-void fp_htaccess_init(apr_pool_t *p, int limit)
-{
-    table = limit > 0 ? fp_table_create(p, limit) : NULL;
-}
-
-int fp_htaccess_begin(request_rec *r)
-{
-    if (table != NULL)
-        fp_request_begin(r);
-    return OK;
-}
 
 /* ---- the content ---- */
 
@@ -63,7 +33,7 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
         (apr_uint64_t)1 << fp_request_step_number(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
     q->access_opened++;
     q->access_given |= bit;
-    if (table != NULL && fp_access_file_is_pure(r, path, c))
+    if (fp_parsed_is_used() && fp_access_file_is_pure(r, path, c))
         q->access_pure |= bit;
     else
         q->access_pure &= ~bit;
@@ -150,22 +120,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
 
 /* ---- parsed files ---- */
 
-/* Retained for the caller; NULL: this very file has not been parsed. */
-static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
-                           unsigned name)
-{
-    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
-    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
-    struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
-
-    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
-        return p;
-    fp_table_drop(table, &p->item);
-    fp_item_release(&p->item);
-    return NULL;
-}
-
-static void inject(request_rec *r, struct parsed *p)
+static void inject(request_rec *r, struct fp_parsed *p)
 {
     struct htaccess_result *h = apr_pcalloc(r->pool, sizeof(*h));
 
@@ -185,12 +140,12 @@ void fp_htaccess_inject(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
-    if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
+    if (q == NULL || !fp_parsed_is_for(r))
         return;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct fp_step *s = fp_lease_step(q->lease, i);
         int name = fp_access_file_of(q, s);
-        struct parsed *p = name != -1 ? find(r, q, s, (unsigned)name) : NULL;
+        struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
         if (p != NULL && p->conf != NULL)
             inject(r, p);
@@ -225,57 +180,35 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
     const bool pure = (q->access_pure & bit) != 0;
     unsigned opened = q->access_opened;
-    struct parsed *p;
+    ap_conf_vector_t *conf = NULL;
     apr_pool_t *pool;
-    char *key;
 
     /* The pool has no parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
     if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
         return;
-    p = apr_pcalloc(pool, sizeof(*p));
-    p->pool = pool;
     if (pure)
-        p->conf = parse(r, pool, h);
+        conf = parse(r, pool, h);
     /* Only a configuration made from the very file that the answer shows is kept. */
-    if (pure && (p->conf == NULL || q->access_opened != opened + 1)) {
+    if (pure && (conf == NULL || q->access_opened != opened + 1))
         apr_pool_destroy(pool);
-        return;
-    }
-    key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
-    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->dir = apr_pstrdup(pool, h->dir);
-    p->override = h->override;
-    p->override_opts = h->override_opts;
-    p->name = name;
-    p->access = s->access[name];
-    fp_table_put(table, &p->item);
-    fp_item_release(&p->item);
+    else
+        fp_parsed_keep(r, q, s, name, h, h->override_opts, pool, conf);
 }
 
 int fp_htaccess_keep(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
-    if (q == NULL || table == NULL || !fp_settings_of(r->server)->keep_parsed)
+    if (q == NULL || !fp_parsed_is_for(r))
         return DECLINED;
     /* Core puts its own results before those that it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
-        int below = 0, name;
-        const struct fp_step *s =
-            h->htaccess == NULL ? NULL : fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
-        struct parsed *p;
+        const struct fp_step *s;
+        const int name = h->htaccess != NULL ? fp_parsed_missing(r, q, h, &s) : -1;
 
-        name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
         /* Core may have opened by name another file than the answer's. */
-        if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
-            || !fp_access_file_is_settled(r, &s->access[name])
-            || (q->access_given >> fp_request_step_number(q, s) & 1) == 0)
-            continue;
-        p = find(r, q, s, (unsigned)name);
-        if (p != NULL)
-            fp_item_release(&p->item);
-        else
+        if (name != -1 && (q->access_given >> fp_request_step_number(q, s) & 1) != 0)
             keep_one(r, q, s, (unsigned)name, h);
     }
     return DECLINED;

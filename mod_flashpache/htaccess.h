@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * .htaccess without the file system: presence, content, and the result of parsing.
- *
- * Each child keeps parsed files, each in a pool of its own, by server, directory and allowed
- * overrides. A parsed file is used while the answer about the directory shows the very file it was
- * made from (inode, length, times). It is freed once the file has changed and the pool of the last
- * request that uses it is gone. Many requests may share it: a parsed configuration is read-only,
- * like that of a <Directory>. Only files with directives that are known to be pure are kept
- * (htaccess_pure.h).
  */
 #ifndef FP_HTACCESS_H
 #define FP_HTACCESS_H
@@ -19,14 +12,6 @@
 
 struct fp_access;
 struct fp_request;
-
-/* limit: the most parsed files that this child keeps. Call it once, before requests. Everything is
- * freed with the pool. */
-void fp_htaccess_init(apr_pool_t *p, int limit);
-
-/* create_request, before others: the parsed files that this request uses outlive all that others
- * register with its pool. */
-int fp_htaccess_begin(request_rec *r);
 
 /*
  * The open_htaccess hook: absent, or the content from a descriptor that the daemon passes. Else

@@ -18,6 +18,7 @@
 #include "fresh.h"
 #include "lease.h"
 #include "lookup.h"
+#include "reply.h"
 #include "request.h"
 #include "view.h"
 #include "walk.h"
@@ -57,15 +58,6 @@ static bool is_plain(const request_rec *r)
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
            && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
            && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
-}
-
-static void set_headers(request_rec *r)
-{
-    ap_update_mtime(r, r->finfo.mtime);
-    ap_set_last_modified(r);
-    ap_set_etag(r);
-    ap_set_accept_ranges(r);
-    ap_set_content_length(r, r->finfo.size);
 }
 
 static void set_header(request_rec *r, const char *name, const char *value)
@@ -168,7 +160,7 @@ static bool look_again(request_rec *r, const struct fp_file *file)
     if (size != r->finfo.size || mtime != r->finfo.mtime) {
         r->finfo.size = size;
         r->finfo.mtime = mtime;
-        set_headers(r);
+        fp_reply_set_headers(r);
     }
     return true;
 }
@@ -248,21 +240,6 @@ static void send_now(conn_rec *c)
         f->frec->filter_func.out_func(f, NULL);
 }
 
-/* Shows a file system that died after the daemon's look, while httpd can still report it. */
-static bool can_be_read(const request_rec *r, const apr_bucket_brigade *bb)
-{
-    apr_bucket *e = APR_BRIGADE_FIRST(bb);
-    const char *data;
-    apr_size_t n;
-    apr_status_t rv;
-
-    if (APR_BRIGADE_EMPTY(bb) || !fp_file_bucket_reads(e) || r->header_only
-        || apr_table_get(r->headers_in, "Range") != NULL)
-        return true;
-    rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
-    return rv == APR_SUCCESS || rv == APR_EOF;
-}
-
 static int send_file(request_rec *r, const struct fp_request *q)
 {
     conn_rec *c = r->connection;
@@ -274,7 +251,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
         r->status = condition;
     else
         insert_body(r, q, bb);
-    if (!can_be_read(r, bb)) {
+    if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
         apr_brigade_cleanup(bb);
         return fp_request_again(r);
     }
@@ -287,37 +264,6 @@ static int send_file(request_rec *r, const struct fp_request *q)
         return OK;
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
     return AP_FILTER_ERROR;
-}
-
-/* As core does before it opens a file: a malformed body decides the response, whatever the state of
- * the file. */
-static int take_body(request_rec *r)
-{
-    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
-    return ap_discard_request_body(r);
-}
-
-static int refuse(request_rec *r)
-{
-    int status = take_body(r);
-
-    if (status != OK)
-        return status;
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
-    return HTTP_FORBIDDEN;
-}
-
-/*
- * Core sends this file through a descriptor of its own, opened by name now. Core approved the file
- * as the daemon saw it. If the name leads to another file now, the request is served from the
- * beginning, without an answer.
- */
-static int leave_to_core(request_rec *r)
-{
-    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
-        || fp_view_is_unchanged(r))
-        return DECLINED;
-    return fp_request_again(r);
 }
 
 /* If core could not open the file, logs and returns as core does, but does not wait where a FIFO
@@ -335,13 +281,13 @@ static int try_to_open(request_rec *r)
     if (fd != -1)
         fstat(fd, &st);
     fp_close(&fd);
-    return S_ISREG(st.st_mode) ? DECLINED : refuse(r);
+    return S_ISREG(st.st_mode) ? DECLINED : fp_reply_refuse(r);
 }
 
 /* The daemon could not open the file. If it still exists, core may try, too. */
 static int deny_unreadable(request_rec *r)
 {
-    int status = take_body(r);
+    int status = fp_reply_take_body(r);
 
     if (status != OK)
         return status;
@@ -364,7 +310,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (q == NULL)
         return DECLINED;
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
-        return refuse(r);
+        return fp_reply_refuse(r);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
     if (walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
@@ -389,12 +335,12 @@ int fp_respond(request_rec *r)
      * but a file may have its name by now. */
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return refuse(r);
+        return fp_reply_refuse(r);
     /* This time the answers of the request's family are not used. */
     if (fp_request_is_again(r))
         return DECLINED;
     if (!is_plain(r))
-        return leave_to_core(r);
+        return fp_reply_by_core(r);
     q = fp_request_find(r, r->filename);
     if (q == NULL && has_path_info(r)) {
         status = take_file(r, &q);
@@ -409,7 +355,7 @@ int fp_respond(request_rec *r)
     if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);
     switch (fp_walk_links(r, q)) {
-    case FP_LINKS_UNKNOWN: return leave_to_core(r);
+    case FP_LINKS_UNKNOWN: return fp_reply_by_core(r);
     case FP_LINKS_DENIED:
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       "FP0105: Symbolic link not allowed: a link "
@@ -418,7 +364,7 @@ int fp_respond(request_rec *r)
         return HTTP_FORBIDDEN;
     case FP_LINKS_ALLOWED: break;
     }
-    status = take_body(r);
+    status = fp_reply_take_body(r);
     if (status != OK)
         return status;
     set_known_headers(r, q->lease);

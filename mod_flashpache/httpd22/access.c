@@ -7,39 +7,9 @@
 #include "access_file.h"
 #include "httpd22/rules.h"
 #include "lease.h"
+#include "parsed.h"
 #include "request.h"
 #include "settings.h"
-#include "table.h"
-
-/* A parsed access file. */
-struct parsed {
-    struct fp_item item;
-    apr_pool_t *pool; /* holds this struct and all below */
-    const char *dir;  /* as core names it, with a slash behind it */
-    int override, override_opts;
-    unsigned name;           /* the index of its access file name */
-    struct fp_access access; /* the file that was parsed */
-    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
-};
-
-static struct fp_table *table; /* this child's; NULL: none are kept */
-
-static void destroy(struct fp_item *item)
-{
-    apr_pool_destroy(((struct parsed *)item)->pool);
-}
-
-void fp_access_init(apr_pool_t *p, int limit)
-{
-    table = limit > 0 ? fp_table_create(p, limit) : NULL;
-}
-
-int fp_access_begin(request_rec *r)
-{
-    if (table != NULL)
-        fp_request_begin(r);
-    return OK;
-}
 
 /* ---- before the walk ---- */
 
@@ -81,27 +51,10 @@ static bool is_known(const struct htaccess_result *h, const char *dir)
     return h != NULL;
 }
 
-/* Retained for the caller; NULL: this very file has not been parsed. */
-static struct parsed *find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
-                           unsigned name)
-{
-    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
-    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
-    struct parsed *p = (struct parsed *)fp_table_get(table, key, len);
-
-    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
-        return p;
-    fp_table_drop(table, &p->item);
-    fp_item_release(&p->item);
-    return NULL;
-}
-
 static void give_parsed(request_rec *r, const struct fp_request *q, const struct fp_step *s)
 {
     const int name = fp_access_file_of(q, s);
-    struct parsed *p = name != -1 && table != NULL && fp_settings_of(r->server)->keep_parsed
-                           ? find(r, q, s, (unsigned)name)
-                           : NULL;
+    struct fp_parsed *p = name != -1 && fp_parsed_is_for(r) ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
     if (p != NULL && p->conf != NULL) {
         give(r, p->dir, p->override, p->override_opts, p->conf);
@@ -171,56 +124,30 @@ static void keep_one(request_rec *r, const struct fp_request *q, const struct fp
         r->pool, h->dir, apr_pstrmemdup(r->pool, names->list[name].name, names->list[name].len));
     struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
     const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
+    ap_conf_vector_t *conf = NULL;
     apr_pool_t *pool;
-    struct parsed *p;
-    char *key;
 
     if (text == NULL || fp_compat_unmanaged_pool(&pool) != APR_SUCCESS)
         return;
-    p = apr_pcalloc(pool, sizeof(*p));
-    p->pool = pool;
     if (pure)
-        p->conf = parse(r, pool, h, path, text);
-    if (pure && p->conf == NULL) {
+        conf = parse(r, pool, h, path, text);
+    if (pure && conf == NULL)
         apr_pool_destroy(pool);
-        return;
-    }
-    key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
-    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->dir = apr_pstrdup(pool, h->dir);
-    p->override = h->override;
-    p->override_opts = FP_OVERRIDE_OPTS(h);
-    p->name = name;
-    p->access = s->access[name];
-    fp_table_put(table, &p->item);
-    fp_item_release(&p->item);
-}
-
-static void keep(request_rec *r, const struct fp_request *q, const struct htaccess_result *h)
-{
-    int below = 0, name;
-    const struct fp_step *s = fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
-    struct parsed *p;
-
-    name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
-    if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
-        || !fp_access_file_is_settled(r, &s->access[name]))
-        return;
-    p = find(r, q, s, (unsigned)name);
-    if (p != NULL)
-        fp_item_release(&p->item);
     else
-        keep_one(r, q, s, (unsigned)name, h);
+        fp_parsed_keep(r, q, s, name, h, FP_OVERRIDE_OPTS(h), pool, conf);
 }
 
 void fp_access_keep(request_rec *r, struct fp_request *q)
 {
-    const bool may_keep = table != NULL && fp_settings_of(r->server)->keep_parsed;
+    const bool may_keep = fp_parsed_is_for(r);
 
     /* Core puts its own results before those that it was given. */
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
+        const struct fp_step *s;
+        const int name = may_keep && h->htaccess != NULL ? fp_parsed_missing(r, q, h, &s) : -1;
+
         q->access_left = true;
-        if (may_keep && h->htaccess != NULL)
-            keep(r, q, h);
+        if (name != -1)
+            keep_one(r, q, s, (unsigned)name, h);
     }
 }

@@ -14,13 +14,6 @@
 
 struct fp_request;
 
-/* Once in a child. limit: the most parsed files that it keeps. */
-void fp_access_init(apr_pool_t *p, int limit);
-
-/* create_request, before others: the results that this request uses outlive all that others register
- * with its pool. */
-int fp_access_begin(request_rec *r);
-
 /* Before core's walk. n_dirs: how many of the answer's steps core takes for directories. */
 void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs);
 

@@ -54,6 +54,13 @@
     ap_server_root_relative(pool, apr_pstrcat(pool, "logs/", name, NULL))
 #endif
 
+/* ChrootDir came with 2.2.10. */
+#if AP_MODULE_MAGIC_AT_LEAST(20051115, 18)
+#define FP_CHROOT_DIR ap_unixd_config.chroot_dir
+#else
+#define FP_CHROOT_DIR NULL
+#endif
+
 /* 2.0 has no AllowOverride Options=... */
 #define FP_HAS_OVERRIDE_OPTS AP_MODULE_MAGIC_AT_LEAST(20051115, 0)
 #if FP_HAS_OVERRIDE_OPTS

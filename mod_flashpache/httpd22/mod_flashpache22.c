@@ -2,57 +2,25 @@
 /*
  * The module record and its hooks, for httpd 2.0, 2.2 and 2.4.0 to 2.4.6.
  */
-#include <ap_mpm.h>
 #include <http_connection.h>
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 
-#include "common/client.h"
 #include "daemon.h"
 #include "fresh.h"
-#include "httpd22/access.h"
 #include "httpd22/prefill.h"
 #include "httpd22/respond.h"
 #include "httpd22/rules.h"
-#include "lease.h"
-#include "lookup.h"
+#include "parsed.h"
 #include "request.h"
 #include "settings.h"
-#include "shared.h"
-#include "status/counters.h"
-#include "table.h"
+#include "start.h"
 
 /* Just before core's own functions, which come last. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)
 
-#define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
-
 #define SECOND_PASS "flashpache: the second pass"
-
-static bool engine_is_on(server_rec *s)
-{
-    for (; s != NULL; s = s->next) {
-        if (fp_settings_of(s)->engine > FP_ENGINE_OFF)
-            return true;
-    }
-    return false;
-}
-
-/* The reason why the daemon's answers differ from httpd's own: httpd has other rights from one request
- * to the next. NULL: there is none. */
-static const char *obstacle(void)
-{
-    static const char *const changers[] = { "mpm_itk.c", "itk.c", "mod_ruid2.c", "peruser.c",
-                                            "mod_chroot.c" };
-
-    for (size_t i = 0; i < sizeof(changers) / sizeof(changers[0]); i++) {
-        if (ap_find_linked_module(changers[i]) != NULL)
-            return changers[i];
-    }
-    return NULL;
-}
 
 /* ---- start ---- */
 
@@ -81,22 +49,6 @@ static int check_shadow(const server_rec *s)
     return OK;
 }
 
-static void start_or_end_daemon(apr_pool_t *pconf, server_rec *s)
-{
-    const struct fp_settings *settings = fp_settings_of(s);
-    const bool on = engine_is_on(s);
-
-    if (on && obstacle() != NULL)
-        ap_log_error(
-            APLOG_MARK, APLOG_WARNING, 0, s,
-            "FP0103: Flashpache stays off: with %s children have other paths or rights than flashpached",
-            obstacle());
-    if (on && obstacle() == NULL && !settings->external)
-        fp_daemon_keep(pconf, s, settings->program, settings->configuration, settings->socket);
-    else
-        fp_daemon_end(s);
-}
-
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     int status;
@@ -112,55 +64,13 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     if (status != OK || is_first_pass(s))
         return status;
     fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);
-    start_or_end_daemon(pconf, s);
+    fp_start_daemon(pconf, s, fp_start_obstacle(FP_CHROOT_DIR));
     return OK;
-}
-
-static apr_status_t end_child(void *unused)
-{
-    (void)unused;
-    fp_client_destroy(&fp_child_client);
-    return APR_SUCCESS;
-}
-
-/* One connection for each thread, as far as the clients' connections leave descriptors. */
-static unsigned idle_connections(int threads)
-{
-    struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };
-    unsigned wanted = threads > 0 ? (unsigned)threads : 1;
-
-    getrlimit(RLIMIT_NOFILE, &rl);
-    return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
 }
 
 static void start_child(apr_pool_t *p, server_rec *s)
 {
-    const struct fp_settings *settings = fp_settings_of(s);
-    int threads = 1;
-
-    fp_daemon_leave(s);
-    if (!engine_is_on(s) || obstacle() != NULL)
-        return;
-    ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
-    if (fp_table_init(threads) == -1) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                     "FP0108: no random numbers: this child serves without Flashpache");
-        return;
-    }
-    fp_child_client =
-        fp_daemon_client(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
-    if (fp_child_client == NULL)
-        ap_log_error(
-            APLOG_MARK, APLOG_ERR, 0, s,
-            "FP0104: out of memory, or the path of flashpached's socket is too long: this child serves "
-            "without Flashpache");
-    else
-        apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    if (fp_child_client != NULL && threads > 1)
-        fp_client_map_contents(fp_child_client);
-    fp_shared_init(settings->leases > 0);
-    fp_lease_init(p, settings->leases, threads <= 1);
-    fp_access_init(p, settings->parsed);
+    fp_start_child(p, s, fp_start_obstacle(FP_CHROOT_DIR));
 }
 
 /* ---- hooks ---- */
@@ -170,7 +80,7 @@ static void register_hooks(apr_pool_t *p)
     (void)p;
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_create_request(fp_access_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_map_to_storage(fp_prefill, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -10,6 +10,7 @@
 #include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
+#include "reply.h"
 #include "request.h"
 #include "view.h"
 #include "walk.h"
@@ -27,44 +28,6 @@ static bool is_plain(const request_rec *r)
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
            && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
            && (r->path_info == NULL || r->path_info[0] == '\0') && !(d->content_md5 & 1);
-}
-
-/* Core opens the file by its name, now. If that leads to another file than the walk approved, the request
- * is served from the beginning, without an answer. */
-static int leave_to_core(request_rec *r)
-{
-    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
-        || fp_view_is_unchanged(r))
-        return DECLINED;
-    return fp_request_again(r);
-}
-
-/* As core does before it opens a file: a malformed body decides the response, whatever the state of the
- * file. */
-static int take_body(request_rec *r)
-{
-    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
-    return ap_discard_request_body(r);
-}
-
-/* Stock httpd hangs in open() on a FIFO. */
-static int refuse(request_rec *r)
-{
-    int status = take_body(r);
-
-    if (status != OK)
-        return status;
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
-    return HTTP_FORBIDDEN;
-}
-
-static void set_headers(request_rec *r)
-{
-    ap_update_mtime(r, r->finfo.mtime);
-    ap_set_last_modified(r);
-    ap_set_etag(r);
-    ap_set_accept_ranges(r);
-    ap_set_content_length(r, r->finfo.size);
 }
 
 static bool may_map(const request_rec *r, const struct fp_request *q)
@@ -99,19 +62,6 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
     return e != NULL ? e : fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
-/* Shows a file system that died after the daemon's look, while httpd can still report it. */
-static bool can_be_read(const request_rec *r, apr_bucket *e)
-{
-    const char *data;
-    apr_size_t n;
-    apr_status_t rv;
-
-    if (!fp_file_bucket_reads(e) || r->header_only || apr_table_get(r->headers_in, "Range") != NULL)
-        return true;
-    rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
-    return rv == APR_SUCCESS || rv == APR_EOF;
-}
-
 static int pass(request_rec *r, apr_bucket_brigade *bb)
 {
     conn_rec *c = r->connection;
@@ -133,7 +83,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
     apr_bucket *e;
     int condition;
 
-    set_headers(r);
+    fp_reply_set_headers(r);
     condition = ap_meets_conditions(r);
     /* 2.0's core returns it, and an error response follows. */
     if (condition != OK && FP_CONDITION_IS_RETURNED)
@@ -145,7 +95,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
     }
     e = body_of(r, q, local && !r->header_only && may_map(r, q));
     APR_BRIGADE_INSERT_TAIL(bb, e);
-    if (!can_be_read(r, e)) {
+    if (!fp_reply_can_be_read(r, e)) {
         apr_brigade_cleanup(bb);
         return fp_request_again(r);
     }
@@ -160,20 +110,20 @@ int fp_respond(request_rec *r)
     fp_fresh_end_handler(r);
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return refuse(r);
+        return fp_reply_refuse(r);
     if (fp_request_is_again(r))
         return DECLINED;
     if (!is_plain(r))
-        return leave_to_core(r);
+        return fp_reply_by_core(r);
     q = fp_request_find(r, r->filename);
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
     /* The daemon may not read it: core logs why, in its words. */
     if (q->lease->file == NULL)
-        return leave_to_core(r);
+        return fp_reply_by_core(r);
     /* Core reuses one request's walk for another of the family. */
     if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);
-    status = take_body(r);
+    status = fp_reply_take_body(r);
     return status != OK ? status : send_file(r, q);
 }

@@ -117,7 +117,7 @@ def test_with_mpm_itk_flashpache_stays_off(lab, www, outcome, itk):
 
 
 # httpd knows a module by the name of its source.
-CHANGERS = ("mpm_itk", "mod_ruid2", "peruser", "itk", "mod_apparmor", "mod_selinux")
+CHANGERS = ("mpm_itk", "mod_ruid2", "peruser", "itk", "mod_apparmor", "mod_selinux", "mod_chroot")
 SOURCE = """#include <httpd.h>
 #include <http_config.h>
 AP_DECLARE_MODULE(changer) = { STANDARD20_MODULE_STUFF };

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "parsed.h"
+
+#include <apr_strings.h>
+
+#include "access_file.h"
+#include "lease.h"
+#include "settings.h"
+
+static struct fp_table *table; /* this child's; NULL: none are kept */
+
+static void destroy(struct fp_item *item)
+{
+    apr_pool_destroy(((struct fp_parsed *)item)->pool);
+}
+
+void fp_parsed_init(apr_pool_t *p, int limit)
+{
+    table = limit > 0 ? fp_table_create(p, limit) : NULL;
+}
+
+bool fp_parsed_is_used(void)
+{
+    return table != NULL;
+}
+
+int fp_parsed_begin(request_rec *r)
+{
+    if (table != NULL)
+        fp_request_begin(r);
+    return OK;
+}
+
+bool fp_parsed_is_for(const request_rec *r)
+{
+    return table != NULL && fp_settings_of(r->server)->keep_parsed;
+}
+
+struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
+                                 unsigned name)
+{
+    char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
+    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
+    struct fp_parsed *p = (struct fp_parsed *)fp_table_get(table, key, len);
+
+    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
+        return p;
+    fp_table_drop(table, &p->item);
+    fp_item_release(&p->item);
+    return NULL;
+}
+
+int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
+                      const struct fp_step **step_r)
+{
+    int below = 0, name;
+    const struct fp_step *s = fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
+    struct fp_parsed *p;
+
+    name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
+    if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
+        || !fp_access_file_is_settled(r, &s->access[name]))
+        return -1;
+    *step_r = s;
+    p = fp_parsed_find(r, q, s, (unsigned)name);
+    if (p != NULL)
+        fp_item_release(&p->item);
+    return p != NULL ? -1 : name;
+}
+
+void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
+                    const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
+                    ap_conf_vector_t *conf)
+{
+    struct fp_parsed *p = apr_pcalloc(pool, sizeof(*p));
+    char *key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
+
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
+    p->pool = pool;
+    p->dir = apr_pstrdup(pool, h->dir);
+    p->override = h->override;
+    p->override_opts = override_opts;
+    p->name = name;
+    p->access = s->access[name];
+    p->conf = conf;
+    fp_table_put(table, &p->item);
+    fp_item_release(&p->item);
+}

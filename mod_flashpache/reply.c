@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "reply.h"
+
+#include <http_config.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <http_request.h>
+
+#include "file_bucket.h"
+#include "request.h"
+#include "view.h"
+
+APLOG_USE_MODULE(flashpache);
+
+int fp_reply_take_body(request_rec *r)
+{
+    ap_allow_standard_methods(r, MERGE_ALLOW, M_GET, M_OPTIONS, M_POST, -1);
+    return ap_discard_request_body(r);
+}
+
+int fp_reply_refuse(request_rec *r)
+{
+    int status = fp_reply_take_body(r);
+
+    if (status != OK)
+        return status;
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
+int fp_reply_by_core(request_rec *r)
+{
+    if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
+        || fp_view_is_unchanged(r))
+        return DECLINED;
+    return fp_request_again(r);
+}
+
+void fp_reply_set_headers(request_rec *r)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    ap_set_last_modified(r);
+    ap_set_etag(r);
+    ap_set_accept_ranges(r);
+    ap_set_content_length(r, r->finfo.size);
+}
+
+bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
+{
+    const char *data;
+    apr_size_t n;
+    apr_status_t rv;
+
+    if (!fp_file_bucket_reads(e) || r->header_only || apr_table_get(r->headers_in, "Range") != NULL)
+        return true;
+    rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
+    return rv == APR_SUCCESS || rv == APR_EOF;
+}

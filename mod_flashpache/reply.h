@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the handlers for all generations of httpd 2.x do alike.
+ */
+#ifndef FP_REPLY_H
+#define FP_REPLY_H
+
+#include <apr_buckets.h>
+#include <httpd.h>
+#include <stdbool.h>
+
+/* Reads the request's body, as core does before it opens a file: a malformed one decides the response, whatever
+ * the state of the file. Returns OK or the status. */
+int fp_reply_take_body(request_rec *r);
+
+/* Refuses a FIFO or a socket (FP0106): stock httpd hangs in open() on a FIFO. Returns the status. */
+int fp_reply_refuse(request_rec *r);
+
+/*
+ * Leaves the file to core, which opens it by its name, now. Core approved the file as the daemon saw it. If
+ * the name leads to another file now, the request is served from the beginning, without an answer. Returns
+ * DECLINED or the status.
+ */
+int fp_reply_by_core(request_rec *r);
+
+/* Sets the headers of r->finfo, as core does. */
+void fp_reply_set_headers(request_rec *r);
+
+/* False: the first bytes of the body cannot be read. So a file system that died after the daemon's look shows while
+ * httpd can still report it. */
+bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e);
+
+#endif

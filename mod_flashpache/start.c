@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "start.h"
+
+#include <ap_mpm.h>
+#include <http_config.h>
+#include <http_log.h>
+#include <sys/resource.h>
+
+#include "common/client.h"
+#include "daemon.h"
+#include "lease.h"
+#include "lookup.h"
+#include "parsed.h"
+#include "settings.h"
+#include "shared.h"
+#include "table.h"
+
+#define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
+
+bool fp_start_is_on(server_rec *s)
+{
+    for (; s != NULL; s = s->next) {
+        if (fp_settings_of(s)->engine > FP_ENGINE_OFF)
+            return true;
+    }
+    return false;
+}
+
+const char *fp_start_obstacle(const char *chroot_dir)
+{
+    static const char *const changers[] = { "mpm_itk.c",      "itk.c",         "mod_ruid2.c", "peruser.c",
+                                            "mod_apparmor.c", "mod_selinux.c", "mod_chroot.c" };
+
+    if (chroot_dir != NULL)
+        return "ChrootDir";
+    for (size_t i = 0; i < sizeof(changers) / sizeof(changers[0]); i++) {
+        if (ap_find_linked_module(changers[i]) != NULL)
+            return changers[i];
+    }
+    return NULL;
+}
+
+void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle)
+{
+    const struct fp_settings *settings = fp_settings_of(s);
+    const bool on = fp_start_is_on(s);
+
+    if (on && obstacle != NULL)
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, 0, s,
+            "FP0103: Flashpache stays off: with %s children have other paths or rights than flashpached",
+            obstacle);
+    if (on && obstacle == NULL && !settings->external)
+        fp_daemon_keep(pconf, s, settings->program, settings->configuration, settings->socket);
+    else
+        fp_daemon_end(s);
+}
+
+static apr_status_t end_child(void *unused)
+{
+    (void)unused;
+    fp_client_destroy(&fp_child_client);
+    return APR_SUCCESS;
+}
+
+/* One connection for each thread, as far as the clients' connections leave descriptors. */
+static unsigned idle_connections(int threads)
+{
+    struct rlimit rl = { RLIM_INFINITY, RLIM_INFINITY };
+    unsigned wanted = threads > 0 ? (unsigned)threads : 1;
+
+    getrlimit(RLIMIT_NOFILE, &rl);
+    return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
+}
+
+bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
+{
+    const struct fp_settings *settings = fp_settings_of(s);
+    int threads = 1;
+
+    fp_daemon_leave(s);
+    if (!fp_start_is_on(s) || obstacle != NULL)
+        return false;
+    ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
+    if (fp_table_init(threads) == -1) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "FP0108: no random numbers: this child serves without Flashpache");
+        return false;
+    }
+    fp_child_client =
+        fp_daemon_client(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
+    if (fp_child_client == NULL)
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, 0, s,
+            "FP0104: out of memory, or the path of flashpached's socket is too long: this child serves "
+            "without Flashpache");
+    else
+        apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    if (fp_child_client != NULL && threads > 1)
+        fp_client_map_contents(fp_child_client);
+    fp_shared_init(settings->leases > 0);
+    fp_lease_init(p, settings->leases, threads <= 1);
+    fp_parsed_init(p, settings->parsed);
+    return true;
+}
