@@ -12,6 +12,7 @@ many       21,600 files (600 directories of workload.py, 3 GB on tmpfs), 1,024 c
            requests; prefork and event, AllowOverride None and All
 few        1,008 files, 256 connections of five requests
 first      paths that nobody asked about (purged before), then once more: CPU of each pass
+events     1,008 files while names come and go in ten of their directories; 64 connections
 hit        one file of 5,000 bytes, one connection, all of its children warm (hit_cost.py)
 children   growth from 1 to 1,024 prefork children (growth.py)
 paths      growth from 1,000 to 1,000,000 files, and as many absent names (growth.py)
@@ -26,6 +27,8 @@ import contextlib
 import itertools
 import os
 import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +74,9 @@ PAIRS = {
 HITS = {"None": 0.50, "All": 0.40, "htaccess": 0.20}        # goals: CPU to stock's
 PASSES = {"first": 1.3, "second": 1.0}                      # the same
 PASS_CONNECTIONS = 16
+EVENTS = {"none": None, "some": 0.01, "many": 0.0006}       # seconds between two names of the writer
+EVENTS_CONNECTIONS, WRITTEN_IN = 64, 10
+MOST_QUESTIONS = 0.005                                      # a request, whatever is reported
 STOCK, OURS = "stock", "Flashpache"
 
 
@@ -248,6 +254,64 @@ def print_first(rows):
                          for row in rows])
 
 
+# Events
+
+@contextlib.contextmanager
+def names_come_and_go(base, root, pause):
+    """pause: between two of them, in seconds; None: there are none."""
+    if pause is None:
+        yield
+        return
+    command = [sys.executable, Path(__file__).parent / "lab/writer.py", root / Content.PREFIX[1:], WRITTEN_IN,
+               base / "written", pause]
+    with subprocess.Popen([str(word) for word in command]) as writer:
+        try:
+            yield
+        finally:
+            writer.kill()
+
+
+def events_row(pair, both, base, pause, options, rounds):
+    """Of so many rounds: stock's and our results, and the events that our daemon took in."""
+    results, events, seconds = {STOCK: [], OURS: []}, 0, 0
+    for _ in range(rounds):
+        for name, server in both.items():
+            before, began = server.daemon_counters().get("events", 0), time.monotonic()
+            results[name].append(load(server, base, options))
+            events += server.daemon_counters().get("events", 0) - before
+            seconds += (time.monotonic() - began) * (name == OURS)
+    return {"pair": pair.label, "pause_s": pause, "events": events / seconds, "rate": ratios(results, "rate"),
+            "cpu_us": ratios(results, "cpu_us"), "questions": lab_kit.summary(results[OURS], "questions")}
+
+
+def measure_events(part, base, root, arguments):
+    """Events of directories that are served, but not of the files themselves."""
+    content, rows = Content((QUICK_SETS if arguments.quick else SETS)["few"].directories), []
+    content.make(root)
+    urls = growth.write_lines(base / "out" / "urls", content.urls(REQUESTS, SEED))
+    options = ["-c", EVENTS_CONNECTIONS, "-u", urls]
+    pairs = [Pair(mpm, "All", 0) for mpm in ("prefork", "event")]
+    with side_by_side(base, root, pairs, EVENTS_CONNECTIONS) as made, client_apart():
+        for pair, both in made.items():
+            say(f"{part}: {pair.label}")
+            for server in both.values():
+                lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm / 4, *options)
+            for pause in EVENTS.values():
+                with names_come_and_go(base, root, pause):
+                    rows.append(events_row(pair, both, base, pause, ["-d", arguments.seconds, *options],
+                                           arguments.rounds))
+    return rows
+
+
+def print_events(rows):
+    print("\nWhile names come and go\n")
+    lab_kit.print_table(("MPM/AllowOverride", "events/s", "requests/s of stock", "CPU of stock", "questions", ""),
+                        [(row["pair"], f"{row['events']:.0f}", show(row["rate"]), show(row["cpu_us"]),
+                          f"{row['questions']['median']:.4f}",
+                          f"above {MOST_QUESTIONS}" if row["questions"]["max"] > MOST_QUESTIONS else "")
+                         for row in rows])
+
+
 # A warm hit
 
 def measure_hits(part, base, root, arguments):
@@ -279,10 +343,11 @@ def grown(grow):
 
 
 PARTS = {"many": (measure_capacity, print_capacity), "few": (measure_capacity, print_capacity),
-         "first": (measure_first, print_first), "hit": (measure_hits, print_hits),
+         "first": (measure_first, print_first), "events": (measure_events, print_events),
+         "hit": (measure_hits, print_hits),
          "children": (grown(growth.grow_workers), growth.print_workers),
          "paths": (grown(growth.grow_paths), growth.print_paths)}
-QUICK_PARTS = ("many", "few", "first")      # growth.py and hit_cost.py have a --quick of their own
+QUICK_PARTS = ("many", "few", "first", "events")      # growth.py and hit_cost.py have a --quick of their own
 
 
 def parse_arguments():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes and removes names in directories until it is ended: writer.py PARENT HOW_MANY COUNT_FILE.
+"""Makes and removes names in directories until it is ended: writer.py PARENT HOW_MANY COUNT_FILE [PAUSE_S].
 
-A name every PAUSE_S, in the first HOW_MANY directories of PARENT in turn; COUNT_FILE has their number.
+A name every PAUSE_S (a thousandth of a second), in the first HOW_MANY directories of PARENT in turn; COUNT_FILE has
+their number.
 """
 
 import itertools
@@ -15,6 +16,7 @@ REPORT_EVERY = 100
 
 def main():
     parent, how_many, count_file = sys.argv[1:4]
+    pause_s = float(sys.argv[4]) if len(sys.argv) > 4 else PAUSE_S
     places = sorted(p for p in Path(parent).iterdir() if p.is_dir())[:int(how_many)]
     for number, place in enumerate(itertools.cycle(places), 1):
         name = place / "comes-and-goes"
@@ -22,7 +24,7 @@ def main():
         name.unlink()
         if number % REPORT_EVERY == 0:
             Path(count_file).write_text(str(number))
-        time.sleep(PAUSE_S)
+        time.sleep(pause_s)
 
 
 if __name__ == "__main__":
