@@ -263,7 +263,8 @@ static bool prepare(struct flashpached *d)
     if (!d->prompt)
         fp_log(FP_LOG_WARNING, 72,
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
-               "clients ask instead of using leases; start flashpached as root, or with Nice=-10");
+               "clients ask instead of using leases; start flashpached as root, or with Nice=-10 and "
+               "LimitNICE=-10");
     d->descriptors = fp_priv_raise_descriptors();
     d->memory = fp_memory_limit("");
     if (!take_socket(d))

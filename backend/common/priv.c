@@ -3,11 +3,13 @@
 #include "common/priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -88,6 +90,30 @@ size_t fp_priv_raise_descriptors(void)
     return rl.rlim_cur < MOST_DESCRIPTORS ? (size_t)rl.rlim_cur : MOST_DESCRIPTORS;
 }
 
+/*
+ * With autogroups the kernel shares the processors among sessions, and a nice value counts only within its own.
+ * So a session that the process leads gets the value, too; in another one there is more than this process.
+ * False with errno: it may not be set.
+ */
+static bool prefer_session(void)
+{
+    static const char path[] = "/proc/self/autogroup";
+    char text[64] = "";
+    int fd, now = 0, saved;
+    bool done;
+
+    if (getsid(0) != getpid() || (fd = open(path, O_RDWR | O_CLOEXEC)) == -1)
+        return true; /* the kernel may have none */
+    if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "/autogroup-%*d nice %d", &now) != 1)
+        done = true; /* the process is in a control group of its own */
+    else
+        done = now <= PROMPT_NICE || dprintf(fd, "%d", PROMPT_NICE) > 0;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return done;
+}
+
 bool fp_priv_run_promptly(void)
 {
     struct scheduling s = { .size = sizeof(s),
@@ -98,10 +124,10 @@ bool fp_priv_run_promptly(void)
     if (s.nice > PROMPT_NICE) {
         s.nice = PROMPT_NICE;
         if (syscall(SYS_sched_setattr, 0, &s, 0) == 0)
-            return true;
+            return prefer_session();
         s.nice = getpriority(PRIO_PROCESS, 0);
     }
     /* A short slice needs no right. */
     syscall(SYS_sched_setattr, 0, &s, 0);
-    return s.nice <= PROMPT_NICE;
+    return s.nice <= PROMPT_NICE && prefer_session();
 }

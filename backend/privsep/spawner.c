@@ -117,6 +117,8 @@ static void be_spawner(int sock, const struct fp_worker_job *job)
     pid_t pid;
 
     fp_child_begin("fp-spawner", sock, job->inherited, job->lent_log);
+    /* Workers are not as urgent as the daemon's session (fp_priv_run_promptly). */
+    setsid();
     while (recv_note(sock, &what, &pid, NULL) == FP_OK) {
         if (what == KILL)
             kill_child(pid);

@@ -11,9 +11,11 @@ import signal
 import struct
 import subprocess
 import termios
+from pathlib import Path
 
 import pytest
 
+import procs
 import tree
 import wire
 from fetch import get
@@ -210,6 +212,11 @@ def test_check_tells_of_a_daemon_that_has_to_wait(lab, flashpachectl):
     with lab.daemon("prompt") as daemon:
         assert "ok    the daemon runs as soon" in flashpachectl("-s", daemon.socket, "check").stdout
         assert "FP0072" not in daemon.log_text()
+        autogroup = Path(f"/proc/{daemon.pid}/autogroup")
+        if autogroup.exists() and autogroup.read_text():        # the kernel shares the processors among sessions
+            assert autogroup.read_text().endswith(" nice -10\n")
+            workers = [pid for pid, name in procs.descendants(daemon.pid).items() if name == "fp-worker"]
+            assert workers and all(os.getsid(pid) != os.getsid(daemon.pid) for pid in workers)
     daemon = lab.daemon("waits")
     daemon.around = ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"]
     with daemon:
