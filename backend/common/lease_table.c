@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,15 +334,25 @@ void fp_lease_view_release(struct fp_lease_view **vp)
     free(v);
 }
 
-bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
+/* The queue comes first: one that is empty because the daemon has just read it leaves busy behind.
+ * Acquire: words are read after both.  epoll_wait() would not do: with a timeout of 0
+ * it may find nothing while another thread looks at the same set. */
+static bool nothing_waits(const struct fp_lease_view *v)
 {
     struct pollfd events = { .fd = v->events, .events = POLLIN };
 
-    /* The queue comes first: one that is empty because the daemon has just read it leaves busy behind.
-     * Acquire: words are read after both.  epoll_wait() would not do: with a timeout of 0
-     * it may find nothing while another thread looks at the same set. */
-    return poll(&events, 1, 0) == 0 && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0
-           && now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
+    return poll(&events, 1, 0) == 0 && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0;
+}
+
+bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
+{
+    /* The daemon, which runs before others, may only wait for this processor. */
+    if (!nothing_waits(v)) {
+        sched_yield();
+        if (!nothing_waits(v))
+            return false;
+    }
+    return now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
 }
 
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms)

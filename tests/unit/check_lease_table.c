@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "lease_kit.h"
 #include "unit.h"
@@ -23,6 +24,17 @@
 static struct fp_lease_table *table;
 static struct fp_lease_view *view;
 static int fds_at_rest;
+
+static unsigned yields;
+static bool daemon_runs; /* while a client yields the processor */
+
+int sched_yield(void)
+{
+    yields++;
+    if (daemon_runs)
+        fp_lease_table_clear_busy(table);
+    return (int)syscall(SYS_sched_yield);
+}
 
 static void setup(void)
 {
@@ -334,6 +346,23 @@ START_TEST(view_outlives_the_table)
     ck_assert(fp_lease_view_is_valid(view, 1, 0, NOW));
     ck_assert(!fp_lease_view_is_current(view, 1000 + FP_HEARTBEAT_MS));
     fp_lease_view_reference(view, 1);
+}
+END_TEST
+
+/* Once; then the client asks. */
+START_TEST(client_lets_the_daemon_run_first)
+{
+    yields = 0;
+    fp_lease_table_heartbeat(table, 1000);
+    for (int i = 0; i < 2; i++) {
+        daemon_runs = i == 0;
+        fp_lease_table_set_busy(table);
+        ck_assert_int_eq(fp_lease_view_is_current(view, 1000), daemon_runs);
+        ck_assert_uint_eq(yields, (unsigned)i + 1);
+    }
+    fp_lease_table_clear_busy(table);
+    ck_assert(fp_lease_view_is_current(view, 1000));
+    ck_assert_uint_eq(yields, 2);
 }
 END_TEST
 
@@ -767,6 +796,7 @@ int main(void)
     tcase_add_test(t, view_knows_its_table);
     tcase_add_test(t, last_reference_unmaps);
     tcase_add_test(t, view_outlives_the_table);
+    tcase_add_test(t, client_lets_the_daemon_run_first);
     t = unit_add_case(s, "time", setup, teardown, 20);
     tcase_add_test(t, a_slot_holds_no_longer_than_was_said);
     tcase_add_test(t, time_moves_on);
