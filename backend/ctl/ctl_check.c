@@ -134,7 +134,8 @@ static void check_promptness(struct check *c)
     else
         say(c, NOTE,
             "the daemon waits for its turn (FP0072): while the processors are busy each change makes clients ask "
-            "instead of using leases; start %s as root, or with Nice=-10 in its service",
+            "instead of using leases; start %s as root, or with Nice=-10 and LimitNICE=-10 in "
+            "its service",
             is_on(c, "supervised") ? "httpd, which started it," : "flashpached");
 }
 
