@@ -74,9 +74,9 @@ PAIRS = {
 HITS = {"None": 0.50, "All": 0.40, "htaccess": 0.20}        # goals: CPU to stock's
 PASSES = {"first": 1.3, "second": 1.0}                      # the same
 PASS_CONNECTIONS = 16
-EVENTS = {"none": None, "some": 0.01, "many": 0.0006}       # seconds between two names of the writer
+PAUSES_S = (None, 0.01, 0.0006)         # between two names of the writer; None: there are none
 EVENTS_CONNECTIONS, WRITTEN_IN = 64, 10
-MOST_QUESTIONS = 0.005                                      # a request, whatever is reported
+MOST_QUESTIONS = 0.005                  # a request, whatever is reported
 STOCK, OURS = "stock", "Flashpache"
 
 
@@ -285,8 +285,8 @@ def events_row(pair, both, base, pause, options, rounds):
 
 
 def measure_events(part, base, root, arguments):
-    """Events of directories that are served, but not of the files themselves."""
-    content, rows = Content((QUICK_SETS if arguments.quick else SETS)["few"].directories), []
+    """Events of directories that are served, but not of the files themselves. In fewer directories they are noise."""
+    content, rows = Content(SETS["few"].directories), []
     content.make(root)
     urls = growth.write_lines(base / "out" / "urls", content.urls(REQUESTS, SEED))
     options = ["-c", EVENTS_CONNECTIONS, "-u", urls]
@@ -296,7 +296,7 @@ def measure_events(part, base, root, arguments):
             say(f"{part}: {pair.label}")
             for server in both.values():
                 lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm / 4, *options)
-            for pause in EVENTS.values():
+            for pause in PAUSES_S:
                 with names_come_and_go(base, root, pause):
                     rows.append(events_row(pair, both, base, pause, ["-d", arguments.seconds, *options],
                                            arguments.rounds))
