@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define AT_ONCE 64 /* bytes that are compared by one call */
+
 /* True for a component of a path; how long it may be is the file system's business. */
 static bool is_component(const char *name, size_t len)
 {
@@ -89,13 +91,16 @@ bool fp_path_is_below_any(const char *path, size_t len, const char *const *above
 
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    size_t most = a_len < b_len ? a_len : b_len, common = 1;
+    size_t most = a_len < b_len ? a_len : b_len, n = 0;
 
-    for (size_t n = 1; n <= most && a[n - 1] == b[n - 1]; n++) {
-        if (n > 1 && (n == a_len || a[n] == '/') && (n == b_len || b[n] == '/'))
-            common = n;
-    }
-    return common;
+    while (most - n >= AT_ONCE && memcmp(a + n, b + n, AT_ONCE) == 0)
+        n += AT_ONCE;
+    while (n < most && a[n] == b[n])
+        n++;
+    /* Back to the end of a component of both. */
+    while (n > 1 && ((n < a_len && a[n] != '/') || (n < b_len && b[n] != '/')))
+        n--;
+    return n > 1 ? n : 1;
 }
 
 /* Appends "/name" to the path in buf, whose *len is 0 for "/". */

@@ -16,13 +16,13 @@
 
 /*
  * Kinds of work, with the bound of a single piece.
- *   connection  one frame of 16 KB; a connection opened or closed.
+ *   connection  one frame of 32 KiB; a connection opened or closed.
  *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun.
  *   result      FP_MAX_STEPS entries made or renewed, and FP_SIEVE_VISITS visited for each that is
  *               evicted for them.  All questions that wait for that walk are answered, too.
  *   events      the kernel's whole queue (fs.inotify.max_queued_events), and for each event the
  *               entries that depend on the object; lost events: all entries.
- *   control     a report of 16 KB; a purge: 64 entries (dispatch.c), and a look at the walks under
+ *   control     a report of 32 KiB; a purge: 64 entries (dispatch.c), and a look at the walks under
  *               way.
  *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory.
  *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in.

@@ -31,6 +31,7 @@
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
+#define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
 #define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
 
 TAILQ_HEAD(siblings, fp_walk);
@@ -42,7 +43,8 @@ struct fp_walk {
     TAILQ_HEAD(, waiter) waiters;
     struct siblings children; /* walks that wait for this directory */
     TAILQ_ENTRY(fp_walk) sibling;
-    bool follows;             /* it is one of its directory's children */
+    bool follows;             /* it is one of its directory's children, or ready to go on */
+    fp_status parent_status;  /* while it is ready to go on */
     LIST_ENTRY(fp_walk) link; /* while it is detached */
     bool detached;
     struct fp_task task;       /* its lookup points into key and the registry of names */
@@ -74,6 +76,9 @@ struct fp_walks {
     size_t max;
     struct fp_walk *by_key;
     LIST_HEAD(, fp_walk) detached;
+    struct siblings ready; /* to go on: their directory's walk has ended */
+    ev_timer rest;         /* goes on with those that one turn has not done */
+    bool going_on;
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
     struct fp_detours detours;
@@ -256,32 +261,59 @@ void fp_walks_leave(struct fp_connection *conn)
 
 /* ---- ends ---- */
 
-static void go_on(struct fp_walk *w, fp_status parent_status);
+static void go_on(struct fp_walk *w);
 
-static void let_go_on(struct siblings *children, fp_status parent_status)
+static void go_on_with_ready(struct fp_walks *ws)
+{
+    struct fp_walk *w;
+
+    ws->going_on = true;
+    for (unsigned i = 0; i < MOST_AT_ONCE && (w = TAILQ_FIRST(&ws->ready)) != NULL; i++) {
+        TAILQ_REMOVE(&ws->ready, w, sibling);
+        w->follows = false;
+        go_on(w);
+    }
+    ws->going_on = false;
+    if (!TAILQ_EMPTY(&ws->ready) && !ev_is_active(&ws->rest)) {
+        ev_timer_set(&ws->rest, 0., 0.);
+        ev_timer_start(ws->deps.loop, &ws->rest);
+    }
+}
+
+static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    fp_turn_work(FP_WORK_RESULT);
+    (void)loop;
+    (void)events;
+    go_on_with_ready(timer->data);
+}
+
+/* A walk that goes on may end, and let others go on: they wait for their turn. */
+static void let_go_on(struct fp_walks *ws, struct siblings *children, fp_status parent_status)
 {
     struct fp_walk *child;
 
-    while ((child = TAILQ_FIRST(children)) != NULL) {
-        TAILQ_REMOVE(children, child, sibling);
-        child->follows = false;
-        go_on(child, parent_status);
-    }
+    TAILQ_FOREACH(child, children, sibling)
+        child->parent_status = parent_status;
+    TAILQ_CONCAT(&ws->ready, children, sibling);
+    if (!ws->going_on)
+        go_on_with_ready(ws);
 }
 
 /* Every walk ends here: questions that wait for it are answered, and walks that wait for its
  * directory go on.  a: NULL where there is no answer; why says the reason. */
 static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
 {
+    struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
 
     TAILQ_CONCAT(&children, &w->children, sibling);
     detach(w);
-    fp_mount_health_leave(w->walks->deps.health, w->mount);
-    w->walks->counts.inflight--;
+    fp_mount_health_leave(ws->deps.health, w->mount);
+    ws->counts.inflight--;
     answer_all(w, why, a);
     discard(w);
-    let_go_on(&children, why);
+    let_go_on(ws, &children, why);
 }
 
 /* The fate of a walk's result. */
@@ -306,12 +338,12 @@ static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum k
 }
 
 static fp_status submit_from_root(struct fp_walk *w);
-static void let_go_on(struct siblings *children, fp_status parent_status);
 
 /* Answers all clients that the result serves.  True if there are others: for all of them together the path is
  * walked once again, from "/". */
 static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum kept kept)
 {
+    struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct waiter *wt, *next;
 
@@ -327,7 +359,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
     TAILQ_CONCAT(&children, &w->children, sibling);
     if (submit_from_root(w) != FP_OK)
         end(w, FP_BUSY, NULL);
-    let_go_on(&children, FP_OK);
+    let_go_on(ws, &children, FP_OK);
     return true;
 }
 
@@ -600,9 +632,9 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 }
 
 /* The directory has been looked at, or cannot be: goes on with the walk below it. */
-static void go_on(struct fp_walk *w, fp_status parent_status)
+static void go_on(struct fp_walk *w)
 {
-    fp_status st = parent_status;
+    fp_status st = w->parent_status;
 
     if (st == FP_OK || st == FP_REFUSED) {
         take_base(w);
@@ -721,6 +753,9 @@ struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max)
     if (ws != NULL) {
         ws->deps = *deps;
         ws->max = max;
+        TAILQ_INIT(&ws->ready);
+        ev_timer_init(&ws->rest, on_rest, 0., 0.);
+        ws->rest.data = ws;
     }
     return ws;
 }
@@ -733,6 +768,7 @@ void fp_walks_destroy(struct fp_walks **wsp)
     *wsp = NULL;
     if (ws == NULL)
         return;
+    ev_timer_stop(ws->deps.loop, &ws->rest);
     while (ws->by_key != NULL)
         detach(ws->by_key);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)

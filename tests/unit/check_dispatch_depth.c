@@ -119,6 +119,40 @@ START_TEST(mount_out_of_service)
 }
 END_TEST
 
+/* Many wait for one deep directory: they go on by turns, so that no turn is long. */
+START_TEST(followers_go_on_by_turns)
+{
+    static struct fp_connection followers[MAX_JOBS - 1];
+    const unsigned n = sizeof(followers) / sizeof(followers[0]), steps = FP_MAX_STEPS / 2;
+    char what[FP_MAX_STEPS + 1] = "", dir[FP_MAX_PATH + 1], path[FP_MAX_PATH + 1];
+    unsigned a_turn, before;
+
+    snprintf(dir, sizeof(dir), "%s", deep('u', steps));
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(path, sizeof(path), "%.1000s/%u", dir, i);
+        ask(&followers[i], path);
+    }
+    ck_assert_uint_eq(n_jobs, 1);
+    hashes = 0;
+    memset(what, 'd', steps);
+    finish(dir, what);
+    a_turn = n_jobs;
+    ck_assert(a_turn > 0 && a_turn < n);
+    ck_assert_uint_le(hashes, (a_turn + 1) * SEARCHES * (OF_A_SEARCH + steps));
+    while ((before = n_jobs) < n) {
+        ev_run(loop, EVRUN_ONCE);
+        ck_assert(n_jobs > before && n_jobs <= before + a_turn);
+    }
+    what[steps] = 'a';
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(path, sizeof(path), "%.1000s/%u", dir, i);
+        finish(path, what);
+        ck_assert(followers[i].answered);
+        ck_assert_uint_eq(followers[i].n_steps, steps + 1);
+    }
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("dispatch_depth");
@@ -128,6 +162,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, unknown_path_costs_what_is_known);
     tcase_add_test(t, known_path_costs_its_depth);
     tcase_add_test(t, mount_out_of_service);
+    tcase_add_test(t, followers_go_on_by_turns);
     return s;
 }
 

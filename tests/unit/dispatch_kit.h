@@ -28,7 +28,7 @@
 #include "cache_kit.h"
 
 #define TTL_MS   60000
-#define MAX_JOBS 16
+#define MAX_JOBS 64
 #define MOUNT_MS 1 /* a mount may be silent for so long */
 
 static struct fp_dispatch *dispatch;
