@@ -4,9 +4,8 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
-#include "common/memory.h"
+#include "common/area.h"
 #include "common/mount_table.h"
 
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
@@ -25,12 +24,12 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 
 struct fp_mounts_view *fp_mounts_view_create(void)
 {
-    return fp_memory_share(sizeof(struct fp_mounts_view));
+    return fp_area_publish("flashpache-mounts", sizeof(struct fp_mounts_view));
 }
 
 int fp_mounts_view_protect(struct fp_mounts_view *v)
 {
-    return mprotect(v, sizeof(*v), PROT_READ);
+    return fp_area_end_writing(v, sizeof(*v));
 }
 
 void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t)

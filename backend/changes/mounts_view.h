@@ -25,7 +25,7 @@ struct fp_mounts_view *fp_mounts_view_create(void);
 /* In the daemon: shows these mounts from now on. */
 void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t);
 
-/* In a worker: makes the view read-only.  0, or -1 with errno. */
+/* In a worker: makes the view read-only for good.  0, or -1 with errno. */
 int fp_mounts_view_protect(struct fp_mounts_view *v);
 
 /*

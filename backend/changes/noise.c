@@ -4,9 +4,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "common/memory.h"
+#include "common/area.h"
 
 struct shared_place {
     _Atomic uint64_t dev, ino;
@@ -53,12 +52,12 @@ struct fp_noise {
 
 struct fp_noise_view *fp_noise_view_create(void)
 {
-    return fp_memory_share(sizeof(struct fp_noise_view));
+    return fp_area_publish("flashpache-noise", sizeof(struct fp_noise_view));
 }
 
 int fp_noise_view_protect(struct fp_noise_view *v)
 {
-    return mprotect(v, sizeof(*v), PROT_READ);
+    return fp_area_end_writing(v, sizeof(*v));
 }
 
 static bool is_at(const struct shared_place *p, uint64_t dev, uint64_t ino)

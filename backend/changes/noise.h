@@ -47,7 +47,7 @@ struct fp_noise_view;
 
 /* Returns NULL with errno.  The view lasts as long as the process. */
 struct fp_noise_view *fp_noise_view_create(void);
-/* In a worker: makes the view read-only.  0, or -1 with errno. */
+/* In a worker: makes the view read-only for good.  0, or -1 with errno. */
 int fp_noise_view_protect(struct fp_noise_view *v);
 /*
  * How much is left out of the object with that device and inode.  A reader that runs while the daemon

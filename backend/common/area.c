@@ -3,6 +3,7 @@
 #include "common/area.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,6 +26,36 @@ void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r)
         fp_close(&fd);
     *fd_r = fd;
     return p == MAP_FAILED ? NULL : p;
+}
+
+static size_t in_pages(size_t size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (size + page - 1) / page * page;
+}
+
+/* The mapping that is written, and behind it another one, which the seal makes read-only for good. */
+void *fp_area_publish(const char *name, size_t size)
+{
+    const size_t whole = in_pages(size);
+    int fd;
+    void *first = fp_area_create(name, whole, F_SEAL_FUTURE_WRITE, &fd);
+    char *both = mmap(NULL, 2 * whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool done = first != NULL && both != MAP_FAILED
+                      && mmap(both + whole, whole, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED
+                      && mremap(first, whole, whole, MREMAP_MAYMOVE | MREMAP_FIXED, both) != MAP_FAILED;
+
+    fp_close(&fd);
+    return done ? both : NULL;
+}
+
+int fp_area_end_writing(void *area, size_t size)
+{
+    const size_t whole = in_pages(size);
+
+    return mremap((char *)area + whole, whole, whole, MREMAP_MAYMOVE | MREMAP_FIXED, area) != MAP_FAILED ? 0
+                                                                                                         : -1;
 }
 
 size_t fp_area_sealed_size(int fd)

@@ -11,6 +11,13 @@
  * *fd_r, close-on-exec, and the mapping are the caller's; NULL with errno, and -1. */
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r);
 
+/* Zeroed memory that this process writes for as long as it lives.  A process that it forks sees it, too, and gives up the
+ * right to write by fp_area_end_writing().  NULL with errno: the process should end. */
+void *fp_area_publish(const char *name, size_t size);
+
+/* This process can never write the area again, whatever calls it makes.  0, or -1 with errno. */
+int fp_area_end_writing(void *area, size_t size);
+
 /* The size of a memfd that cannot become smaller; 0 if it could. */
 size_t fp_area_sealed_size(int fd);
 
