@@ -43,13 +43,13 @@ static fp_status recv_note(int sock, uint8_t *what_r, pid_t *pid_r, int *fd_r)
     struct fp_reader r;
     fp_status st = fp_recv_packet(sock, buf, sizeof(buf), &len, fd_r);
 
-    if (st != FP_OK)
+    if (st != FP_OK && st != FP_LOSTFD)
         return st;
     fp_reader_init(&r, buf, len);
     *what_r = fp_get_u8(&r);
     *pid_r = (pid_t)fp_get_u32(&r);
     if (fp_reader_done(&r))
-        return FP_OK;
+        return st;
     if (fd_r != NULL)
         fp_close(fd_r);
     return FP_PROTOCOL;
@@ -159,6 +159,9 @@ fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r)
 
     if (st == FP_OK && *pid_r == 0)
         return FP_BUSY;
+    /* Nobody can reach that worker: it is killed to be reaped. */
+    if (st == FP_LOSTFD)
+        fp_spawner_kill(s, *pid_r);
     return st;
 }
 

@@ -121,17 +121,37 @@ void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w)
     insert(q, w, true);
 }
 
-struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount)
+static struct fp_waiting *cancel(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    struct fp_mount_queue *queue = find(q, mount);
-    struct fp_waiting *w = queue != NULL ? TAILQ_FIRST(&queue->waiting) : NULL;
+    struct fp_mount_queue *queue = w->queue;
 
-    if (w == NULL)
-        return NULL;
     take_out(q, w);
     w->queue = NULL;
     drop_if_empty(q, queue);
     return w;
+}
+
+struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount)
+{
+    const struct fp_mount_queue *queue = find(q, mount);
+    struct fp_waiting *w = queue != NULL ? TAILQ_FIRST(&queue->waiting) : NULL;
+
+    return w != NULL ? cancel(q, w) : NULL;
+}
+
+struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q)
+{
+    const struct fp_mount_queue *queue;
+    struct fp_waiting *w;
+
+    TAILQ_FOREACH(queue, &q->all, link) {
+        w = TAILQ_FIRST(&queue->waiting);
+        while (w != NULL && w->probe)
+            w = TAILQ_NEXT(w, link);
+        if (w != NULL)
+            return cancel(q, w);
+    }
+    return NULL;
 }
 
 size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount)

@@ -37,15 +37,21 @@ static fp_status answer_one(struct worker *worker, int sock)
     bool closed_later;
     int base;
     fp_status st = fp_recv_packet(sock, worker->buf, sizeof(worker->buf), &len, &base);
+    const bool lost = st == FP_LOSTFD;
 
-    if (st != FP_OK)
+    if (st != FP_OK && !lost)
         return st;
     if (fp_frame_parse(&f, worker->buf, len) != FP_OK || f.type != FP_FRAME_TASK
-        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1)) {
+        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1 || lost)) {
         fp_close(&base);
         return FP_PROTOCOL;
     }
-    fp_resolve(&worker->resolver, &t, base, a, &worker->result);
+    if (lost) {
+        fp_answer_init(a, FP_BUSY);
+        fp_walk_result_init(&worker->result);
+    } else {
+        fp_resolve(&worker->resolver, &t, base, a, &worker->result);
+    }
     fp_close(&base);
     fp_writer_init(&w, worker->buf, sizeof(worker->buf));
     st = fp_result_encode(&w, f.id, a, &worker->result);

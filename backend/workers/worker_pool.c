@@ -60,6 +60,7 @@ struct fp_worker_pool {
     ev_io born;
     ev_timer respawn;
     unsigned missing; /* to be asked for once the spawner can again */
+    bool barren;      /* the last attempt to make a worker failed */
     struct fp_mount_queues queues;
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
@@ -76,12 +77,34 @@ static void fail(struct job *j, fp_status why)
     free(j);
 }
 
+/* Nobody could do a walk, and it is unknown when that ends. */
+static bool is_deserted(const struct fp_worker_pool *pool)
+{
+    return pool->barren && pool->counts.alive == 0;
+}
+
+/* Walks do not wait where nobody can do them: stock is faster. */
+static void end_if_deserted(struct fp_worker_pool *pool)
+{
+    struct fp_waiting *w;
+
+    while (is_deserted(pool) && (w = fp_mount_queues_cancel_any(&pool->queues)) != NULL)
+        fail((struct job *)w, FP_BUSY);
+}
+
+/* n workers could not be made. */
+static void try_again_later(struct fp_worker_pool *pool, unsigned n)
+{
+    pool->missing += n;
+    pool->barren = true;
+    ev_timer_again(pool->loop, &pool->respawn);
+    end_if_deserted(pool);
+}
+
 static void ask_for_one(struct fp_worker_pool *pool)
 {
-    if (fp_spawner_ask(&pool->spawner) == FP_OK)
-        return;
-    pool->missing++;
-    ev_timer_again(pool->loop, &pool->respawn);
+    if (fp_spawner_ask(&pool->spawner) != FP_OK)
+        try_again_later(pool, 1);
 }
 
 static void run_queue(struct fp_worker_pool *pool);
@@ -198,6 +221,7 @@ static void start(struct worker *p, struct job *j)
     pool->counts.deaths++;
     lose(p, FP_FAILED);
     fp_mount_queues_put_back(&pool->queues, &j->waiting);
+    end_if_deserted(pool);
 }
 
 /* A worker without a job: one that lives, or the place of one that does not.  NULL: none. */
@@ -386,6 +410,7 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     p->sock = sock;
     ev_io_set(&p->readable, sock, EV_READ);
     ev_io_start(pool->loop, &p->readable);
+    pool->barren = false;
     pool->counts.alive++;
     run_queue(pool);
 }
@@ -410,8 +435,8 @@ static void restart_spawner(struct fp_worker_pool *pool)
         if (pool->workers[i].sock != -1)
             lose(&pool->workers[i], FP_FAILED);
     }
-    pool->missing = pool->settings.workers;
-    ev_timer_again(pool->loop, &pool->respawn);
+    pool->missing = 0;
+    try_again_later(pool, pool->settings.workers);
 }
 
 static void on_born(struct ev_loop *loop, ev_io *w, int events)
@@ -422,6 +447,7 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
     fp_status st;
 
     fp_turn_work(FP_WORK_WORKER);
+    (void)loop;
     (void)events;
     st = fp_spawner_read(&pool->spawner, &pid, &sock);
     if (st == FP_OK) {
@@ -430,9 +456,8 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
         fp_log(FP_LOG_ERROR, 23,
                "a worker could not be started (%s): trying again; raise "
                "the limits on processes and descriptors",
-               fp_status_text(st));
-        pool->missing++;
-        ev_timer_again(loop, &pool->respawn);
+               st == FP_LOSTFD ? fp_status_text(st) : "no process, descriptor or memory for it");
+        try_again_later(pool, 1);
     } else if (st != FP_AGAIN) {
         restart_spawner(pool);
     }
@@ -448,8 +473,7 @@ static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
     ev_timer_stop(loop, w);
     pool->missing = 0;
     if (pool->spawner.sock == -1 && !start_spawner(pool)) {
-        pool->missing = n;
-        ev_timer_again(loop, w);
+        try_again_later(pool, n);
         return;
     }
     while (n-- > 0)
@@ -534,7 +558,9 @@ static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct j
     if (j == NULL)
         return FP_NOMEM;
     *j = *job;
-    st = fp_mount_queues_put(&pool->queues, mount, &j->waiting, probe);
+    st = FP_BUSY;
+    if (probe || !is_deserted(pool))
+        st = fp_mount_queues_put(&pool->queues, mount, &j->waiting, probe);
     if (st == FP_OK) {
         run_queue(pool);
         return FP_OK;

@@ -12,7 +12,7 @@ from httpd import USER, user_ids
 from waiting import wait_for
 
 READY = "FP0001"
-WORKER = "fp-worker"
+WORKER, SPAWNER = "fp-worker", "fp-spawner"
 WORKERS = 8             # fewer than usual, as tests start hundreds of daemons
 
 
@@ -131,6 +131,10 @@ class Flashpached:
 
     def worker_pids(self):
         return sorted(p for p, comm in procs.descendants(self.pid).items() if comm == WORKER)
+
+    def spawner_pid(self):
+        spawner, = (p for p, comm in procs.descendants(self.pid).items() if comm == SPAWNER)
+        return spawner
 
     def family(self):
         """The daemon and every process below it."""

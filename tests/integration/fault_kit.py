@@ -153,6 +153,10 @@ class Fault:
             notes |= {e.note for e in self.server.wait_entries(STEP, self.server.mark())}
         return notes
 
+    def falls_back(self):
+        """Wait until a request was served as without Flashpache: hot files may be asked for many times before."""
+        wait_for(lambda: "fallback" in self.goes_on(STEP), "a request that falls back")
+
     def ends(self):
         """The fault is over: wait until that shows, and a little longer."""
         if self.server.module:

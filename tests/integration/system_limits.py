@@ -60,8 +60,9 @@ def lowered(name, limits):
 
 
 def next_descriptor(pid):
-    """The limit that leaves no descriptor beyond the highest one."""
-    return max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")) + 1
+    """The limit that leaves no descriptor free: the kernel gives out none from that number on."""
+    used = set(map(int, os.listdir(f"/proc/{pid}/fd")))
+    return next(fd for fd in itertools.count() if fd not in used)
 
 
 class SmallDisk:

@@ -132,6 +132,24 @@ START_TEST(half_of_the_places)
 }
 END_TEST
 
+START_TEST(end_of_all_that_wait)
+{
+    put(1, 0);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[1], true), FP_OK);
+    put(2, 2);
+    put(2, 3);
+    ck_assert_int_eq(take(), 1);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[4], true), FP_OK);
+    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[2]);
+    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[3]);
+    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[0]);
+    ck_assert_ptr_null(fp_mount_queues_cancel_any(&queues));
+    ck_assert_int_eq(take(), 4);
+    left(1);
+    left(4);
+}
+END_TEST
+
 START_TEST(put_back)
 {
     put(1, 0);
@@ -202,6 +220,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, no_more_workers_than_allowed);
     tcase_add_test(t, half_of_the_places);
     tcase_add_test(t, a_walk_goes_to_another_mount);
+    tcase_add_test(t, end_of_all_that_wait);
     tcase_add_test(t, put_back);
     tcase_add_test(t, dying);
     tcase_add_test(t, new_limits);

@@ -236,6 +236,30 @@ START_TEST(worker_begins_at_a_base)
 }
 END_TEST
 
+/* The kernel has no number for the base: the worker says so and stays. */
+START_TEST(worker_without_descriptors)
+{
+    const char *path = unit_join(dir, "file");
+    struct rlimit none, before;
+    int base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    unit_write_file(path, "content");
+    ask(worker_sock, 1, path);
+    ck_assert(wait_for(is_asleep, worker));
+    ck_assert_int_eq(prlimit(worker, RLIMIT_NOFILE, NULL, &before), 0);
+    none = (struct rlimit){ 0, before.rlim_max };
+    ck_assert_int_eq(prlimit(worker, RLIMIT_NOFILE, &none, NULL), 0);
+    ck_assert_int_eq((int)send_task(worker_sock, 2, path, strlen(dir), base), FP_OK);
+    read_answer(worker_sock, 2, path, strlen(dir));
+    ck_assert_int_eq((int)answer.status, FP_BUSY);
+    ck_assert_int_eq(prlimit(worker, RLIMIT_NOFILE, &before, NULL), 0);
+    ck_assert_int_eq((int)send_task(worker_sock, 3, path, strlen(dir), base), FP_OK);
+    read_answer(worker_sock, 3, path, strlen(dir));
+    assert_content("content");
+    close(base);
+}
+END_TEST
+
 START_TEST(workers_work_side_by_side)
 {
     const char *path = unit_join(dir, "file");
@@ -428,6 +452,26 @@ START_TEST(spawner_without_descriptors)
 }
 END_TEST
 
+/* The worker whose socket did not come would be nobody's, and hold a place of the spawner's table. */
+START_TEST(daemon_without_descriptors)
+{
+    struct rlimit none, before;
+    pid_t pid = 0;
+    int sock = 99;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ 0, before.rlim_max };
+    ck_assert_int_eq((int)fp_spawner_ask(&spawner), FP_OK);
+    ck_assert(unit_wait_readable(spawner.sock, PATIENCE_MS));
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq((int)fp_spawner_read(&spawner, &pid, &sock), FP_LOSTFD);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(sock, -1);
+    ck_assert_int_gt(pid, 0);
+    ck_assert(wait_for(is_reaped, pid));
+}
+END_TEST
+
 /* ---- their end ---- */
 
 /* "Kills and reaps": without any other request to the spawner. */
@@ -572,6 +616,7 @@ int main(void)
 
     tcase_add_test(t, worker_answers);
     tcase_add_test(t, worker_begins_at_a_base);
+    tcase_add_test(t, worker_without_descriptors);
     tcase_add_test(t, worker_leaks_nothing);
     tcase_add_loop_test(t, nonsense_ends_the_worker, 0, NONSENSE);
     tcase_add_test(t, processes_have_names);
@@ -585,6 +630,7 @@ int main(void)
     tcase_add_test(t, nothing_is_inherited);
     tcase_add_test(t, nobody_has_asked);
     tcase_add_test(t, spawner_without_descriptors);
+    tcase_add_test(t, daemon_without_descriptors);
     tcase_add_test(t, killed_workers_do_not_pile_up);
     tcase_add_test(t, only_its_own_workers_are_killed);
     tcase_add_test(t, workers_die_with_the_spawner);
