@@ -42,7 +42,7 @@ int fp_access_file_of(const struct fp_request *q, const struct fp_step *s)
 
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
 {
-    return apr_time_sec(r->request_time) > a->ctime.sec + SETTLED_S;
+    return a->ctime.sec < apr_time_sec(r->request_time) - SETTLED_S;
 }
 
 /* ---- the content ---- */

@@ -248,6 +248,11 @@ bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t 
     return known == MAPPABLE;
 }
 
+apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec)
+{
+    return (apr_time_t)((apr_uint64_t)sec * APR_USEC_PER_SEC + (apr_uint64_t)apr_time_make(0, nsec / 1000));
+}
+
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r)
 {
     struct stat st;
@@ -255,6 +260,6 @@ bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mti
     if (!file->local || file->is_content || fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
-    *mtime_r = apr_time_make(st.st_mtim.tv_sec, st.st_mtim.tv_nsec / 1000);
+    *mtime_r = fp_file_time(st.st_mtim.tv_sec, (apr_uint32_t)st.st_mtim.tv_nsec);
     return true;
 }

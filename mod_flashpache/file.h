@@ -59,6 +59,9 @@ bool fp_file_is_content(const struct fp_file *file);
  */
 bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t dev, apr_uint64_t ino);
 
+/* A file may have any time: what does not fit wraps, as in APR. */
+apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec);
+
 /* Size and times of a local file now. False: unknown, as for a file that came as its content. */
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
 

@@ -304,7 +304,7 @@ unsigned fp_lease_count(void)
 
 apr_time_t fp_lease_time(const struct fp_time *t)
 {
-    return apr_time_make(t->sec, t->nsec / 1000);
+    return fp_file_time(t->sec, t->nsec);
 }
 
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits)

@@ -81,7 +81,7 @@ static bool is_settled(const struct fp_meta *m)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec > m->ctime.sec + SETTLED_S;
+    return m->ctime.sec < now.tv_sec - SETTLED_S;
 }
 
 static bool is_directory_of(int fd, const struct fp_meta *m)

@@ -49,7 +49,7 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->device = m->dev;
     finfo->nlink = (apr_int32_t)m->nlink;
     finfo->size = (apr_off_t)m->size;
-    finfo->csize = (apr_off_t)m->blocks * 512;
+    finfo->csize = (apr_off_t)(m->blocks * 512); /* unsigned: a hostile daemon may tell any number */
     finfo->atime = fp_lease_time(&m->atime);
     finfo->mtime = fp_lease_time(&m->mtime);
     finfo->ctime = fp_lease_time(&m->ctime);

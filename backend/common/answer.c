@@ -304,7 +304,8 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     const struct fp_meta *m = fp_step_target(last);
 
-    if (a->content && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0))
+    if (a->content
+        && (!a->local || m == NULL || !S_ISREG(m->mode) || m->size == 0 || m->size > FP_CONTENT_MOST))
         return false;
     return m != NULL && last->end == x->path_len
            && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));

@@ -12,8 +12,9 @@
 
 #include "common/wire.h"
 
-#define FP_MAX_STEPS   64 /* components of a path, "/" included */
-#define FP_ANSWER_HEAD 5  /* bytes of an encoded answer in front of its steps */
+#define FP_MAX_STEPS    64       /* components of a path, "/" included */
+#define FP_ANSWER_HEAD  5        /* bytes of an encoded answer in front of its steps */
+#define FP_CONTENT_MOST 1048576u /* bytes of a content: the most that content_file_max can be */
 
 struct fp_time {
     int64_t sec;

@@ -53,7 +53,7 @@
     ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \
     ROW(left_out, coherence.left_out, counter, "Watches ended because they reported too many changes") \
     ROW(noisy, coherence.noisy, gauge, "Directories and files that change too often to be watched now") \
-    ROW(evictions, cache.evictions, counter, "Entries evicted for lack of memory or descriptors") \
+    ROW(evictions, cache.evictions, counter, "Entries evicted at a limit on entries or memory") \
     ROW(files_closed, cache.closed, counter, "Files closed for lack of descriptors, and still known") \
     ROW(walks, workers.walks, counter, "Walks that workers began") \
     ROW(timeouts, workers.timeouts, counter, "Walks that took too long") \

@@ -60,5 +60,7 @@ fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
         st = fp_get_walk_result(r, result, a->n_steps);
     if (st == FP_OK && a->status == FP_OK && a->n_names != t->lookup.names.n)
         st = FP_PROTOCOL;
+    if (st == FP_OK && a->content && fp_step_target(&a->steps[a->n_steps - 1])->size > t->content_max)
+        st = FP_PROTOCOL;
     return st;
 }

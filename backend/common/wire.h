@@ -25,6 +25,7 @@
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
 #define FP_MAX_NAMES    4                                     /* access file names in a question */
 #define FP_MAX_REPORT   (FP_MAX_FRAME - FP_FRAME_HEADER - 15) /* bytes of text in a REPLY */
+#define FP_MAX_PARTS    64                                    /* of a report that a child reads */
 
 enum fp_frame_type {
     FP_FRAME_HELLO = 1,      /* client -> daemon, first */

@@ -31,7 +31,7 @@ static void write_daemon(request_rec *r)
     uint8_t *buf = ap_palloc(r->pool, FP_MAX_FRAME);
     struct fp_reply reply;
 
-    do {
+    for (unsigned i = 0; i < FP_MAX_PARTS && (i == 0 || question.from != 0); i++) {
         fp_status st;
 
         ap_block_alarms();
@@ -45,7 +45,7 @@ static void write_daemon(request_rec *r)
         }
         ap_rwrite((void *)(uintptr_t)reply.text, (int)reply.text_len, r);
         question.from = reply.next;
-    } while (reply.next != 0);
+    }
 }
 
 int fp_status13_respond(request_rec *r)

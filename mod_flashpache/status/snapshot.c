@@ -15,7 +15,7 @@
 APLOG_USE_MODULE(flashpache);
 
 #define PATIENCE_MS 500u /* to connect, and once more for each answer */
-#define MOST_PARTS  64   /* of a report; each has up to FP_MAX_REPORT bytes */
+#define MOST_ROWS   4096 /* of a report: the page compares rows with one another */
 #define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 static apr_array_header_t *names; /* of the hosts that have counters */
@@ -217,7 +217,7 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
     uint8_t *buf = apr_palloc(rows->pool, FP_MAX_FRAME);
     struct fp_reply reply;
 
-    for (int i = 0; i < MOST_PARTS && (i == 0 || question.from != 0); i++) {
+    for (int i = 0; i < FP_MAX_PARTS && (i == 0 || question.from != 0); i++) {
         fp_status st = fp_client_control(client, &question, &reply, buf);
         char *rest, *line;
 
@@ -226,7 +226,7 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
         if (st != FP_OK)
             return st;
         rest = apr_pstrmemdup(rows->pool, reply.text, reply.text_len);
-        while ((line = apr_strtok(rest, "\n", &rest)) != NULL)
+        while (rows->nelts < MOST_ROWS && (line = apr_strtok(rest, "\n", &rest)) != NULL)
             read(line, rows);
         question.from = reply.next;
     }

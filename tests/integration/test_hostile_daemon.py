@@ -332,7 +332,7 @@ def fake(base):
 @pytest.fixture(scope="module")
 def server(lab, root, base, fake):
     return lab.flash("hostile-daemon-httpd", root, base / "hostile.sock", mpm="event", limits=ONE_CHILD,
-                     config=f"FlashpacheTimeout {TIMEOUT_MS}ms\n").start()
+                     config=f"FlashpacheTimeout {TIMEOUT_MS}ms\nAcceptPathInfo On\n").start()
 
 
 def as_stock(server):
@@ -382,6 +382,31 @@ def test_hostile_daemon(server, fake, totals, case):
     assert (failed, wrong) == (0, 0)
     # One connection that is kept, at most.
     wait_for(lambda: child_fds(server) <= before + 1, "the descriptors that came to be closed")
+
+
+def test_no_file_in_front_of_path_info(server, fake, root):
+    """The second answer, about the file itself, has as many steps and names no file."""
+    whole = f"{root}/small.txt"
+
+    def reply(conn, path, number):
+        if not path.startswith(whole):
+            return right_reply(conn, path, number)
+        steps = right_steps(whole)
+        if path == whole:
+            end, = struct.unpack(">H", steps[1][:2])
+            steps[1] = struct.pack(">H", end + 1) + steps[1][2:]
+            steps[-1] = struct.pack(">HB", len(whole), 1) + bytes(8)
+        conn.send(answer(path, number, steps=steps))
+        return path == whole
+    until_trusted(server, fake)
+    fake.become(right_greeting, reply)
+    answers = set()
+
+    def met():
+        answers.add(get(server.port, "/small.txt/info"))
+        return fake.asked >= ASKED
+    wait_for(met, "the child to meet it")
+    assert answers == {(200, tree.content("small.txt", FILES["small.txt"]))}
 
 
 @pytest.mark.parametrize("case,reply", [("no answer at all", says_nothing), ("answers that come late", says_it_late)])

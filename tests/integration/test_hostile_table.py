@@ -17,7 +17,7 @@ from test_hostile_daemon import (FILES, ONE_CHILD, RING, SLOTS, TABLE_MAGIC, Fak
 pytestmark = pytest.mark.needs_flashpache
 
 BUCKETS, SLOT, GENERATION, AT = 8, 3, 1, RING      # AT: the first position of a ring from which nothing was dropped
-SIZE_AT, MODE_AT = 3 + 44, 3        # in a step
+MODE_AT, SIZE_AT, BLOCKS_AT, TIMES_AT = 3, 3 + 36, 3 + 44, 3 + 52       # in a step
 RANDOM_TABLES = 12
 
 
@@ -115,6 +115,10 @@ WRONG = {
     "a slot beyond the table": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, slot=1 << 30)),
     "a content of 2^62 bytes": lambda root: table_of(root, edited(SIZE_AT, struct.pack(">Q", 1 << 62))),
     "a content of the ring's size and one": lambda root: table_of(root, edited(SIZE_AT, struct.pack(">Q", RING + 1))),
+    "a content of a megabyte and one": lambda root: table_of(root, edited(SIZE_AT, struct.pack(">Q", 2**20 + 1))),
+    "2^62 blocks": lambda root: table_of(root, edited(BLOCKS_AT, struct.pack(">Q", 1 << 62))),
+    "times after the end of the world": lambda root: table_of(root, edited(TIMES_AT, struct.pack(">qI", 2**63 - 1, 0) * 3)),
+    "times before its begin": lambda root: table_of(root, edited(TIMES_AT, struct.pack(">qI", -2**63, 0) * 3)),
     "a content far outside": lambda root: table_of(root, with_flags(READABLE | LOCAL | CONTENT, (1 << 64) - 1)),
     "a content that was overwritten": lambda root: table_of(root, with_flags(READABLE | LOCAL | CONTENT, 16)),
     "a file that is a FIFO": lambda root: table_of(root, edited(MODE_AT, struct.pack(">I", 0o10644))),

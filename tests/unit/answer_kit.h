@@ -159,6 +159,7 @@ static inline void build(const char *steps)
         case 'c':
             in.content = true;
             in.content_at = 0x123456789abcdef0;
+            in.steps[in.n_steps - 1].self.size = in.steps[in.n_steps - 1].target.size = FP_CONTENT_MOST;
             break;
         case 's':
             in.leasable = true;

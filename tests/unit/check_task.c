@@ -188,10 +188,14 @@ static struct fp_step *add(size_t end, fp_status status, uint32_t mode)
     return s;
 }
 
+static uint32_t content_max = UINT32_MAX;
+
 /* To a task for a path of 9 bytes with a base of 4; or without one. */
 static fp_status answer(size_t base_len, int fd, bool to_task)
 {
-    const struct fp_task t = { .lookup = { .path_len = 9 }, .base_len = base_len };
+    const struct fp_task t = { .lookup = { .path_len = 9 },
+                               .base_len = base_len,
+                               .content_max = content_max };
     struct fp_frame f;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -294,6 +298,23 @@ START_TEST(content_of_a_directory)
 }
 END_TEST
 
+/* Of no other files than the daemon asked for, and never of more than settings allow. */
+START_TEST(content_that_is_too_long)
+{
+    add(9, FP_OK, S_IFREG);
+    in.content = in.local = true;
+    in.steps[0].self.size = FP_CONTENT_MOST;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
+    in.steps[0].self.size++;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
+    content_max = 1000;
+    in.steps[0].self.size = 1000;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_OK);
+    in.steps[0].self.size++;
+    ck_assert_int_eq((int)answer(4, SOME_FD, true), FP_PROTOCOL);
+}
+END_TEST
+
 START_TEST(metadata_that_is_equal_or_not)
 {
     const struct fp_meta m = { .mode = S_IFREG, .ino = 3, .size = 9, .mtime = { 5, 6 } };
@@ -342,6 +363,7 @@ static Suite *make_suite(void)
     tcase_add_test(answers, unchanged_file);
     tcase_add_test(answers, worker_that_grants_a_lease);
     tcase_add_test(answers, content_of_a_directory);
+    tcase_add_test(answers, content_that_is_too_long);
     tcase_add_test(answers, metadata_that_is_equal_or_not);
     suite_add_tcase(s, answers);
     return s;
