@@ -2,11 +2,14 @@
 #include "config.h"
 #include "reply.h"
 
+#include <errno.h>
 #include <http_config.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <sys/stat.h>
 
+#include "common/packet.h"
 #include "file_bucket.h"
 #include "request.h"
 #include "view.h"
@@ -35,6 +38,37 @@ int fp_reply_by_core(request_rec *r)
         || fp_view_is_unchanged(r))
         return DECLINED;
     return fp_request_again(r);
+}
+
+static int deny(request_rec *r, int error, fp_log_denied *log_denied)
+{
+    if (fp_view_is_unchanged(r))
+        log_denied(r, error);
+    else
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "FP0107: file permissions denied access to %s when it was looked at", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
+int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied)
+{
+    int status = fp_reply_take_body(r);
+    struct stat st;
+    int fd, error;
+
+    if (status != OK)
+        return status;
+    fd = fp_open_now(r->filename);
+    /* Another process has a lease on it: core waits for that one. */
+    if (fd == -1 && errno == EAGAIN)
+        return DECLINED;
+    error = fd == -1 || fstat(fd, &st) == -1 ? errno : 0;
+    fp_close(&fd);
+    if (error != 0)
+        return deny(r, error, log_denied);
+    if (!S_ISREG(st.st_mode))
+        return fp_reply_refuse(r);
+    return fp_view_is_approved(r, &st) ? DECLINED : fp_request_again(r);
 }
 
 void fp_reply_set_headers(request_rec *r)

@@ -23,6 +23,17 @@ int fp_reply_refuse(request_rec *r);
  */
 int fp_reply_by_core(request_rec *r);
 
+/* Logs that r's file cannot be opened (error: errno), in core's words of that generation. */
+typedef void fp_log_denied(request_rec *r, int error);
+
+/*
+ * For a file that the daemon could not open: opens it by its name. If that fails, logs and returns 403 as core
+ * does. A FIFO is refused. If another file has the name now, the request is served from the beginning, without an
+ * answer: core would send that file with the approved one's length. Returns DECLINED (core can open the approved
+ * file) or the status.
+ */
+int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied);
+
 /* Sets the headers of r->finfo, as core does. */
 void fp_reply_set_headers(request_rec *r);
 

@@ -4,7 +4,6 @@
 
 #include <ap_mpm.h>
 #include <apr_strings.h>
-#include <errno.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
@@ -80,7 +79,7 @@ static bool has_plain_etag(const request_rec *r)
         return false;
 #endif
     /* The tag of a younger file is weak. */
-    return r->vlist_validator == NULL && r->request_time - r->finfo.mtime >= APR_USEC_PER_SEC
+    return r->vlist_validator == NULL && r->finfo.mtime <= r->request_time - APR_USEC_PER_SEC
            && apr_table_get(r->headers_out, "ETag") == NULL;
 }
 
@@ -266,38 +265,10 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return AP_FILTER_ERROR;
 }
 
-/* If core could not open the file, logs and returns as core does, but does not wait where a FIFO
- * has the name now. DECLINED: the file can be opened. */
-static int try_to_open(request_rec *r)
+static void log_denied(request_rec *r, int error)
 {
-    int fd = fp_open_now(r->filename);
-    struct stat st = { .st_mode = S_IFREG };
-
-    if (fd == -1 && errno != EAGAIN) {
-        ap_log_rerror(__FILE__, __LINE__, core_module.module_index, APLOG_ERR, errno, r,
-                      "AH00132: file permissions deny server access: %s", r->filename);
-        return HTTP_FORBIDDEN;
-    }
-    if (fd != -1)
-        fstat(fd, &st);
-    fp_close(&fd);
-    return S_ISREG(st.st_mode) ? DECLINED : fp_reply_refuse(r);
-}
-
-/* The daemon could not open the file. If it still exists, core may try, too. */
-static int deny_unreadable(request_rec *r)
-{
-    int status = fp_reply_take_body(r);
-
-    if (status != OK)
-        return status;
-    if (fp_view_is_unchanged(r))
-        return try_to_open(r);
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                  "FP0107: file permissions denied access to %s "
-                  "when it was looked at",
-                  r->filename);
-    return HTTP_FORBIDDEN;
+    ap_log_rerror(__FILE__, __LINE__, core_module.module_index, APLOG_ERR, error, r,
+                  "AH00132: file permissions deny server access: %s", r->filename);
 }
 
 /* OK: *q_r is the answer about the file in front of the path-info. */
@@ -312,7 +283,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return fp_reply_refuse(r);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
-    if (walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
+    if (m == NULL || walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_links). So core handles such a path. */
@@ -350,7 +321,7 @@ int fp_respond(request_rec *r)
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
     if (q->lease->file == NULL)
-        return deny_unreadable(r);
+        return fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */
     if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "file.h"
 #include "lease.h"
 #include "request.h"
 #include "walk.h"
@@ -13,6 +14,16 @@ static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
     return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
            && f->mtime == r->finfo.mtime;
+}
+
+bool fp_view_is_approved(const request_rec *r, const struct stat *st)
+{
+    const apr_finfo_t f = { .inode = st->st_ino,
+                            .device = st->st_dev,
+                            .size = st->st_size,
+                            .mtime = fp_file_time(st->st_mtim.tv_sec, (apr_uint32_t)st->st_mtim.tv_nsec) };
+
+    return is_approved(r, &f);
 }
 
 bool fp_view_is_same(const request_rec *r, const struct fp_request *q)

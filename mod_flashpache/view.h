@@ -10,6 +10,10 @@
 #include <stdbool.h>
 
 struct fp_request;
+struct stat;
+
+/* True if st is of the file that the walk approved, as it was then. */
+bool fp_view_is_approved(const request_rec *r, const struct stat *st);
 
 /* True if q's open file is the one that the walk approved. */
 bool fp_view_is_same(const request_rec *r, const struct fp_request *q);

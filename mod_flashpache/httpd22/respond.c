@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "httpd22/respond.h"
 
+#include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
@@ -102,6 +103,11 @@ static int send_file(request_rec *r, const struct fp_request *q)
     return pass(r, bb);
 }
 
+static void log_denied(request_rec *r, int error)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, error, r, "file permissions deny server access: %s", r->filename);
+}
+
 int fp_respond(request_rec *r)
 {
     const struct fp_request *q;
@@ -118,9 +124,8 @@ int fp_respond(request_rec *r)
     q = fp_request_find(r, r->filename);
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
-    /* The daemon may not read it: core logs why, in its words. */
     if (q->lease->file == NULL)
-        return fp_reply_by_core(r);
+        return fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */
     if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
         return fp_request_again(r);

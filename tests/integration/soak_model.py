@@ -97,7 +97,7 @@ class Model:
             verdict = _judge_whole(record, states)
             return "link" if verdict == "stale" and self._is_link_gone(record, start, end) else verdict
         if record.kind == ODD:
-            return self._judge_odd(record.number, data, states)
+            return self._judge_odd(record, data, states)
         return "cut" if _is_cut(record, states) else "lost"
 
     def _is_link_gone(self, record, start, end):
@@ -106,16 +106,21 @@ class Model:
         return (record.status == 403 and tree.is_link(name.slot) and tree.NOWHERE in values
                 and len(values) > 1)
 
-    def _judge_odd(self, number, data, states):
+    def _judge_odd(self, record, data, states):
         """Judges a body of no version. It may be made of two versions, or of one and the zeros that a mapping has
-        beyond a file's end; else it is torn."""
-        name = self.layout.name(number)
+        beyond a file's end; else it is torn. httpd itself may have looked at a file that it could not have opened."""
+        name = self.layout.name(record.number)
         bodies = {tree.body(tree.identity(name, which), version, length)
                   for _, _, which, (status, version, length) in states if status == 200}
         whole = [body for body in bodies if len(body) == len(data)]
         if any(_is_seam(data, one, other) for one in whole for other in whole):
             return "halves"
-        return "spliced" if whole and data.rstrip(b"\0") in bodies else "torn"
+        looked_at = whole or record.fell_back and len(data) in self._lengths(name, record)
+        return "spliced" if looked_at and data.rstrip(b"\0") in bodies else "torn"
+
+    def _lengths(self, name, record):
+        return {file.length for which in range(2)
+                for _, _, file in self._during(tree.file_key(name, which), record.start - self.bound_s, record.end)}
 
     def judge_file(self, path, odd):
         """Counter of the verdicts on a file of packed records, and a few that are wrong.

@@ -19,6 +19,7 @@ from soak_model import CUT, NOTHING, ODD, RECORD, WHOLE
 ZIPF = 0.9
 BATCH = 1 << 16
 SERVED = "x-served"         # the header with the module's note, if the server sends it
+BY_HTTPD = ("fallback", "bypass")       # its notes where httpd serves as without Flashpache; bypass: the file changed
 
 
 class Zipf:
@@ -142,7 +143,7 @@ class Reader:
         kind, which, version = self.judge(one, status, length, whole)
         if status != 200 and kind == WHOLE:
             length = 0
-        fell_back = one.head is not None and one.head[1].get(SERVED) == "fallback"
+        fell_back = one.head is not None and one.head[1].get(SERVED) in BY_HTTPD
         self.packed += RECORD.pack(one.start, end, one.number, status, kind, which, version, length, fell_back)
         if len(self.packed) > BATCH:
             self.flush()

@@ -18,17 +18,24 @@ import pytest
 
 import httpd13
 import keepalive
+import linear_kinds
+import linear_run
 import procs
 import rawhttp
 from conftest import built
+from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
+from forms import chosen
+from freshness import settings
 from httpd import HITS
 from httpd13 import PASSWORD, Httpd13
+from test_linearizable import check, places
 from trace import PathTrace
 from waiting import Threads, wait_for
 
 pytestmark = [] if httpd13.is_given() else [pytest.mark.never]
 
 SETTLED = 1_600_000_000     # the files' times: strong entity tags, and no answer changes meanwhile
+TRIES = chosen(4000, 100_000)       # changes, each with a request at once
 PASSES = 3                  # cold, then warm twice
 SECRET = "Basic cmVhZGVyOnNlY3JldA=="       # reader:secret
 RECVMSG = {"47", "212"}     # the call's numbers on x86-64 and arm64
@@ -268,6 +275,27 @@ def test_change_shows_at_the_next_request(servers):
     for _ in range(3):
         body_of(ours.port, "/changing/file.txt")
     assert ours.entries()[-1].note in HITS
+
+
+def test_every_answer_is_of_its_moment(servers, base, clock, monkeypatch):  # noqa: F811
+    """Changes of all kinds by writers that ask at once, as test_linearizable makes them for 2.4."""
+    root, records = servers.www / "linear", base / "records"
+    for directory in (root, records):
+        directory.mkdir()
+    monkeypatch.setattr(linear_kinds, "DENIED", "Order allow,deny\nDeny from all\n")
+    monkeypatch.setattr(linear_kinds, "GRANTED", "Order allow,deny\nAllow from all\n")
+    monkeypatch.setattr(linear_kinds, "DANGLING", 404)
+    # Pages of Apache 1.3's own have no length: another one for errors, and no redirect.
+    write(servers.www / "error.txt", "error\n")
+    kinds = {name: steps for name, steps in linear_kinds.KINDS.items() if name != "file_and_directory_in_turn"}
+    config = "".join(f"ErrorDocument {status} /error.txt\n" for status in (403, 404))
+    with clock.ahead(SETTLED_S):
+        daemon = servers.lab.daemon("linear-daemon", **settings(reported=True)).start()
+        ours = servers.make("linear", config + section(root, "AllowOverride All\nOptions FollowSymLinks"), daemon.socket,
+                            children=16).start()
+        result = linear_run.run(ours.port, places(root, 2, "/linear"), TRIES, records, kinds)
+    check("Apache 1.3", result, remembered=0)
+    assert sum(entry.note in HITS for entry in ours.entries()) > TRIES / 3
 
 
 def test_graceful_restarts_under_load(servers):

@@ -11,13 +11,19 @@ import threading
 import time
 
 import httpd22
+import linear_kinds
+import linear_run
 import parity_cases
 import procs
 import pytest
 import rawhttp
 import tree
 from conftest import SELFCHECK, built
+from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
+from forms import chosen
+from freshness import settings
 from httpd import HITS
+from test_linearizable import check, places
 from test_parity import compare
 from trace import PathTrace
 from waiting import wait_for
@@ -35,6 +41,7 @@ def is_wanted(case):
 
 
 CASES = [dataclasses.replace(case, expect=None) for case in filter(is_wanted, parity_cases.every_case())]
+TRIES = chosen(4000, 100_000)       # changes, each with a request at once
 PATHS = [PLAIN, "/plain.txt/", "/plain.txt/more", "/plain.txt/more/x", "/large.bin", "/empty.txt", "/missing.txt",
          "/missing.txt/more", "/missing/", "/a/b/c/d/e/f/deep.txt", "/a/b/c/missing/d", "/a", "/a/", "/", "/both", "/both/",
          "/second/", "/listing/", "/noindex/", "/denied/file.txt", "/denied/missing", "/files/a.key", "/alias/file.txt",
@@ -166,6 +173,23 @@ def test_change_is_seen_at_the_next_request(servers, roots):
         (directory / ".htaccess").unlink()
         assert statuses(flash, "/changes/file.txt", "all.test") == [200]
         (directory / "new.txt").unlink()
+
+
+@pytest.mark.needs_flashpache
+def test_every_answer_is_of_its_moment(make, lab, roots, clock, monkeypatch):  # noqa: F811
+    """Changes of all kinds by writers that ask at once, as test_linearizable makes them for 2.4.7."""
+    root, records = roots[0] / "linear", lab.base / "records"
+    for directory in (root, records):
+        directory.mkdir()
+    for name in ("DENIED", "GRANTED"):
+        monkeypatch.setattr(linear_kinds, name, httpd22.old_text(getattr(linear_kinds, name)) + "\n")
+    with clock.ahead(SETTLED_S):
+        flash = make("linear", settings=settings(reported=True), vhosts=[],
+                     config=f"MaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride All\n</Directory>")
+        result = linear_run.run(flash.port, places(root, 2, "/linear"), TRIES, records)
+    check(f"httpd {httpd22.version()} {httpd22.mpm()}", result, remembered=0)
+    notes = collections.Counter(entry.note for entry in flash.entries())
+    assert sum(notes[note] for note in HITS) > notes.total() / 3, notes
 
 
 class Load:

@@ -56,6 +56,17 @@ class Site:
         self.put(self.page, "B")
 
 
+class Closed(Site):
+    """The page cannot be read, so the daemon has no descriptor of it."""
+
+    def make(self):
+        super().make()
+        self.page.chmod(0)
+
+    def open(self):
+        self.page.chmod(0o644)
+
+
 class Links(Site):
     """The directory is a link, from an open release to one that is closed."""
 
@@ -73,6 +84,7 @@ class Links(Site):
 
 # kind: (site, the change, is the page there before?)
 KINDS = {"replaced": (Site, "replace", True), "rewritten": (Site, "rewrite", True), "removed": (Site, "remove", True),
+         "closed then replaced": (Closed, "replace", True), "closed then opened": (Closed, "open", True),
          "made": (Site, "appear", False), "link switched": (Links, "switch", True)}
 
 
@@ -80,6 +92,7 @@ def possible(kind, size):
     """The allowed responses: {(status, body)}; None for the body of an error."""
     a, b, fallback = (200, version("A", size)), (200, version("B", size)), (200, FALLBACK)
     return {"replaced": {a, b}, "rewritten": {a, b}, "removed": {a, fallback, (404, None)},
+            "closed then replaced": {b, (403, None)}, "closed then opened": {a, (403, None)},
             "made": {b, fallback, (404, None)}, "link switched": {a, (403, None)}}[kind]
 
 
