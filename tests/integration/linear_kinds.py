@@ -23,6 +23,7 @@ KINDS = {}
 MOUNT_KINDS = {}            # kinds that change mounts, by mount(2) and umount(2)
 COPY_KINDS = {}             # kinds whose first change copies a file up from an overlay's lower layer
 DENIED, GRANTED = "Require all denied\n", "Require all granted\n"
+DANGLING = 403              # the status of a link that leads nowhere
 OLD = 1_500_000_000
 PAGE = 4096
 LARGE = 100_000             # bytes; too long to be served by its content
@@ -466,7 +467,7 @@ def chain_of_links(spot):
             spot.link("links/second", f"../{spot.prefix}{name}")
             yield "rename of a link over the second link", spot.see("first/file.txt", f"of {name}\n".encode())
         spot.move("links/second", "links/other")
-        yield "rename of the second link", spot.see("first/file.txt", 403)
+        yield "rename of the second link", spot.see("first/file.txt", DANGLING)
         spot.move("links/other", "links/second")
         yield "rename of the second link back", spot.see("first/file.txt", b"of one\n")
 
@@ -478,7 +479,7 @@ def target_made_and_removed(spot):
         spot.write("target.txt", text)
         yield "create the link's target", spot.see("link.txt", text)
         spot.at("target.txt").unlink()
-        yield "unlink the link's target", spot.see("link.txt", 403)
+        yield "unlink the link's target", spot.see("link.txt", DANGLING)
 
 
 # Rights

@@ -163,6 +163,7 @@ def test_marks(lab, root):
 
 # ---- purges ----
 
+@pytest.mark.not_sanitized("its memory is the sanitizer's as well")
 def test_purge_of_a_large_tree(lab, root):
     """The reply comes before the entries are gone, and after it no answer is old. The purge visits only the entries
     that it removes. The memory is given back."""

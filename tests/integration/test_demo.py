@@ -28,6 +28,7 @@ def run(work):
 
 
 @pytest.mark.needs_flashpache
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 @pytest.mark.skipif(os.getuid() != 0 or not os.path.exists("/dev/fuse"), reason="the slow half needs root and /dev/fuse")
 def test_demo(run, work):
     done = run("--seconds", "1")

@@ -15,6 +15,7 @@ import pytest
 
 import compare
 import procs
+import sanitizer
 import status_kit
 import tree
 from compare import Ask
@@ -205,7 +206,7 @@ def run_flood(server, paths, directory):
           f"KiB more: {max(grown.values())}")
     assert honest.share() >= before - HONEST_LOSS, honest.notes
     assert_bounded(server.daemon.counters())
-    assert max(grown.values()) < GROWTH_KIB, grown
+    assert max(grown.values()) < GROWTH_KIB or sanitizer.KIND, grown       # a sanitizer keeps freed memory
     assert_well(server, "/honest", b"honest\n")
     return statuses
 

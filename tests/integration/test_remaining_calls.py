@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+import sanitizer
 import tree
 from fetch import Client
 from httpd import MODULES_DIR, USER
@@ -182,7 +183,8 @@ int mprotect(void *at, size_t size, int how)
 }
 """)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", source.with_suffix(".so"), source], check=True)
-    server = lab.under_test("refused", root, config="FlashpacheIntercept core mod_env\n", around=["env", f"LD_PRELOAD={source.with_suffix('.so')}"])
+    server = lab.under_test("refused", root, config="FlashpacheIntercept core mod_env\n",
+                            around=["env", f"LD_PRELOAD={sanitizer.preload(source.with_suffix('.so'))}"])
     with Client(server.port) as client:
         assert client.get("/file.txt") == (200, b"file\n")
     text = server.error_text()

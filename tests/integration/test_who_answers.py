@@ -251,6 +251,7 @@ def steal_at_start(parent, known, until):
     return taken
 
 
+@pytest.mark.not_sanitized("LeakSanitizer opens a process to others of its user while it looks")
 def test_socket_cannot_be_taken_while_the_daemon_starts(lab, root, module_path, flashpached_program, base):
     """Between its exec, which opens a process's memory to others of its user, and its first call."""
     flag = tree.put(base / "stealing", "")

@@ -108,6 +108,9 @@ class Site:
         self.ports = our_port, stock_port
         self.ours, self.stock = map(Quick, self.ports)
         self.hand = Hand()
+        # httpd closes a connection without a request sooner than one that is kept.
+        for one in (self.ours, self.stock):
+            one.ask("/absent")
 
     @contextmanager
     def lane(self):
