@@ -43,6 +43,7 @@ ELSEWHERE = {
     "scripts/reliability": "most of what it runs is in scripts/test",
     "scripts/srpt-setup": "test_srpt_setup",
     "apt-get install": "scripts/test, test_packages",
+    "dnf install": "test_recipes: make rpm; test_rpm_is_built_of_what_install_md_names",
     "apachectl": "test_auto_daemon",
     "systemctl enable": "systemd's: test_service plays it",
     "install -": "test_packages, test_service: with directories of their own",
@@ -59,7 +60,6 @@ ELSEWHERE = {
     "ansible-playbook": "test_recipes",
     "# group_vars": "test_recipes",
     "cd conf/selinux": "test_recipes: the policy",
-    "autoreconf -i": "test_recipes: make rpm",
     "opcache.": "tests/lab/app_compare.py, each of them: PHP's settings",
     'after "deploy:': "Capistrano's language; its command is that of the other examples",
     "task(": "Deployer's language; its command is that of the other examples",
@@ -194,3 +194,11 @@ def test_example(block, lab, base, site, daemon, module_path):
     else:
         assert DAEMON.match(block), "an example that nothing runs: say in ELSEWHERE what does"
         check_daemon(block, lab, site, base)
+
+
+def test_rpm_is_built_of_what_install_md_names():
+    """The packages for Fedora are those that the spec requires, rpmbuild itself, and what makes configure."""
+    spec = (REPO / "conf/packaging/flashpache.spec").read_text()
+    named = re.search(r"^dnf install (rpm-build .*?)\nautoreconf", (REPO / "docs/install.md").read_text(), re.M | re.S).group(1)
+    required = set(re.findall(r"^BuildRequires: +(\S+)", spec, re.M))
+    assert set(named.replace("\\", " ").split()) == required | {"rpm-build", "autoconf", "automake", "libtool"}

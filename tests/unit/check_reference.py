@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each directive, reason, counter, message, local file system and source file is in its page, and no page names others.
+Each promise of SECURITY.md names a test that exists.
 
 Defaults and bounds of the settings are those of the page. tests/integration/test_pages.py checks that each setting,
 command and option is there, and that the manual pages made of these pages have all of it.
@@ -113,6 +114,23 @@ def files():
     yield "room", set(map(str, rooms)), set(map(str, named)), "HACKING.md"
 
 
+def promises():
+    """Each promise of SECURITY.md names a test."""
+    page = text("SECURITY.md")
+    bullets = re.findall(r"^- (?:.*\n)(?:  .*\n)*", page.split("## What is promised")[1].split("\n## ")[0], re.M)
+    held = [bullet for bullet in bullets if re.search(r"\b(?:test|check)_\w", bullet)]
+    yield "promise", set(bullets), set(held), "a test's name behind it"
+
+
+def tests():
+    """Each test that a page names is a file or a function."""
+    named = {name for page in [*SOURCE.glob("*.md"), *SOURCE.glob("docs/**/*.md")]
+             for name in re.findall(r"\b(?:test|check)_\w+", page.read_text())} - {"check_config"}     # a hook of httpd's
+    there = {path.stem for folder in ("unit", "integration") for path in (SOURCE / "tests" / folder).iterdir()}
+    there |= {name for path in SOURCE.glob("tests/integration/*.py") for name in re.findall(r"^def (\w+)", path.read_text(), re.M)}
+    yield "test that pages name", named, named & there, "tests/"
+
+
 def seeds():
     """A seed of an older protocol would be refused at once, and reach nothing."""
     with tempfile.TemporaryDirectory() as place:
@@ -124,7 +142,7 @@ def seeds():
 
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, settings, local_types, outcomes, counters, files, seeds):
+    for check in (messages, directives, settings, local_types, outcomes, counters, files, promises, tests, seeds):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
