@@ -5,10 +5,11 @@ from pathlib import Path
 
 import procs
 from conftest import BUILD
+from daemon import WORKER
 from waiting import wait_for
 
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-DAEMON, WORKER, MONITOR, SPAWNER = "flashpached", "fp-worker", "fp-monitor", "fp-spawner"
+DAEMON, MONITOR = "flashpached", "fp-monitor"
 CLOSER, CLOSERS = "fp-closer", 4
 FILTERED, FREE = "2", "0"           # modes of seccomp
 

@@ -155,7 +155,7 @@ class Fault:
 
     def falls_back(self):
         """Wait until a request was served as without Flashpache: hot files may be asked for many times before."""
-        wait_for(lambda: "fallback" in self.goes_on(STEP), "a request that falls back")
+        wait_for(lambda: "fallback" in self.goes_on() | self.goes_on(), "a request that falls back")
 
     def ends(self):
         """The fault is over: wait until that shows, and a little longer."""

@@ -11,6 +11,7 @@ import confinement
 import procs
 import tree
 import wire
+from daemon import SPAWNER, WORKER
 from fetch import get
 from httpd import HITS, user_ids
 from waiting import wait_for
@@ -48,8 +49,7 @@ def ask(daemon, path):
 def test_no_process_has_rights(lab):
     with lab.daemon("rights", workers=WORKERS) as daemon:
         count = confinement.assert_confined(ready(daemon).pid)
-        assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, confinement.SPAWNER: 1,
-                         confinement.WORKER: WORKERS,
+        assert count == {confinement.DAEMON: 1, confinement.MONITOR: 1, SPAWNER: 1, WORKER: WORKERS,
                          confinement.CLOSER: confinement.CLOSERS}
 
 
@@ -77,7 +77,7 @@ def test_a_replaced_spawner_makes_confined_workers(lab, root, outcome):
         server = lab.flash("spawner-httpd", root, daemon.socket).start()
         assert get(server.port, "/file0.txt") == (200, b"0\n")
         before = set(ready(daemon).worker_pids())
-        os.kill(one(daemon, confinement.SPAWNER), signal.SIGKILL)
+        os.kill(daemon.spawner_pid(), signal.SIGKILL)
         answers = [get(server.port, f"/file{i}.txt") for i in range(10)]
         wait_for(lambda: not before & set(daemon.worker_pids()), "the end of its workers")
         confinement.assert_confined(ready(daemon).pid)
