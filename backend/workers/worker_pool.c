@@ -22,6 +22,7 @@
 #include "workers/whereabouts.h"
 
 #define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
+#define ENDED_A_TURN     64  /* walks that wait, where no worker is left */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
 
 struct job {
@@ -61,6 +62,7 @@ struct fp_worker_pool {
     ev_timer respawn;
     unsigned missing; /* to be asked for once the spawner can again */
     bool barren;      /* the last attempt to make a worker failed */
+    ev_timer desert;  /* ends the walks that wait, in a turn of its own */
     struct fp_mount_queues queues;
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
@@ -83,13 +85,30 @@ static bool is_deserted(const struct fp_worker_pool *pool)
     return pool->barren && pool->counts.alive == 0;
 }
 
+static void end_if_deserted(struct fp_worker_pool *pool);
+
 /* Walks do not wait where nobody can do them: stock is faster. */
-static void end_if_deserted(struct fp_worker_pool *pool)
+static void on_desert(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    struct fp_worker_pool *pool = timer->data;
     struct fp_waiting *w;
 
-    while (is_deserted(pool) && (w = fp_mount_queues_cancel_any(&pool->queues)) != NULL)
-        fail((struct job *)w, FP_BUSY);
+    fp_turn_work(FP_WORK_WORKER);
+    (void)loop;
+    (void)events;
+    for (int n = 0; n < ENDED_A_TURN && is_deserted(pool); n++) {
+        if ((w = fp_mount_queues_cancel_any(&pool->queues)) == NULL)
+            return;
+        fail((struct job *)w, FP_FAILED);
+    }
+    end_if_deserted(pool);
+}
+
+/* The owner of a walk may be submitting it just now, so its end comes later. */
+static void end_if_deserted(struct fp_worker_pool *pool)
+{
+    if (is_deserted(pool))
+        ev_timer_start(pool->loop, &pool->desert);
 }
 
 /* n workers could not be made. */
@@ -493,8 +512,9 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     fp_mount_queues_init(&pool->queues, settings->mount_workers, settings->max_queue);
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
+    ev_timer_init(&pool->desert, on_desert, 0., 0.);
     pool->respawn.repeat = RESPAWN_SECONDS;
-    pool->born.data = pool->respawn.data = pool;
+    pool->born.data = pool->respawn.data = pool->desert.data = pool;
     for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
         p->pool = pool;
         p->sock = -1;
@@ -522,6 +542,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
         return;
     ev_io_stop(pool->loop, &pool->born);
     ev_timer_stop(pool->loop, &pool->respawn);
+    ev_timer_stop(pool->loop, &pool->desert);
     fp_spawner_stop(&pool->spawner);
     for (struct worker *p = pool->workers; p < pool->workers + pool->settings.workers; p++) {
         ev_io_stop(pool->loop, &p->readable);
