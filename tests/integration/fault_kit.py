@@ -30,6 +30,7 @@ RENEW = "4"                         # one request in so many has a connection of
 WEIGHT = 8                          # of a hot file, and of an absent or forbidden one
 PAUSE = "with httpd's own pause of up to 2 s after a graceful restart"
 NEW_NAMES = itertools.count()
+LOGGED_S = 5                        # an answer's line is in the log long before
 IN_A_ROW = 6                        # this many good answers come from more than one child
 
 # Not all of the tree fits, so there are always misses.
@@ -89,7 +90,11 @@ def good_answers(server, expected):
     mark = server.mark()
     assert get(server.port, "/f7.bin", tag) == (200, tree.content("f7.bin", HOT["f7.bin"]))
     assert get(server.port, f"/cold/{tag}", tag)[0] == 404
-    hot, new = (entry.note for entry in server.wait_entries(2, mark, tag))
+    try:
+        hot, new = (entry.note for entry in server.wait_entries(2, mark, tag, timeout=LOGGED_S))
+    except TimeoutError:
+        # Just after a graceful restart a child of before may serve: it writes to the log of before.
+        return False
     return hot in expected and new == "miss"
 
 

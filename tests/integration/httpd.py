@@ -257,12 +257,12 @@ MaxKeepAliveRequests 0
         rows = [Entry(*line.split("\t")) for line in whole.split("\n")[:-1]]
         return [e for e in rows if tag is None or e.tag == tag]
 
-    def wait_entries(self, count, since=0, tag=None):
+    def wait_entries(self, count, since=0, tag=None, **bound):
         """The entries, once there are `count`: httpd writes the log after the response."""
         def enough():
             found = self.entries(since, tag)
             return found if len(found) >= count else None
-        return wait_for(enough, f"{count} access-log entries of {self.name}")
+        return wait_for(enough, f"{count} access-log entries of {self.name}", **bound)
 
 
 def user_ids():
