@@ -163,11 +163,12 @@ static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
     return allowed;
 }
 
+/* A connection whose tables there was no room for is not kept: the next one may have room. */
 static void keep(struct fp_client *c, struct link *l)
 {
     pthread_mutex_lock(&c->mutex);
     c->pause_ms = 0;
-    if (l->sock != -1 && c->n_idle < c->max_idle) {
+    if (l->sock != -1 && l->view != NULL && c->n_idle < c->max_idle) {
         c->idle[c->n_idle++] = *l;
         *l = (struct link){ -1, NULL };
     }

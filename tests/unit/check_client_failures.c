@@ -481,6 +481,38 @@ START_TEST(no_descriptor_free_for_the_answer)
 }
 END_TEST
 
+static void *answer_twice(void *arg)
+{
+    uint64_t id;
+
+    for (int i = 0; i < 2; i++) {
+        if (d_greet() && d_question(&id) && d_answer(id) && i == 0)
+            d_wait_for_end();
+    }
+    return arg;
+}
+
+/* The socket, its other end and what is passed. The view needs more. */
+#define WITHOUT_VIEW 9
+
+START_TEST(no_descriptor_free_for_the_tables)
+{
+    struct fp_lease_view *view;
+    struct rlimit before;
+
+    listen_there(8);
+    before = unit_leave_fds(WITHOUT_VIEW);
+    start(answer_twice);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
+    unit_restore_fds(&before);
+    ck_assert_ptr_null(view);
+    fp_close(&answer.fd);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
+    ck_assert_ptr_nonnull(view);
+    fp_lease_view_release(&view);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("client_failures");
@@ -510,5 +542,6 @@ int main(void)
     tcase_add_test(t, connection_that_is_refused);
     tcase_add_test(t, idle_connection_that_outlived_its_daemon);
     tcase_add_test(t, no_descriptor_free_for_the_answer);
+    tcase_add_test(t, no_descriptor_free_for_the_tables);
     return unit_run(s);
 }
