@@ -2,6 +2,7 @@
 #include "config.h"
 #include "common/area.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,10 +12,18 @@
 
 #include "common/packet.h"
 
+/* A system may demand that data are sealed against execution (vm.memfd_noexec), and an older one does not know the seal. */
+int fp_memfd_create(const char *name)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | FP_MFD_NOEXEC_SEAL);
+
+    return fd != -1 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r)
 {
     void *p = MAP_FAILED;
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = fp_memfd_create(name);
 
     if (fd != -1 && ftruncate(fd, (off_t)size) == 0)
         p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

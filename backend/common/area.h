@@ -7,6 +7,11 @@
 
 #include <stddef.h>
 
+#define FP_MFD_NOEXEC_SEAL 0x0008u /* of memfd_create: since Linux 6.3; older headers lack it */
+
+/* An empty memfd for data, which takes seals; close-on-exec and the caller's.  -1 with errno. */
+int fp_memfd_create(const char *name);
+
 /* Makes bytes of zero, mapped to be written.  seals (F_SEAL_*) go beside those that fix size and seals.
  * *fd_r, close-on-exec, and the mapping are the caller's; NULL with errno, and -1. */
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r);

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/area.h"
 #include "common/packet.h"
 
 #define END            (-1) /* of a list: no call has this number */
@@ -64,7 +65,7 @@ static const struct narrowed common_narrowed[] = {
     FCNTL(SCMP_SYS(fcntl)),
     FCNTL(SCMP_SYS(fcntl64)),
     { SCMP_SYS(memfd_create), 1,
-      { BITS(1, ~(scmp_datum_t)(MFD_CLOEXEC | MFD_ALLOW_SEALING), 0) } },
+      { BITS(1, ~(scmp_datum_t)(MFD_CLOEXEC | MFD_ALLOW_SEALING | FP_MFD_NOEXEC_SEAL), 0) } },
     { SCMP_SYS(mmap), 1, { BITS(2, PROT_EXEC, 0) } },
     { SCMP_SYS(mmap2), 1, { BITS(2, PROT_EXEC, 0) } },
     { SCMP_SYS(mprotect), 1, { BITS(2, PROT_EXEC, 0) } },
@@ -168,7 +169,7 @@ struct fp_sandbox *fp_sandbox_create(enum fp_sandbox_kind kind)
     /* Level 2 makes a tree of comparisons instead of a list. */
     seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     /* The filter is compiled once, so that workers enter it by a single call. */
-    fd = memfd_create("flashpache-filter", MFD_CLOEXEC);
+    fd = fp_memfd_create("flashpache-filter");
     if (fd != -1 && allow(ctx, common_calls, common_narrowed)
         && allow(ctx, lists[kind].calls, lists[kind].narrowed) && seccomp_export_bpf(ctx, fd) == 0)
         s = take_program(fd);

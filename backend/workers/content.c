@@ -2,7 +2,6 @@
 #include "config.h"
 #include "workers/content.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/answer.h"
+#include "common/area.h"
 #include "common/packet.h"
 
 #define SETTLED_SECONDS 2     /* the coarsest clock of a file system is FAT's */
@@ -26,18 +26,6 @@ bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
     now.tv_sec -= SETTLED_SECONDS;
     return m->ctime.sec < now.tv_sec
            || (m->ctime.sec == now.tv_sec && m->ctime.nsec <= (uint32_t)now.tv_nsec);
-}
-
-static int make_memfd(void)
-{
-#ifdef MFD_NOEXEC_SEAL
-    int fd = memfd_create(NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-
-    if (fd != -1 || errno != EINVAL)
-        return fd;
-#endif
-    /* Linux before 6.3 does not know MFD_NOEXEC_SEAL. */
-    return memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 /* Moves no file offset: descriptors are shared. */
@@ -59,7 +47,7 @@ static bool copy(int from, int to, uint64_t size)
 
 int fp_content_create(int file, uint64_t size)
 {
-    int fd = make_memfd();
+    int fd = fp_memfd_create(NAME);
 
     if (fd != -1
         && (!copy(file, fd, size)

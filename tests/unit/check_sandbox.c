@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "common/area.h"
 #include "common/packet.h"
 #include "unit.h"
 
@@ -187,6 +188,13 @@ static bool descriptors_work(void)
            && close(copy) == 0 && fcntl(copy, F_GETFL) == -1 && errno == EBADF;
 }
 
+static bool memory_for_data_works(void)
+{
+    const int fd = fp_memfd_create("data");
+
+    return fd != -1 && fcntl(fd, F_ADD_SEALS, F_SEAL_GROW) == 0 && close(fd) == 0;
+}
+
 /* ---- calls that one may make, and the other may not ---- */
 
 static bool daemon_opens_nothing(void)
@@ -321,6 +329,7 @@ START_TEST(all)
     ck_assert(holds(kind, no_owner));
     ck_assert(holds(kind, no_asynchronous_io));
     ck_assert(holds(kind, descriptors_work));
+    ck_assert(holds(kind, memory_for_data_works));
     ck_assert(holds(kind, library_works));
     ck_assert_int_eq(access(unit_join(dir, "new"), F_OK), -1);
 }
