@@ -27,7 +27,7 @@ struct fp_coherence {
     struct fp_coherence_deps deps;
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
-    ev_io inotify, fanotify, remounts, mounts;
+    ev_io inotify, fanotify, remounts, mounts, spoilt;
     ev_timer beat;
     struct fp_coherence_counts counts;
     struct fp_noise *noise;                    /* NULL: nothing is left out */
@@ -196,6 +196,16 @@ static void on_event(struct ev_loop *loop, ev_io *w, int events)
     catch_up(w->data);
 }
 
+static void on_spoilt(struct ev_loop *loop, ev_io *w, int events)
+{
+    const struct fp_coherence *f = w->data;
+
+    fp_turn_work(FP_WORK_CONNECTION);
+    (void)loop;
+    (void)events;
+    fp_watch_empty_pipe(f->deps.watch);
+}
+
 static void on_beat(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct fp_coherence *f = w->data;
@@ -304,11 +314,12 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
 
 /* ---- start and end ---- */
 
-static void watch_fd(struct fp_coherence *f, ev_io *io, int fd)
+static void watch_fd(struct fp_coherence *f, ev_io *io, int fd,
+                     void (*on_readable)(struct ev_loop *loop, ev_io *w, int events), int priority)
 {
-    ev_io_init(io, on_event, fd, EV_READ);
+    ev_io_init(io, on_readable, fd, EV_READ);
     io->data = f;
-    ev_set_priority(io, EV_MAXPRI);
+    ev_set_priority(io, priority);
     if (fd != -1)
         ev_io_start(f->loop, io);
 }
@@ -327,10 +338,11 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
         return NULL;
     }
     fp_coherence_set(f, ttl_ms, stale_ms);
-    watch_fd(f, &f->inotify, deps->watch->inotify);
-    watch_fd(f, &f->fanotify, deps->watch->fanotify);
-    watch_fd(f, &f->remounts, deps->watch->remounts);
-    watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts));
+    watch_fd(f, &f->inotify, deps->watch->inotify, on_event, EV_MAXPRI);
+    watch_fd(f, &f->fanotify, deps->watch->fanotify, on_event, EV_MAXPRI);
+    watch_fd(f, &f->remounts, deps->watch->remounts, on_event, EV_MAXPRI);
+    watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts), on_event, EV_MAXPRI);
+    watch_fd(f, &f->spoilt, deps->watch->spoilt, on_spoilt, 0);
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
     f->beat.repeat = BEAT_SECONDS;
@@ -350,6 +362,7 @@ void fp_coherence_destroy(struct fp_coherence **fp)
     ev_io_stop(f->loop, &f->fanotify);
     ev_io_stop(f->loop, &f->remounts);
     ev_io_stop(f->loop, &f->mounts);
+    ev_io_stop(f->loop, &f->spoilt);
     ev_timer_stop(f->loop, &f->beat);
     fp_noise_destroy(&f->noise);
     free(f);

@@ -3,6 +3,7 @@
 #include "changes/watch.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -10,9 +11,24 @@
 
 #include "common/packet.h"
 
+/* Clients share the pipe's own descriptor, and could make it block. */
 int fp_watch_begin(struct fp_watch *w)
 {
-    return pipe2(w->alive, O_CLOEXEC);
+    char path[32];
+
+    if (pipe2(w->alive, O_CLOEXEC) == -1)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", w->alive[0]);
+    w->spoilt = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    return 0;
+}
+
+void fp_watch_empty_pipe(const struct fp_watch *w)
+{
+    static char buf[65536];
+
+    if (read(w->spoilt, buf, sizeof(buf)) == -1)
+        return;
 }
 
 bool fp_watch_open(struct fp_watch *w)
@@ -25,6 +41,7 @@ void fp_watch_close(struct fp_watch *w)
 {
     fp_close(&w->alive[1]);
     fp_close(&w->alive[0]);
+    fp_close(&w->spoilt);
     fp_close(&w->inotify);
     fp_close(&w->fanotify);
     fp_close(&w->remounts);

@@ -22,13 +22,14 @@
 struct fp_watch {
     int inotify, fanotify; /* -1: not at all */
     int remounts;          /* something was mounted or unmounted; -1: the table of mounts alone shows that */
-    int alive[2];          /* a pipe of which nobody else has the other end; -1 */
+    int alive[2];          /* a pipe; clients get its reading end */
+    int spoilt;            /* its reading end once more, non-blocking; -1: there is no /proc */
     FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
 };
 
 #define FP_WATCH_NONE \
     { \
-        -1, -1, -1, { -1, -1 }, NULL \
+        -1, -1, -1, { -1, -1 }, -1, NULL \
     } /* the state before fp_watch_begin() */
 
 /* How much inotify watches: a directory with the objects of its names, its names alone, or a file. */
@@ -85,6 +86,9 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
 /* For a client: an epoll set in which something is ready while an event waits to be read, and once the
  * daemon is gone.  The set is the caller's; -1 with errno. */
 int fp_watch_event_set(const struct fp_watch *w);
+
+/* Nobody writes to the pipe but a client that opened it anew: takes out what makes all clients' sets ready. */
+void fp_watch_empty_pipe(const struct fp_watch *w);
 
 /* True if an event waits to be read, or a watch to be ended. */
 bool fp_watch_is_pending(const struct fp_watch *w);

@@ -108,7 +108,16 @@ def taken_out(own, _stack):
         own.events.poll(0)
 
 
-ATTACKS = (remove_all, once, nothing_more, filled, exclusive, nested, taken_out)
+def written(own, stack):
+    """Opens the daemon's pipe anew and writes: the pipe is in all clients' sets."""
+    pipe = os.open(f"/proc/self/fd/{own.alive}", os.O_WRONLY | os.O_NONBLOCK)
+    stack.callback(os.close, pipe)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, bytes(4096))
+
+
+ATTACKS = (remove_all, once, nothing_more, filled, exclusive, nested, taken_out, written)
 
 
 @pytest.fixture
@@ -149,6 +158,7 @@ def test_other_clients_see_every_change(lab, root, attack):
         attack(bad, stack)
         for number in range(20):
             assert ask(good, path)[0] == 0          # the daemon has read all events, and watches the file
+            wait_for(lambda: not says(good.events), "a set in which nothing is ready")
             with standing(daemon):
                 path.write_text(f"content {number}")
                 assert says(good.events) and says(bad.events)
@@ -161,6 +171,8 @@ def test_other_clients_see_every_change(lab, root, attack):
             with standing(daemon):
                 path.write_text("content")
                 assert says(late.events)
+        if attack is written:
+            stack.close()       # while somebody could write, the pipe's end does not show, and the heartbeat does
         daemon.kill()
         # Processes that close its files may end a moment later; until then the queues exist, too.
         wait_for(lambda: says(good.events), "word that nobody reads the queues any more")
