@@ -32,6 +32,7 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
     bit =
         (apr_uint64_t)1 << fp_request_step_number(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
     q->access_opened++;
+    q->access_text = c->pos;
     q->access_given |= bit;
     if (fp_parsed_is_used() && fp_access_file_is_pure(r, path, c))
         q->access_pure |= bit;
@@ -193,7 +194,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     if (pure && (conf == NULL || q->access_opened != opened + 1))
         apr_pool_destroy(pool);
     else
-        fp_parsed_keep(r, q, s, name, h, h->override_opts, pool, conf);
+        fp_parsed_keep(r, q, s, name, h, h->override_opts, pool, conf, pure ? q->access_text : NULL);
 }
 
 int fp_htaccess_keep(request_rec *r)

@@ -3,8 +3,11 @@
 #include "parsed.h"
 
 #include <apr_strings.h>
+#include <stdatomic.h>
+#include <string.h>
 
 #include "access_file.h"
+#include "common/lease_table.h"
 #include "lease.h"
 #include "settings.h"
 
@@ -12,7 +15,10 @@ static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
 {
-    apr_pool_destroy(((struct fp_parsed *)item)->pool);
+    struct fp_parsed *p = (struct fp_parsed *)item;
+
+    fp_lease_view_release(&p->view);
+    apr_pool_destroy(p->pool);
 }
 
 void fp_parsed_init(apr_pool_t *p, int limit)
@@ -37,6 +43,37 @@ bool fp_parsed_is_for(const request_rec *r)
     return table != NULL && fp_settings_of(r->server)->keep_parsed;
 }
 
+static apr_uint64_t slot_and_generation(const struct fp_step *s)
+{
+    return s->slot != FP_NO_SLOT ? (apr_uint64_t)s->slot << 32 | s->generation : 0;
+}
+
+/* True if the file still has the text. Where its changes are not reported, its times have to show them. An answer of a
+ * directory that is just changing has no slot. */
+static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct fp_request *q,
+                         const struct fp_step *s)
+{
+    const apr_uint64_t now = slot_and_generation(s), confirmed = atomic_load(&p->confirmed);
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+    const struct fp_access_text *c;
+    const char *path;
+
+    if (p->conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
+        return true;
+    if (p->view != q->lease->view && s->slot != FP_NO_SLOT)
+        return false;
+    if (confirmed == now && s->slot != FP_NO_SLOT)
+        return true;
+    path = apr_pstrcat(r->pool, p->dir,
+                       apr_pstrmemdup(r->pool, names->list[p->name].name, names->list[p->name].len), NULL);
+    c = fp_access_file_fetch(r, path, &s->access[p->name]);
+    if (c == NULL || memcmp(c->pos, p->text, (apr_size_t)(c->end - c->pos)) != 0)
+        return false;
+    if (s->slot != FP_NO_SLOT)
+        atomic_store(&p->confirmed, now);
+    return true;
+}
+
 struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
                                  unsigned name)
 {
@@ -44,7 +81,9 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
     apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
     struct fp_parsed *p = (struct fp_parsed *)fp_table_get(table, key, len);
 
-    if (p == NULL || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])))
+    if (p == NULL
+        || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])
+            && is_confirmed(r, p, q, s)))
         return p;
     fp_table_drop(table, &p->item);
     fp_item_release(&p->item);
@@ -71,7 +110,7 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
 
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
-                    ap_conf_vector_t *conf)
+                    ap_conf_vector_t *conf, const char *text)
 {
     struct fp_parsed *p = apr_pcalloc(pool, sizeof(*p));
     char *key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
@@ -84,6 +123,11 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     p->name = name;
     p->access = s->access[name];
     p->conf = conf;
+    p->text = text;
+    p->view = q->lease->view;
+    if (p->view != NULL)
+        fp_lease_view_retain(p->view);
+    atomic_init(&p->confirmed, slot_and_generation(s));
     fp_table_put(table, &p->item);
     fp_item_release(&p->item);
 }

@@ -2,7 +2,8 @@
 /*
  * Parsed access files, which each child keeps, each in a pool of its own, by server, directory and allowed
  * overrides. A parsed file is used while the answer about the directory shows the very file it was
- * made from (inode, length, times). It is freed once the file has changed and the pool of the last
+ * made from (inode, length, times). After a reported change there the text is compared as well: a program
+ * may have written through a mapping, which gives no new times. It is freed once the file has changed and the pool of the last
  * request that uses it is gone. Many requests may share it: a parsed configuration is read-only,
  * like that of a <Directory>. Only files with directives that are known to be pure are kept
  * (htaccess_pure.h).
@@ -22,9 +23,12 @@ struct fp_parsed {
     apr_pool_t *pool; /* holds this struct and all below */
     const char *dir;  /* as core names it, with a slash behind it */
     int override, override_opts;
-    unsigned name;           /* the index of its access file name */
-    struct fp_access access; /* the file that was parsed */
-    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
+    unsigned name;                  /* the index of its access file name */
+    struct fp_access access;        /* the file that was parsed */
+    ap_conf_vector_t *conf;         /* NULL: the file must be parsed for each request */
+    const char *text;               /* that was parsed, of access.size bytes; NULL without conf */
+    struct fp_lease_view *view;     /* the lease table of the directory's slot; NULL: it has none */
+    _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */
 };
 
 /* For this child, as long as the pool lives. limit: the most files that are kept; 0: none. */
@@ -52,9 +56,9 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
 
 /* Keeps the configuration, which lies in the pool, for the file of the result that core made (as missing() found
  * it); override_opts: of that result. The pool, which has no parent, is the table's now. conf: NULL where the file
- * must be parsed for each request. */
+ * must be parsed for each request. text: what conf was made from, in the pool. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
-                    ap_conf_vector_t *conf);
+                    ap_conf_vector_t *conf, const char *text);
 
 #endif

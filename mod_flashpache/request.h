@@ -23,6 +23,7 @@ struct fp_request {
     /* Bit n: core asked for the lstat of step n; [1]: when it knew the file, [0]: when it did not. */
     apr_uint64_t links_asked[2];
     unsigned access_opened;                 /* access files given to core from memory */
+    const char *access_text;                /* the last of them */
     apr_uint64_t access_given;              /* bit n: the one of step n was given */
     apr_uint64_t access_pure;               /* bit n: the result of parsing it may be used again */
     bool access_left;                       /* core opened one by its name */

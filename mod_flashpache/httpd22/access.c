@@ -124,17 +124,20 @@ static void keep_one(request_rec *r, const struct fp_request *q, const struct fp
         r->pool, h->dir, apr_pstrmemdup(r->pool, names->list[name].name, names->list[name].len));
     struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
     const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
+    const char *copy = NULL;
     ap_conf_vector_t *conf = NULL;
     apr_pool_t *pool;
 
     if (text == NULL || fp_compat_unmanaged_pool(&pool) != APR_SUCCESS)
         return;
-    if (pure)
+    if (pure) {
+        copy = apr_pmemdup(pool, text->pos, (apr_size_t)(text->end - text->pos));
         conf = parse(r, pool, h, path, text);
+    }
     if (pure && conf == NULL)
         apr_pool_destroy(pool);
     else
-        fp_parsed_keep(r, q, s, name, h, FP_OVERRIDE_OPTS(h), pool, conf);
+        fp_parsed_keep(r, q, s, name, h, FP_OVERRIDE_OPTS(h), pool, conf, copy);
 }
 
 void fp_access_keep(request_rec *r, struct fp_request *q)

@@ -26,8 +26,10 @@ from freshness import bound_s, settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
 from test_changes import Site, check, warm
+from test_walk_calls import LIMITS
 
 ROUNDS = 12         # more than the longest case has steps that matter here
+PARSED_S = 4        # httpd's own clock counts: only access files of more than three seconds are kept parsed
 CONTENTS = 20       # at least so many, in the first rounds
 
 
@@ -94,6 +96,33 @@ def test_a_long_mapping(base, lab, request, kind):
         area[:] = b"c" * PAGE
     time.sleep(bound_s(True))
     assert connection.get("/file.txt").body == b"c" * PAGE
+    connection.close()
+    lab.end()
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("mpm", ("event", "prefork"))
+@pytest.mark.usefixtures("settled")
+def test_a_long_mapping_of_an_access_file(base, lab, mpm):
+    """The same of what httpd has parsed: the file keeps its times and its length."""
+    root = base / f"mapped-{mpm}"
+    granted, denied = b"Require all granted\n", b"Require all denied \n"
+    tree.put(root / "file.txt", "text\n")
+    tree.put(root / ".htaccess", denied)
+    with open(root / ".htaccess", "r+b") as file, mmap.mmap(file.fileno(), len(granted)) as area:
+        area[:] = granted           # from here on the page is dirty, and no time changes
+        server = lab.under_test(f"mapped-access-{mpm}", root, mpm=mpm, limits=LIMITS[mpm], daemon_settings=settings(True),
+                                config=f"<Directory {root}>\nAllowOverride All\n</Directory>\n{NOTE_CONFIG}")
+        connection = Connection(server.port)
+        time.sleep(PARSED_S)
+        assert get_lease(connection, "/file.txt").status == 200
+        assert connection.get("/file.txt").status == 200
+        area[:] = denied
+    time.sleep(bound_s(True))
+    assert [connection.get("/file.txt").status for _ in range(3)] == [403] * 3
+    with open(root / ".htaccess", "r+b") as file:
+        file.write(granted)
+    assert [connection.get("/file.txt").status for _ in range(3)] == [200] * 3
     connection.close()
     lab.end()
 
