@@ -326,13 +326,13 @@ enum kept {
 /*
  * A client that asks afresh knows of a change.  A walk that was under way may have looked before the change, and
  * a walk from a base has not looked above that.  They serve the client only where all changes are reported
- * and none was.  A client that asks late, of something that changes, may know of that as well.
+ * and none was.  A client that asks late, of something that changes or is purged, may know of that as well.
  */
 static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum kept kept)
 {
     const bool is_later = !wt->joined && wt->walk->from_root;
 
-    if (kept == CHANGED || wt->fresh)
+    if (kept != KEPT || wt->fresh)
         return is_later || (kept == KEPT && a->watched);
     return true;
 }

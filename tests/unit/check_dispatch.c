@@ -149,6 +149,21 @@ START_TEST(walk_from_the_root)
 }
 END_TEST
 
+/* It joined the walk, and a change before its question is forgotten with the rest. */
+START_TEST(who_joined_a_walk_that_a_purge_overtook)
+{
+    ask(&early, "/");
+    ask(&late, "/");
+    forget("/", true);
+    finish("/", "d");
+    ck_assert(early.answered);
+    ck_assert(!late.answered);
+    finish("/", "d1");
+    ck_assert_uint_eq(late.last_ino, ino_of("/", '1'));
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 /* It is made once more, from "/", and waiting questions wait for that. */
 START_TEST(walk_from_a_base)
 {
@@ -439,6 +454,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, fresh_question_joins_no_walk_of_what_was_forgotten);
     tcase_add_test(t, fresh_questions_that_do_not_stop_do_not_keep_others_waiting);
     tcase_add_test(t, walk_from_the_root);
+    tcase_add_test(t, who_joined_a_walk_that_a_purge_overtook);
     tcase_add_test(t, walk_from_a_base);
     tcase_add_test(t, walk_of_what_lies_below);
     tcase_add_test(t, walk_of_something_else);
