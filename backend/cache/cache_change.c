@@ -100,6 +100,8 @@ static void on_name(void *ctx, void *owner)
     struct fp_entry *e = owner;
 
     report(ev->c, e->path, e->len, false);
+    /* A link may lead another way to the same directory, and from there ".." leads elsewhere. */
+    renew_directory(ev->c, e);
     fp_entry_invalidate(ev->c, e);
 }
 

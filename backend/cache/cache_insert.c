@@ -105,16 +105,17 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_an
 /*
  * Sets the descriptor that the walk brought, or keeps the entry's if that is still good.
  * A directory's is good while it is the same directory, a file's while nothing
- * about the file has changed.
+ * about the file has changed.  After a report (was_invalid) a link may lead another way to the directory,
+ * and the file may have other bytes under the same times.
  */
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
-                           const struct seen *seen, bool same, bool unchanged)
+                           const struct seen *seen, bool same, bool unchanged, bool was_invalid)
 {
     struct fp_answer *a = seen->answer;
 
     if (s == seen->last && seen->opened && !a->unchanged) {
         take_descriptor(c, e, a);
-    } else if (fp_entry_is_dir(e) ? !same : !unchanged) {
+    } else if (fp_entry_is_dir(e) ? !same || (was_invalid && e->linked) : !unchanged || was_invalid) {
         fp_entry_drop_fd(c, e);
         e->tried = false;
     }
@@ -387,7 +388,7 @@ static bool has_traversed(const struct seen *seen, size_t step)
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
-    bool alike = e->generation != 0 && same_thing(e, s, seen);
+    bool was_invalid = e->expires_ms == 0, alike = e->generation != 0 && same_thing(e, s, seen);
     bool same = alike && !rights_may_differ(e, s);
     bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
                      && (e->target == NULL || same_content(e->target, &s->target));
@@ -420,7 +421,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
     set_dependencies(c, e, step, seen, same_inode);
     set_expiry(c, e, step, seen);
-    set_descriptor(c, e, s, seen, alike, unchanged);
+    set_descriptor(c, e, s, seen, alike, unchanged, was_invalid);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     c->bytes += fp_entry_bytes(e) - before;
 }

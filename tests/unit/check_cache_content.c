@@ -285,6 +285,19 @@ START_TEST(content_that_is_no_longer_allowed)
 }
 END_TEST
 
+/* As after writes through a mapping: the bytes may be others under the same times. */
+START_TEST(content_of_before_a_change)
+{
+    walked("/a/f", "ddf", 10, true);
+    ck_assert_uint_ge(fp_cache_invalidate(cache, "/a/f"), 1);
+    walked("/a/f/x", "ddf", 10, false);
+    ck_assert(!known("/a/f"));
+    walked("/a/f", "ddf", 10, true);
+    walked("/a/f/x", "ddf", 10, false);
+    assert_known("/a/f", true);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache_content");
@@ -300,6 +313,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, leases_end_once_when_a_content_comes);
     tcase_add_test(t, unchanged_content_stays);
     tcase_add_test(t, content_that_is_no_longer_allowed);
+    tcase_add_test(t, content_of_before_a_change);
     return s;
 }
 

@@ -23,7 +23,7 @@ static struct ev_loop *loop;
 static struct fp_worker_pool *pool;
 static struct fp_spawner spawner;
 static bool can_spawn;
-static int living[2]; /* its writing end is open while a worker lives */
+static int living[2]; /* its writing end is open while a worker lives; each writes a byte at its beginning */
 static unsigned ended;
 static fp_status last;
 
@@ -33,6 +33,8 @@ static void wait_for_the_end(int sock, const void *ctx)
 
     (void)ctx;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (write(living[1], "", 1) != 1)
+        _exit(1);
     while (read(sock, &c, 1) == 1)
         continue;
     _exit(0);
@@ -67,6 +69,7 @@ static void setup(void)
     const struct fp_worker_pool_settings settings = {
         .workers = WORKERS, .timeout_ms = TIMEOUT, .max_queue = 2 * WALKS, .mount_workers = WORKERS
     };
+    char c;
 
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_int_eq(pipe2(living, O_CLOEXEC), 0);
@@ -77,6 +80,8 @@ static void setup(void)
     fp_close(&living[1]);
     while (fp_worker_pool_counts(pool).alive < WORKERS)
         ev_run(loop, EVRUN_ONCE);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(read(living[0], &c, 1), 1);
 }
 
 static void teardown(void)
