@@ -21,6 +21,7 @@ TRIES = chosen(2, 50)
 KNOWN = 3                   # requests, after which children have a lease
 DEEP = 38                   # more access files than one walk keeps names
 LONG = "/".join(f"n{number}" for number in range(36))
+NEIGHBOURS = {}             # what is asked for between the change and the question
 CASES = {}
 # Each prepares <root>/<its name> and returns the URL below that, the change, and what takes the change back.
 
@@ -195,6 +196,41 @@ def one_of_more_access_files_than_are_kept(at):
     return f"{deep.relative_to(at)}/file.txt", *access_texts(deep / ".htaccess")
 
 
+@case
+def another_way_to_the_same_mount(at):
+    tree.put(at / "source/a.txt", "a")
+    (at / "source/link.txt").symlink_to("../of.txt")
+    for name in ("one", "two"):
+        tree.put(at / name / "of.txt", name)
+        (at / name / "d").mkdir()
+        bound(at / "source", at / name / "d")[0]()
+    (at / "now").symlink_to("one")
+    (at / "here").symlink_to("now/d")
+    NEIGHBOURS["here/link.txt"] = "here/a.txt"
+    return "here/link.txt", *switch(at / "now", "one", "two")
+
+
+@case
+def a_directory_and_the_way_to_it_moved(at):
+    tree.put(at / "one/z/y/a.txt", "a")
+    (at / "one/z/y/link.txt").symlink_to("../../of.txt")
+    for name in ("one", "two"):
+        tree.put(at / name / "of.txt", name)
+    (at / "now").symlink_to("one")
+    (at / "here").symlink_to("now/z/y")
+    NEIGHBOURS["here/link.txt"] = "here/a.txt"
+    to_second, to_first = switch(at / "now", "one", "two")
+
+    def change():
+        (at / "one/z").rename(at / "two/z")
+        to_second()
+
+    def back():
+        (at / "two/z").rename(at / "one/z")
+        to_first()
+    return "here/link.txt", change, back
+
+
 @pytest.fixture(scope="module")
 def root(base):
     root = base / "rare"
@@ -252,6 +288,8 @@ def test_one_change_alone(server, both, root, name):
             before = last(theirs, url)
             last(ours, url, KNOWN)
             change()
+            if path in NEIGHBOURS:
+                last(ours, f"/{at.relative_to(root)}/{NEIGHBOURS[path]}")
             seen, right = last(ours, url), last(theirs, url)
             assert right != before, "the change shows nowhere"
             tries += 1
