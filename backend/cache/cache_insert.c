@@ -316,7 +316,7 @@ static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
 /* True if neither the directory's watch nor its parent's reports, for now, what happens in it. */
 static bool is_unheard_dir(const struct fp_entry *e)
 {
-    return e->validity.left_out && fp_entry_own_key(e) == NULL && fp_entry_is_dir(e);
+    return (e->validity.left_out || e->validity.refused) && fp_entry_own_key(e) == NULL && fp_entry_is_dir(e);
 }
 
 static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)

@@ -178,6 +178,19 @@ END_TEST
 
 /* A link whose target is absent: the step is on the mount above, and the unwatched directory was on
  * the way to the target. */
+/* Where no access file may be there, the parent's watch does for all but the directory's own names. */
+START_TEST(a_watch_that_was_refused)
+{
+    walk("/a/d", "ddd");
+    result.step_watches[2].watch.len = 0;
+    result.step_watches[2].refused = validity[2].refused = true;
+    insert("/a/d");
+    ck_assert(!known("/a/d"));
+    walked("/a/d/f", "dddf");
+    ck_assert(known("/a/d"));
+}
+END_TEST
+
 START_TEST(a_watch_that_was_refused_on_a_links_way)
 {
     walk("/a/b", "ddb");
@@ -390,6 +403,7 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, what_others_change_has_its_ttl, 0, 3);
     tcase_add_test(t, known_by_what_is_watched_alone);
     tcase_add_test(t, a_watch_that_is_left_out);
+    tcase_add_test(t, a_watch_that_was_refused);
     tcase_add_test(t, a_watch_that_was_refused_on_a_links_way);
     tcase_add_test(t, what_others_change_on_a_links_way);
     tcase_add_test(t, a_watch_that_reports_names_alone);
