@@ -7,6 +7,7 @@ and prints how often it has the races that no server is free of (see soak_model)
 (soak_faults), of FLASHPACHE_SEED or of a seed that is printed. The checker has tests of its own.
 """
 
+import contextlib
 import marshal
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ import sanitizer
 import soak_changes
 import soak_readers
 import soak_tree as tree
+import standstill
 from conftest import SELFCHECK
 from forms import chosen
 from freshness import WATCHED, bound_s, settings
@@ -214,12 +216,17 @@ def test_random_faults(lab, base, flashpachectl, outcome):
                                              "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
     faults = Faults(server, flashpachectl, root, seed)
     print(f"\nFLASHPACHE_SEED={seed}")
-    result = soak(server, root, FAULTS_FORM, directory, bound_s(True), faults, seed)
+    watch = standstill.Watch(server.daemon) if LONG else contextlib.nullcontext()
+    with watch:
+        result = soak(server, root, FAULTS_FORM, directory, bound_s(True), faults, seed)
     table("Flashpache with random faults", result)
     made = ", ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in sorted(faults.made.items()))
     print(f"  faults   {made}\n  notes    {notes(server)}")
-    long = [line for line in server.daemon.log_text().splitlines() if "FP0090" in line]
-    print("\n    ".join([f"  pieces of work over 5 ms: {len(long)}", *long]))
+    if LONG:
+        print(f"  pieces of work over 5 ms: {len(watch.pieces)}, of them the daemon's own: {len(watch.own())}")
+        for line, gaps_ms in watch.pieces:
+            print(f"    {line}; the processor stood still for {', '.join(f'{gap:.1f}' for gap in gaps_ms)} ms")
+        assert not watch.own()
     check(result, LEAST_WITH_FAULTS, daemon=server.daemon)
     check_growth(result)
     wait_for(lambda: has_its_workers(server.daemon), "all workers to be there again")
