@@ -2,7 +2,9 @@
 #include "config.h"
 #include "access_file.h"
 
+#include <apr_strings.h>
 #include <errno.h>
+#include <httpd.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,6 +45,14 @@ int fp_access_file_of(const struct fp_request *q, const struct fp_step *s)
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
 {
     return a->ctime.sec < apr_time_sec(r->request_time) - SETTLED_S;
+}
+
+const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name)
+{
+    const struct fp_names *names = &fp_settings_of(r->server)->names;
+
+    return ap_make_full_path(r->pool, dir,
+                             apr_pstrmemdup(r->pool, names->list[name].name, names->list[name].len));
 }
 
 /* ---- the content ---- */

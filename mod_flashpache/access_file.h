@@ -28,6 +28,9 @@ int fp_access_file_of(const struct fp_request *q, const struct fp_step *s);
  * clock is. */
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a);
 
+/* The path of the file of that index in the server's list of names. */
+const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name);
+
 /* What is left to read of a content. */
 struct fp_access_text {
     const char *pos, *end;

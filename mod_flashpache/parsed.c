@@ -54,9 +54,7 @@ static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct
                          const struct fp_step *s)
 {
     const apr_uint64_t now = slot_and_generation(s), confirmed = atomic_load(&p->confirmed);
-    const struct fp_names *names = &fp_settings_of(r->server)->names;
     const struct fp_access_text *c;
-    const char *path;
 
     if (p->conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
         return true;
@@ -64,9 +62,7 @@ static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct
         return false;
     if (confirmed == now && s->slot != FP_NO_SLOT)
         return true;
-    path = apr_pstrcat(r->pool, p->dir,
-                       apr_pstrmemdup(r->pool, names->list[p->name].name, names->list[p->name].len), NULL);
-    c = fp_access_file_fetch(r, path, &s->access[p->name]);
+    c = fp_access_file_fetch(r, fp_access_file_path(r, p->dir, p->name), &s->access[p->name]);
     if (c == NULL || memcmp(c->pos, p->text, (apr_size_t)(c->end - c->pos)) != 0)
         return false;
     if (s->slot != FP_NO_SLOT)

@@ -119,9 +119,7 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const str
 static void keep_one(request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {
-    const struct fp_names *names = &fp_settings_of(r->server)->names;
-    const char *path = ap_make_full_path(
-        r->pool, h->dir, apr_pstrmemdup(r->pool, names->list[name].name, names->list[name].len));
+    const char *path = fp_access_file_path(r, h->dir, name);
     struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
     const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
     const char *copy = NULL;
