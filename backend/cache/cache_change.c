@@ -62,6 +62,17 @@ static void renew_directory(struct fp_cache *c, struct fp_entry *e)
         e->generation = ++c->last_generation;
 }
 
+/* A link may lead another way to the same directory, and from there ".." leads elsewhere. */
+static void on_name(void *ctx, void *owner)
+{
+    const struct event *ev = ctx;
+    struct fp_entry *e = owner;
+
+    report(ev->c, e->path, e->len, false);
+    renew_directory(ev->c, e);
+    fp_entry_invalidate(ev->c, e);
+}
+
 static void on_object(void *ctx, void *owner)
 {
     struct event *ev = ctx;
@@ -70,9 +81,7 @@ static void on_object(void *ctx, void *owner)
     size_t len;
 
     if (ev->len == 0 || !fp_entry_is_dir(e)) {
-        report(ev->c, e->path, e->len, false);
-        renew_directory(ev->c, e);
-        fp_entry_invalidate(ev->c, e);
+        on_name(ctx, owner);
         return;
     }
     ev->of_any_name = ev->of_any_name || e->validity.folds;
@@ -92,17 +101,6 @@ static void on_object(void *ctx, void *owner)
         close_replaced(ev->c, child);
     else
         renew_directory(ev->c, child);
-}
-
-static void on_name(void *ctx, void *owner)
-{
-    const struct event *ev = ctx;
-    struct fp_entry *e = owner;
-
-    report(ev->c, e->path, e->len, false);
-    /* A link may lead another way to the same directory, and from there ".." leads elsewhere. */
-    renew_directory(ev->c, e);
-    fp_entry_invalidate(ev->c, e);
 }
 
 static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
