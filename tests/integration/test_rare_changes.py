@@ -196,30 +196,32 @@ def one_of_more_access_files_than_are_kept(at):
     return f"{deep.relative_to(at)}/file.txt", *access_texts(deep / ".htaccess")
 
 
+def two_ways(at, to_directory):
+    """A link that leads through another one; from the directory behind both, ".." leads to one or two."""
+    for name in ("one", "two"):
+        tree.put(at / name / "of.txt", name)
+    (at / "now").symlink_to("one")
+    (at / "here").symlink_to(f"now/{to_directory}")
+    NEIGHBOURS["here/link.txt"] = "here/a.txt"
+    return "here/link.txt", *switch(at / "now", "one", "two")
+
+
 @case
 def another_way_to_the_same_mount(at):
     tree.put(at / "source/a.txt", "a")
     (at / "source/link.txt").symlink_to("../of.txt")
+    url, change, back = two_ways(at, "d")
     for name in ("one", "two"):
-        tree.put(at / name / "of.txt", name)
         (at / name / "d").mkdir()
         bound(at / "source", at / name / "d")[0]()
-    (at / "now").symlink_to("one")
-    (at / "here").symlink_to("now/d")
-    NEIGHBOURS["here/link.txt"] = "here/a.txt"
-    return "here/link.txt", *switch(at / "now", "one", "two")
+    return url, change, back
 
 
 @case
 def a_directory_and_the_way_to_it_moved(at):
     tree.put(at / "one/z/y/a.txt", "a")
     (at / "one/z/y/link.txt").symlink_to("../../of.txt")
-    for name in ("one", "two"):
-        tree.put(at / name / "of.txt", name)
-    (at / "now").symlink_to("one")
-    (at / "here").symlink_to("now/z/y")
-    NEIGHBOURS["here/link.txt"] = "here/a.txt"
-    to_second, to_first = switch(at / "now", "one", "two")
+    url, to_second, to_first = two_ways(at, "z/y")
 
     def change():
         (at / "one/z").rename(at / "two/z")
@@ -228,7 +230,7 @@ def a_directory_and_the_way_to_it_moved(at):
     def back():
         (at / "two/z").rename(at / "one/z")
         to_first()
-    return "here/link.txt", change, back
+    return url, change, back
 
 
 @pytest.fixture(scope="module")

@@ -176,8 +176,6 @@ START_TEST(a_watch_that_is_left_out)
 }
 END_TEST
 
-/* A link whose target is absent: the step is on the mount above, and the unwatched directory was on
- * the way to the target. */
 /* Where no access file may be there, the parent's watch does for all but the directory's own names. */
 START_TEST(a_watch_that_was_refused)
 {
@@ -191,6 +189,8 @@ START_TEST(a_watch_that_was_refused)
 }
 END_TEST
 
+/* A link whose target is absent: the step is on the mount above, and the unwatched directory was on
+ * the way to the target. */
 START_TEST(a_watch_that_was_refused_on_a_links_way)
 {
     walk("/a/b", "ddb");
