@@ -46,7 +46,7 @@ def results_of(directory, names):
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """The pages of a whole run."""
+    """The pages of a whole run, whose figures take long to draw: in the full form."""
     base = tmp_path_factory.mktemp("published")
     publish.write(results_of(base / "results", parts.PARTS), base / "pages")
     return base / "pages"
@@ -68,6 +68,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
     assert once == twice and len(once) > 20
 
 
+@pytest.mark.full
 def test_plots_are_small_and_stand_alone(published):
     for path in (published / "figures").glob("*.svg"):
         assert path.stat().st_size < MOST_BYTES, path.name
@@ -79,6 +80,7 @@ def test_plots_are_small_and_stand_alone(published):
         assert rows and all(row["series"] and float(row["median"]) >= 0 for row in rows), path.name
 
 
+@pytest.mark.full
 def test_links_lead_somewhere(published):
     for page in published.glob("*.md"):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
@@ -86,6 +88,7 @@ def test_links_lead_somewhere(published):
             assert (where / target).resolve().exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.full
 def test_every_table_and_figure_of_the_papers_has_ours_or_a_reason(published):
     text = page_of(published, "papers").read_text()
     assert "Not measured in this run" not in text
@@ -99,6 +102,7 @@ def test_every_table_and_figure_of_the_papers_has_ours_or_a_reason(published):
     assert set(wanted) <= named and len(named) == len(catalog.ENTRIES)
 
 
+@pytest.mark.full
 def test_raw_results_have_every_measurement(published):
     with open(published / "raw/slowfs.csv") as raw:
         rows = list(csv.DictReader(raw))
@@ -107,11 +111,13 @@ def test_raw_results_have_every_measurement(published):
     assert (published / "raw/srpt-10.csv").read_text().count("mean_ms") == 6
 
 
+@pytest.mark.full
 def test_the_machine_and_what_was_left_out_are_named(published):
     assert "2 x a processor" in page_of(published, "README").read_text()
     assert "left out for want of time: a round" in page_of(published, "disk").read_text()
 
 
+@pytest.mark.full
 def test_what_was_found_is_what_the_numbers_say(published):
     text = page_of(published, "found").read_text()
     helps, even, loses = (text.split(f"## {head}")[1].split("##")[0] for head in
