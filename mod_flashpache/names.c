@@ -28,7 +28,7 @@
 /* The names of one directory, as an answer shows it. */
 struct names {
     struct fp_item item;
-    struct fp_lease_view *view; /* the lease table of its slot */
+    uint64_t view; /* the number of the lease table of its slot */
     uint32_t slot, generation;
     struct fp_meta meta;
     uint64_t until_ms; /* 0: valid as long as the answer */
@@ -48,7 +48,6 @@ static void destroy(struct fp_item *item)
 {
     struct names *n = (struct names *)item;
 
-    fp_lease_view_release(&n->view);
     free(n->text);
     free(n);
 }
@@ -70,8 +69,9 @@ static bool holds(const struct fp_lease *dir, uint64_t now_ms)
 
 static bool is_of(const struct names *n, const struct fp_lease *dir, uint64_t now_ms)
 {
-    return n->view == dir->view && n->slot == dir->last->slot && n->generation == dir->last->generation
-           && is_same_directory(&n->meta, &dir->last->self) && (n->until_ms == 0 || now_ms < n->until_ms);
+    return n->view == fp_lease_view_number(dir->view) && n->slot == dir->last->slot
+           && n->generation == dir->last->generation && is_same_directory(&n->meta, &dir->last->self)
+           && (n->until_ms == 0 || now_ms < n->until_ms);
 }
 
 /* ---- reading ---- */
@@ -150,8 +150,7 @@ static struct names *create(const struct fp_lease *dir, const char *key, size_t 
     if (n == NULL)
         return NULL;
     fp_item_init(&n->item, memcpy(n + 1, key, key_len), key_len, destroy);
-    n->view = dir->view;
-    fp_lease_view_retain(n->view);
+    n->view = fp_lease_view_number(dir->view);
     n->slot = dir->last->slot;
     n->generation = dir->last->generation;
     n->meta = dir->last->self;

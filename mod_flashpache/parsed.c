@@ -15,10 +15,7 @@ static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
 {
-    struct fp_parsed *p = (struct fp_parsed *)item;
-
-    fp_lease_view_release(&p->view);
-    apr_pool_destroy(p->pool);
+    apr_pool_destroy(((struct fp_parsed *)item)->pool);
 }
 
 void fp_parsed_init(apr_pool_t *p, int limit)
@@ -58,7 +55,7 @@ static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct
 
     if (p->conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
         return true;
-    if (p->view != q->lease->view && s->slot != FP_NO_SLOT)
+    if (p->view != fp_lease_view_number(q->lease->view) && s->slot != FP_NO_SLOT)
         return false;
     if (confirmed == now && s->slot != FP_NO_SLOT)
         return true;
@@ -120,9 +117,7 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     p->access = s->access[name];
     p->conf = conf;
     p->text = text;
-    p->view = q->lease->view;
-    if (p->view != NULL)
-        fp_lease_view_retain(p->view);
+    p->view = fp_lease_view_number(q->lease->view);
     atomic_init(&p->confirmed, slot_and_generation(s));
     fp_table_put(table, &p->item);
     fp_item_release(&p->item);

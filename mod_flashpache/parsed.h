@@ -23,11 +23,11 @@ struct fp_parsed {
     apr_pool_t *pool; /* holds this struct and all below */
     const char *dir;  /* as core names it, with a slash behind it */
     int override, override_opts;
-    unsigned name;                  /* the index of its access file name */
-    struct fp_access access;        /* the file that was parsed */
-    ap_conf_vector_t *conf;         /* NULL: the file must be parsed for each request */
-    const char *text;               /* that was parsed, of access.size bytes; NULL without conf */
-    struct fp_lease_view *view;     /* the lease table of the directory's slot; NULL: it has none */
+    unsigned name;           /* the index of its access file name */
+    struct fp_access access; /* the file that was parsed */
+    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
+    const char *text;        /* that was parsed, of access.size bytes; NULL without conf */
+    uint64_t view;           /* the number of the lease table of the directory's slot; 0: it has none */
     _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */
 };
 

@@ -248,12 +248,14 @@ struct fp_lease_view {
     struct fp_answer_view *answers;    /* may be NULL, */
     struct fp_contents_view *contents; /* as this */
     uint32_t n;
+    uint64_t number;
     dev_t dev; /* of the generations' memfd */
     ino_t ino;
 };
 
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive)
 {
+    static atomic_uint_fast64_t last_number;
     size_t size = fp_area_sealed_size(generations), n = fp_area_sealed_size(referenced);
     struct epoll_event event;
     struct fp_lease_view *v;
@@ -268,6 +270,7 @@ struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int 
         return NULL;
     atomic_init(&v->references, 1);
     v->n = (uint32_t)n;
+    v->number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     v->dev = st.st_dev;
     v->ino = st.st_ino;
     v->events = fcntl(events, F_DUPFD_CLOEXEC, 0);
@@ -303,6 +306,11 @@ const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v)
 {
     return v->contents;
+}
+
+uint64_t fp_lease_view_number(const struct fp_lease_view *v)
+{
+    return v != NULL ? v->number : 0;
 }
 
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)

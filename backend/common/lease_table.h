@@ -114,6 +114,8 @@ void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answer
 /* The answers whose slots it has, and their contents; they live as long as the view. */
 const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v);
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
+/* Tells the view from all others that this process makes, those that have ended included. 0: v is NULL. */
+uint64_t fp_lease_view_number(const struct fp_lease_view *v);
 /* True if the view maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);
 void fp_lease_view_retain(struct fp_lease_view *v);

@@ -6,11 +6,15 @@ FLASHPACHE_LONG=1: 100,000 requests and 100 graceful restarts, and stock's growt
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 import leak_kit
 import sanitizer
+import tree
+from content_kit import clock, settled  # noqa: F401 (fixtures)
+from fetch import get
 from forms import chosen
 from leak_kit import Asks, Clients, Level
 from waiting import wait_for
@@ -164,3 +168,33 @@ def test_growth_is_seen():
                for i in range(40)]
     assert growth(samples, "one") == (-6, -4)
     assert min(growth(samples, "other")) > 0
+
+
+ONE_CHILD = "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\nMinSpareThreads 1\nMaxSpareThreads 8\n"
+LIVES = 4
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_daemon_of_before_leaves_no_tables(lab, base):
+    """Rules and names that a child keeps, of directories that nobody asks for again, do not hold them."""
+    root = base / "lives"
+    for life in range(LIVES):
+        tree.put(root / f"{life}/.htaccess", "Options +MultiViews\n")
+        tree.put(root / f"{life}/page.txt", "page\n")
+    tree.put(root / "other.txt", "other\n")
+    server = lab.under_test("lives", root, limits=ONE_CHILD, daemon_settings={"ttl_ms": 500},
+                            config=f"<Directory {root}>\nAllowOverride All\n</Directory>\n")
+
+    def held():
+        """The lease tables that the child maps."""
+        assert get(server.port, "/other.txt")[0] == 200
+        return Path(f"/proc/{server.pids()[1]}/maps").read_text().count("/memfd:flashpache-generations")
+    for life in range(LIVES):
+        if life:
+            server.daemon.restart()
+            wait_for(lambda: held() > 0 and get(server.port, "/other.txt", "now")[0] == 200
+                     and server.wait_entries(1, tag="now")[-1].note == "lease", "the new daemon's leases")
+        for _ in range(3):
+            assert get(server.port, f"/{life}/page.txt")[0] == 200
+            assert get(server.port, f"/{life}/missing")[0] == 404
+    wait_for(lambda: held() == 1, "the last daemon's table alone")
