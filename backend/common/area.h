@@ -12,7 +12,8 @@
 /* An empty memfd for data, which takes seals; close-on-exec and the caller's.  -1 with errno. */
 int fp_memfd_create(const char *name);
 
-/* Makes bytes of zero, mapped to be written.  seals (F_SEAL_*) go beside those that fix size and seals.
+/* Makes bytes of zero, mapped to be written. Where the system counts memory, it promises all of them now. seals
+ * (F_SEAL_*) go beside those that fix size and seals.
  * *fd_r, close-on-exec, and the mapping are the caller's; NULL with errno, and -1. */
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r);
 

@@ -94,6 +94,7 @@ static const int daemon_calls[] = {
 static const struct narrowed daemon_narrowed[] = {
     { SCMP_SYS(socket), 2, { IS(0, AF_UNIX),
                              BITS(1, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM) } },
+    { SCMP_SYS(fallocate), 1, { IS(1, 0) } },
     { SCMP_SYS(ioctl), 1, { IS(1, FIONREAD) } },
     { SCMP_SYS(ioctl), 1, { IS(1, TCGETS) } },      /* isatty(3) in libconfuse's scanner */
     /* sd_notify(3) */

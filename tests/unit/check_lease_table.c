@@ -8,8 +8,10 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 
+#include "common/area.h"
 #include "lease_kit.h"
 #include "unit.h"
 
@@ -118,6 +120,42 @@ START_TEST(sizes_are_fixed)
         ck_assert_int_eq(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     }
     ck_assert_uint_eq(size_of(fds[1]), N + 1);
+}
+END_TEST
+
+#define CANNOT 255 /* mount */
+#define KIB    64u
+
+/* The KiB that an area of 64 KiB has from the start, on a system with this vm.overcommit_memory. */
+static int kib_from_the_start(const char *mode)
+{
+    const char *file = unit_join(unit_dir, "overcommit_memory");
+    const pid_t pid = fork();
+    struct stat st;
+    int fd, status;
+
+    if (pid == 0) {
+        unit_write_file(file, mode);
+        if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1
+            || mount(file, "/proc/sys/vm/overcommit_memory", NULL, MS_BIND, NULL) == -1)
+            _exit(CANNOT);
+        if (fp_area_create("unit", (size_t)KIB * 1024, 0, &fd) == NULL || fstat(fd, &st) == -1)
+            _exit(CANNOT - 1);
+        _exit((int)(st.st_blocks * 512 / 1024));
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Elsewhere a page that is touched later may end the process that touches it. */
+START_TEST(memory_is_promised_where_it_is_counted)
+{
+    if (kib_from_the_start("0\n") == CANNOT)
+        return;
+    ck_assert_int_eq(kib_from_the_start("0\n"), 0);
+    ck_assert_int_eq(kib_from_the_start("1\n"), 0);
+    ck_assert_int_eq(kib_from_the_start("2\n"), KIB);
 }
 END_TEST
 
@@ -634,6 +672,7 @@ int main(void)
     tcase_add_test(t, nor_by_opening_them_again);
     tcase_add_test(t, marks_can_be_written);
     tcase_add_test(t, sizes_are_fixed);
+    tcase_add_test(t, memory_is_promised_where_it_is_counted);
     t = unit_add_case(s, "table", setup, teardown, 0);
     tcase_add_test(t, every_slot_is_given_once);
     tcase_add_test(t, generations_only_grow);

@@ -246,7 +246,8 @@ static bool daemon_shares_memory(void)
     int fd = memfd_create("shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     void *p = MAP_FAILED;
 
-    if (fd != -1 && ftruncate(fd, 4096) == 0)
+    if (fd != -1 && ftruncate(fd, 4096) == 0 && fallocate(fd, 0, 0, 4096) == 0
+        && is_refused(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0))
         p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0
            && !fp_is_sealed(fd, 4096) && munmap(p, 4096) == 0;
