@@ -374,11 +374,13 @@ bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32
                             uint64_t now_ms)
 {
     uint64_t word;
+    uint32_t ahead;
 
     if (slot == FP_NO_SLOT || slot >= v->n || generation == EXHAUSTED)
         return false;
     word = atomic_load_explicit(&v->area->words[slot], memory_order_acquire);
-    return generation_of(word) == generation && (int32_t)((uint32_t)word - ticks(now_ms)) > 0;
+    ahead = (uint32_t)word - ticks(now_ms);
+    return generation_of(word) == generation && ahead > 0 && ahead <= FP_SLOT_TICKS_AHEAD;
 }
 
 static void set_referenced(const struct fp_lease_view *v, uint32_t slot)

@@ -43,9 +43,10 @@
 #define FP_NO_SLOT      0u  /* slot 0 belongs to nobody */
 #define FP_HEARTBEAT_MS 45u /* for how long a heartbeat makes the table current */
 #define FP_MAX_SLOTS    (1u << 24)
-#define FP_SLOT_TICK_MS \
-    16u /* 32 bits of these are two years: times are compared
-                                within one year of each other */
+#define FP_SLOT_TICK_MS 16u /* 32 bits of these are two years */
+/* An expiry is at most so many ticks ahead (three days, more than any TTL); one that seems to lie farther ahead lies
+ * behind. */
+#define FP_SLOT_TICKS_AHEAD (1u << 24)
 
 /* ---- the daemon's side ---- */
 

@@ -185,7 +185,7 @@ class Reader:
             return False
         word = struct.unpack_from("=Q", self.table, 24 + 8 * slot)[0]
         left = ((word & 0xffffffff) - time.monotonic_ns() // 10**6 // TICK_MS) & 0xffffffff
-        return word >> 32 == generation and 0 < left < 2**31
+        return word >> 32 == generation and 0 < left <= 2**24
 
     # The table of answers.
 

@@ -459,6 +459,7 @@ END_TEST
 START_TEST(ticks_that_begin_again)
 {
     const uint64_t half = ((uint64_t)1 << 31) * TICK, around = half * (uint64_t)(_i + 1);
+    const uint64_t most = (uint64_t)FP_SLOT_TICKS_AHEAD * TICK;
     const uint32_t slot = fp_lease_table_take(table);
     const uint32_t generation = fp_lease_table_generation(table, slot);
 
@@ -466,9 +467,11 @@ START_TEST(ticks_that_begin_again)
         fp_lease_table_set_expiry(table, slot, until);
         for (uint64_t now = around - 5 * TICK; now < around + 5 * TICK; now += 3)
             ck_assert_int_eq(fp_lease_view_is_valid(view, slot, generation, now), now / TICK < until / TICK);
-        /* The farthest time after, and before, that the tick can express. */
-        ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + half - TICK));
-        ck_assert(fp_lease_view_is_valid(view, slot, generation, until - half + TICK));
+        ck_assert(fp_lease_view_is_valid(view, slot, generation, until - most));
+        ck_assert(!fp_lease_view_is_valid(view, slot, generation, until - most - TICK));
+        /* An expiry of a year ago, whose difference to the tick has changed its sign. */
+        for (uint64_t past = half - TICK; past < 2 * half - 2 * most; past += half / 8)
+            ck_assert(!fp_lease_view_is_valid(view, slot, generation, until + past));
     }
 }
 END_TEST
