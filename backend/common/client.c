@@ -305,8 +305,8 @@ static fp_status send_frame(int sock, fp_status encoded, const struct fp_writer 
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-/* Sends w and receives one frame in its place until the deadline, while the daemon writes its
- * heartbeat. */
+/* Sends w and receives one frame in its place until the deadline, while the daemon writes its heartbeat. FP_CLOSED also
+ * where the daemon has other tables by now: it tells of its life in those, on a new connection. */
 static fp_status exchange(const struct link *l, fp_status encoded, const struct fp_writer *w,
                           struct fp_frame *f, int *fd_r, uint64_t deadline_ms)
 {
@@ -318,6 +318,8 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
         st = receive(l->sock, w->data, f, fd_r);
     } while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
              && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS));
+    if (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL && fp_lease_view_is_retired(l->view))
+        return FP_CLOSED;
     return st;
 }
 
@@ -503,6 +505,12 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     return st;
 }
 
+/* True if the daemon ended the connection, or is not waited for on it, because it has made other tables. */
+static bool has_other_tables(const struct link *link, fp_status st)
+{
+    return st == FP_CLOSED && link->view != NULL && fp_lease_view_is_retired(link->view);
+}
+
 static fp_status ask(struct fp_client *c, struct question *q)
 {
     fp_status st = FP_CLOSED;
@@ -518,6 +526,10 @@ static fp_status ask(struct fp_client *c, struct question *q)
     if (st == FP_CLOSED) {
         if (link.sock != -1)
             drop_idle(c);
+        hang_up(&link);
+        st = ask_afresh(c, id, q, &link);
+    }
+    if (has_other_tables(&link, st)) {
         hang_up(&link);
         st = ask_afresh(c, id, q, &link);
     }

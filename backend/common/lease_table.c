@@ -370,6 +370,11 @@ bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint
     return until != 0 && (now_ms < until || now_ms - until < silence_ms);
 }
 
+bool fp_lease_view_is_retired(const struct fp_lease_view *v)
+{
+    return atomic_load_explicit(&v->area->current_until_ms, memory_order_relaxed) == 0;
+}
+
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
                             uint64_t now_ms)
 {

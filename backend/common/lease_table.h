@@ -128,6 +128,8 @@ void fp_lease_view_release(struct fp_lease_view **v);
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms);
 /* True if a heartbeat counted less than silence_ms ago; never for a retired table. */
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms);
+/* True if the daemon has retired the table. */
+bool fp_lease_view_is_retired(const struct fp_lease_view *v);
 /* To be called for a table that is current at now_ms.  True if this is still the slot's
  * generation and has not expired. */
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
