@@ -40,7 +40,9 @@ static bool may_send_known(const request_rec *r)
 /* The reason why this request is served without asking, or FP_OUTCOMES. */
 static enum fp_count reason_not_to_ask(const request_rec *r)
 {
-    if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE)
+    /* "OPTIONS *" is about the server, and looks at no file. */
+    if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE
+        || strcmp(r->uri, "*") == 0)
         return FP_COUNT_NOFILE;
     if (fp_request_is_again(r))
         return FP_COUNT_CHANGED;
