@@ -109,6 +109,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.root = fields[ROOT];
     row->mount.type = type;
     row->mount.folds = folds_names(type, options != NULL ? options : "");
+    row->mount.automount = strcmp(type, "autofs") == 0;
     row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;

@@ -25,6 +25,7 @@ struct fp_mount {
     bool unreported;   /* the kernel itself makes the files and changes them: each question looks */
     bool folds;        /* names that differ in case may be one, by its type or options */
     bool nosymfollow;  /* links there are not followed (mount(8)) */
+    bool automount;    /* its directories are places where passing through mounts something (autofs) */
     bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };

@@ -185,7 +185,8 @@ static const char *bypass_text(const struct fp_answer *a)
     static char text[128];
 
     if (a->status == FP_REFUSED)
-        return "bypass: the path, or where it leads, is outside roots of flashpached.conf";
+        return "bypass: the path, or where it leads, is outside roots of flashpached.conf, "
+               "or a link or automount that the kernel treats by the whole path";
     if (a->status == FP_TOODEEP)
         snprintf(text, sizeof(text), "bypass: it has more than %d components", FP_MAX_STEPS);
     else

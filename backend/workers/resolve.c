@@ -102,9 +102,9 @@ static fp_status follow(const struct walk *w, struct fp_node *node, const struct
 
 /*
  * Takes one step down from w->dir, which becomes the end of the step, or -1 where the walk
- * cannot go on.  False when we, not the path, are the reason.
+ * cannot go on.  Any status but FP_OK: not the path is the reason.
  */
-static bool step(struct walk *w, const char *name, bool more)
+static fp_status step(struct walk *w, const char *name, bool more)
 {
     struct fp_step *s = &w->a->steps[w->a->n_steps];
     struct fp_node next = { .mount = 0 };
@@ -125,12 +125,15 @@ static bool step(struct walk *w, const char *name, bool more)
             last = look_at_end(w, &next, &s->target);
         s->target_status = last;
     }
+    /* Who only looks at an automount does not mount it: what lies behind it is not seen yet. */
+    if (last == FP_OK && !more && fp_step_is_dir(s) && fp_resolver_is_automount(w->r, &next))
+        last = FP_REFUSED;
     w->result->step_watches[w->a->n_steps].links = (uint8_t)w->links;
     if (last != FP_OK)
         fp_close(&next.fd);
     fp_close(&w->dir.fd);
     w->dir = next;
-    return last != FP_BUSY;
+    return last == FP_BUSY || last == FP_REFUSED ? last : FP_OK;
 }
 
 /* ---- the end ---- */
@@ -367,6 +370,7 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
     struct fp_answer *a = w->a;
 
     while (at < len && (a->n_steps == 0 || fp_step_is_dir(&a->steps[a->n_steps - 1]))) {
+        fp_status st;
         size_t end;
 
         if (path[at] == '/')
@@ -376,8 +380,9 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
             return FP_TOODEEP;
         path[end] = '\0';
         a->steps[a->n_steps].end = (uint16_t)end;
-        if (!step(w, path + at, end < len))
-            return FP_BUSY;
+        st = step(w, path + at, end < len);
+        if (st != FP_OK)
+            return st;
         path[end] = end < len ? '/' : '\0';
         look_for_names(w);
         a->n_steps++;

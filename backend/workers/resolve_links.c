@@ -36,18 +36,19 @@ static void go_to(struct symlink_walk *w, int fd)
 /*
  * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a path, in
  * a sticky directory that everybody may write to.  Such a link counts only if it is
- * ours or the directory's owner's.
+ * ours or the directory's owner's. An answer serves both who ends his path there and who goes on: where the rule could
+ * make a difference, httpd looks itself.
  */
 static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
 {
     struct fp_meta dir;
     fp_status st;
 
-    if (!w->link->resolver->protected_links || link->uid == geteuid())
+    if (link->uid == geteuid())
         return FP_OK;
     st = fp_look(w->at.fd, &dir, NULL);
     if (st == FP_OK && link->uid != dir.uid && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
-        return FP_DENIED;
+        return FP_REFUSED;
     return st;
 }
 
@@ -57,7 +58,7 @@ static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *
  */
 static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta *m, bool more)
 {
-    const bool at_end = !w->link->passed && w->rest[strspn(w->rest, "/")] == '\0';
+    const bool at_end = w->rest[strspn(w->rest, "/")] == '\0';
     const size_t rest = strlen(w->rest);
     char text[FP_MAX_PATH + 1];
     fp_status st = at_end ? may_follow(w, m) : FP_OK;
@@ -65,7 +66,7 @@ static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta
 
     if (st != FP_OK)
         return st;
-    if (!fp_resolver_follows(w->link->resolver, w->at.mount))
+    if (!fp_resolver_follows(w->link->resolver, &w->at))
         return FP_LOOP;
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
     if (n <= 0)
@@ -170,7 +171,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
 
         fp_resolver_at(link->resolver, w.at.mount);
         note_name(&w, name);
-        fd = fp_open_name(w.at.fd, name, more, &is_directory);
+        fd = fp_open_name(w.at.fd, name, more || link->passed, &is_directory);
         if (fd == -1)
             st = fp_why_not_opened();
         else if (!is_directory)

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "changes/mounts_view.h"
@@ -17,15 +19,11 @@
 #include "workers/calls.h"
 #include "workers/whereabouts.h"
 
+#define NOSYMFOLLOW 0x2000u /* of statfs(2)'s f_flags; older headers lack it */
+
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
 {
-    char c = '1';
-    int fd = open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC);
-
     r->settings = settings;
-    /* Where the kernel does not say, links are protected. */
-    r->protected_links = fd == -1 || read(fd, &c, 1) != 1 || c != '0';
-    fp_close(&fd);
     r->place = fp_whereabouts_enter(settings->whereabouts, getpid());
     r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return r->slash == -1 ? -1 : 0;
@@ -95,6 +93,8 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
 
     if (fp_call_statx(fd, "", AT_EMPTY_PATH | sync, STATX_BASIC_STATS | STATX_MNT_ID, &st) == -1)
         return fp_status_from_errno(errno);
+    if ((st.stx_attributes & STATX_ATTR_AUTOMOUNT) != 0)
+        return FP_REFUSED;
     fp_meta_from_statx(m, &st);
     if (mount_r != NULL)
         *mount_r = mount_in(&st);
@@ -131,9 +131,22 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
     return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
-bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount)
+bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
 {
-    return !traits_of(r, mount).nosymfollow;
+    const struct fp_mount_traits traits = traits_of(r, dir->mount);
+    struct statfs fs;
+
+    if (traits.known)
+        return !traits.nosymfollow;
+    return fstatfs(dir->fd, &fs) == 0 && ((unsigned long)fs.f_flags & NOSYMFOLLOW) == 0;
+}
+
+bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir)
+{
+    const struct fp_mount_traits traits = traits_of(r, dir->mount);
+    struct statfs fs;
+
+    return traits.known ? traits.automount : fstatfs(dir->fd, &fs) == -1 || fs.f_type == AUTOFS_SUPER_MAGIC;
 }
 
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)

@@ -37,7 +37,6 @@ struct fp_resolver_settings {
 struct fp_resolver {
     const struct fp_resolver_settings *settings;
     int slash;              /* "/" opened O_PATH */
-    bool protected_links;   /* as the kernel does (proc(5), protected_symlinks) */
     struct fp_place *place; /* of this worker; NULL: none */
 };
 
@@ -71,8 +70,10 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
  * not local, else AT_STATX_SYNC_AS_STAT.
  */
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
-/* False where the mount has links that nobody follows. */
-bool fp_resolver_follows(const struct fp_resolver *r, uint32_t mount);
+/* False where links are on a mount whose links nobody follows; dir: their directory. */
+bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
+/* True where the directory may be a place that is mounted over when a path goes on behind it. */
+bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir);
 /* True where names that differ in case may be one. */
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
 /* To be called before names are looked up in the directory, so that others' changes of them are seen. */

@@ -87,6 +87,19 @@ START_TEST(mounts_whose_links_are_not_followed)
 }
 END_TEST
 
+START_TEST(mounts_that_wait_to_be_mounted_over)
+{
+    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a rw - autofs t rw\n3 1 0:3 / /b rw - autofsx t rw\n");
+    for (uint32_t id = 1; id <= 4; id++) {
+        struct fp_mount_traits traits = { 0 };
+
+        fp_mounts_view_find(view, id, &traits);
+        ck_assert_int_eq(traits.known, id <= 3);
+        ck_assert_int_eq(traits.automount, id == 2);
+    }
+}
+END_TEST
+
 START_TEST(mounts_that_fold_case)
 {
     load(
@@ -617,6 +630,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, fields_are_taken);
     tcase_add_test(t, listed_by_id);
     tcase_add_test(t, mounts_whose_links_are_not_followed);
+    tcase_add_test(t, mounts_that_wait_to_be_mounted_over);
     tcase_add_test(t, mounts_that_fold_case);
     tcase_add_test(t, escapes_are_undone);
     tcase_add_test(t, garbage_is_skipped);
