@@ -57,6 +57,7 @@ struct fp_client {
     enum fp_sight_difference difference;
     enum fp_no_connection no_connection;
     struct fp_lease_view *view; /* of the daemon of the last connection */
+    pid_t pid;                  /* of the process that made it */
     unsigned n_idle, max_idle;
     struct link idle[];
 };
@@ -79,6 +80,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
     c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
     c->max_idle = max_idle;
     c->maker = (uid_t)-1;
+    c->pid = getpid();
     pthread_mutex_init(&c->mutex, NULL);
     return c;
 }
@@ -150,11 +152,13 @@ void fp_client_destroy(struct fp_client **cp)
 
 /* ---- the state that threads share ---- */
 
-/* Returns false during a pause. */
+/* Returns false during a pause, and in a process that was forked from the client's: both would hear each other's answers. */
 static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
 
+    if (getpid() != c->pid)
+        return false;
     pthread_mutex_lock(&c->mutex);
     allowed = c->pause_ms == 0 || fp_now_ms() >= c->retry_at_ms;
     *id_r = ++c->last_id;

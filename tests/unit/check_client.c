@@ -90,6 +90,24 @@ START_TEST(access_files)
 }
 END_TEST
 
+/* Both would read from one connection, and take each other's answers. */
+START_TEST(a_forked_process_does_not_ask)
+{
+    int status;
+    pid_t pid;
+
+    start(answer_three);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    pid = fork();
+    if (pid == 0)
+        _exit(ask() == FP_AGAIN ? 0 : 1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    ck_assert_uint_eq(d.questions, 2);
+}
+END_TEST
+
 START_TEST(no_connection_is_kept_without_room)
 {
     fp_client_destroy(&client);
@@ -482,6 +500,7 @@ int main(void)
     tcase_add_test(t, answers_with_a_descriptor_on_one_connection);
     tcase_add_test(t, no_answer_is_no_failure);
     tcase_add_test(t, access_files);
+    tcase_add_test(t, a_forked_process_does_not_ask);
     tcase_add_test(t, no_connection_is_kept_without_room);
     tcase_add_test(t, socket_path_of_the_most_bytes);
     tcase_add_test(t, every_thread_gets_its_own_answers);
