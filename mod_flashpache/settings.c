@@ -319,6 +319,9 @@ static const char *add_intercepted(cmd_parms *cmd, void *dir, const char *name)
                             "FlashpacheIntercept %s: no such module is loaded; give core, or a loaded module "
                             "as <IfModule> names it, such as mod_rewrite",
                             name);
+    if (strncmp(m->name, "mod_flashpache", strlen("mod_flashpache")) == 0)
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheIntercept %s: that is Flashpache itself; name another module", name);
     if (n->intercepted == NULL)
         n->intercepted = apr_array_make(cmd->pool, 4, sizeof(module *));
     APR_ARRAY_PUSH(n->intercepted, module *) = m;

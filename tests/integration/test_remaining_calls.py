@@ -192,4 +192,7 @@ int mprotect(void *at, size_t size, int how)
     assert "FP0124: FlashpacheIntercept mod_env.c: it has no call of apr_stat" in text
     server.config = "FlashpacheIntercept mod_nothing\n"
     assert "FlashpacheIntercept mod_nothing: no such module is loaded" in server.check().stderr
+    for own in ("mod_flashpache", "mod_flashpache.c", "mod_flashpache_rewrite.c"):
+        server.config = f"FlashpacheIntercept {own}\n"
+        assert f"FlashpacheIntercept {own}: that is Flashpache itself" in server.check().stderr
     lab.end()
