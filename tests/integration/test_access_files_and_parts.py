@@ -118,3 +118,28 @@ def test_a_command_of_a_page_makes_its_next_part(lab, base):
     tree.put(root / "page.shtml", PAGE.format(root / "made"))
     with served(lab, "pages", root, {"watch": "ttl", "ttl_ms": 600_000}) as ask:
         assert [ask(f"/page.shtml?{text}") for text in ("one", "three")] == [b"one\n", b"three\n"]
+
+
+def put_deep(root, most):
+    """A file with a name of one letter in a directory whose path has so many bytes."""
+    path = root
+    while len(str(path)) + 100 < most:
+        path /= "d" * min(98, most - len(str(path)) - 2)
+    if len(str(path)) < most:
+        path /= "d" * (most - len(str(path)) - 1)
+    assert len(str(path)) == most
+    tree.put(path / "f", "deep\n")
+    return f"/{path.relative_to(root)}/f"
+
+
+def test_where_the_access_files_path_would_be_too_long(lab, base):
+    """Core cannot look for one there, and refuses."""
+    root = base / "deep"
+    urls = [f"/{most}{put_deep(root / str(most), most)}" for most in range(4080, 4094)]
+    config = f"<Directory {root}>\nAllowOverride All\n</Directory>\n"
+    seen = []
+    for server in (lab.stock("deep-stock", root, config=config).start(), lab.under_test("deep-flash", root, config=config)):
+        with Client(server.port) as client:
+            seen.append([client.get(url)[0] for url in urls for _ in range(KNOWN)])
+    lab.end()
+    assert seen[0] == seen[1] and {200, 403} == set(seen[0])
