@@ -10,8 +10,9 @@
 #include "lease.h"
 #include "settings.h"
 
-#define AGAIN "flashpache-again" /* note: the request is now served without an answer */
-#define TIMED "flashpache-timed" /* note: the response has Server-Timing already */
+#define AGAIN           "flashpache-again"    /* note: the request is now served without an answer */
+#define REWRITING_ENDED "rewrite_really_last" /* of mod_rewrite, in a request's pool: no more rules */
+#define TIMED           "flashpache-timed"    /* note: the response has Server-Timing already */
 
 /*
  * The data in the request_config of each request. A main request's slot also heads the list of its
@@ -354,12 +355,27 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
 
 /* ---- once more, without an answer ---- */
 
+/* A subrequest for a file, which no URI leads to. */
+static int look_up_file_again(request_rec *r)
+{
+    request_rec *again = ap_sub_req_lookup_file(r->filename, r, r->output_filters);
+    const int status = again->status == HTTP_OK ? ap_run_sub_req(again) : again->status;
+
+    ap_destroy_sub_req(again);
+    return status;
+}
+
 int fp_request_again(request_rec *r)
 {
     apr_table_setn(r->notes, AGAIN, "1");
     /* Core would reuse the results of its walk by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     r->htaccess = NULL;
+    if (r->main != NULL && r->uri[0] == '\0')
+        return look_up_file_again(r);
+    /* Where the rules of a server ended rewriting, the URI is still the one of before: they apply again. */
+    if (r->prev == NULL)
+        apr_pool_userdata_setn(NULL, REWRITING_ENDED, NULL, r->pool);
     ap_internal_redirect(
         apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL, r->args, NULL), r);
     return OK;

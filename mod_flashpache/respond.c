@@ -27,6 +27,13 @@ APLOG_USE_MODULE(flashpache);
 #define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* bytes; below this, opening costs more than copying */
 #define CORE_KEEPS     4096                   /* bytes; core's output filter holds back less than this */
 
+static unsigned etag_bits(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return (unsigned)((d->etag_bits & ~d->etag_remove) | d->etag_add);
+}
+
 /*
  * True for Content-MD5 and entity tags of the content: core makes them by reading the file through
  * its own descriptor.
@@ -35,8 +42,12 @@ static bool wants_content(const request_rec *r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
 
+#ifdef AP_REQUEST_IS_STRONG_ETAG
+    if (AP_REQUEST_IS_STRONG_ETAG(r))
+        return true;
+#endif
 #ifdef ETAG_DIGEST
-    if (d->etag_bits & ETAG_DIGEST)
+    if ((etag_bits(r) & ETAG_DIGEST) != 0)
         return true;
 #endif
     return (d->content_md5 & 1) != 0;
@@ -62,13 +73,6 @@ static bool is_plain(const request_rec *r)
 static void set_header(request_rec *r, const char *name, const char *value)
 {
     apr_table_setn(r->headers_out, name, apr_pstrdup(r->pool, value));
-}
-
-static unsigned etag_bits(const request_rec *r)
-{
-    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-
-    return (unsigned)((d->etag_bits & ~d->etag_remove) | d->etag_add);
 }
 
 /* True if the entity tag is made of the file's metadata alone. */

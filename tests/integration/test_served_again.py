@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request whose answer turned out to be old while httpd served it is served once more, as by stock from its beginning: a part of
+a page, and an address that a rule of the server has ended on. And headers that httpd makes of the content are of the body sent."""
+
+import base64
+import hashlib
+import itertools
+import mmap
+import os
+
+import pytest
+
+import tree
+from fetch import Client
+
+KNOWN = 4                   # requests, after which children have a lease
+LENGTH = 5                  # of each version of the file
+NUMBERS = itertools.count()
+CONFIG = """<Directory {root}>
+Options +Includes
+AddOutputFilter INCLUDES .shtml
+</Directory>
+<Directory {root}/within>
+ContentDigest On
+</Directory>
+<Directory {root}/tagged>
+FileETag MTime Size +Digest
+</Directory>
+"""
+RULES = "RewriteEngine On\nRewriteRule ^/pretty$ /within/part.txt [END]"
+
+
+@pytest.fixture
+def root(base):
+    root = base / str(next(NUMBERS))
+    tree.put(root / "index.html", "the front page\n")
+    tree.put(root / "within/part.txt", "one \n")
+    tree.put(root / "page.shtml", '[<!--#include file="within/part.txt" -->]')
+    tree.put(root / "within/page.shtml", '[<!--#include file="part.txt" -->]')
+    tree.put(root / "tagged/file.txt", "one \n")
+    return root
+
+
+@pytest.fixture
+def settings():
+    """Of the daemon."""
+    return {}
+
+
+@pytest.fixture
+def server(lab, root, settings):
+    yield lab.under_test("again-" + root.name, root, config=CONFIG.format(root=root), vhosts=[(["localhost"], RULES)],
+                         daemon_settings=settings)
+    lab.end()
+
+
+@pytest.fixture
+def get(server):
+    """get(path): (status, headers, body)"""
+    def get(path):
+        with Client(server.port) as client:
+            client.conn.request("GET", path, headers={"Host": "localhost"})
+            answer = client.conn.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+    return get
+
+
+@pytest.mark.parametrize("path", ("/page.shtml", "/within/page.shtml", "/pretty", "/within/part.txt"))
+def test_from_the_beginning(get, root, path):
+    """A mapping of the file that stays tells nobody of a write; its time shows it."""
+    frame = "[{}]" if path.endswith(".shtml") else "{}"
+    for _ in range(KNOWN):
+        status, _, body = get(path)
+        assert (status, body) == (200, frame.format("one \n"))
+    with open(root / "within/part.txt", "r+b") as file, mmap.mmap(file.fileno(), LENGTH) as mapping:
+        mapping[:] = b"two \n"
+        status, _, body = get(path)
+        assert (status, body) == (200, frame.format("two \n"))
+
+
+@pytest.mark.parametrize("settings", ({"ttl_ms": 600_000, "watch": "ttl"},), ids=("ttl",))
+def test_tagged_by_the_content_that_is_sent(server, get, root):
+    """The words of FileETag that come last ask for it. New children ask a daemon that has not heard of the change."""
+    for text in ("one \n", "two \n"):
+        os.replace(tree.put(root / "tagged/new", text), root / "tagged/file.txt")
+        server.graceful()
+        status, headers, body = get("/tagged/file.txt")
+        digest = base64.b64encode(hashlib.sha1(body.encode()).digest()).decode()
+        assert status == 200 and digest.rstrip("=") in headers["ETag"]
