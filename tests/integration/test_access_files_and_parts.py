@@ -142,4 +142,4 @@ def test_where_the_access_files_path_would_be_too_long(lab, base):
         with Client(server.port) as client:
             seen.append([client.get(url)[0] for url in urls for _ in range(KNOWN)])
     lab.end()
-    assert seen[0] == seen[1] and {200, 403} == set(seen[0])
+    assert seen[0] == seen[1] and {200, 403} <= set(seen[0])
