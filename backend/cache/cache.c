@@ -143,7 +143,7 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path, siz
 static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, unsigned names,
                         struct fp_answer *a)
 {
-    a->leasable = a->watched = true;
+    a->leasable = a->above_watched = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
@@ -159,12 +159,12 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
-        a->watched = a->watched && e->watched;
+        a->above_watched = a->above_watched && (e->watched || e == end);
         /* "/" is a directory and knows all the names, or the entry was not found. */
         if (names != 0 && e->parent == NULL)
             a->n_names = e->n_access;
     }
-    a->watched = a->watched && a->leasable;
+    a->watched = a->above_watched && end->watched && a->leasable;
 }
 
 /* True if the entry's descriptor or content is kept. */

@@ -26,7 +26,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->leasable = a->local = a->content = a->readable = a->watched = a->unchanged = false;
+    a->leasable = a->local = a->content = a->readable = a->watched = a->above_watched = a->unchanged = false;
     a->content_at = 0;
 }
 

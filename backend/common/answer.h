@@ -73,10 +73,11 @@ enum fp_source {
 struct fp_answer {
     fp_status status;
     enum fp_source source;
-    bool leasable; /* the client may use it again without asking, while the
+    bool leasable;      /* the client may use it again without asking, while the
                                  slots of all its steps allow, */
-    bool watched;  /* and this machine's changes of each step are reported, as long
+    bool watched;       /* and this machine's changes of each step are reported, as long
                                  as they allow: also after a change of the client's own */
+    bool above_watched; /* from the cache only: the same of each step but the last */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS];
     int fd;

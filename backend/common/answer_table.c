@@ -15,7 +15,7 @@
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504131u /* "FPA1": another layout, another number */
+#define MAGIC 0x46504132u /* "FPA2": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
@@ -309,6 +309,7 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
 
     set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
     begin_body(t, &w);
+    fp_put_u8(&w, a->above_watched ? WATCHED : 0);
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)n);
     for (unsigned i = 0; i < n; i++)
@@ -491,10 +492,12 @@ static bool get_leaf(struct fp_reader *r, struct fp_answer *a, struct above *abo
 /* Reads the steps to the leaf's directory, as they were at the very moment that the leaf means. */
 static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above *above)
 {
+    const uint8_t flags = fp_get_u8(r);
     const struct fp_step *last;
 
-    if (fp_get_u8(r) != a->n_names)
+    if ((flags & ~WATCHED) != 0 || fp_get_u8(r) != a->n_names)
         return false;
+    a->watched = a->watched && (flags & WATCHED) != 0;
     a->n_steps = fp_get_u8(r);
     if (a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
         return false;

@@ -12,7 +12,7 @@ import time
 
 HELLO, MAGIC, VERSION = 1, 0x46504348, 4
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
-TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505334, 0x46504131, 0x46504331
+TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505334, 0x46504132, 0x46504331
 HEAD, RECORD, RECORD_MOST = 128, 32, 32768
 DIR, LEAF = 1, 2
 READABLE, LOCAL, WATCHED, CONTENT = 1, 2, 4, 16
@@ -221,7 +221,8 @@ class Reader:
         last, steps = get_step(leaf, n_names), []
         leaf.end()
         if above:
-            steps = self.directory(names, path[:above], n_names)
+            above_flags, steps = self.directory(names, path[:above], n_names)
+            flags &= above_flags | ~WATCHED
             if not steps or (steps[-1]["slot"], steps[-1]["generation"]) != (slot, generation):
                 return None
         steps.append(last)
@@ -230,11 +231,14 @@ class Reader:
 
     def directory(self, names, path, n_names):
         found = self.find(DIR, names, path)
-        if found is None or found.get("B") != n_names:
-            return []
+        if found is None:
+            return 0, []
+        flags = found.get("B")
+        if found.get("B") != n_names:
+            return 0, []
         steps = [get_step(found, n_names) for _ in range(found.get("B"))]
         found.end()
-        return steps if steps and steps[-1]["end"] == len(path) else []
+        return flags, steps if steps and steps[-1]["end"] == len(path) else []
 
     def valid_answer(self, path, names=()):
         """The same answer, if it is valid now."""

@@ -38,7 +38,7 @@ def leaf_body(path, flags, content_at=0, slot=SLOT):
 
 def dir_body(path):
     ends = [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
-    return bytes([0, len(ends)]) + b"".join(step(path, end) for end in ends)
+    return bytes([0, 0, len(ends)]) + b"".join(step(path, end) for end in ends)
 
 
 class Table:
@@ -130,7 +130,7 @@ WRONG = {
     "records with keys that end elsewhere": lambda root: table_of(root, key_len=0xfffffff0),
     "records at the ring's last bytes": lambda root: table_of(root, position=2 * RING - 16),
     "records of no time": lambda root: table_of(root, position=(1 << 52) - 16),
-    "64 steps that are not there": lambda root: table_of(root, directory=lambda path: bytes([0, 64])),
+    "64 steps that are not there": lambda root: table_of(root, directory=lambda path: bytes([0, 0, 64])),
     "255 names": lambda root: table_of(root, lambda table, path: b"\0\377" + right_leaf(table, path)[2:]),
     "a step above that is another's": lambda root: table_of(root, directory=lambda path: dir_body(os.path.dirname(path))),
     **{f"noise for leaves {seed}": lambda root, seed=seed: table_of(root, noise(seed)) for seed in range(RANDOM_TABLES)},

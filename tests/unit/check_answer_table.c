@@ -104,6 +104,7 @@ START_TEST(each_shape_is_found)
     build(shapes[_i]);
     in.content_at = 0x123456789abc;
     in.watched = _i % 2 == 0;
+    in.above_watched = true;
     snprintf(path, sizeof(path), "%.*s", (int)path_len(), path_of(path_len()));
     publish(path);
     ck_assert(find(path, names_of(&in)));
@@ -201,6 +202,25 @@ START_TEST(directory_and_file_are_of_one_moment)
     publish("/a/c");
     ck_assert(!find("/a/b", &no_names));
     ck_assert(find("/a/c", &no_names));
+}
+END_TEST
+
+/* The watch of a directory farther above may go without a change of the file's own directory. */
+START_TEST(a_file_is_watched_while_all_above_it_is)
+{
+    build("ddf+h");
+    in.watched = in.above_watched = true;
+    publish("/a/a");
+    ck_assert(find("/a/a", &no_names) && out.watched);
+    in.watched = in.above_watched = false;
+    in.steps[0].generation++;
+    publish("/a/b");
+    ck_assert(find("/a/a", &no_names) && !out.watched);
+    ck_assert_uint_eq(out.steps[0].generation, in.steps[0].generation);
+    in.above_watched = true;
+    publish("/a/b");
+    ck_assert(find("/a/a", &no_names) && out.watched);
+    ck_assert(find("/a/b", &no_names) && !out.watched);
 }
 END_TEST
 
@@ -481,6 +501,7 @@ int main(void)
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);
+    tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
     t = unit_add_case(s, "full", start, end, 0);
     tcase_add_test(t, the_oldest_go);
     tcase_add_test(t, what_is_used_stays);
