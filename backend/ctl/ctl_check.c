@@ -21,7 +21,8 @@
 #include "ctl/ctl_report.h"
 
 #define MODULE      "/mod_flashpache.so"
-#define FEW_WATCHES 65536u /* a lower limit gets a note */
+#define PROGRAM     "flashpached\n" /* as /proc names it */
+#define FEW_WATCHES 65536u          /* a lower limit gets a note */
 #define START \
     "start flashpached: httpd does with FlashpacheDaemon auto, systemd with systemctl start flashpached"
 
@@ -238,7 +239,57 @@ static void check_fleet(struct check *c)
 
 /* ---- httpd ---- */
 
-static bool has_module(const char *pid)
+/* Where a process runs.  Containers differ in one of these, and services of one machine in none: with PrivateTmp=
+ * they have mount namespaces of their own, and yet the same root directory.  st_ino 0: cannot be read. */
+struct place {
+    struct stat pids, root; /* the pid namespace, the root directory */
+};
+
+static void find_place(const char *pid, struct place *p)
+{
+    char path[64];
+
+    *p = (struct place){ 0 };
+    snprintf(path, sizeof(path), "/proc/%.20s/ns/pid", pid);
+    if (stat(path, &p->pids) == -1)
+        p->pids.st_ino = 0;
+    snprintf(path, sizeof(path), "/proc/%.20s/root", pid);
+    if (stat(path, &p->root) == -1)
+        p->root.st_ino = 0;
+}
+
+/* Leaves the place unknown for a daemon in another pid namespace, where its number is another process's. */
+static void find_daemon(const struct check *c, struct place *p)
+{
+    char pid[24], path[64], name[sizeof(PROGRAM)] = "";
+    FILE *f;
+
+    *p = (struct place){ 0 };
+    snprintf(pid, sizeof(pid), "%" PRIu64, ctl_value(c->reports.about, "pid"));
+    snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+    f = fopen(path, "re");
+    if (f != NULL && fgets(name, sizeof(name), f) != NULL && strcmp(name, PROGRAM) == 0)
+        find_place(pid, p);
+    if (f != NULL)
+        fclose(f);
+}
+
+static bool may_be_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == 0 || b->st_ino == 0 || (a->st_ino == b->st_ino && a->st_dev == b->st_dev);
+}
+
+static bool may_be_beside(const char *pid, const struct place *daemon)
+{
+    struct place p;
+
+    find_place(pid, &p);
+    return may_be_same(&p.pids, &daemon->pids) && may_be_same(&p.root, &daemon->root);
+}
+
+enum finding { ABSENT, LOADED, HIDDEN }; /* HIDDEN: this process may not see it */
+
+static enum finding find_module(const char *pid)
 {
     char path[64], line[FP_MAX_PATH + 128];
     bool found = false;
@@ -246,32 +297,48 @@ static bool has_module(const char *pid)
 
     snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
     f = fopen(path, "re");
-    while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+    if (f == NULL)
+        return errno == EACCES || errno == EPERM ? HIDDEN : ABSENT;
+    while (!found && fgets(line, sizeof(line), f) != NULL)
         found = strstr(line, MODULE) != NULL;
-    if (f != NULL)
-        fclose(f);
-    return found;
+    fclose(f);
+    return found ? LOADED : ABSENT;
 }
 
-/* Processes that have the module loaded, by their user. */
+/* Processes beside the daemon that have the module loaded, by their user. */
 struct loaded {
     unsigned ours, roots, foreign; /* roots: httpd's parents */
+    unsigned hidden;               /* of our user, and may have it loaded */
 };
 
-static void count_loaded(uint64_t uid, struct loaded *n)
+static void count_process(const char *pid, uint64_t uid, const struct place *daemon, struct loaded *n)
 {
-    DIR *proc = opendir("/proc");
-    struct dirent *e;
+    const enum finding found = find_module(pid);
     char path[64];
     struct stat st;
 
+    snprintf(path, sizeof(path), "/proc/%.20s", pid);
+    if (found == ABSENT || !may_be_beside(pid, daemon) || stat(path, &st) == -1)
+        return;
+    if (found == HIDDEN) {
+        n->hidden += st.st_uid == uid;
+        return;
+    }
+    n->ours += st.st_uid == uid;
+    n->roots += st.st_uid == 0 && uid != 0;
+    n->foreign += st.st_uid != uid && st.st_uid != 0;
+}
+
+static void count_loaded(const struct check *c, uint64_t uid, struct loaded *n)
+{
+    DIR *proc = opendir("/proc");
+    struct place daemon;
+    struct dirent *e;
+
+    find_daemon(c, &daemon);
     while (proc != NULL && (e = readdir(proc)) != NULL) {
-        snprintf(path, sizeof(path), "/proc/%.20s", e->d_name);
-        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !has_module(e->d_name) || stat(path, &st) == -1)
-            continue;
-        n->ours += st.st_uid == uid;
-        n->roots += st.st_uid == 0 && uid != 0;
-        n->foreign += st.st_uid != uid && st.st_uid != 0;
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+            count_process(e->d_name, uid, &daemon, n);
     }
     if (proc != NULL)
         closedir(proc);
@@ -293,29 +360,61 @@ static void check_maker(struct check *c, bool root_started_httpd)
             (unsigned)maker);
 }
 
-static void check_httpd(struct check *c)
+static void check_children(struct check *c, const struct loaded *n, uint64_t uid, uint64_t clients)
 {
-    const uint64_t uid = ctl_value(c->reports.about, "uid");
-    struct loaded n = { 0 };
-
-    count_loaded(uid, &n);
-    check_maker(c, n.roots > 0);
-    if (n.ours > 0)
-        say(c, GOOD, "%u processes of that user have mod_flashpache loaded", n.ours);
+    if (n->ours > 0)
+        say(c, GOOD, "%u processes of that user have mod_flashpache loaded", n->ours);
     else if (geteuid() != 0)
         say(c, NOTE, "cannot see whether httpd has loaded mod_flashpache: run this as root");
+    else if (n->hidden > 0)
+        say(c, NOTE,
+            "cannot see whether httpd has loaded mod_flashpache: the maps of processes of user %" PRIu64
+            " are closed to a root without CAP_SYS_PTRACE: run this with it (docker exec --privileged), or on the host",
+            uid);
+    else if (clients > 0)
+        say(c, NOTE,
+            "no process here of user %" PRIu64
+            " has mod_flashpache loaded: the connected ones run in another container, whose httpd -M names its "
+            "modules",
+            uid);
     else
         say(c, BAD,
-            "no process of user %" PRIu64 " has mod_flashpache loaded: LoadModule "
-            "flashpache_module, and does httpd run as that user?",
+            "no process of user %" PRIu64
+            " has mod_flashpache loaded: LoadModule flashpache_module, and does httpd run as that user? Of one in "
+            "another container only the connections show, after a request",
             uid);
-    if (n.foreign > 0)
+}
+
+/* Without a refusal they are another httpd's, which has a daemon of its own or none. */
+static void check_foreign(struct check *c, unsigned foreign)
+{
+    if (foreign == 0)
+        return;
+    if (ctl_value(c->reports.stats, "refused") > 0)
         say(c, BAD,
             "%u processes of other users have it loaded, and are refused: user and group of "
             "flashpached.conf must be httpd's User and Group",
-            n.foreign);
-    if (ctl_value(c->reports.stats, "connections") > 1)
-        say(c, GOOD, "%" PRIu64 " connections", ctl_value(c->reports.stats, "connections") - 1);
+            foreign);
+    else
+        say(c, NOTE,
+            "%u processes of other users have it loaded, and none was refused: if they are to use this daemon, user "
+            "and group of flashpached.conf must be their httpd's User and Group",
+            foreign);
+}
+
+static void check_httpd(struct check *c)
+{
+    const uint64_t uid = ctl_value(c->reports.about, "uid");
+    const uint64_t connections = ctl_value(c->reports.stats, "connections");
+    const uint64_t clients = connections > 1 ? connections - 1 : 0; /* one is this process's own */
+    struct loaded n = { 0 };
+
+    count_loaded(c, uid, &n);
+    check_maker(c, n.roots > 0);
+    check_children(c, &n, uid, clients);
+    check_foreign(c, n.foreign);
+    if (clients > 0)
+        say(c, GOOD, "%" PRIu64 " connections", clients);
     else
         say(c, NOTE,
             "nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "

@@ -19,11 +19,13 @@ import procs
 import tree
 import wire
 from fetch import get
+from httpd import USER
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
 SLOW_US = 60_000
+MAY_LOOK = "-sys_ptrace,-perfmon,-sys_admin"    # each lets root see what another user's process has loaded
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +207,44 @@ def test_check_finds_what_is_wrong(lab, flashpachectl, base):
         daemon.socket_dir.chmod(0o710)
     finished = flashpachectl("-s", base / "nobody.sock", "check")
     assert finished.returncode == 3 and "BAD   the socket " in finished.stdout
+
+
+@pytest.mark.parametrize("around,why", (
+    (["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"], "no process here of user"),
+    (["setpriv", "--bounding-set", MAY_LOOK, "--inh-caps", MAY_LOOK], "cannot see whether httpd has loaded")),
+    ids=("pid namespace", "no CAP_SYS_PTRACE"))
+def test_check_in_a_container(server, flashpachectl, around, why):
+    """The children of a connected httpd do not show, or not what they have loaded: nothing is wrong."""
+    if subprocess.run([*around, "true"], capture_output=True).returncode:
+        pytest.skip(f"needs {around[0]} with the rights of root")
+    get(server.port, "/one.txt")
+    finished = subprocess.run([*around, flashpachectl("--version").args[0], "-s", server.daemon.socket, "check"],
+                              capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 0 and "BAD" not in finished.stdout, finished.stdout
+    assert f"note  {why}" in finished.stdout and re.search(r"^ok    \d+ connections", finished.stdout, re.M)
+
+
+def test_check_beside_other_httpds(lab, root, flashpachectl, module_path, flashpached_program):
+    """Those of another user, with daemons of their own, have no part in this one until this one refuses them."""
+    def said():
+        return flashpachectl("-s", server.daemon.socket, "check")
+
+    def other(name, around=()):
+        config = f"FlashpacheDaemonProgram {flashpached_program}\nUser nobody\n"
+        return lab.stock(name, root, module=module_path, config=config, around=around)
+    around = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    server = lab.under_test("one-of-three", root)
+    get(server.port, "/one.txt")
+    with other("in-container", around):
+        # A run beside this one may have an httpd of another user for a while.
+        wait_for(lambda: "of other users" not in said().stdout, "the container's processes to be left out")
+        assert "mod_flashpache loaded" in said().stdout
+    with other("two-of-three"):
+        assert said().returncode == 0, said().stdout
+        assert re.search(r"^note  \d+ processes of other users have it loaded", said().stdout, re.M)
+        flashpachectl("-s", server.daemon.socket, "stats", user="nobody", group=USER, extra_groups=[])
+        assert said().returncode == 1, said().stdout
+        assert re.search(r"^BAD   \d+ processes of other users have it loaded", said().stdout, re.M)
 
 
 def test_check_tells_of_a_daemon_that_has_to_wait(lab, flashpachectl):
