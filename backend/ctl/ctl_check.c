@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/packet.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
@@ -165,7 +166,7 @@ static void check_limits(struct check *c)
             descriptors, connections, wanted,
             is_on(c, "supervised")
                 ? "raise the limit of httpd, which started the daemon (Debian: APACHE_ULIMIT_MAX_FILES in "
-                  "/etc/apache2/envvars; else LimitNOFILE= of httpd's service), and restart httpd"
+                  "/etc/apache2/envvars; else LimitNOFILE= of httpd's service), then stop httpd and start it"
                 : "raise LimitNOFILE= of flashpached.service (or ulimit -n), and restart it");
     else
         say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
@@ -179,6 +180,24 @@ static void check_limits(struct check *c)
             ctl_value(c->reports.stats, "displaced"));
 }
 
+static void report_refused_watches(struct check *c, uint64_t refused)
+{
+    char restart[3 * FP_MAX_SOCKET_PATH] = "systemctl restart flashpached";
+
+    if (is_on(c, "supervised"))
+        snprintf(
+            restart, sizeof(restart),
+            "kill $(cat %s.lock), as httpd starts it again, or a whole restart of httpd: systemctl restart "
+            "apache2 or httpd",
+            c->ctl->socket);
+    say(c, BAD,
+        "%" PRIu64
+        " watches were refused since the daemon began (FP0042), and what is not watched is looked at for each "
+        "request: raise fs.inotify.max_user_watches, or lower max_entries and max_descriptors; then restart the "
+        "daemon, which counts anew (%s)",
+        refused, restart);
+}
+
 static void check_watches(struct check *c)
 {
     FILE *f = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
@@ -186,12 +205,7 @@ static void check_watches(struct check *c)
     unsigned long most = 0;
 
     if (refused > 0)
-        say(c, BAD,
-            "%" PRIu64
-            " watches were refused since the daemon began (FP0042), and what is not watched is looked at "
-            "for each request: raise fs.inotify.max_user_watches, or lower max_entries and max_descriptors; then "
-            "restart the daemon, which counts anew",
-            refused);
+        report_refused_watches(c, refused);
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
         say(c, NOTE, "cannot read how many inotify watches are allowed");
     else if (most < FEW_WATCHES)

@@ -26,15 +26,23 @@ static void find(const struct look *at, enum fp_health_level level, const char *
         at->health->level = level;
 }
 
-static const char *advice_for_daemon(fp_status st)
+/* httpd's parent starts its daemon again, however that ended.  Of httpd's restarts only a whole one ends it. */
+#define END_BY(signal) \
+    "`kill " signal "$(cat %s.lock)` ends it and httpd starts it again; a whole restart of httpd " \
+    "(`systemctl restart apache2` or `httpd`) does so, too."
+
+static const char *advice_for_daemon(const struct look *at)
 {
-    switch (st) {
+    switch (at->f->daemon) {
     case FP_CLOSED:
         return "Start it: httpd does with FlashpacheDaemon auto, systemd with "
                "`systemctl start flashpached`. FP0101 in httpd's error log has the reason.";
     case FP_TIMEOUT:
-        return "Read the end of its log. Then restart it: `systemctl restart flashpached`, or "
-               "`apachectl graceful` where httpd started it.";
+        return apr_psprintf(
+            at->pool,
+            "Read the end of its log. Then `systemctl restart flashpached`. Where httpd started it, a "
+            "graceful restart keeps it: " END_BY("-KILL "),
+            at->f->socket);
     case FP_FOREIGN:
         return "Start flashpached as root, by its systemd socket or by httpd (FP0114 in httpd's error log).";
     case FP_ELSEWHERE:
@@ -57,7 +65,7 @@ static void look_at_daemon(const struct look *at)
                       "The daemon at %s does not answer: %s. httpd serves each request by itself, as without "
                       "Flashpache.",
                       f->socket, fp_snapshot_daemon_problem(f)),
-         advice_for_daemon(f->daemon));
+         advice_for_daemon(at));
 }
 
 static void look_at_mounts(const struct look *at)
@@ -103,6 +111,18 @@ static void look_at_workers(const struct look *at)
              "this lasts.");
 }
 
+static const char *advice_for_watches(const struct look *at)
+{
+    const char *word = fp_snapshot_about(at->f, "supervised");
+    const bool is_httpds = word != NULL && strcmp(word, "on") == 0;
+
+    return apr_psprintf(
+        at->pool,
+        "Raise `sysctl fs.inotify.max_user_watches`. Then restart the daemon, which counts anew (FP0042 "
+        "in its log): %s",
+        is_httpds ? apr_psprintf(at->pool, END_BY(""), at->f->socket) : "`systemctl restart flashpached`.");
+}
+
 static void look_at_limits(const struct look *at)
 {
     apr_uint64_t watches = fp_snapshot_counter(at->f, "watches_refused");
@@ -111,8 +131,7 @@ static void look_at_limits(const struct look *at)
     if (watches > 0)
         find(at, FP_DEGRADED,
              apr_psprintf(at->pool, "The system refused " U64 " watches since the daemon began.", watches),
-             "Raise `sysctl fs.inotify.max_user_watches`. Then restart the daemon, which counts anew (FP0042 "
-             "in its log).");
+             advice_for_watches(at));
     if (refused > 0)
         find(at, FP_DEGRADED,
              apr_psprintf(at->pool, "The daemon refused " U64 " connections since it began.", refused),

@@ -2,13 +2,18 @@
 """httpd's own flashpached (FlashpacheDaemon auto): its start, its life, its end."""
 
 import os
+import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import procs
+import status_kit
+import status_page_kit
 import tree
+import user_namespace
 import wire
 from fetch import Load, get
 from httpd import HITS, USER, user_ids
@@ -285,6 +290,35 @@ def test_killed_daemon_is_started_again_and_no_request_fails(make, root, bodyche
             more_requests(server)
             assert_clean(running.end())
         assert "FP0111" in server.error_text() and "signal 9)" in server.error_text()
+
+
+def test_way_out_of_a_daemon_that_hangs(make):
+    """The status page names it. A graceful restart would not do."""
+    with make(vhosts=[(["localhost"], ""), status_kit.VHOST], extra_modules=status_kit.MODULES) as server:
+        first = daemon_of(server)
+        until_hit(server)
+        os.kill(first, signal.SIGSTOP)
+        said = status_page_kit.until(server, "down").text_of("health")
+        server.graceful()
+        assert daemon_of(server) == first
+        command, = re.findall(r"kill -KILL \$\(cat [^ )]+\)", said)
+        subprocess.run(["sh", "-c", command], check=True)
+        daemon_of(server, but=first)
+        until_hit(server)
+
+
+def test_way_out_of_a_limit_on_watches(make, flashpachectl):
+    """The daemon counts those that were refused, until it is another one."""
+    def watches():
+        said = flashpachectl("-s", socket_of(server), "check").stdout
+        return next((line for line in said.splitlines() if re.search("inotify watches|watches were refused", line)), "")
+    with make(around=user_namespace.around("max_inotify_watches=3")) as server:
+        first = daemon_of(server)
+        wait_for(lambda: get(server.port, "/f7.bin") and "BAD" in watches(), "a watch to be refused")
+        command, = re.findall(r"kill \$\(cat [^ )]+\)", watches())
+        subprocess.run(["sh", "-c", command], check=True)
+        daemon_of(server, but=first)
+        wait_for(lambda: "ok" in watches(), "the next daemon to count anew")
 
 
 @pytest.mark.parametrize("mpm", ("prefork", "event"))

@@ -85,6 +85,7 @@ START_TEST(without_an_answer_it_is_down)
         const char *why, *advice;
     } cases[] = { { FP_CLOSED, "nobody listens at its socket", "systemctl start flashpached" },
                   { FP_TIMEOUT, "it hangs or is stopped", "systemctl restart flashpached" },
+                  { FP_TIMEOUT, "it hangs or is stopped", "`kill -KILL $(cat /run/flashpached.sock.lock)`" },
                   { FP_FOREIGN, "was not made by root", "FP0114" },
                   { FP_ELSEWHERE, "does not see the files", "FlashpacheDaemon elsewhere" },
                   { FP_VERSION, "version", "from one release" },
@@ -138,6 +139,9 @@ START_TEST(limits_that_were_met)
 {
     set_counter("watches_refused", 7);
     check_only(FP_DEGRADED, "refused 7 watches", "fs.inotify.max_user_watches");
+    check_only(FP_DEGRADED, "refused 7 watches", "`systemctl restart flashpached`");
+    set_fact("supervised", "on");
+    check_only(FP_DEGRADED, "refused 7 watches", "`kill $(cat /run/flashpached.sock.lock)`");
     f.from_daemon->nelts = 1;
     set_counter("refused", 2);
     check_only(FP_DEGRADED, "refused 2 connections", "max_connections");
