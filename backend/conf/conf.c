@@ -598,6 +598,21 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
     return conf;
 }
 
+struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r)
+{
+    struct loaded *l = create();
+    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
+
+    *socket_given_r = false;
+    if (l != NULL && (parse_file(l->cfg, file) == -1 || take(l) == -1))
+        fp_conf_destroy(&conf);
+    if (conf != NULL) {
+        *socket_given_r = cfg_size(l->cfg, "socket") > 0;
+        warn_of_timeouts(conf);
+    }
+    return conf;
+}
+
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n)
 {
     struct loaded *l = create();

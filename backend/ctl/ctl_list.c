@@ -72,9 +72,10 @@ static void add_matching(struct sockets *s, const char *pattern)
 
 static void add_configured(struct sockets *s, const char *file)
 {
-    struct fp_conf *conf = access(file, R_OK) == 0 ? fp_conf_load(file, NULL, 0) : NULL;
+    bool given;
+    struct fp_conf *conf = access(file, R_OK) == 0 ? fp_conf_read(file, &given) : NULL;
 
-    if (conf != NULL)
+    if (conf != NULL && given)
         add_there(s, conf->socket);
     fp_conf_destroy(&conf);
 }

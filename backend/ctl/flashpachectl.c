@@ -236,14 +236,14 @@ static const struct command {
 
 static void usage(FILE *out)
 {
-    fputs("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] [-j] COMMAND\n"
+    fputs("Usage: flashpachectl [-s SOCKET] [-c FILE] [-T MS] [-j] COMMAND\n"
           "Controls and inspects flashpached.\n\n",
           out);
     for (size_t i = 0; i < COMMANDS; i++)
         fputs(commands[i].help, out);
     fputs("\n"
           "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
-          "  -c, --config FILE        take the socket from the daemon's configuration\n"
+          "  -c, --config FILE        the daemon's configuration, for its socket unless -s names one\n"
           "  -T, --timeout MS         how long one question may take (5000)\n"
           "  -j, --json               reports as JSON; also behind the command\n"
           "  -V, --version            print the version and exit\n"
@@ -264,7 +264,7 @@ static const struct command *find_command(const char *name)
 
 static enum ctl_exit help_on(const struct command *command)
 {
-    printf("Usage: flashpachectl [-s SOCKET | -c FILE] [-T MS] %s%s ...\n\n%s",
+    printf("Usage: flashpachectl [-s SOCKET] [-c FILE] [-T MS] %s%s ...\n\n%s",
            command->reports ? "[-j] " : "", command->name, command->help);
     return CTL_DONE;
 }
@@ -366,13 +366,9 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
         default: return false;
         }
     }
-    if (a->socket != NULL && a->conf != NULL)
-        ctl_complain("give the socket or the configuration, not both");
-    else if (optind == argc)
+    if (optind == argc)
         ctl_complain("no command");
-    else
-        return true;
-    return false;
+    return optind < argc;
 }
 
 /* The first socket at which somebody listens, so that one left behind hides no other.  Else the first that is
@@ -411,24 +407,27 @@ static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct arguments a = { .timeout_ms = DEFAULT_TIMEOUT_MS };
-    struct ctl ctl = { .socket = usual_socket() };
+    struct ctl ctl = { .named = false };
     struct fp_conf *conf = NULL;
+    bool given = false;
     enum ctl_exit rc;
 
     if (!parse_arguments(&a, argc, argv))
         return ctl_misused(NULL);
     if (a.conf != NULL) {
-        conf = fp_conf_load(a.conf, NULL, 0);
+        conf = fp_conf_read(a.conf, &given);
         if (conf == NULL)
             return CTL_USAGE;
-        ctl.socket = conf->socket;
         ctl.conf = a.conf;
         ctl.ttl_ms = conf->ttl_ms;
-    } else if (a.socket != NULL) {
-        ctl.socket = a.socket;
     }
+    /* For the daemon that httpd starts the file has no socket, or one that httpd overrides. */
+    if (a.socket != NULL)
+        ctl.socket = a.socket;
+    else
+        ctl.socket = given ? conf->socket : usual_socket();
     ctl.timeout_ms = a.timeout_ms;
-    ctl.named = a.conf != NULL || a.socket != NULL;
+    ctl.named = given || a.socket != NULL;
     ctl.json = a.json;
     rc = run_with(&ctl, argc - optind, argv + optind);
     fp_conf_destroy(&conf);

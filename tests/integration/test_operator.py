@@ -199,6 +199,16 @@ def test_check(server, ctl, flashpachectl):
     assert finished.returncode == 0 and "has no mistakes" in finished.stdout
 
 
+def test_check_of_a_socket_and_a_configuration(server, base, flashpachectl):
+    """As for httpd's own daemon, whose socket httpd names: that on the command line counts."""
+    config = tree.put(base / "auto.conf", f'socket = "{base}/nobody.sock"\nttl_ms = 5000\n')
+    assert flashpachectl("-c", config, "check").returncode == 3
+    for options in (["-s", server.daemon.socket, "-c", config], ["-c", config, "-s", server.daemon.socket]):
+        finished = flashpachectl(*options, "check")
+        assert finished.returncode == 0 and f"configuration {config} has no mistakes" in finished.stdout, finished
+        assert f"process {server.daemon.pid}" in finished.stdout
+
+
 def test_check_finds_what_is_wrong(lab, flashpachectl, base):
     with lab.daemon("checked") as daemon:
         daemon.socket_dir.chmod(0o777)

@@ -147,6 +147,11 @@ def test_a_socket_that_was_left_behind_hides_no_daemon(lab, flashpachectl, base)
         found = run("check")
         assert "ok    the socket /run/apache2/flashpache/flashpached.sock is there" in found.stdout, found
         assert f"process {daemon.pid}" in found.stdout
+        # A file for httpd's own daemon need not name user and socket.
+        conf = tree.put(base / "auto.conf", "ttl_ms = 5000\n")
+        configured = run("-c", conf, "check")
+        assert configured.returncode == 0 and f"configuration {conf} has no mistakes" in configured.stdout, configured
+        assert f"process {daemon.pid}" in configured.stdout
         other = run("-s", "/run/flashpache/flashpached.sock", "check")
         assert other.returncode == 3 and "BAD   nobody listens at the socket /run/flashpache" in other.stdout
         assert "another daemon listens at /run/apache2/flashpache/flashpached.sock" in other.stdout

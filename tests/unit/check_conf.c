@@ -506,6 +506,31 @@ START_TEST(group_is_taken)
 }
 END_TEST
 
+/* By any process: for the identity of the daemon there may be no user, or another than this process's. */
+START_TEST(read_without_becoming_the_daemon)
+{
+    bool given = true;
+    struct fp_conf *c;
+
+    unit_write_file(file, "ttl_ms = 7\n");
+    c = fp_conf_read(file, &given);
+    ck_assert_ptr_nonnull(c);
+    ck_assert(!given);
+    ck_assert_str_eq(c->socket, FP_DEFAULT_SOCKET);
+    ck_assert_uint_eq(c->ttl_ms, 7);
+    fp_conf_destroy(&c);
+    unit_write_file(file, "socket = \"/run/x/s.sock\"\nuser = \"root\"\n");
+    c = fp_conf_read(file, &given);
+    ck_assert_ptr_nonnull(c);
+    ck_assert(given);
+    ck_assert_str_eq(c->socket, "/run/x/s.sock");
+    fp_conf_destroy(&c);
+    unit_write_file(file, "socket = \"relative\"\n");
+    ck_assert_ptr_null(fp_conf_read(file, &given));
+    ck_assert(!given);
+}
+END_TEST
+
 START_TEST(users_that_cannot_be)
 {
     char *nobody[] = { strdup("user=no-such-user") }, *root[] = { strdup("user=root") };
@@ -590,6 +615,7 @@ int main(void)
     tcase_add_test(t, the_pid_file_has_no_effect);
     tcase_add_test(t, old_names_in_a_file_that_is_reread);
     tcase_add_test(t, settings_that_need_a_restart);
+    tcase_add_test(t, read_without_becoming_the_daemon);
     t = unit_add_case(s, "refused", setup, teardown, 30);
     tcase_add_loop_test(t, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
     tcase_add_test(t, bounds_are_said);
