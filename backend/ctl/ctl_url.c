@@ -11,9 +11,11 @@
 
 #include "common/path.h"
 
+/* Fedora's apachectl takes no options of httpd.  Debian's httpd is apache2, and needs what apachectl sets. */
+#define QUESTION "-t -D DUMP_RUN_CFG 2>/dev/null"
 #define ASK_HTTPD \
     "PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/apache2/bin; " \
-    "apachectl -t -D DUMP_RUN_CFG 2>/dev/null"
+    "apachectl " QUESTION " || httpd " QUESTION
 #define SAYS_ROOT "Main DocumentRoot: \""
 
 /* Asks httpd itself for the main server's DocumentRoot.  Beside a document of JSON the note goes to standard
@@ -34,7 +36,7 @@ static bool ask_root(const struct ctl *ctl, char *root)
         pclose(f);
     if (found)
         fprintf(ctl->json ? stderr : stdout,
-                "DocumentRoot %s, the main server's by apachectl: --root for another\n", root);
+                "DocumentRoot %s, the main server's as httpd reports it: --root for another\n", root);
     else
         ctl_complain("cannot find DocumentRoot by apachectl: give it with --root");
     return found;

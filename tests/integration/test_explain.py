@@ -182,13 +182,25 @@ def test_why_a_request_is_bypassed(lab, flashpachectl, root):
     assert finished.returncode == 1 and "more than 64 components" in finished.stdout
 
 
-def test_document_root_by_apachectl(stock, daemon, flashpachectl, root, base):
-    """As httpd itself reports it; apachectl is a script that calls httpd with its configuration."""
-    tree.put(base / "apachectl", f'#!/bin/sh\nexec {APACHE} -f {shlex.quote(str(stock.dir / "httpd.conf"))} "$@"\n',
-             0o755)
+# Fedora's takes one argument, and no option of httpd.
+FEDORAS = '[ $# -le 1 ] || { echo "Passing arguments to httpd using apachectl is no longer supported." >&2; exit 2; }'
+
+
+@pytest.mark.parametrize("apachectl,httpd", (("serve", "exit 1"), (FEDORAS, "serve"), ("exit 127", "serve"),
+                                             (FEDORAS, "echo no such module >&2; exit 1")),
+                         ids=("Debian", "Fedora", "no apachectl", "neither"))
+def test_document_root_by_httpd(stock, daemon, flashpachectl, root, tmp_path, apachectl, httpd):
+    """As httpd itself reports it; apachectl and httpd are scripts, which call it with its configuration."""
+    serve = f'exec {APACHE} -f {shlex.quote(str(stock.dir / "httpd.conf"))} "$@"'
+    for name, line in (("apachectl", apachectl), ("httpd", httpd)):
+        tree.put(tmp_path / name, f"#!/bin/sh\n{serve if line == 'serve' else line}\n", 0o755)
     finished = flashpachectl("-s", daemon.socket, "explain", "http://x/plain.txt",
-                             env={**os.environ, "PATH": f"{base}:{os.environ['PATH']}"})
-    assert finished.returncode == 0, finished
+                             env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    if "serve" not in (apachectl, httpd):
+        assert (finished.returncode, finished.stdout) == (1, "")
+        assert finished.stderr == "flashpachectl: cannot find DocumentRoot by apachectl: give it with --root\n"
+        return
+    assert finished.returncode == 0 and finished.stderr == "", finished
     assert finished.stdout.startswith(f"DocumentRoot {root}, ")
     assert f"stat  {root}/plain.txt -> there" in finished.stdout
 
