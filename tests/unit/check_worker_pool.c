@@ -23,7 +23,7 @@ static struct ev_loop *loop;
 static struct fp_worker_pool *pool;
 static struct fp_spawner spawner;
 static bool can_spawn;
-static int living[2]; /* its writing end is open while a worker lives; each writes a byte at its beginning */
+static int begun[2]; /* a pipe, into which each worker writes a byte at its beginning */
 static unsigned ended;
 static fp_status last;
 
@@ -33,7 +33,7 @@ static void wait_for_the_end(int sock, const void *ctx)
 
     (void)ctx;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (write(living[1], "", 1) != 1)
+    if (write(begun[1], "", 1) != 1)
         _exit(1);
     while (read(sock, &c, 1) == 1)
         continue;
@@ -43,7 +43,7 @@ static void wait_for_the_end(int sock, const void *ctx)
 /* In place of the monitor. */
 int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
 {
-    const struct fp_worker_job job = { wait_for_the_end, NULL, living[1], false };
+    const struct fp_worker_job job = { wait_for_the_end, NULL, begun[1], false };
 
     (void)m;
     ck_assert_int_eq((int)task, (int)FP_MONITOR_SPAWNER);
@@ -72,22 +72,23 @@ static void setup(void)
     char c;
 
     loop = ev_loop_new(EVFLAG_AUTO);
-    ck_assert_int_eq(pipe2(living, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(begun, O_CLOEXEC), 0);
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     can_spawn = true;
     ended = 0;
     pool = fp_worker_pool_create(loop, &settings);
     ck_assert_ptr_nonnull(pool);
-    fp_close(&living[1]);
+    fp_close(&begun[1]);
     while (fp_worker_pool_counts(pool).alive < WORKERS)
         ev_run(loop, EVRUN_ONCE);
     for (int i = 0; i < WORKERS; i++)
-        ck_assert_int_eq(read(living[0], &c, 1), 1);
+        ck_assert_int_eq(read(begun[0], &c, 1), 1);
 }
 
 static void teardown(void)
 {
     fp_worker_pool_destroy(&pool);
-    fp_close(&living[0]);
+    fp_close(&begun[0]);
     ev_loop_destroy(loop);
 }
 
@@ -98,14 +99,13 @@ static fp_status submit(void)
     return fp_worker_pool_submit(pool, 0, &task, -1, on_done, NULL);
 }
 
-/* The spawner ends, and so do its workers; the pool does not know it. */
+/* The spawner ends, and so do its workers, which are then this process's own; the pool does not know it. */
 static void end_all_processes(void)
 {
-    char c;
-
     can_spawn = false;
     ck_assert_int_eq(kill(spawner.pid, SIGKILL), 0);
-    ck_assert_int_eq(read(living[0], &c, 1), 0);
+    for (int i = 0; i < 1 + WORKERS; i++)
+        ck_assert_int_gt(waitpid(-1, NULL, 0), 0);
 }
 
 static void run_until_ended(unsigned n)
