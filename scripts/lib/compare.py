@@ -53,7 +53,8 @@ def parse_arguments():
                         help="at least 2: without repetition nothing is known of the noise (%(default)s)")
     parser.add_argument("--page-ms", type=float, default=20, metavar="MS",
                         help="what PHP, or what else makes your pages, takes for one: a stub stands for it (%(default)s)")
-    parser.add_argument("--results", type=Path, help="directory for the report (default: a new one)")
+    parser.add_argument("--results", type=Path,
+                        help="directory for the report, without results of an earlier run (default: a new one)")
     return parser.parse_args()
 
 
@@ -165,7 +166,16 @@ def measure(arguments, config, docroot, content, stub, work, store):
     return parts
 
 
+def refuse_earlier(directory):
+    """The runner measures nothing twice: a second run into the same directory would repeat the verdict of the first."""
+    if directory.is_dir() and Store(directory).measurements():
+        raise Impossible(f"{directory} has the results of an earlier run: give another directory to --results, "
+                         "or remove this one")
+
+
 def run(arguments, work):
+    if arguments.results:
+        refuse_earlier(arguments.results)
     config = site.SiteConfig(arguments.config) if arguments.config else None
     if config and config.tls_hosts:
         print(f"{config.tls_hosts} virtual host(s) with TLS are served without it, and before the others")

@@ -181,3 +181,19 @@ def test_own_site_is_measured_without_its_servers(base):
     nothing = tree.put(place / "pages", "/old/x\n/gone.txt\n")
     done = compare("--config", config, "--log", nothing, *options[:-1], place / "nothing")
     assert done.returncode == 1 and "serves none of what is asked for" in done.stderr
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_results_of_an_earlier_run_are_no_answer(base):
+    """After a change of the site the same command would repeat the old verdict."""
+    docroot, results = base / "measured-site", base / "measured"
+    tree.put(docroot / "a.txt", "a\n")
+    command = (docroot, "--seconds", "0.2", "--rounds", "2", "--connections", "2", "--results", results)
+    assert compare(*command).returncode in (0, 1)
+    before = {path: path.read_bytes() for path in results.rglob("*.*")}
+    assert results / "report.txt" in before
+    again = compare(*command)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == (f"compare: {results} has the results of an earlier run: give another directory to "
+                            "--results, or remove this one\n")
+    assert {path: path.read_bytes() for path in results.rglob("*.*")} == before

@@ -52,9 +52,13 @@ class Store:
     def read(path):
         return json.loads(path.read_text())
 
+    def measurements(self):
+        """The file of each measurement, failed ones included."""
+        return sorted(self.directory.glob("*/*/*.json"))
+
     def failures(self):
         """(experiment, server, step, text) of every failed measurement."""
-        for path in sorted(self.directory.glob("*/*/*.json")):
+        for path in self.measurements():
             text = json.loads(path.read_text()).get("failure")
             if text:
                 yield path.parts[-3], path.parts[-2], path.name.rsplit(".", 2)[0], text
