@@ -19,6 +19,7 @@ from httpd import MODULES_DIR
 sys.path.insert(0, str(REPO / "tests/lab"))
 
 from lab import charts, metrics, summary  # noqa: E402
+from lab import site as own_site  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.store import Store  # noqa: E402
 
@@ -110,6 +111,13 @@ def test_marks_of_the_axis_enclose_the_values(least, most):
 
 
 # An operator's own site, measured
+
+def test_names_of_files_are_bytes(tmp_path):
+    """As a site that was once in Latin-1 still has them."""
+    for name in (b"caf\xe9 1.txt", "café.txt".encode()):
+        (tmp_path / os.fsdecode(name)).write_text("")
+    assert sorted(own_site.from_tree(tmp_path).paths) == ["/caf%C3%A9.txt", "/caf%E9%201.txt"]
+
 
 def compare(*arguments):
     return subprocess.run(["/usr/bin/python3", REPO / "scripts/lib/compare.py", *arguments], capture_output=True, text=True,

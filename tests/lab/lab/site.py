@@ -92,7 +92,8 @@ def from_tree(docroot):
         found += [os.path.join(where, name) for name in sorted(names) if not name.startswith(".")]
         if len(found) >= MOST_FILES:
             break
-    paths = ["/" + quote(os.path.relpath(path, docroot)) for path in found[:MOST_FILES] if os.path.isfile(path)]
+    files = [os.path.relpath(path, docroot) for path in found[:MOST_FILES] if os.path.isfile(path)]
+    paths = ["/" + quote(os.fsencode(name)) for name in files]      # a name is bytes, not always UTF-8
     return SiteContent(paths, False, f"{len(paths)} files of {docroot}, all alike: with an access log the result would "
                                      "be that of the site's own visitors")
 
