@@ -21,7 +21,7 @@ from lab import Impossible, machine, page_stub, servers, site, summary, verdict 
 from lab.findings import Findings  # noqa: E402
 from lab.load import Content, Load  # noqa: E402
 from lab.plan import Experiment, equal_load, step  # noqa: E402
-from lab.runner import Runner  # noqa: E402
+from lab.runner import FAILURES, Runner  # noqa: E402
 from lab.store import Store  # noqa: E402
 
 EXAMPLE_DIRECTORIES = 20
@@ -209,8 +209,8 @@ def main():
         work.chmod(0o755)
         try:
             sys.exit(run(arguments, work))
-        except Impossible as problem:
-            sys.exit(f"compare: {problem}")
+        except FAILURES as problem:         # httpd's own messages have several lines
+            sys.exit(f"compare: {' '.join(str(problem).split())}")
         except KeyboardInterrupt:
             sys.exit(130)
 

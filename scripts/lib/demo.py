@@ -23,6 +23,11 @@ import sys
 import time
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "integration"))
+
+from httpd import load_modules  # noqa: E402
+
 # A mix of sizes like that of SPECweb99: (share, least, greatest) in bytes.
 SIZE_CLASSES = ((0.35, 100, 1_000), (0.50, 1_000, 10_000), (0.14, 10_000, 100_000),
                 (0.01, 100_000, 1_000_000))
@@ -81,12 +86,6 @@ def free_ports(count):
         one.close()
 
 
-def load_modules(modules, names):
-    """LoadModule lines for those that are not compiled into this httpd."""
-    return [f"LoadModule {name}_module {modules}/mod_{name}.so" for name in names
-            if (Path(modules) / f"mod_{name}.so").exists()]
-
-
 def print_config(*pairs):
     """dir, port, docroot, modules; user when started as root; flashpache, socket, if used."""
     v = dict(pair.split("=", 1) for pair in pairs)
@@ -94,8 +93,7 @@ def print_config(*pairs):
         f"ServerRoot \"{v['dir']}\"", f"DefaultRuntimeDir \"{v['dir']}\"",
         f"PidFile \"{v['dir']}/httpd.pid\"", f"ErrorLog \"{v['dir']}/error.log\"",
         f"Listen 127.0.0.1:{v['port']}", "ServerName localhost",
-        *load_modules(v["modules"], ("mpm_event", "unixd", "authz_core", "dir", "mime",
-                                     "log_config")),
+        *load_modules(("mpm_event", "unixd", "authz_core", "dir", "mime", "log_config"), v["modules"]),
         f"TypesConfig \"{v['dir']}/mime.types\"",
         # As many children as there will ever be, so that all of them are warm.
         "StartServers 2", "ServerLimit 2", "ThreadsPerChild 32", "ThreadLimit 32",

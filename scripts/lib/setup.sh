@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For scripts/demo and scripts/test, which source it: installing what the build needs, and
-# building. The caller sets fp_repo (the source tree) and runs with set -eu.
+# For the scripts that source it: installing what the build needs, building, and finding Apache
+# httpd. The caller sets fp_repo (the source tree) and runs with set -eu.
 #
 #   FLASHPACHE_BUILD  where to build (default: build/ in the source tree)
 
@@ -156,4 +156,26 @@ fp_build_tree() {
     fp_say "building in $fp_build"
     fp_quietly "$log" fp_configure "$@" || fp_fail "cannot configure"
     fp_quietly "$log" make -C "$fp_build" -j"$(nproc)" || fp_fail "cannot build"
+}
+
+# Apache httpd by its apxs, which knows where a distribution has its parts: fp_httpd and fp_modules.
+fp_find_httpd() {
+    local apxs sbin name
+    apxs=$(command -v apxs || command -v apxs2 || echo /usr/sbin/apxs)
+    [ -x "$apxs" ] || fp_fail "apxs is missing: install apache2-dev or httpd-devel"
+    sbin=$("$apxs" -q SBINDIR)
+    name=$("$apxs" -q PROGNAME 2>/dev/null || echo httpd)
+    fp_httpd=$sbin/$name
+    fp_modules=$("$apxs" -q LIBEXECDIR)
+    [ -x "$fp_httpd" ] || fp_fail "$fp_httpd is missing: install Apache httpd"
+}
+
+# Apache's children run as fp_user; empty when we are not root and they run as ourselves.
+fp_find_user() {
+    fp_user=
+    [ "$(id -u)" -eq 0 ] || return 0
+    for fp_user in www-data apache nobody; do
+        ! id -u "$fp_user" >/dev/null 2>&1 || return 0
+    done
+    fp_fail "none of the users www-data, apache and nobody exists"
 }

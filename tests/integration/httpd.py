@@ -2,6 +2,7 @@
 """A real Apache httpd in a directory of its own, with or without Flashpache."""
 
 import datetime
+import grp
 import os
 import pwd
 import shutil
@@ -44,6 +45,12 @@ LOG_FORMAT = r"%{X-Test}i\t%{flashpache}n\t%{flashpache-reason}n\t%{flashpache-u
 HITS = {"hit", "lease"}
 
 Entry = namedtuple("Entry", LOG_FIELDS)
+
+
+def load_modules(names, directory=MODULES_DIR):
+    """LoadModule lines for those that are not compiled into this httpd: it has no file of these."""
+    return [f"LoadModule {name}_module {directory}/mod_{name}.so" for name in names
+            if (Path(directory) / f"mod_{name}.so").exists()]
 
 
 def make_certificate(directory):
@@ -269,3 +276,8 @@ def user_ids():
     """(uid, gid) of the children."""
     entry = pwd.getpwnam(USER)
     return entry.pw_uid, entry.pw_gid
+
+
+def group():
+    """The name of the children's group: Debian's nobody, for example, is in nogroup."""
+    return grp.getgrgid(user_ids()[1]).gr_name

@@ -205,3 +205,62 @@ def test_results_of_an_earlier_run_are_no_answer(base):
     assert again.stderr == (f"compare: {results} has the results of an earlier run: give another directory to "
                             "--results, or remove this one\n")
     assert {path: path.read_bytes() for path in results.rglob("*.*")} == before
+
+
+# Another distribution's Apache
+
+def program(path, text):
+    return tree.put(path, f"#!/bin/sh\n{text}\n", 0o755)
+
+
+FOUND_BY_APXS = """case $2 in
+SBINDIR) echo {place}/sbin ;;
+PROGNAME) echo httpd ;;
+LIBEXECDIR) echo {place}/modules ;;
+esac"""
+# It does not start, and says in several lines what it was given.
+SHOWS = """grep -E '^(LoadModule|User|Group) ' "$3" >&2
+exit 1"""
+# There is no www-data; who asks is root.
+IDENTITIES = """case $* in
+-u) echo 0 ;;
+"-u apache") echo 48 ;;
+*) exit 1 ;;
+esac"""
+
+
+@pytest.fixture
+def fedora(base):
+    """A directory with Apache in Fedora's layout: mod_unixd is a file. Its make and dpkg-query find nothing to do."""
+    place = base / f"fedora{len(list(base.glob('fedora*')))}"
+    for name in ("unixd", "mpm_event", "authz_core", "mime"):
+        tree.put(place / f"modules/mod_{name}.so", "")
+    program(place / "sbin/httpd", SHOWS)
+    program(place / "bin/apxs", FOUND_BY_APXS.format(place=place))
+    program(place / "bin/make", "exit 0")
+    program(place / "bin/dpkg-query", "echo installed")
+    return place
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_the_apache_of_apxs_is_measured(fedora, base):
+    """With the modules that are files there, and no others; an httpd that does not start is one line."""
+    tree.put(base / "page/a.txt", "a\n")
+    without = {name: value for name, value in os.environ.items() if not name.startswith("FLASHPACHE_APACHE")}
+    done = subprocess.run([REPO / "scripts/compare", base / "page", "--seconds", "0.2", "--rounds", "2"],
+                          capture_output=True, text=True, timeout=300, cwd=base,
+                          env={**without, "FLASHPACHE_BUILD": str(BUILD), "PATH": f"{fedora}/bin:{os.environ['PATH']}"})
+    said, = done.stderr.splitlines()
+    assert done.returncode == 1 and said.startswith("compare: stock-event-All ended at start: ")
+    loaded = {name: path for name, path in re.findall(r"LoadModule (\w+)_module (\S+)", said)}
+    assert loaded == {name: f"{fedora}/modules/mod_{name}.so" for name in ("mpm_event", "unixd", "authz_core", "mime")}
+
+
+def test_the_user_of_apache_is_there(fedora):
+    """Not everywhere it is www-data."""
+    program(fedora / "bin/id", IDENTITIES)
+    setup = REPO / "scripts/lib/setup.sh"
+    command = f"fp_repo='{REPO}'; . '{setup}'; fp_find_user; fp_find_httpd; " + 'echo "$fp_user $fp_httpd $fp_modules"'
+    done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=True, timeout=60,
+                          env={**os.environ, "PATH": f"{fedora}/bin:{os.environ['PATH']}"})
+    assert done.stdout == f"apache {fedora}/sbin/httpd {fedora}/modules\n"

@@ -19,7 +19,8 @@ from lab import BUILD, Impossible, machine, program
 MODULE = program("mod_flashpache/.libs/mod_flashpache.so", "FLASHPACHE_MODULE")
 DAEMON = program("backend/flashpached", "FLASHPACHE_DAEMON")
 ARCHSERVER = program("tests/lab/archserver/archserver", "FLASHPACHE_ARCHSERVER")
-APACHE_MODULES = ["alias", "authz_core", "authz_host", "dir", "mime"]
+# Debian has unixd (User, Group) and log_config (LogFormat) compiled in; Fedora and the makers' own httpd have files.
+APACHE_MODULES = ["unixd", "log_config", "alias", "authz_core", "authz_host", "dir", "mime"]
 THREADS_PER_CHILD = 64
 # Descriptors that nginx needs beside connections and its open_file_cache.
 SPARE_DESCRIPTORS = 512
@@ -58,8 +59,7 @@ class Apache(httpd_tests.Httpd):
         self.host = place.host
 
     def _load_modules(self):
-        names = ["mpm_" + self.mpm, *APACHE_MODULES]
-        lines = [f"LoadModule {n}_module {httpd_tests.MODULES_DIR}/mod_{n}.so" for n in names]
+        lines = httpd_tests.load_modules(["mpm_" + self.mpm, *APACHE_MODULES])
         return "\n".join(lines + ([f"LoadModule flashpache_module {self.module}"] if self.module else []))
 
     def config_text(self):
@@ -73,7 +73,7 @@ DefaultRuntimeDir {self.dir}
 PidFile {self.dir}/httpd.pid
 Mutex pthread
 User {httpd_tests.USER}
-Group {httpd_tests.USER}
+Group {httpd_tests.group()}
 ServerName localhost
 Listen {self.place.host}:{self.port}
 ListenBacklog 4096

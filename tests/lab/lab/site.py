@@ -31,8 +31,7 @@ MODULE = re.compile(r"\s*LoadModule\s+(flashpache|proxy\w*|lbmethod_\w+|ssl|md|f
 PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
 # A stub makes pages, in place of an interpreter.
-PAGES = """LoadModule proxy_module {modules}/mod_proxy.so
-LoadModule proxy_http_module {modules}/mod_proxy_http.so
+PAGES = """{load}
 <FilesMatch "\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$">
     SetHandler "proxy:unix:{socket}|http://localhost"
 </FilesMatch>
@@ -131,7 +130,7 @@ class PageStub:
         wait_for(self.socket.exists, "the stub of pages", 30)
 
     def configuration(self):
-        return PAGES.format(modules=httpd_tests.MODULES_DIR, socket=self.socket)
+        return PAGES.format(load="\n".join(httpd_tests.load_modules(("proxy", "proxy_http"))), socket=self.socket)
 
     def end(self):
         procs.end(self.process)
@@ -199,6 +198,6 @@ class SiteConfig:
         """For a server with files of its own in a directory, at a private address."""
         head = (f"ServerName localhost\nListen {host}:{port}\nPidFile {directory}/httpd.pid\n"
                 f"DefaultRuntimeDir {directory}\nMutex pthread\nErrorLog {directory}/error.log\n"
-                f"User {httpd_tests.USER}\nGroup {httpd_tests.USER}\n")
+                f"User {httpd_tests.USER}\nGroup {httpd_tests.group()}\n")
         body = re.sub(r"<VirtualHost\s[^>]*>", f"<VirtualHost {host}:{port}>", self.template, flags=re.IGNORECASE)
         return body + "\n" + head
