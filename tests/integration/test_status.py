@@ -13,6 +13,7 @@ import exposition
 import procs
 import status_kit
 import tree
+from conftest import REPO
 from content_kit import clock, settled  # noqa: F401 (fixtures)
 from fetch import Client, get
 from keepalive import child_of, children_config
@@ -26,6 +27,22 @@ HELD = {"LeasesHeld", "DescriptorsHeld", "BytesMapped", "Children"}
 ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 LARGE = 200_000             # bytes: held as a descriptor, not as content
 HOSTILE = '<b>&amp"\\x.test'
+# WordPress' own: all that is no file is the site's.
+WORDPRESS = """<IfModule mod_rewrite.c>
+RewriteEngine On
+RewriteBase /
+RewriteRule ^index\\.php$ - [L]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule . /index.php [L]
+</IfModule>
+"""
+FRONT_CONTROLLERS = {
+    "access-file": (WORDPRESS, ""),
+    "virtual-host": ("", "RewriteEngine On\nRewriteRule !^/index\\.php$ /index.php [L]\n"),
+    "inherited": (f"{WORDPRESS}RewriteOptions Inherit\n", "RewriteEngine On\nRewriteOptions InheritDown\n"),
+    "fallback": ("FallbackResource /index.php\n", ""),
+}
 TIMING = 'FlashpacheServerTiming On\nHeader always add Server-Timing "app;dur=1"'
 
 
@@ -415,3 +432,22 @@ def test_server_timing(lab, root):
 
 def test_server_timing_is_off(server):
     assert timings(server, "/file1.txt") == [""]
+
+
+# The configuration that packages have
+
+@pytest.mark.parametrize("kind", FRONT_CONTROLLERS)
+def test_page_of_a_site_with_a_front_controller(lab, base, module_path, flashpached_program, kind):
+    """The page has its address; all other addresses are the site's."""
+    root = base / f"front-{kind}"
+    access_file, of_host = FRONT_CONTROLLERS[kind]
+    tree.put(root / "index.php", "the site\n")
+    tree.put(root / ".htaccess", access_file)
+    config = (f"FlashpacheDaemonProgram {flashpached_program}\n{(REPO / 'conf/flashpache.conf').read_text()}"
+              f"<Directory {root}>\nAllowOverride All\n</Directory>\n")
+    vhosts = [(["localhost"], of_host)]
+    with lab.stock(f"front-{kind}", root, module=module_path, config=config, vhosts=vhosts) as server:
+        assert get(server.port, "/2024/a-pretty-url/") == (200, b"the site\n")
+        for query, begin in (("", "<!DOCTYPE html>"), ("?auto", "Flashpache"), ("?prometheus", "# ")):
+            status, _, text = status_kit.fetch(server, f"/flashpache-status{query}", host="localhost")
+            assert status == 200 and text.startswith(begin), text[:200]
