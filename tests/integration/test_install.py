@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make install and make uninstall: the installed files serve, and none is left afterwards."""
+"""make install and make uninstall: the installed files serve, and none is left afterwards. What a release has."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import tree
-from conftest import BUILD
+from conftest import BUILD, REPO
 from fetch import get
 from httpd import HITS
 
@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.needs_flashpache,
 PROGRAMS = {"flashpached", "flashpachectl"}
 MODULES = {"mod_flashpache.so", "mod_flashpache_srpt.so"}
 COMPLETIONS = ("completions", "site-functions", "vendor_completions.d")     # of bash, zsh, fish
+OF_THE_REPOSITORY = {".clang-format", ".gitignore"}        # of no use to those who only build
 MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
 
 
@@ -57,3 +58,17 @@ def test_installed_used_and_removed(lab, base, stage):
         assert len(notes) < 1000, notes
     server.stop()
     assert stage("uninstall") == []
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_a_release_has_every_file_of_the_repository(base):
+    """Packages are built of it, so a page that is missing here is missing there."""
+    listed = subprocess.run(["git", "-c", f"safe.directory={REPO}", "-C", REPO, "ls-files", "-z"],
+                            capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("needs a checkout: " + listed.stderr.strip())
+    release = base / "release"
+    subprocess.run(["make", "-s", "-C", BUILD, "distdir", f"distdir={release}", f"top_distdir={release}"],
+                   check=True, capture_output=True, timeout=300)
+    assert not [name for name in listed.stdout.split("\0")[:-1]
+                if name not in OF_THE_REPOSITORY and not (release / name).exists()]
