@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 import procs
+import tree
 from conftest import BUILD, REPO
 from test_packages import clean, need, packages, run  # noqa: F401 (fixtures)
 from waiting import wait_for
@@ -184,34 +185,106 @@ def test_the_policy_compiles(base):
     assert b"/usr/sbin/flashpached" in package
 
 
-def test_the_role_is_valid_and_its_settings_are_the_daemons(base):
+# The role
+
+# Programs of a target. apt-get notes its commands; it fails where there is a file of that name.
+TARGET = {
+    "apt-get": """echo "apt-get $*" >>{target}/commands
+[ ! -e {target}/fails ] || exit 100
+[ "$1" = install ] || exit 0
+if [ -e {target}/installed ]; then number=0; else number=10; fi
+touch {target}/installed
+echo "$number upgraded, 0 newly installed, 0 to remove and 7 not upgraded." """,
+    "a2enmod": "touch {target}/etc/apache2/mods-enabled/$2.load",
+    "a2enconf": "touch {target}/etc/apache2/conf-enabled/$2.conf",
+    "apachectl": "echo apachectl $* >>{target}/commands",
+    "flashpached": 'exec {daemon} "$@"',
+}
+RESTART = "- name: Restart Apache\n  ansible.builtin.command: apachectl restart\n"
+PACKAGES = ("flashpached_0.1.0_amd64.deb", "libapache2-mod-flashpache_0.1.0_amd64.deb")
+
+
+class Role:
+    """conf/ansible as the page has it, for a target that is a directory: play() runs it there."""
+
+    def __init__(self, directory):
+        self.directory, self.target, self.packages = directory, directory / "target", directory / "packages"
+        shutil.copytree(REPO / "conf/ansible", directory / "ansible")
+        self.role = directory / "ansible/roles/flashpache"
+        tasks = self.role / "tasks/main.yml"
+        tasks.write_text(re.sub(r"(?<=[ \"])/(?=etc/|var/)", f"{self.target}/", tasks.read_text()))
+        (self.role / "handlers/main.yml").write_text(RESTART)
+        for name in ("etc/apache2/conf-available", "etc/apache2/conf-enabled", "etc/apache2/mods-enabled"):
+            (self.target / name).mkdir(parents=True)
+        for name in PACKAGES:
+            tree.put(self.packages / name, "")
+        for name, text in TARGET.items():
+            text = text.format(target=self.target, daemon=BUILD / "backend/flashpached")
+            tree.put(directory / "bin" / name, f"#!/bin/sh\n{text}\n", 0o755)
+        tree.put(directory / "ansible/hosts", "[web]\nlocalhost ansible_connection=local ansible_become=false\n")
+
+    def settings(self, text):
+        tree.put(self.directory / "ansible/group_vars/web.yml", text)
+
+    def play(self):
+        """(exit status, output, the target's commands)"""
+        (self.target / "commands").write_text("")
+        own = {"ANSIBLE_LOCAL_TEMP": f"{self.directory}/tmp", "ANSIBLE_HOME": f"{self.directory}/home",
+               "ANSIBLE_GATHERING": "explicit", "LC_ALL": "C.UTF-8",
+               "PATH": f"{self.directory}/bin:{os.environ['PATH']}"}
+        command = ["ansible-playbook", "-i", "hosts", "site.yml", "-e", f"flashpache_packages={self.packages}"]
+        done = subprocess.run(command, cwd=self.directory / "ansible", env={**os.environ, **own}, capture_output=True,
+                              text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr, (self.target / "commands").read_text().splitlines()
+
+
+@pytest.fixture
+def role(base):
     need("ansible-playbook")
-    own = {**os.environ, "ANSIBLE_LOCAL_TEMP": str(base / "ansible"), "ANSIBLE_HOME": str(base / "ansible"), "LC_ALL": "C.UTF-8"}
-    run("ansible-playbook", "--syntax-check", "-i", "localhost,", str(REPO / "conf/ansible/site.yml"), env=own)
-    # Its two files are made as a run would make them, without the rest of the role.
-    tasks = yaml().safe_load((REPO / "conf/ansible/roles/flashpache/tasks/main.yml").read_text())
-    wanted = [task for task in tasks if "content" in task.get("ansible.builtin.copy", {})]
-    assert len(wanted) == 2
-    for number, task in enumerate(wanted):
-        task["ansible.builtin.copy"]["dest"] = str(base / f"made{number}")
-        task.pop("notify")
-        if "validate" in task["ansible.builtin.copy"]:
-            check = task["ansible.builtin.copy"]["validate"]
-            task["ansible.builtin.copy"]["validate"] = check.replace("flashpached", str(BUILD / "backend/flashpached"))
-    play = [{"hosts": "all", "connection": "local", "gather_facts": False, "tasks": wanted,
-             "vars": {"flashpache_engine": "Shadow", "flashpache_settings": {"ttl_ms": "3000", "user": '"www-data"'}}}]
-    (base / "play.yml").write_text(yaml().safe_dump(play, width=1000))
-    run("ansible-playbook", "-i", "localhost,", str(base / "play.yml"), env=own)
-    assert (base / "made0").read_text() == 'ttl_ms = 3000\nuser = "www-data"\n'
-    text = (base / "made1").read_text()
-    assert "FlashpacheEngine Shadow" in text and "FlashpacheDaemonConfig /etc/flashpached.conf" in text
-    # A mistake stays out.
-    play[0]["vars"]["flashpache_settings"] = {"ttl_ms": "a while"}
-    (base / "play.yml").write_text(yaml().safe_dump(play, width=1000))
-    done = subprocess.run(["ansible-playbook", "-i", "localhost,", str(base / "play.yml")], capture_output=True, text=True,
-                          timeout=300, env=own)
-    assert done.returncode != 0 and "ttl_ms" in done.stdout
-    assert (base / "made0").read_text().startswith("ttl_ms = 3000")
+    made = Role(base / f"role{len(list(base.glob('role*')))}")
+    page = (REPO / "docs/cookbook/ansible.md").read_text()
+    made.settings(re.search(r"^```\n(# group_vars/web.yml\n.*?)^```", page, re.M | re.S).group(1))
+    return made
+
+
+def test_the_role_as_its_page_has_it(role):
+    """The page's example is what a target gets; a second run changes nothing, and later packages do."""
+    status, output, (update, install, *rest) = role.play()
+    assert status == 0, output
+    assert update.startswith("apt-get update") and rest == ["apachectl configtest", "apachectl restart"]
+    assert install.startswith("apt-get install ") and "--force-confold" in install
+    assert all(f"{role.target}/var/cache/flashpache/{name}" in install.split() for name in PACKAGES)
+    assert (role.target / "etc/flashpached.conf").read_text() == "ttl_ms = 3000\nworkers = 16\n"
+    text = (role.target / "etc/apache2/conf-available/flashpache-site.conf").read_text()
+    assert "FlashpacheEngine Shadow\n" in text
+    assert f"FlashpacheDaemonConfig {role.target}/etc/flashpached.conf\n" in text
+    status, output, commands = role.play()
+    assert status == 0 and " changed=0 " in output and "apachectl restart" not in commands, output
+    (role.target / "installed").unlink()
+    status, output, commands = role.play()
+    assert status == 0 and commands[-1] == "apachectl restart", output
+
+
+def test_a_mistake_in_the_role_s_settings_stays_out(role):
+    assert role.play()[0] == 0
+    role.settings('flashpache_settings: {ttl_ms: "a while"}\n')
+    status, output, commands = role.play()
+    assert status != 0 and "ttl_ms" in output and "apachectl restart" not in commands
+    assert (role.target / "etc/flashpached.conf").read_text().startswith("ttl_ms = 3000")
+
+
+def test_a_failed_installation_is_tried_again(role):
+    tree.put(role.target / "fails")
+    assert role.play()[0] != 0
+    (role.target / "fails").unlink()
+    status, output, commands = role.play()
+    assert status == 0 and any(line.startswith("apt-get install") for line in commands), output
+
+
+def test_a_directory_without_packages_is_a_mistake(role):
+    (role.packages / PACKAGES[1]).unlink()
+    status, output, commands = role.play()
+    assert status != 0 and "libapache2-mod-flashpache" in output and str(role.packages) in output and not commands
 
 
 # The RPM packages
