@@ -355,12 +355,17 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
 
 /* ---- once more, without an answer ---- */
 
-/* A subrequest for a file, which no URI leads to. */
+/* A subrequest for a file, which no URI leads to. The new one has filters of its own in the place of the old one's. */
 static int look_up_file_again(request_rec *r)
 {
-    request_rec *again = ap_sub_req_lookup_file(r->filename, r, r->output_filters);
-    const int status = again->status == HTTP_OK ? ap_run_sub_req(again) : again->status;
+    ap_filter_t *next = r->output_filters;
+    request_rec *again;
+    int status;
 
+    while (next != NULL && next->r == r)
+        next = next->next;
+    again = ap_sub_req_lookup_file(r->filename, r, next);
+    status = again->status == HTTP_OK ? ap_run_sub_req(again) : again->status;
     ap_destroy_sub_req(again);
     return status;
 }

@@ -11,7 +11,15 @@
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 
 /* The traits' bits. */
-enum { LOCAL = 1, PARTIAL = 2, BY_DIRECTORY = 4, NOSYMFOLLOW = 8, FOLDS = 16, AUTOMOUNT = 32 };
+enum {
+    LOCAL = 1,
+    PARTIAL = 2,
+    BY_DIRECTORY = 4,
+    NOSYMFOLLOW = 8,
+    FOLDS = 16,
+    AUTOMOUNT = 32,
+    NAMES_ARE_MOUNTED = 64
+};
 #define BY_SHIFT 8
 
 /* A slot holds all of a mount in one word, so that no half of one can be seen. */
@@ -39,11 +47,11 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
     for (size_t i = 0; i < n; i++) {
         const struct fp_mount *m = &t->by_id[i].mount;
 
-        atomic_store(&v->slots[i], (uint64_t)m->id << 32 | (uint64_t)m->by << BY_SHIFT
-                                       | (m->local ? LOCAL : 0u) | (m->partial ? PARTIAL : 0u)
-                                       | (m->by_directory ? BY_DIRECTORY : 0u)
-                                       | (m->nosymfollow ? NOSYMFOLLOW : 0u) | (m->folds ? FOLDS : 0u)
-                                       | (m->automount ? AUTOMOUNT : 0u));
+        atomic_store(&v->slots[i],
+                     (uint64_t)m->id << 32 | (uint64_t)m->by << BY_SHIFT | (m->local ? LOCAL : 0u)
+                         | (m->partial ? PARTIAL : 0u) | (m->by_directory ? BY_DIRECTORY : 0u)
+                         | (m->nosymfollow ? NOSYMFOLLOW : 0u) | (m->folds ? FOLDS : 0u)
+                         | (m->automount ? AUTOMOUNT : 0u) | (m->names_are_mounted ? NAMES_ARE_MOUNTED : 0u));
     }
     atomic_store(&v->n, (uint32_t)n);
 }
@@ -60,6 +68,7 @@ enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mn
         if (slot >> 32 == mnt_id) {
             *traits_r = (struct fp_mount_traits){ .known = true,
                                                   .automount = (slot & AUTOMOUNT) != 0,
+                                                  .names_are_mounted = (slot & NAMES_ARE_MOUNTED) != 0,
                                                   .local = (slot & LOCAL) != 0,
                                                   .partial = (slot & PARTIAL) != 0,
                                                   .nosymfollow = (slot & NOSYMFOLLOW) != 0,

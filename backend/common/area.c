@@ -20,18 +20,30 @@ int fp_memfd_create(const char *name)
     return fd != -1 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* True if the kernel may refuse a page of an area when a process touches it first (vm.overcommit_memory): SIGBUS. A
- * filter allows no look; then it is as it was before. */
+/* True if the kernel may refuse a page of an area when a process touches it first (vm.overcommit_memory): SIGBUS. As it
+ * was at the first call: later a filter may allow no look. */
 static bool is_memory_counted(void)
 {
-    static bool is_counted;
-    int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
-    char mode = '0';
+    static char mode;
+    int fd;
 
-    if (fd != -1 && read(fd, &mode, 1) == 1)
-        is_counted = mode == '2';
-    fp_close(&fd);
-    return is_counted;
+    if (mode == '\0') {
+        fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+        if (fd == -1 || read(fd, &mode, 1) != 1)
+            mode = '0';
+        fp_close(&fd);
+    }
+    return mode == '2';
+}
+
+static int reserve(int fd, size_t size)
+{
+    int rc;
+
+    do {
+        rc = fallocate(fd, 0, 0, (off_t)size);
+    } while (rc == -1 && errno == EINTR);
+    return rc;
 }
 
 void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r)
@@ -39,8 +51,7 @@ void *fp_area_create(const char *name, size_t size, unsigned seals, int *fd_r)
     void *p = MAP_FAILED;
     int fd = fp_memfd_create(name);
 
-    if (fd != -1 && ftruncate(fd, (off_t)size) == 0
-        && (!is_memory_counted() || fallocate(fd, 0, 0, (off_t)size) == 0))
+    if (fd != -1 && ftruncate(fd, (off_t)size) == 0 && (!is_memory_counted() || reserve(fd, size) == 0))
         p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1) {
         munmap(p, size);

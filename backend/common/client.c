@@ -446,7 +446,8 @@ struct question {
 
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
 {
-    const struct fp_lookup *l = q->lookup;
+    const uint64_t now_ms = fp_now_ms();
+    struct fp_lookup l = *q->lookup;
     struct fp_answer *a = q->answer;
     uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
@@ -455,16 +456,17 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     fp_status st;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    st = exchange(link, fp_lookup_encode(&w, id, l), &w, &f, &fd, q->deadline_ms);
+    l.deadline_ms = q->deadline_ms > now_ms ? (uint32_t)(q->deadline_ms - now_ms) : 0;
+    st = exchange(link, fp_lookup_encode(&w, id, &l), &w, &f, &fd, q->deadline_ms);
     if (st != FP_OK)
         return st;
-    if (f.type != FP_FRAME_ANSWER || f.id != id || fp_answer_decode(&f.body, l->path_len, fd, a) != FP_OK) {
+    if (f.type != FP_FRAME_ANSWER || f.id != id || fp_answer_decode(&f.body, l.path_len, fd, a) != FP_OK) {
         fp_close(&fd);
         return FP_PROTOCOL;
     }
     /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
      * would fail, or wait, in the middle of a response. */
-    if ((a->n_names != 0 && a->n_names != l->names.n) || (a->fd != -1 && !fp_is_readable_file(a->fd))) {
+    if ((a->n_names != 0 && a->n_names != l.names.n) || (a->fd != -1 && !fp_is_readable_file(a->fd))) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }
@@ -557,7 +559,6 @@ static fp_status look_up(struct fp_client *c, struct fp_lookup l, const struct f
 {
     struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
 
-    l.deadline_ms = c->timeout_ms;
     if (names != NULL)
         l.names = *names;
     if (view_r != NULL)

@@ -110,6 +110,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.type = type;
     row->mount.folds = folds_names(type, options != NULL ? options : "");
     row->mount.automount = strcmp(type, "autofs") == 0;
+    row->mount.names_are_mounted = row->mount.automount && has_option(options, "indirect");
     row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;

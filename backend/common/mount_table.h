@@ -20,12 +20,13 @@ struct fp_mount {
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     const char *root;         /* the directory of the file system that lies at the point: "/" */
     enum fp_watch_by by;
-    bool local;        /* on this machine: looking at an open file does not block */
-    bool partial;      /* events report what this machine does through it: ttl_ms holds as well */
-    bool unreported;   /* the kernel itself makes the files and changes them: each question looks */
-    bool folds;        /* names that differ in case may be one, by its type or options */
-    bool nosymfollow;  /* links there are not followed (mount(8)) */
-    bool automount;    /* its directories are places where passing through mounts something (autofs) */
+    bool local;             /* on this machine: looking at an open file does not block */
+    bool partial;           /* events report what this machine does through it: ttl_ms holds as well */
+    bool unreported;        /* the kernel itself makes the files and changes them: each question looks */
+    bool folds;             /* names that differ in case may be one, by its type or options */
+    bool nosymfollow;       /* links there are not followed (mount(8)) */
+    bool automount;         /* its directories are places where passing through mounts something (autofs), */
+    bool names_are_mounted; /* but for its root: in an indirect one, only the names below */
     bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };

@@ -443,7 +443,9 @@ static enum ctl_exit check_all(struct check *c)
     enum ctl_exit rc;
 
     if (c->ctl->conf != NULL)
-        say(c, GOOD, "the configuration %s has no mistakes", c->ctl->conf);
+        say(c, GOOD,
+            "the configuration %s has no mistakes; flashpached -t looks for its user and group as well",
+            c->ctl->conf);
     check_socket(c);
     check_others(c);
     rc = ctl_read_reports(c->ctl, wanted, &c->reports);

@@ -129,6 +129,9 @@ static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct
     struct probe *p = ctx;
 
     fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
+    /* An automount's own place, which a worker only looks at: it did not wait there. */
+    if (st == FP_REFUSED)
+        answered(p->health, p->mount);
     fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
     end_probe(p);
 }

@@ -201,7 +201,7 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    a = or_stale(wt->walk, a);
+    a = why != FP_REFUSED ? or_stale(wt->walk, a) : a;
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);

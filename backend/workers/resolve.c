@@ -57,6 +57,8 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     bool directory, again;
     int sync;
 
+    if (st == FP_OK && S_ISLNK(m->mode))
+        st = fp_resolver_may_follow(w->dir.fd, m);
     if (st != FP_OK)
         return st;
     node->dev = m->dev;
@@ -92,12 +94,11 @@ static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct 
 }
 
 /* node: a link in the directory; becomes its target.  *links_r: the links of the whole path by then. */
-static fp_status follow(const struct walk *w, struct fp_node *node, const struct fp_meta *link, bool passed,
-                        unsigned *links_r)
+static fp_status follow(const struct walk *w, struct fp_node *node, bool passed, unsigned *links_r)
 {
     const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, w->links, passed };
 
-    return fp_symlink_follow(&symlink, node, link, links_r);
+    return fp_symlink_follow(&symlink, node, links_r);
 }
 
 /*
@@ -118,7 +119,7 @@ static fp_status step(struct walk *w, const char *name, bool more)
     if (s->status == FP_OK && S_ISLNK(s->self.mode)) {
         unsigned links;
 
-        last = follow(w, &next, &s->self, more, &links);
+        last = follow(w, &next, more, &links);
         if (last == FP_OK)
             w->links = links;
         if (last == FP_OK)
@@ -294,7 +295,7 @@ static fp_status finish(struct walk *w)
 static fp_status follow_and_look(const struct walk *w, struct fp_node *node, struct fp_meta *m)
 {
     unsigned links;
-    fp_status st = follow(w, node, m, false, &links);
+    fp_status st = follow(w, node, false, &links);
 
     return st == FP_OK ? look(w, node, false, m) : st;
 }

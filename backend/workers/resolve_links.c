@@ -34,38 +34,15 @@ static void go_to(struct symlink_walk *w, int fd)
 }
 
 /*
- * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a path, in
- * a sticky directory that everybody may write to.  Such a link counts only if it is
- * ours or the directory's owner's. An answer serves both who ends his path there and who goes on: where the rule could
- * make a difference, httpd looks itself.
- */
-static fp_status may_follow(const struct symlink_walk *w, const struct fp_meta *link)
-{
-    struct fp_meta dir;
-    fp_status st;
-
-    if (link->uid == geteuid())
-        return FP_OK;
-    st = fp_look(w->at.fd, &dir, NULL);
-    if (st == FP_OK && link->uid != dir.uid && (dir.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
-        return FP_REFUSED;
-    return st;
-}
-
-/*
  * Puts the link's text in front of what is left to go; more: with a slash that must not get
  * lost.  The text is that of the very link that was looked at, not of one put in its place.
  */
-static fp_status enter_link(struct symlink_walk *w, int fd, const struct fp_meta *m, bool more)
+static fp_status enter_link(struct symlink_walk *w, int fd, bool more)
 {
-    const bool at_end = w->rest[strspn(w->rest, "/")] == '\0';
     const size_t rest = strlen(w->rest);
     char text[FP_MAX_PATH + 1];
-    fp_status st = at_end ? may_follow(w, m) : FP_OK;
     ssize_t n;
 
-    if (st != FP_OK)
-        return st;
     if (!fp_resolver_follows(w->link->resolver, &w->at))
         return FP_LOOP;
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
@@ -153,8 +130,7 @@ static fp_status look_at_name(const struct symlink_walk *w, int fd, struct fp_me
     return st;
 }
 
-fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, const struct fp_meta *m,
-                            unsigned *links_r)
+fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, unsigned *links_r)
 {
     struct symlink_walk w = { .link = link, .at = *link->dir, .links = link->before };
     const char *name;
@@ -163,7 +139,7 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
 
     w.rest = w.text;
     w.at.fd = fcntl(link->dir->fd, F_DUPFD_CLOEXEC, 0);
-    st = w.at.fd != -1 ? enter_link(&w, node->fd, m, false) : FP_BUSY;
+    st = w.at.fd != -1 ? enter_link(&w, node->fd, false) : FP_BUSY;
     while (st == FP_OK && (name = next_name(&w, &more)) != NULL) {
         struct fp_meta next = { .mode = S_IFDIR };
         bool is_directory;
@@ -177,7 +153,11 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
         else if (!is_directory)
             st = look_at_name(&w, fd, &next);
         if (st == FP_OK && S_ISLNK(next.mode)) {
-            st = enter_link(&w, fd, &next, more);
+            /* Only the last name of a text ends a path. */
+            if (w.rest[strspn(w.rest, "/")] == '\0')
+                st = fp_resolver_may_follow(w.at.fd, &next);
+            if (st == FP_OK)
+                st = enter_link(&w, fd, more);
         } else if (st == FP_OK && more && !is_directory) {
             st = FP_NOTDIR;
         } else if (st == FP_OK) {

@@ -19,7 +19,8 @@
 #include "workers/calls.h"
 #include "workers/whereabouts.h"
 
-#define NOSYMFOLLOW 0x2000u /* of statfs(2)'s f_flags; older headers lack it */
+#define MOUNT_ROOT  0x2000u /* of statx(2)'s stx_attributes; older headers lack it, */
+#define NOSYMFOLLOW 0x2000u /* and of statfs(2)'s f_flags */
 
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
 {
@@ -141,12 +142,35 @@ bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
     return fstatfs(dir->fd, &fs) == 0 && ((unsigned long)fs.f_flags & NOSYMFOLLOW) == 0;
 }
 
+fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link)
+{
+    struct fp_meta m;
+    fp_status st;
+
+    if (link->uid == geteuid())
+        return FP_OK;
+    st = fp_look(dir, &m, NULL);
+    if (st == FP_OK && link->uid != m.uid && (m.mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+        return FP_REFUSED;
+    return st;
+}
+
+static bool is_mount_root(int fd)
+{
+    struct statx st;
+
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0
+           && (st.stx_attributes & MOUNT_ROOT) != 0;
+}
+
 bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir)
 {
     const struct fp_mount_traits traits = traits_of(r, dir->mount);
     struct statfs fs;
 
-    return traits.known ? traits.automount : fstatfs(dir->fd, &fs) == -1 || fs.f_type == AUTOFS_SUPER_MAGIC;
+    if (!traits.known)
+        return fstatfs(dir->fd, &fs) == -1 || fs.f_type == AUTOFS_SUPER_MAGIC;
+    return traits.automount && !(traits.names_are_mounted && is_mount_root(dir->fd));
 }
 
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)

@@ -72,6 +72,12 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 /* False where links are on a mount whose links nobody follows; dir: their directory. */
 bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
+/*
+ * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a path, in a sticky directory that
+ * everybody may write to.  Such a link counts only if it is ours or the directory's owner's.  An answer serves both who ends
+ * his path there and who goes on.  So FP_REFUSED where the rule could make a difference: httpd looks itself.
+ */
+fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link);
 /* True where the directory may be a place that is mounted over when a path goes on behind it. */
 bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir);
 /* True where names that differ in case may be one. */

@@ -18,7 +18,8 @@ START_TEST(answers_with_a_descriptor_on_one_connection)
     ck_assert_uint_eq(d.connections, 1);
     ck_assert_uint_eq(d.questions, 3);
     ck_assert_str_eq(d.path, PATH);
-    ck_assert_uint_eq(d.deadline_ms, TIMEOUT_MS);
+    ck_assert_uint_le(d.deadline_ms, TIMEOUT_MS);
+    ck_assert_uint_gt(d.deadline_ms, 0);
     ck_assert_uint_eq(d.n_names, 0);
     ck_assert_uint_ne(d.ids[0], d.ids[1]);
     ck_assert_uint_ne(d.ids[1], d.ids[2]);

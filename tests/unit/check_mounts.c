@@ -89,13 +89,15 @@ END_TEST
 
 START_TEST(mounts_that_wait_to_be_mounted_over)
 {
-    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a rw - autofs t rw\n3 1 0:3 / /b rw - autofsx t rw\n");
-    for (uint32_t id = 1; id <= 4; id++) {
+    load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a rw - autofs t rw,fd=6,direct,pipe_ino=1\n"
+         "3 1 0:3 / /b rw - autofsx t rw\n5 1 0:5 / /d rw - autofs t rw,fd=6,indirect,pipe_ino=1\n");
+    for (uint32_t id = 1; id <= 5; id++) {
         struct fp_mount_traits traits = { 0 };
 
         fp_mounts_view_find(view, id, &traits);
-        ck_assert_int_eq(traits.known, id <= 3);
-        ck_assert_int_eq(traits.automount, id == 2);
+        ck_assert_int_eq(traits.known, id != 4);
+        ck_assert_int_eq(traits.automount, id == 2 || id == 5);
+        ck_assert_int_eq(traits.names_are_mounted, id == 5);
     }
 }
 END_TEST
