@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree that is mounted when a path goes on behind its mount point (autofs; a look at the point alone mounts nothing): it
-is there with the first request, as with stock."""
+"""A tree that is mounted when a path goes on behind its mount point (autofs; a look at the point alone mounts nothing):
+it is there with the first request, as with stock."""
 
 import ctypes
 import fcntl
@@ -18,7 +18,9 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-PROTOCOL, READY, PACKET = 5, 0x9360, struct.Struct("=iiIIQIIIII256s")     # AUTOFS_IOC_READY; struct autofs_v5_packet
+PROTOCOL, READY, FAIL = 5, 0x9360, 0x9361                   # AUTOFS_IOC_READY, AUTOFS_IOC_FAIL
+PACKET = struct.Struct("=iiIIQIIIII256s")                   # struct autofs_v5_packet
+TOKEN, LENGTH, NAME = 2, 9, 10                              # its fields
 NUMBERS = itertools.count()
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,21 +30,30 @@ def mount(source, point, kind, options):
         raise OSError(ctypes.get_errno(), f"{point}: {kind.decode()}")
 
 
-def serve(point, put_files, reading, ready):
-    """The automounter: a process group of its own, which passes through the point without mounting anything."""
+def serve(point, names, put_files, reading, ready):
+    """The automounter: a process group of its own, which passes through the point without mounting anything. names: of
+    an indirect map; the first one has a directory already."""
     os.setpgid(0, 0)
     os.read(ready, 1)
     token_fd = os.open(point, os.O_RDONLY | os.O_DIRECTORY)
+    for name in names[:1]:
+        (point / name).mkdir()
     while packet := os.read(reading, 4096):
-        mount(b"none", point, b"tmpfs", b"mode=755")
-        put_files(point)
-        fcntl.ioctl(token_fd, READY, PACKET.unpack_from(packet)[2])
+        fields = PACKET.unpack_from(packet)
+        name = fields[NAME][:fields[LENGTH]].decode()
+        at = point / name if names else point
+        if not names or name in names:
+            at.mkdir(exist_ok=True)
+            mount(b"none", at, b"tmpfs", b"mode=755")
+            put_files(at)
+        fcntl.ioctl(token_fd, READY if not names or name in names else FAIL, fields[TOKEN])
 
 
 class Automount:
-    """A direct mount point of autofs, over which a small tmpfs with these files is mounted."""
+    """A direct mount point of autofs, over which a small tmpfs with these files is mounted; or an indirect one, in
+    which that happens to these names."""
 
-    def __init__(self, point, put_files):
+    def __init__(self, point, put_files, names=()):
         self.point = point
         point.mkdir(parents=True)
         reading, writing = os.pipe()
@@ -52,15 +63,15 @@ class Automount:
             try:
                 os.close(writing)
                 os.close(begin)
-                serve(point, put_files, reading, ready)
+                serve(point, names, put_files, reading, ready)
             finally:
                 os._exit(1)
         os.close(reading)
         os.close(ready)
         wait_for(lambda: os.getpgid(self.pid) == self.pid, "the automounter")
         try:
-            mount(b"unit", point, b"autofs", b"fd=%d,pgrp=%d,minproto=%d,maxproto=%d,direct"
-                  % (writing, self.pid, PROTOCOL, PROTOCOL))
+            mount(b"unit", point, b"autofs", b"fd=%d,pgrp=%d,minproto=%d,maxproto=%d,%s"
+                  % (writing, self.pid, PROTOCOL, PROTOCOL, b"indirect" if names else b"direct"))
         except OSError as e:
             self.end()
             pytest.skip(f"needs autofs in the kernel: {e}")
@@ -69,9 +80,9 @@ class Automount:
         os.write(begin, b"x")
         os.close(begin)
 
-    def is_mounted(self):
+    def is_mounted(self, name=""):
         with open("/proc/self/mountinfo") as mounts:
-            return any(line.split()[4] == str(self.point) and " - tmpfs " in line for line in mounts)
+            return any(line.split()[4] == str(self.point / name) and " - tmpfs " in line for line in mounts)
 
     def unmount(self):
         """Even if somebody holds a file of it open."""
@@ -80,7 +91,7 @@ class Automount:
     def end(self):
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        while subprocess.run(["umount", "-l", str(self.point)], capture_output=True).returncode == 0:
+        while subprocess.run(["umount", "-l", "-R", str(self.point)], capture_output=True).returncode == 0:
             pass
 
 
@@ -90,8 +101,14 @@ def put_files(root):
 
 
 @pytest.fixture
-def point(base):
-    made = Automount(base / str(next(NUMBERS)) / "point", put_files)
+def names():
+    """Of a direct map."""
+    return ()
+
+
+@pytest.fixture
+def point(base, names):
+    made = Automount(base / str(next(NUMBERS)) / "point", put_files, names)
     yield made
     made.end()
 
@@ -139,3 +156,19 @@ def test_what_was_unmounted_is_mounted_again(server, point, under):
     point.unmount()
     assert get(server, prefix + "/sub/page.txt")[0] == 200
     assert point.is_mounted()
+
+
+@pytest.mark.parametrize("kind", ("stock", "flash"))
+@pytest.mark.parametrize("under", ("root", "link", "below"))
+@pytest.mark.parametrize("names", (("first", "second"),), ids=("indirect",))
+def test_names_of_an_indirect_map(server, point, under, names):
+    """Of one there is a directory, of the other nothing before somebody asks; and a third is in no map."""
+    prefix = "/point" if under == "below" else ""
+    right = (("/index.html", "index.html\n"), ("/", "index.html\n"), ("/sub/page.txt", "sub/page.txt\n"))
+    for _ in range(3):
+        for name in names:
+            for path, body in right:
+                status, _, found = get(server, f"{prefix}/{name}{path}")
+                assert (status, found) == (200, body), (name, path)
+            assert point.is_mounted(name)
+        assert get(server, f"{prefix}/third/index.html")[0] == 404
