@@ -94,12 +94,14 @@ struct moment {
     uint64_t now_ms;
     bool stale;   /* an expired entry will do */
     bool use;     /* a client asks for it */
-    bool watched; /* only a watched entry will do */
+    bool watched; /* only a watched entry will do, */
+    bool fresh;   /* or one whose mount allows stale ones */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
     return e->generation != 0 && e->expires_ms != 0 && (e->watched || !at->watched)
+           && (e->watched || !at->fresh || e->validity.stale_ms > 0)
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
@@ -237,10 +239,10 @@ bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, 
     return lookup(c, path, len, names, &at, a);
 }
 
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                           struct fp_answer *a)
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, bool fresh,
+                           uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { .now_ms = now_ms, .stale = true, .use = true };
+    const struct moment at = { .now_ms = now_ms, .stale = true, .use = true, .fresh = fresh };
 
     if (!lookup(c, path, len, names, &at, a))
         return false;

@@ -106,10 +106,11 @@ bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, 
 
 /*
  * As fp_cache_lookup(), of entries that have expired without a reported change, for as long
- * after that as their mount allows.  It serves while the file system does not answer.
+ * after that as their mount allows.  It serves while the file system does not answer.  fresh: for a question that asks
+ * afresh, an entry that is neither watched nor on such a mount will not do.
  */
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                           struct fp_answer *a);
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, bool fresh,
+                           uint64_t now_ms, struct fp_answer *a);
 
 /* An entry that was used since it was seen; a walk is to look at it again. */
 struct fp_cache_refresh {

@@ -279,6 +279,10 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
         && (fp_dependencies_happened(c->dependencies, above, name, len, seen->now_ms)
             || fp_dependencies_happened(c->dependencies, above, "", 0, seen->now_ms)))
         return true;
+    /* There a name is many names. */
+    if (above != NULL && e->parent->validity.folds
+        && fp_dependencies_any_happened(c->dependencies, above, seen->now_ms))
+        return true;
     if (own != NULL
         && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
             || access_happened(c, e, own, seen->now_ms)))

@@ -171,7 +171,7 @@ static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn
 {
     struct fp_walk *above = know_above(d, l, names_id);
 
-    if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, fp_now_ms(), &d->answer)) {
+    if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, l->fresh, fp_now_ms(), &d->answer)) {
         d->counts.stale++;
         fp_connection_answer(conn, id, &d->answer);
     } else if (above == NULL || wait_for_above(d, conn, id, l, names_id, above) != FP_OK) {

@@ -82,7 +82,6 @@ static void answered(struct fp_mount_health *health, uint32_t mount)
            "the file system at %s answers again, after %" PRIu64 " ms out of "
            "service",
            name_of(health, mount), now - since);
-    fp_worker_pool_absolve(health->deps.workers, mount);
 }
 
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
@@ -123,6 +122,14 @@ static void end_probe(struct probe *p)
     free(p);
 }
 
+/* Workers refuse a path outside the roots without a look: that says nothing of its mount. */
+static bool is_within_roots(const struct fp_mount_health *health, const char *path)
+{
+    const char *const *roots = health->deps.roots;
+
+    return roots == NULL || roots[0] == NULL || fp_path_is_below_any(path, strlen(path), roots);
+}
+
 static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                       uint64_t began_ms)
 {
@@ -130,7 +137,7 @@ static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct
 
     fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
     /* An automount's own place, which a worker only looks at: it did not wait there. */
-    if (st == FP_REFUSED)
+    if (st == FP_REFUSED && is_within_roots(p->health, p->path))
         answered(p->health, p->mount);
     fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
     end_probe(p);

@@ -173,14 +173,14 @@ void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t i
 
 /* The stale answer instead of a failed one (NULL: there is none), if that is allowed.  A failed
  * answer is never in ws->answer itself: the cache keeps none. */
-static const struct fp_answer *or_stale(struct fp_walk *w, const struct fp_answer *a)
+static const struct fp_answer *or_stale(const struct waiter *wt, const struct fp_answer *a)
 {
-    const struct fp_lookup *l = &w->task.lookup;
-    struct fp_walks *ws = w->walks;
+    const struct fp_lookup *l = &wt->walk->task.lookup;
+    struct fp_walks *ws = wt->walk->walks;
 
     if (!fp_answer_is_failure(a)
-        || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
-                                  &ws->answer))
+        || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, wt->walk->names_id, wt->fresh,
+                                  fp_now_ms(), &ws->answer))
         return a;
     ws->counts.stale++;
     return &ws->answer;
@@ -201,7 +201,7 @@ static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answ
     struct fp_connection *conn = wt->conn;
     uint64_t id = wt->id;
 
-    a = why != FP_REFUSED ? or_stale(wt->walk, a) : a;
+    a = why != FP_REFUSED ? or_stale(wt, a) : a;
     free_waiter(wt);
     if (a != NULL)
         fp_connection_answer(conn, id, a);

@@ -79,8 +79,13 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
 
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe)
 {
+    const struct fp_mount_queue *known = find(q, mount);
+
+    /* Where killed workers that hang have all places of the mount, nobody knows for how long. */
     if (!probe
-        && (q->waiting >= q->max_waiting || fp_mount_queues_waiting(q, mount) >= (q->max_waiting + 1) / 2))
+        && (q->waiting >= q->max_waiting
+            || (known != NULL
+                && (known->n_waiting >= (q->max_waiting + 1) / 2 || known->dying >= q->workers))))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = probe;

@@ -164,7 +164,7 @@ static inline bool known_at(const char *path, uint64_t ms)
 
 static inline bool known_stale(const char *path, uint64_t ms)
 {
-    return fp_cache_lookup_stale(cache, path, strlen(path), 0, ms, &answer);
+    return fp_cache_lookup_stale(cache, path, strlen(path), 0, false, ms, &answer);
 }
 
 /* The time for which it is valid from now on. */

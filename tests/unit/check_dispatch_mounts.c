@@ -144,6 +144,19 @@ START_TEST(stale_is_not_allowed)
 }
 END_TEST
 
+/* Nor is the valid entry of before a change, for one who asks afresh: nobody reports that change. */
+START_TEST(nor_is_the_entry_of_before)
+{
+    know_root();
+    ttl_ms = 60000;
+    know_mf();
+    ask_fresh(&late, "/m/f");
+    give_up("/m/f");
+    ck_assert(late.answered);
+    ck_assert_int_eq((int)late.status, FP_TIMEOUT);
+}
+END_TEST
+
 /* A valid entry is answered, and not looked at again. */
 START_TEST(hits_of_a_mount_out_of_service)
 {
@@ -177,8 +190,31 @@ START_TEST(probe)
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
     finish("/m", "dd");
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 0);
+    /* Workers that hang at another file there still do. */
+    ck_assert_uint_eq(n_absolved, 0);
     ask(&late, "/m/f");
     ck_assert(!late.answered);
+}
+END_TEST
+
+/* An automount's own place, which a worker only looks at, has answered. A path outside the roots was not looked at. */
+START_TEST(probe_that_is_refused)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 100, the_roots };
+    struct job job;
+
+    the_roots[0] = _i == 0 ? NULL : "/srv";
+    fp_dispatch_set(dispatch, &settings);
+    know_root();
+    ask(&early, "/m/f");
+    while (n_probes == 0) {
+        let_pass(100);
+        ev_run(loop, EVRUN_ONCE);
+    }
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
+    job = take_job(n_jobs - 1);
+    end_without(&job, FP_REFUSED);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, _i == 0 ? 0 : 1);
 }
 END_TEST
 
@@ -327,8 +363,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, stale_where_it_is_allowed);
     tcase_add_test(t, stale_below_what_lives);
     tcase_add_test(t, stale_is_not_allowed);
+    tcase_add_test(t, nor_is_the_entry_of_before);
     tcase_add_test(t, hits_of_a_mount_out_of_service);
     tcase_add_test(t, probe);
+    tcase_add_loop_test(t, probe_that_is_refused, 0, 2);
     tcase_add_test(t, half_is_left_for_others);
     tcase_add_test(t, behind_a_link_that_was_never_seen);
     tcase_add_test(t, a_detour_is_not_for_ever);

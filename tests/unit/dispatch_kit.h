@@ -223,6 +223,7 @@ static unsigned n_jobs;
 static unsigned n_running; /* the first of them are with a worker, others wait */
 static unsigned n_probes;
 static bool have_spare = true;
+static const char *the_roots[2]; /* none, unless a test sets the first */
 
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                 int base, fp_worker_done *done, void *ctx)
@@ -284,10 +285,13 @@ struct fp_mount_usage fp_mount_usage(const struct fp_worker_pool *pool, uint32_t
     return at;
 }
 
+static unsigned n_absolved;
+
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
 {
     (void)pool;
     (void)mount;
+    n_absolved++;
 }
 
 /* The mount that a job's walk has reached, before the timer looks; 0: the one it was submitted for. */
@@ -388,7 +392,8 @@ static inline void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, TTL_MS, 0 };
     const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
-                                                   .mount_timeout_ms = MOUNT_MS };
+                                                   .mount_timeout_ms = MOUNT_MS,
+                                                   .roots = the_roots };
 
     unit_init_hash();
     n_running = MAX_JOBS;
