@@ -173,7 +173,8 @@ def test_growth_is_seen():
     assert min(growth(samples, "other")) > 0
 
 
-ONE_CHILD = "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\nMinSpareThreads 1\nMaxSpareThreads 8\n"
+ONE_CHILD = ("StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\n"
+             "MinSpareThreads 1\nMaxSpareThreads 8\n")
 LIVES = 4
 
 
