@@ -152,7 +152,8 @@ void fp_client_destroy(struct fp_client **cp)
 
 /* ---- the state that threads share ---- */
 
-/* Returns false during a pause, and in a process that was forked from the client's: both would hear each other's answers. */
+/* Returns false during a pause, and in a process that was forked from the client's: both would hear each other's
+ * answers. */
 static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
@@ -309,8 +310,8 @@ static fp_status send_frame(int sock, fp_status encoded, const struct fp_writer 
     return st == FP_AGAIN ? FP_TIMEOUT : st;
 }
 
-/* Sends w and receives one frame in its place until the deadline, while the daemon writes its heartbeat. FP_CLOSED also
- * where the daemon has other tables by now: it tells of its life in those, on a new connection. */
+/* Sends w and receives one frame in its place until the deadline, while the daemon writes its
+ * heartbeat. */
 static fp_status exchange(const struct link *l, fp_status encoded, const struct fp_writer *w,
                           struct fp_frame *f, int *fd_r, uint64_t deadline_ms)
 {
@@ -322,8 +323,6 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
         st = receive(l->sock, w->data, f, fd_r);
     } while (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL
              && fp_lease_view_is_alive(l->view, fp_now_ms(), SILENCE_MS));
-    if (st == FP_TIMEOUT && fp_now_ms() < deadline_ms && l->view != NULL && fp_lease_view_is_retired(l->view))
-        return FP_CLOSED;
     return st;
 }
 
@@ -511,10 +510,12 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     return st;
 }
 
-/* True if the daemon ended the connection, or is not waited for on it, because it has made other tables. */
+/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now: it tells of its
+ * life in those, on a new connection. */
 static bool has_other_tables(const struct link *link, fp_status st)
 {
-    return st == FP_CLOSED && link->view != NULL && fp_lease_view_is_retired(link->view);
+    return (st == FP_CLOSED || st == FP_TIMEOUT) && link->view != NULL
+           && fp_lease_view_is_retired(link->view);
 }
 
 static fp_status ask(struct fp_client *c, struct question *q)
@@ -535,7 +536,7 @@ static fp_status ask(struct fp_client *c, struct question *q)
         hang_up(&link);
         st = ask_afresh(c, id, q, &link);
     }
-    if (has_other_tables(&link, st)) {
+    if (has_other_tables(&link, st) && fp_now_ms() < q->deadline_ms) {
         hang_up(&link);
         st = ask_afresh(c, id, q, &link);
     }
