@@ -89,6 +89,11 @@ bool fp_path_is_below_any(const char *path, size_t len, const char *const *above
     return false;
 }
 
+bool fp_path_is_within(const char *path, size_t len, const char *const *roots)
+{
+    return roots == NULL || roots[0] == NULL || fp_path_is_below_any(path, len, roots);
+}
+
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t most = a_len < b_len ? a_len : b_len, n = 0;

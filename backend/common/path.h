@@ -41,6 +41,8 @@ size_t fp_path_child_len(const char *path, size_t len, size_t at);
 bool fp_path_is_below(const char *path, size_t len, const char *above);
 /* The same for any path in a list, which ends with NULL. */
 bool fp_path_is_below_any(const char *path, size_t len, const char *const *above);
+/* The same for roots, where no list, or an empty one, stands for everything. */
+bool fp_path_is_within(const char *path, size_t len, const char *const *roots);
 
 /* The length of the longest path that both paths, in normal form, are or lie below. */
 size_t fp_path_common_len(const char *a, size_t a_len, const char *b, size_t b_len);

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/path.h"
 #include "common/task.h"
 #include "common/turn.h"
 #include "common/walk_result.h"
@@ -122,22 +123,15 @@ static void end_probe(struct probe *p)
     free(p);
 }
 
-/* Workers refuse a path outside the roots without a look: that says nothing of its mount. */
-static bool is_within_roots(const struct fp_mount_health *health, const char *path)
-{
-    const char *const *roots = health->deps.roots;
-
-    return roots == NULL || roots[0] == NULL || fp_path_is_below_any(path, strlen(path), roots);
-}
-
 static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                       uint64_t began_ms)
 {
     struct probe *p = ctx;
 
     fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
-    /* An automount's own place, which a worker only looks at: it did not wait there. */
-    if (st == FP_REFUSED && is_within_roots(p->health, p->path))
+    /* An automount's own place, which a worker only looks at: it did not wait there. A path outside the roots is refused
+     * without a look. */
+    if (st == FP_REFUSED && fp_path_is_within(p->path, strlen(p->path), p->health->deps.roots))
         answered(p->health, p->mount);
     fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
     end_probe(p);

@@ -32,11 +32,6 @@ struct fp_restore {
     ev_timer timer;
 };
 
-static bool is_within_roots(const struct fp_restore *r, const char *path, size_t len)
-{
-    return r->deps.roots[0] == NULL || fp_path_is_below_any(path, len, r->deps.roots);
-}
-
 /* The file is not trusted: its lists must not take the place of clients'. */
 static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *names)
 {
@@ -57,7 +52,8 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
     unsigned names_id;
     fp_status why;
 
-    if (!is_within_roots(r, l->path, l->path_len) || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
+    if (!fp_path_is_within(l->path, l->path_len, r->deps.roots)
+        || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
         r->left_out++;
         return;
     }

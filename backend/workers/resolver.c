@@ -16,6 +16,7 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/packet.h"
+#include "common/path.h"
 #include "workers/calls.h"
 #include "workers/whereabouts.h"
 
@@ -37,9 +38,7 @@ void fp_resolver_at(const struct fp_resolver *r, uint32_t mount)
 
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len)
 {
-    const char *const *roots = r->settings->roots;
-
-    return roots == NULL || roots[0] == NULL || fp_path_is_below_any(path, len, roots);
+    return fp_path_is_within(path, len, r->settings->roots);
 }
 
 /* A link may lead out of the roots: the kernel knows where the file really is. */
