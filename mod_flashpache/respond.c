@@ -75,13 +75,9 @@ static void set_header(request_rec *r, const char *name, const char *value)
     apr_table_setn(r->headers_out, name, apr_pstrdup(r->pool, value));
 }
 
-/* True if the entity tag is made of the file's metadata alone. */
+/* True if the entity tag is made of the file's metadata alone; of its content it is not (wants_content). */
 static bool has_plain_etag(const request_rec *r)
 {
-#ifdef AP_REQUEST_IS_STRONG_ETAG
-    if (AP_REQUEST_IS_STRONG_ETAG(r))
-        return false;
-#endif
     /* The tag of a younger file is weak. */
     return r->vlist_validator == NULL && r->finfo.mtime <= r->request_time - APR_USEC_PER_SEC
            && apr_table_get(r->headers_out, "ETag") == NULL;
