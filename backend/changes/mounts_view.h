@@ -36,8 +36,9 @@ int fp_mounts_view_protect(struct fp_mounts_view *v);
  *
  * A reader may run while the daemon writes.  It then sees the old state, the new state, or
  * lacks a mount that is in both; one mount's values always belong together.  That is
- * harmless to one who asks the kernel about a mount that is not known.  After every change of the table the daemon invalidates everything that was
- * seen before, and the results of walks that are under way.
+ * harmless to one who asks the kernel about a mount that is not known.  After every change
+ * of the table the daemon invalidates everything that was seen before, and the results of
+ * walks that are under way.
  */
 enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
                                      struct fp_mount_traits *traits_r);

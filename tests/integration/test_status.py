@@ -17,6 +17,7 @@ from conftest import REPO
 from content_kit import clock, settled  # noqa: F401 (fixtures)
 from fetch import Client, get
 from keepalive import child_of, children_config
+from sites import WORDPRESS_RULES
 from status_kit import figures, grown, page
 from waiting import wait_for
 
@@ -27,20 +28,10 @@ HELD = {"LeasesHeld", "DescriptorsHeld", "BytesMapped", "Children"}
 ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 LARGE = 200_000             # bytes: held as a descriptor, not as content
 HOSTILE = '<b>&amp"\\x.test'
-# WordPress' own: all that is no file is the site's.
-WORDPRESS = """<IfModule mod_rewrite.c>
-RewriteEngine On
-RewriteBase /
-RewriteRule ^index\\.php$ - [L]
-RewriteCond %{REQUEST_FILENAME} !-f
-RewriteCond %{REQUEST_FILENAME} !-d
-RewriteRule . /index.php [L]
-</IfModule>
-"""
 FRONT_CONTROLLERS = {
-    "access-file": (WORDPRESS, ""),
+    "access-file": (WORDPRESS_RULES, ""),
     "virtual-host": ("", "RewriteEngine On\nRewriteRule !^/index\\.php$ /index.php [L]\n"),
-    "inherited": (f"{WORDPRESS}RewriteOptions Inherit\n", "RewriteEngine On\nRewriteOptions InheritDown\n"),
+    "inherited": (f"{WORDPRESS_RULES}RewriteOptions Inherit\n", "RewriteEngine On\nRewriteOptions InheritDown\n"),
     "fallback": ("FallbackResource /index.php\n", ""),
 }
 TIMING = 'FlashpacheServerTiming On\nHeader always add Server-Timing "app;dur=1"'

@@ -173,18 +173,24 @@ START_TEST(hits_of_a_mount_out_of_service)
 }
 END_TEST
 
-/* By the timer alone: it trips, a probe goes out, and ends it. */
-START_TEST(probe)
+/* A mount trips by a walk that hangs there, and a probe goes out. */
+static void trip_by_the_timer(void)
 {
-    const struct fp_dispatch_settings settings = { MAX_JOBS, 100, NULL };
-
-    fp_dispatch_set(dispatch, &settings);
     know_root();
     ask(&early, "/m/f");
     while (n_probes == 0) {
         let_pass(100);
         ev_run(loop, EVRUN_ONCE);
     }
+}
+
+/* By the timer alone, and the probe ends it. */
+START_TEST(probe)
+{
+    const struct fp_dispatch_settings settings = { MAX_JOBS, 100, NULL };
+
+    fp_dispatch_set(dispatch, &settings);
+    trip_by_the_timer();
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     give_up("/m");
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
@@ -205,12 +211,7 @@ START_TEST(probe_that_is_refused)
 
     the_roots[0] = _i == 0 ? NULL : "/srv";
     fp_dispatch_set(dispatch, &settings);
-    know_root();
-    ask(&early, "/m/f");
-    while (n_probes == 0) {
-        let_pass(100);
-        ev_run(loop, EVRUN_ONCE);
-    }
+    trip_by_the_timer();
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
     job = take_job(n_jobs - 1);
     end_without(&job, FP_REFUSED);
