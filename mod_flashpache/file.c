@@ -3,6 +3,8 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,8 +18,15 @@
 
 #define KEEP_LEAST    ((apr_size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
+#define SPARES        8                        /* most of one file */
 
 enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
+
+/* Descriptors with offsets of their own, which no response uses now. */
+struct spares {
+    int fd[SPARES];
+    unsigned n;
+};
 
 struct fp_file {
     atomic_uint references;
@@ -27,7 +36,12 @@ struct fp_file {
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
+    struct spares *spares;                /* NULL: there was none yet; guarded by spares_lock */
 };
+
+static pthread_mutex_t spares_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned spares_most;
+static atomic_uint spares_kept; /* of all files */
 
 static atomic_uint descriptors;
 static atomic_uint mappings;
@@ -117,6 +131,18 @@ static void unmap(struct fp_mapping *m)
     free(m);
 }
 
+static void close_spares(struct fp_file *file)
+{
+    struct spares *s = file->spares;
+
+    if (s == NULL)
+        return;
+    atomic_fetch_sub_explicit(&spares_kept, s->n, memory_order_relaxed);
+    while (s->n > 0)
+        fp_close(&s->fd[--s->n]);
+    free(s);
+}
+
 /* Acquire pairs with the store of the thread that filled the mapping in. */
 struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
@@ -164,7 +190,71 @@ void fp_file_release(struct fp_file **fp)
     else
         unmap(fp_file_mapping(file));
     close_descriptor(file);
+    close_spares(file);
     free(file);
+}
+
+/* ---- descriptors of one response ---- */
+
+void fp_file_set_spares(unsigned most)
+{
+    spares_most = most;
+}
+
+unsigned fp_file_spares(void)
+{
+    return atomic_load_explicit(&spares_kept, memory_order_relaxed);
+}
+
+static int take_spare(struct fp_file *file)
+{
+    int fd = -1;
+
+    pthread_mutex_lock(&spares_lock);
+    if (file->spares != NULL && file->spares->n > 0) {
+        fd = file->spares->fd[--file->spares->n];
+        atomic_fetch_sub_explicit(&spares_kept, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&spares_lock);
+    return fd;
+}
+
+static bool keep_spare(struct fp_file *file, int fd)
+{
+    bool kept = false;
+
+    pthread_mutex_lock(&spares_lock);
+    if (file->spares == NULL)
+        file->spares = calloc(1, sizeof(*file->spares));
+    if (file->spares != NULL && file->spares->n < SPARES && fp_file_spares() < spares_most) {
+        file->spares->fd[file->spares->n++] = fd;
+        atomic_fetch_add_explicit(&spares_kept, 1, memory_order_relaxed);
+        kept = true;
+    }
+    pthread_mutex_unlock(&spares_lock);
+    return kept;
+}
+
+int fp_file_open_again(struct fp_file *file)
+{
+    int fd = take_spare(file);
+    char name[FP_FD_NAME];
+
+    if (fd != -1 || file->fd == -1)
+        return fd;
+    fp_fd_name(name, file->fd);
+    do {
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+    } while (fd == -1 && errno == EINTR);
+    return fd;
+}
+
+void fp_file_give_back(struct fp_file *file, int *fd)
+{
+    if (keep_spare(file, *fd))
+        *fd = -1;
+    else
+        fp_close(fd);
 }
 
 /* ---- bytes ---- */

@@ -79,8 +79,21 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
  * local, is shorter, or cannot be mapped. */
 void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t length);
 
-/* The number of descriptors that all files hold now. */
+/*
+ * A descriptor of the file whose offset no other process and no other response uses. It is one that
+ * a response gave back, or is opened, which asks the file system. -1: none can be opened. It belongs to
+ * the caller, who gives it back.
+ */
+int fp_file_open_again(struct fp_file *file);
+/* Leaves -1. The descriptor is kept for a later response, or closed where there are enough. */
+void fp_file_give_back(struct fp_file *file, int *fd);
+/* How many descriptors that were given back all files may keep; none before the first call. */
+void fp_file_set_spares(unsigned most);
+
+/* The number of descriptors that all files hold now, without those given back. */
 unsigned fp_file_descriptors(void);
+/* The number of those given back. */
+unsigned fp_file_spares(void);
 /* Bytes that stay mapped or copied for later responses. */
 apr_uint64_t fp_file_mapped(void);
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <util_filter.h>
 
-#include "common/packet.h"
 #include "file.h"
+#include "file_apr.h"
 #include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
@@ -182,44 +182,34 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 
 /*
  * Core uses sendfile for APR's file buckets alone. For any other bucket larger than
- * FlushMaxThreshold an event worker waits until the client has taken it. An APR bucket reads by the
- * descriptor's offset, which ours shares with other processes. So this opens another descriptor.
- * NULL: none is needed, or opening failed.
+ * FlushMaxThreshold an event worker waits until the client has taken it. A part of a page may be one
+ * of many, and would keep its descriptor until the page is sent. A stale answer's file system may
+ * not be asked, and a new descriptor asks it.
  */
-static apr_file_t *reopen(request_rec *r, const struct fp_request *q)
+static bool wants_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile)
 {
-    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
-    int fd = fp_file_descriptor(q->lease->file);
-    char name[FP_FD_NAME];
-    apr_file_t *file = NULL;
     int async = 0;
 
-    if (fd == -1 || q->lease->stale || r->header_only || is_secondary(r->connection)
-        || r->finfo.size <= (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
-        || (!sendfile && (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) != APR_SUCCESS || !async)))
-        return NULL;
-    fp_fd_name(name, fd);
-    if (apr_file_open(&file, name, APR_FOPEN_READ | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool)
-        != APR_SUCCESS)
-        return NULL;
-    return file;
+    return fp_file_descriptor(q->lease->file) != -1 && !q->lease->stale && !r->header_only && r->main == NULL
+           && !is_secondary(r->connection) && r->finfo.size > (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
+           && (sendfile || (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async));
 }
 
 static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
 {
-    apr_file_t *file = reopen(r, q);
-    apr_bucket *e;
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
+    apr_bucket *e = NULL;
     bool local;
 
-    if (file == NULL) {
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
-        return;
+    if (wants_apr_bucket(r, q, sendfile)) {
+        local = look_again(r, q->lease->file);
+        e = fp_file_apr_append(bb, q->lease->file, r->finfo.size, sendfile, r->pool);
+        if (e != NULL && (!local || !may_map_file(r, q)))
+            apr_bucket_file_enable_mmap(e, 0);
     }
-    local = look_again(r, q->lease->file);
-    e = apr_brigade_insert_file(bb, file, 0, r->finfo.size, r->pool);
-    if (!local || !may_map_file(r, q))
-        apr_bucket_file_enable_mmap(e, 0);
+    if (e == NULL)
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
 }
 
 /*

@@ -17,6 +17,9 @@ from conftest import built
 from dead_mounts_kit import Breakable
 from fetch import Client, get
 from httpd import HITS
+from keepalive import Connection
+from test_walk_calls import LIMITS as ONE_CHILD
+from trace import Trace
 
 DELAY_US = 2000
 FILES = 1000
@@ -25,6 +28,8 @@ SAMPLE_STOCK = 40
 SAMPLE_HITS = 250
 WARM_UP_THREADS = 32
 RATIO = 50
+SLOW_CLIENT_S = 0.1
+LARGE_REQUESTS = 5
 
 
 def paths():
@@ -140,3 +145,31 @@ def test_files_first_asked_for_at_once_are_hits_afterwards(slow_root, lab):
     entries = ask_for_all(flash)
     lab.end()
     assert hits_of(entries) >= 0.99 * FILES, notes(entries)
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("sendfile", ("Off", "On"))
+@pytest.mark.parametrize("size", (100_000, 8_000_000))
+def test_a_large_hit_opens_nothing(base, lab, slow_directory, sendfile, size):
+    """Also to a client that takes its time: an event worker does not wait for that one, and core sets the rest aside."""
+    source = base / f"large-source-{sendfile}-{size}"
+    tree.put(source / "large.bin", tree.content("large", size))
+    flash = lab.under_test(f"large-{sendfile}-{size}", slow_directory(source, DELAY_US), mpm="event",
+                           limits=ONE_CHILD["event"], config=f"EnableSendfile {sendfile}\n",
+                           daemon_settings={"ttl_ms": 600_000})
+    connection = Connection(flash.port, receive_buffer=4096)
+
+    def fetch():
+        start = connection.begin("/large.bin")
+        time.sleep(SLOW_CLIENT_S)
+        return connection.finish(start)
+    try:
+        for _ in range(3):
+            fetch()
+        with Trace(flash.pids(), lab.base / "large-calls.txt", "open,openat,close,dup") as trace:
+            answers = [fetch() for _ in range(LARGE_REQUESTS)]
+    finally:
+        connection.close()
+        lab.end()
+    assert {(answer.status, answer.body) for answer in answers} == {(200, tree.content("large", size))}
+    assert not [line for line in trace.lines() if "slow" in line]
