@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,15 +17,10 @@
 
 #define KEEP_LEAST    ((apr_size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
-#define SPARES        8                        /* most of one file */
+#define SPARES        8                        /* own descriptors that a file keeps for later responses */
+#define NONE          (-1)
 
 enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
-
-/* Descriptors with offsets of their own, which no response uses now. */
-struct spares {
-    int fd[SPARES];
-    unsigned n;
-};
 
 struct fp_file {
     atomic_uint references;
@@ -36,12 +30,11 @@ struct fp_file {
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
-    struct spares *spares;                /* NULL: there was none yet; guarded by spares_lock */
+    atomic_int spares[SPARES];            /* NONE: there is none */
 };
 
-static pthread_mutex_t spares_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned spares_most;
-static atomic_uint spares_kept; /* of all files */
+static unsigned own_most;
+static atomic_uint own_descriptors; /* in use and spare */
 
 static atomic_uint descriptors;
 static atomic_uint mappings;
@@ -80,6 +73,12 @@ bool fp_file_is_content(const struct fp_file *file)
     return file->is_content;
 }
 
+static void forget_spares(struct fp_file *file)
+{
+    for (unsigned i = 0; i < SPARES; i++)
+        atomic_init(&file->spares[i], NONE);
+}
+
 struct fp_file *fp_file_create(int fd, bool local)
 {
     struct fp_file *file = calloc(1, sizeof(*file));
@@ -90,6 +89,7 @@ struct fp_file *fp_file_create(int fd, bool local)
     }
     atomic_init(&file->references, 1);
     file->fd = fd;
+    forget_spares(file);
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
     return file;
@@ -131,16 +131,40 @@ static void unmap(struct fp_mapping *m)
     free(m);
 }
 
+static void close_own(int *fd)
+{
+    if (*fd == NONE)
+        return;
+    fp_close(fd);
+    atomic_fetch_sub_explicit(&own_descriptors, 1, memory_order_relaxed);
+}
+
+static int take_spare(struct fp_file *file)
+{
+    int fd = NONE;
+
+    for (unsigned i = 0; i < SPARES && fd == NONE; i++)
+        fd = atomic_exchange(&file->spares[i], NONE);
+    return fd;
+}
+
+static bool keep_spare(struct fp_file *file, int fd)
+{
+    int none = NONE;
+
+    for (unsigned i = 0; i < SPARES; i++, none = NONE) {
+        if (atomic_compare_exchange_strong(&file->spares[i], &none, fd))
+            return true;
+    }
+    return false;
+}
+
 static void close_spares(struct fp_file *file)
 {
-    struct spares *s = file->spares;
+    int fd;
 
-    if (s == NULL)
-        return;
-    atomic_fetch_sub_explicit(&spares_kept, s->n, memory_order_relaxed);
-    while (s->n > 0)
-        fp_close(&s->fd[--s->n]);
-    free(s);
+    while ((fd = take_spare(file)) != NONE)
+        close_own(&fd);
 }
 
 /* Acquire pairs with the store of the thread that filled the mapping in. */
@@ -167,6 +191,7 @@ struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, 
     atomic_init(&file->references, 1);
     atomic_init(&file->mapping, m);
     file->fd = -1;
+    forget_spares(file);
     file->local = file->is_content = true;
     return file;
 }
@@ -196,65 +221,38 @@ void fp_file_release(struct fp_file **fp)
 
 /* ---- descriptors of one response ---- */
 
-void fp_file_set_spares(unsigned most)
+void fp_file_set_own_most(unsigned most)
 {
-    spares_most = most;
+    own_most = most;
 }
 
-unsigned fp_file_spares(void)
+unsigned fp_file_own_descriptors(void)
 {
-    return atomic_load_explicit(&spares_kept, memory_order_relaxed);
+    return atomic_load_explicit(&own_descriptors, memory_order_relaxed);
 }
 
-static int take_spare(struct fp_file *file)
-{
-    int fd = -1;
-
-    pthread_mutex_lock(&spares_lock);
-    if (file->spares != NULL && file->spares->n > 0) {
-        fd = file->spares->fd[--file->spares->n];
-        atomic_fetch_sub_explicit(&spares_kept, 1, memory_order_relaxed);
-    }
-    pthread_mutex_unlock(&spares_lock);
-    return fd;
-}
-
-static bool keep_spare(struct fp_file *file, int fd)
-{
-    bool kept = false;
-
-    pthread_mutex_lock(&spares_lock);
-    if (file->spares == NULL)
-        file->spares = calloc(1, sizeof(*file->spares));
-    if (file->spares != NULL && file->spares->n < SPARES && fp_file_spares() < spares_most) {
-        file->spares->fd[file->spares->n++] = fd;
-        atomic_fetch_add_explicit(&spares_kept, 1, memory_order_relaxed);
-        kept = true;
-    }
-    pthread_mutex_unlock(&spares_lock);
-    return kept;
-}
-
-int fp_file_open_again(struct fp_file *file)
+int fp_file_open_own(struct fp_file *file)
 {
     int fd = take_spare(file);
     char name[FP_FD_NAME];
 
-    if (fd != -1 || file->fd == -1)
+    if (fd != NONE || file->fd == -1)
         return fd;
     fp_fd_name(name, file->fd);
     do {
         fd = open(name, O_RDONLY | O_CLOEXEC);
     } while (fd == -1 && errno == EINTR);
+    if (fd != -1)
+        atomic_fetch_add_explicit(&own_descriptors, 1, memory_order_relaxed);
     return fd;
 }
 
-void fp_file_give_back(struct fp_file *file, int *fd)
+void fp_file_give_back(struct fp_file *file, int *fd, bool again)
 {
-    if (keep_spare(file, *fd))
+    if (again && fp_file_own_descriptors() <= own_most && keep_spare(file, *fd))
         *fd = -1;
     else
-        fp_close(fd);
+        close_own(fd);
 }
 
 /* ---- bytes ---- */

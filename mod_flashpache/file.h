@@ -80,20 +80,21 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
 void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t length);
 
 /*
- * A descriptor of the file whose offset no other process and no other response uses. It is one that
- * a response gave back, or is opened, which asks the file system. -1: none can be opened. It belongs to
- * the caller, who gives it back.
+ * A descriptor of the file whose offset nobody else uses. It is one that a response gave back, or is
+ * opened, which asks the file system. -1: none can be opened. It belongs to the caller, who gives
+ * it back.
  */
-int fp_file_open_again(struct fp_file *file);
-/* Leaves -1. The descriptor is kept for a later response, or closed where there are enough. */
-void fp_file_give_back(struct fp_file *file, int *fd);
-/* How many descriptors that were given back all files may keep; none before the first call. */
-void fp_file_set_spares(unsigned most);
+int fp_file_open_own(struct fp_file *file);
+/* Leaves -1. The descriptor is kept for a later response if it should be used again, and closed
+ * where there are enough. It takes no lock, because a signal handler may end a child. */
+void fp_file_give_back(struct fp_file *file, int *fd, bool again);
+/* The most of such descriptors, in use or not, with which another one is kept; 0 at first. */
+void fp_file_set_own_most(unsigned most);
+/* The number of those in use and kept. */
+unsigned fp_file_own_descriptors(void);
 
-/* The number of descriptors that all files hold now, without those given back. */
+/* The number of descriptors from the daemon that all files hold now. */
 unsigned fp_file_descriptors(void);
-/* The number of those given back. */
-unsigned fp_file_spares(void);
 /* Bytes that stay mapped or copied for later responses. */
 apr_uint64_t fp_file_mapped(void);
 

@@ -20,7 +20,7 @@
 #define SWEEP_MS          1000u
 #define SWEEP_MOST        10000u
 #define DESCRIPTORS_SHARE 4 /* leases may have one in so many descriptors of the process */
-#define SPARES_PART       2 /* and files half as many beside these, for later responses */
+#define OWN_PART          2 /* and responses half as many beside these */
 
 /* A step's slot in the lease table, and the generation that the answer gave for it. */
 struct step_slot {
@@ -65,7 +65,7 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone)
     most_descriptors = UINT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
-    fp_file_set_spares(most_descriptors / SPARES_PART);
+    fp_file_set_own_most(most_descriptors / OWN_PART);
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
     seen_now = alone ? apr_pcalloc(p, SEEN_NOW * sizeof(*seen_now)) : NULL;
     hot = alone ? fp_table_create(p, limit < (int)HOT ? limit : (int)HOT) : NULL;

@@ -380,6 +380,6 @@ void fp_lookup_begin(request_rec *r)
         return;
     }
     look_up(r, settings, path, len);
-    fp_counters_set_usage(
-        &(struct fp_usage){ fp_lease_count(), fp_file_descriptors() + fp_file_spares(), fp_file_mapped() });
+    fp_counters_set_usage(&(struct fp_usage){
+        fp_lease_count(), fp_file_descriptors() + fp_file_own_descriptors(), fp_file_mapped() });
 }

@@ -3,6 +3,7 @@
 #include "respond.h"
 
 #include <ap_mpm.h>
+#include <apu_version.h>
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_log.h>
@@ -25,7 +26,9 @@
 APLOG_USE_MODULE(flashpache);
 
 #define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* bytes; below this, opening costs more than copying */
-#define CORE_KEEPS     4096                   /* bytes; core's output filter holds back less than this */
+#define FIRST_PIECE    SENDFILE_LEAST         /* read before the header; less than FlushMaxThreshold */
+#define PIECE          ((apr_size_t)32 * 1024)
+#define CORE_KEEPS     4096 /* bytes; core's output filter holds back less than this */
 
 static unsigned etag_bits(const request_rec *r)
 {
@@ -120,8 +123,9 @@ static bool is_secondary(const conn_rec *c)
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 52)
     return c->master != NULL;
 #else
+    /* It does not say so, so any may be. */
     (void)c;
-    return false;
+    return ap_find_linked_module("mod_http2.c") != NULL || ap_find_linked_module("mod_h2.c") != NULL;
 #endif
 }
 
@@ -181,34 +185,67 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 }
 
 /*
- * Core uses sendfile for APR's file buckets alone. For any other bucket larger than
- * FlushMaxThreshold an event worker waits until the client has taken it. A part of a page may be one
- * of many, and would keep its descriptor until the page is sent. A stale answer's file system may
- * not be asked, and a new descriptor asks it.
+ * Core uses sendfile for APR's file buckets alone. An event worker waits for the client over all
+ * others until FlushMaxThreshold bytes are left, and over what is mapped, 4 MiB at a time. So a file
+ * that stays mapped needs none. A stale answer's file system may not be asked, and a new descriptor
+ * asks it.
  */
-static bool wants_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile)
+static bool wants_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile, bool map)
 {
     int async = 0;
 
-    return fp_file_descriptor(q->lease->file) != -1 && !q->lease->stale && !r->header_only && r->main == NULL
-           && !is_secondary(r->connection) && r->finfo.size > (sendfile ? SENDFILE_LEAST : FP_FILE_SMALL)
-           && (sendfile || (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async));
+    if (fp_file_descriptor(q->lease->file) == -1 || q->lease->stale || r->header_only || r->main != NULL
+        || is_secondary(r->connection))
+        return false;
+    if (sendfile)
+        return r->finfo.size > SENDFILE_LEAST;
+    return r->finfo.size > (map ? (apr_off_t)FP_FILE_MAP_MOST : FP_FILE_SMALL)
+           && ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async;
+}
+
+/* APR reads 8 KB at a time, and a file system that is not local may be asked each time. */
+static void read_more_at_once(const request_rec *r, apr_bucket *e)
+{
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 97) && (APU_MAJOR_VERSION > 1 || APU_MINOR_VERSION >= 6)
+    const apr_size_t set = ap_get_read_buf_size(r);
+
+    apr_bucket_file_set_buf_size(e, set > PIECE ? set : PIECE);
+#else
+    /* Earlier cores read sixteen pieces before they send any. */
+    (void)r;
+    (void)e;
+#endif
+}
+
+/* False: none is wanted, or none can be opened. Nothing was inserted then. */
+static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON, map = may_map_file(r, q);
+    struct fp_file *file = q->lease->file;
+    apr_off_t first;
+    apr_bucket *e;
+
+    if (!wants_apr_bucket(r, q, sendfile, map))
+        return false;
+    /* A file system of another machine may have died under the answer. What is read before the
+     * header shows it (fp_reply_can_be_read). */
+    first = look_again(r, file) ? 0 : FIRST_PIECE;
+    e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r);
+    if (e == NULL)
+        return false;
+    if (first > 0)
+        APR_BRIGADE_INSERT_HEAD(
+            bb, fp_file_bucket_create(file, 0, (apr_size_t)first, false, r->connection->bucket_alloc));
+    if (!map)
+        apr_bucket_file_enable_mmap(e, 0);
+    read_more_at_once(r, e);
+    return true;
 }
 
 static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
 {
-    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
-    apr_bucket *e = NULL;
-    bool local;
-
-    if (wants_apr_bucket(r, q, sendfile)) {
-        local = look_again(r, q->lease->file);
-        e = fp_file_apr_append(bb, q->lease->file, r->finfo.size, sendfile, r->pool);
-        if (e != NULL && (!local || !may_map_file(r, q)))
-            apr_bucket_file_enable_mmap(e, 0);
-    }
-    if (e == NULL)
+    if (!insert_apr_bucket(r, q, bb))
         APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
 }
 

@@ -291,3 +291,22 @@ def test_an_unmounted_file_system_is_not_out_of_service(world):
     wait_for(lambda: w.stats()["out_of_service"] == 0, "the breaker to be dropped")
     tree.put(w.path("slow/file1.txt"), b"below\n")
     assert w.ask("slow/file1.txt")[0] == OK
+
+
+@pytest.mark.parametrize("sendfile", ("Off", "On"))
+def test_a_large_file_that_cannot_be_read_any_more(world, lab, sendfile):
+    """Its answer is valid, and a response before has left a descriptor. Httpd looks by itself, and says what is so."""
+    w = world(f"dies-{sendfile}", ttl_ms=600_000)
+    tree.put(w.mount.source / "large.bin", tree.content("large", 100_000))
+    options = dict(mpm="event", config=f"EnableSendfile {sendfile}\nFlashpacheTimeout 2\n")
+    server = lab.flash(f"dies-{sendfile}-flash", w.root, w.daemon.socket, **options).start()
+    mark = server.mark()
+    for _ in range(3):
+        assert get(server.port, "/slow/large.bin") == (200, tree.content("large", 100_000))
+    assert server.wait_entries(3, mark)[-1].note in HITS
+    w.mount.process.kill()
+    w.mount.process.wait()
+    assert get(server.port, "/slow/large.bin")[0] == 403
+    assert get(server.port, "/local/file1.txt")[0] == 200
+    subprocess.run(["umount", "-l", str(w.mount.target)], check=True)
+    w.mount.process = None

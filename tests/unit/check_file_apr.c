@@ -6,6 +6,7 @@
 #include <apr_general.h>
 #include <apr_portable.h>
 #include <apr_strings.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "common/packet.h"
@@ -15,6 +16,7 @@
 #define SPARES 8 /* most that a file keeps */
 
 static apr_pool_t *connection, *request;
+static conn_rec conn;
 static apr_bucket_alloc_t *list;
 static apr_bucket_brigade *bb;
 static struct fp_file *file;
@@ -30,6 +32,7 @@ static void setup(void)
     ck_assert_int_eq(apr_pool_create(&connection, NULL), APR_SUCCESS);
     ck_assert_int_eq(apr_pool_create(&request, connection), APR_SUCCESS);
     list = apr_bucket_alloc_create(connection);
+    conn = (conn_rec){ .pool = connection, .bucket_alloc = list };
     bb = apr_brigade_create(connection, list);
     for (int i = 0; i < SIZE; i++)
         bytes[i] = (char)(i * 31 % 251);
@@ -38,7 +41,7 @@ static void setup(void)
     ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
     fds_at_rest = unit_open_fds();
     file = fp_file_create(fd, false);
-    fp_file_set_spares(100);
+    fp_file_set_own_most(100);
 }
 
 static void teardown(void)
@@ -47,15 +50,20 @@ static void teardown(void)
     apr_brigade_cleanup(bb);
     apr_pool_destroy(connection);
     fp_file_release(&file);
-    ck_assert_uint_eq(fp_file_spares(), 0);
+    ck_assert_uint_eq(fp_file_own_descriptors(), 0);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest - 1);
     fp_close(&other);
     apr_terminate();
 }
 
+static apr_bucket *append_for(apr_pool_t *p, bool sendfile)
+{
+    return fp_file_apr_append(bb, file, 0, SIZE, sendfile, &(request_rec){ .pool = p, .connection = &conn });
+}
+
 static apr_bucket *append(apr_pool_t *p)
 {
-    apr_bucket *e = fp_file_apr_append(bb, file, SIZE, false, p);
+    apr_bucket *e = append_for(p, false);
 
     ck_assert_ptr_nonnull(e);
     ck_assert(APR_BUCKET_IS_FILE(e));
@@ -89,9 +97,8 @@ START_TEST(descriptor_is_used_again)
     assert_reads();
     for (int i = 0; i < 3; i++) {
         apr_pool_clear(request);
-        ck_assert_uint_eq(fp_file_spares(), 1);
         ck_assert_int_eq(descriptor_of(append(request)), fd);
-        ck_assert_uint_eq(fp_file_spares(), 0);
+        ck_assert_uint_eq(fp_file_own_descriptors(), 1);
         assert_reads();
     }
 }
@@ -131,7 +138,7 @@ START_TEST(responses_at_once_have_descriptors_of_their_own)
     assert_reads();
     apr_pool_destroy(second);
     apr_pool_clear(request);
-    ck_assert_uint_eq(fp_file_spares(), 2);
+    ck_assert_uint_eq(fp_file_own_descriptors(), 2);
 }
 END_TEST
 
@@ -151,19 +158,96 @@ START_TEST(split_is_one_response)
 }
 END_TEST
 
-/* _i: of one file, or of all. */
-START_TEST(no_more_are_kept_than_allowed)
+START_TEST(no_more_are_kept_than_a_file_may_have)
 {
-    int most = _i == 0 ? SPARES : 3, fds = unit_open_fds();
+    int fds = unit_open_fds();
 
-    fp_file_set_spares(_i == 0 ? 100 : 3);
     for (int i = 0; i < SPARES + 3; i++)
         append(request);
     ck_assert_int_eq(unit_open_fds(), fds + SPARES + 3);
     apr_brigade_cleanup(bb);
     apr_pool_clear(request);
-    ck_assert_int_eq((int)fp_file_spares(), most);
-    ck_assert_int_eq(unit_open_fds(), fds + most);
+    ck_assert_uint_eq(fp_file_own_descriptors(), SPARES);
+    ck_assert_int_eq(unit_open_fds(), fds + SPARES);
+}
+END_TEST
+
+/* The place of one that is in use is not for a file that few ask for. */
+START_TEST(no_more_are_kept_than_all_may_have)
+{
+    struct fp_file *hot = file, *rare = fp_file_create(dup(other), false);
+    apr_pool_t *second;
+    int fd;
+
+    ck_assert_int_eq(apr_pool_create(&second, connection), APR_SUCCESS);
+    fp_file_set_own_most(1);
+    fd = descriptor_of(append(request));
+    apr_pool_clear(request);
+    ck_assert_int_eq(descriptor_of(append(request)), fd);
+    file = rare;
+    append(second);
+    ck_assert_uint_eq(fp_file_own_descriptors(), 2);
+    apr_brigade_cleanup(bb);
+    apr_pool_destroy(second);
+    apr_pool_clear(request);
+    ck_assert_uint_eq(fp_file_own_descriptors(), 1);
+    file = hot;
+    ck_assert_int_eq(descriptor_of(append(request)), fd);
+    fp_file_release(&rare);
+}
+END_TEST
+
+/* As core does where a file cannot be read: the next response opens it. */
+START_TEST(descriptor_of_a_broken_response_is_closed)
+{
+    int fd = descriptor_of(append(request));
+
+    apr_brigade_cleanup(bb);
+    conn.aborted = 1;
+    apr_pool_clear(request);
+    ck_assert_uint_eq(fp_file_own_descriptors(), 0);
+    ck_assert(!unit_is_open(fd));
+}
+END_TEST
+
+static void *send_often(void *arg)
+{
+    apr_pool_t *mine = arg;
+    apr_bucket_alloc_t *its = apr_bucket_alloc_create(mine);
+    conn_rec c = { .pool = mine, .bucket_alloc = its };
+    char first[100];
+
+    for (int i = 0; i < 2000; i++) {
+        apr_pool_t *p;
+        apr_bucket_brigade *b;
+        apr_size_t n = sizeof(first);
+
+        ck_assert_int_eq(apr_pool_create(&p, mine), APR_SUCCESS);
+        b = apr_brigade_create(p, its);
+        ck_assert_ptr_nonnull(fp_file_apr_append(b, file, i % 1000, SIZE / 2, false,
+                                                 &(request_rec){ .pool = p, .connection = &c }));
+        ck_assert_int_eq(apr_brigade_flatten(b, first, &n), APR_SUCCESS);
+        ck_assert_int_eq(memcmp(first, bytes + i % 1000, sizeof(first)), 0);
+        apr_brigade_destroy(b);
+        apr_pool_destroy(p);
+    }
+    return NULL;
+}
+
+START_TEST(several_threads)
+{
+    pthread_t threads[4];
+    apr_pool_t *pools[4];
+
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(apr_pool_create_unmanaged_ex(&pools[i], NULL, NULL), APR_SUCCESS);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, send_often, pools[i]), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    ck_assert_uint_le(fp_file_own_descriptors(), 4);
+    for (int i = 0; i < 4; i++)
+        apr_pool_destroy(pools[i]);
 }
 END_TEST
 
@@ -181,7 +265,7 @@ START_TEST(none_without_a_descriptor)
 {
     struct rlimit before = unit_leave_fds(0);
 
-    ck_assert_ptr_null(fp_file_apr_append(bb, file, SIZE, true, request));
+    ck_assert_ptr_null(append_for(request, true));
     ck_assert(APR_BRIGADE_EMPTY(bb));
     unit_restore_fds(&before);
 }
@@ -190,7 +274,7 @@ END_TEST
 START_TEST(sendfile_is_for_core_to_see)
 {
     for (int sendfile = 0; sendfile < 2; sendfile++) {
-        apr_bucket *e = fp_file_apr_append(bb, file, SIZE, sendfile == 1, request);
+        apr_bucket *e = append_for(request, sendfile == 1);
         const apr_bucket_file *f = e->data;
 
         ck_assert_int_eq((apr_file_flags_get(f->fd) & APR_FOPEN_SENDFILE_ENABLED) != 0, sendfile == 1);
@@ -209,7 +293,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, descriptor_is_used_again_after_it_was_set_aside);
     tcase_add_test(t, responses_at_once_have_descriptors_of_their_own);
     tcase_add_test(t, split_is_one_response);
-    tcase_add_loop_test(t, no_more_are_kept_than_allowed, 0, 2);
+    tcase_add_test(t, no_more_are_kept_than_a_file_may_have);
+    tcase_add_test(t, no_more_are_kept_than_all_may_have);
+    tcase_add_test(t, descriptor_of_a_broken_response_is_closed);
+    tcase_add_test(t, several_threads);
     tcase_add_test(t, file_ends_before_its_response);
     tcase_add_test(t, none_without_a_descriptor);
     tcase_add_test(t, sendfile_is_for_core_to_see);
