@@ -18,6 +18,23 @@ static struct fp_client *client;
 static struct fp_answer answer;
 static int fds_at_rest;
 
+/* ---- time, which a test may hold: a pause of 25 ms is over soon ---- */
+
+static _Atomic uint64_t held_ms; /* 0: it goes on */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    const uint64_t ms = held_ms;
+
+    if (clock != CLOCK_MONOTONIC || ms == 0)
+        return __real_clock_gettime(clock, ts);
+    *ts = (struct timespec){ .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+    return 0;
+}
+
 static inline void setup(void)
 {
     char dir[PATH_MAX];
@@ -27,6 +44,7 @@ static inline void setup(void)
                      (int)sizeof(socket_path));
     memset(&d, 0, sizeof(d));
     d.listener = d.sock = d.file = -1;
+    held_ms = 0;
     fds_at_rest = unit_open_fds();
     d.file = memfd_create("answer", MFD_CLOEXEC);
     ck_assert_int_eq(write(d.file, "content", 7), 7);
@@ -69,6 +87,16 @@ static inline fp_status ask(void)
 {
     fp_close(&answer.fd);
     return fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, NULL);
+}
+
+/* A question that fails so, and one more while the client pauses. */
+static inline void assert_fails_and_pauses(fp_status why)
+{
+    held_ms = unit_now_ms();
+    ck_assert_int_eq((int)ask(), (int)why);
+    ck_assert_int_eq(answer.fd, -1);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+    held_ms = 0;
 }
 
 /* Asks until it is no longer too early to. */
