@@ -185,22 +185,31 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 }
 
 /*
- * Core uses sendfile for APR's file buckets alone. An event worker waits for the client over all
- * others until FlushMaxThreshold bytes are left, and over what is mapped, 4 MiB at a time. So a file
- * that stays mapped needs none. A stale answer's file system may not be asked, and a new descriptor
- * asks it.
+ * Larger files, in bytes, need APR's bucket so that a thread does not wait for the client over all
+ * of them. Core of 2.4.47 and later waits over what is mapped, 4 MiB at a time, whoever mapped it.
+ * Earlier ones wait over all but APR's buckets.
  */
-static bool wants_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile, bool map)
+static apr_off_t most_without_apr_bucket(bool map)
 {
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 97)
+    return map ? (apr_off_t)FP_FILE_MAP_MOST : FP_FILE_SMALL;
+#else
+    (void)map;
+    return FP_FILE_SMALL;
+#endif
+}
+
+/* Core uses sendfile for APR's file buckets alone, and they spare an event worker a wait. A stale
+ * answer's file system may not be asked, and a new descriptor asks it. */
+static bool may_use_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile)
+{
+    const struct fp_file *file = q->lease->file;
+    const apr_off_t least = sendfile && fp_file_is_local(file) ? SENDFILE_LEAST : FP_FILE_SMALL;
     int async = 0;
 
-    if (fp_file_descriptor(q->lease->file) == -1 || q->lease->stale || r->header_only || r->main != NULL
-        || is_secondary(r->connection))
-        return false;
-    if (sendfile)
-        return r->finfo.size > SENDFILE_LEAST;
-    return r->finfo.size > (map ? (apr_off_t)FP_FILE_MAP_MOST : FP_FILE_SMALL)
-           && ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async;
+    return fp_file_descriptor(file) != -1 && !q->lease->stale && !r->header_only && r->main == NULL
+           && !is_secondary(r->connection) && r->finfo.size > least
+           && (sendfile || (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async));
 }
 
 /* APR reads 8 KB at a time, and a file system that is not local may be asked each time. */
@@ -217,21 +226,26 @@ static void read_more_at_once(const request_rec *r, apr_bucket *e)
 #endif
 }
 
-/* False: none is wanted, or none can be opened. Nothing was inserted then. */
-static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
+/* Fills in *use_r. False: no such bucket is wanted, or none can be opened. Nothing was inserted then. */
+static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb,
+                              struct fp_file_use **use_r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON, map = may_map_file(r, q);
+    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
     struct fp_file *file = q->lease->file;
     apr_off_t first;
     apr_bucket *e;
+    bool map;
 
-    if (!wants_apr_bucket(r, q, sendfile, map))
+    if (!may_use_apr_bucket(r, q, sendfile))
+        return false;
+    map = may_map_file(r, q);
+    if (!sendfile && r->finfo.size <= most_without_apr_bucket(map))
         return false;
     /* A file system of another machine may have died under the answer. What is read before the
-     * header shows it (fp_reply_can_be_read). */
+     * header usually shows it (fp_reply_can_be_read). */
     first = look_again(r, file) ? 0 : FIRST_PIECE;
-    e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r);
+    e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r, use_r);
     if (e == NULL)
         return false;
     if (first > 0)
@@ -241,12 +255,6 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
         apr_bucket_file_enable_mmap(e, 0);
     read_more_at_once(r, e);
     return true;
-}
-
-static void insert_body(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb)
-{
-    if (!insert_apr_bucket(r, q, bb))
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
 }
 
 /*
@@ -271,12 +279,13 @@ static int send_file(request_rec *r, const struct fp_request *q)
     conn_rec *c = r->connection;
     apr_bucket_brigade *bb = apr_brigade_create(r->pool, c->bucket_alloc);
     int condition = ap_meets_conditions(r);
+    struct fp_file_use *use = NULL;
     apr_status_t rv;
 
     if (condition != OK)
         r->status = condition;
-    else
-        insert_body(r, q, bb);
+    else if (!insert_apr_bucket(r, q, bb, &use))
+        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
     if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
         apr_brigade_cleanup(bb);
         return fp_request_again(r);
@@ -284,6 +293,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
     apr_brigade_cleanup(bb);
+    if (rv != APR_SUCCESS && use != NULL)
+        fp_file_apr_broke(use);
     if (condition == OK && r->finfo.size < CORE_KEEPS && !r->header_only)
         send_now(c);
     if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)

@@ -28,6 +28,7 @@ FILES = {"small.txt": 900, "large.bin": 400_000}
 ASKED = 2               # the child must have met the wrong answer this often
 TIMEOUT_MS = 400
 LATE_S = 0.6            # longer than the child's timeout
+QUESTION = 23           # bytes of one up to its path
 MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 9, 10, 11, 13, 14
 FD, LOCAL, CONTENT = 1, 2, 16
 TABLE_MAGIC, SLOTS = 0x46505334, 16
@@ -107,8 +108,10 @@ class FakeDaemon(wire.Listener):
             self.asked += self.greet is not right_greeting
             self.greet(conn)
             while packet := conn.recv(65536):
-                number, length = struct.unpack(">8xQ5xH", packet[:23])
-                path = os.fsdecode(packet[23:23 + length])
+                if len(packet) < QUESTION:
+                    continue
+                number, length = struct.unpack(">8xQ5xH", packet[:QUESTION])
+                path = os.fsdecode(packet[QUESTION:QUESTION + length])
                 self.asked += self.reply(conn, path, number) or self.greet is not right_greeting
 
     def become(self, greet, reply):
