@@ -133,8 +133,6 @@ static void unmap(struct fp_mapping *m)
 
 static void close_own(int *fd)
 {
-    if (*fd == NONE)
-        return;
     fp_close(fd);
     atomic_fetch_sub_explicit(&own_descriptors, 1, memory_order_relaxed);
 }

@@ -3,8 +3,8 @@
 #include "respond.h"
 
 #include <ap_mpm.h>
-#include <apu_version.h>
 #include <apr_strings.h>
+#include <apu_version.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
