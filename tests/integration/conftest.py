@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = sys.pycache_prefix is None       # nothing into the source tree
 
 import fault_kit  # noqa: E402
 import forms  # noqa: E402

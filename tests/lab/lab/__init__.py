@@ -12,7 +12,7 @@ BUILD = Path(os.environ.get("FLASHPACHE_BUILD", REPO / "build")).resolve()
 for where in (REPO / "tests" / "integration", REPO / "tests" / "lab"):
     if where.is_dir() and str(where) not in sys.path:
         sys.path.insert(0, str(where))
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = sys.pycache_prefix is None
 
 
 def program(name, variable):
