@@ -49,7 +49,8 @@ struct options {
     const char *base, *dir, *encoding;
     bool http2, insecure;
     unsigned concurrency;
-    unsigned renew; /* one transfer in so many has a connection of its own; 0: none */
+    unsigned renew;    /* one transfer in so many has a connection of its own; 0: none */
+    unsigned pause_us; /* between two looks at the transfers, for others who need the processor */
     unsigned long total;
     uint64_t seed;
 };
@@ -303,6 +304,8 @@ static void fetch_all(struct run *run)
             break;
         running = 1;
         curl_multi_poll(multi, NULL, 0, POLL_MS, NULL);
+        if (run->opt.pause_us > 0)
+            usleep(run->opt.pause_us);
     }
     for (unsigned i = 0; i < run->opt.concurrency; i++)
         curl_easy_cleanup(x[i].easy);
@@ -314,7 +317,7 @@ static void usage(void)
 {
     fputs("usage: bodycheck --base URL --dir DIR [--http2] [--insecure]\n"
           "       [--accept-encoding LIST] [-c CONCURRENCY] [-n BODIES]\n"
-          "       [--renew ONE-IN] [--seed NUMBER] path[:weight[:status]]...\n",
+          "       [--renew ONE-IN] [--pause MICROSECONDS] [--seed NUMBER] path[:weight[:status]]...\n",
           stderr);
     exit(2);
 }
@@ -328,6 +331,7 @@ static void parse_options(struct options *opt, int argc, char **argv)
         { "insecure", no_argument, NULL, 'k' },
         { "accept-encoding", required_argument, NULL, 'e' },
         { "renew", required_argument, NULL, 'r' },
+        { "pause", required_argument, NULL, 'p' },
         { "seed", required_argument, NULL, 's' },
         { NULL, 0, NULL, 0 },
     };
@@ -341,6 +345,7 @@ static void parse_options(struct options *opt, int argc, char **argv)
         case 'k': opt->insecure = true; break;
         case 'e': opt->encoding = optarg; break;
         case 'r': opt->renew = (unsigned)strtoul(optarg, NULL, 10); break;
+        case 'p': opt->pause_us = (unsigned)strtoul(optarg, NULL, 10); break;
         case 's': opt->seed = strtoull(optarg, NULL, 10); break;
         case 'c': opt->concurrency = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'n': opt->total = strtoul(optarg, NULL, 10); break;

@@ -8,6 +8,7 @@ import subprocess
 
 SUMMARY = re.compile(r"bodies=(\d+) wrong=(\d+) failed=(\d+)")
 LOST = re.compile(r"cut=(\d+) refused=(\d+)")
+PAUSE_US = "5000"           # some 2,000 requests a second: tests beside need the processor, too
 
 
 class Client:
@@ -37,14 +38,14 @@ def get(port, path, tag=None, timeout=30):
 
 
 class Load:
-    """bodycheck in the background until end(); every failed or wrong body counts.
+    """bodycheck in the background until end(), with a pause after each round; every failed or wrong body counts.
 
     lost: how many failures are lost connections (cut, refused).
     """
 
     def __init__(self, program, url, root, paths, concurrency=16, *options):
         self.command = [str(program), "--base", url, "--dir", str(root), "-c", str(concurrency),
-                        "-n", "1000000000", *options, *paths]
+                        "-n", "1000000000", "--pause", PAUSE_US, *options, *paths]
         self.process = None
         self.lost = (0, 0)
 
