@@ -15,7 +15,7 @@ from fetch import Client, bodycheck
 from forms import chosen
 from httpd import HITS
 
-TOTAL = int(os.environ.get("FLASHPACHE_BODIES", chosen(12_000, 200_000)))
+TOTAL = int(os.environ.get("FLASHPACHE_BODIES", chosen(8000, 200_000)))
 # {size: (files, weight)}: 1 MiB is about 3 % of the requests.
 SIZES = {100: (4, 6), 4096: (4, 6), 8192: (4, 6), 65536: (4, 5), 1 << 20: (3, 1)}
 WAYS = ("plain", "tls", "http2", "deflate")

@@ -20,8 +20,8 @@ from waiting import Threads, wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 CLIENTS = 32
-REWRITES = chosen(600, 2000)
-WARM_REWRITES = 300         # before the first look at memory
+REWRITES = chosen(400, 2000)
+WARM_REWRITES = chosen(150, 300)        # before the first look at memory
 PAUSE_S = 0.001
 GROWTH_MOST_KIB = 40_000
 DIRECTORIES = 50

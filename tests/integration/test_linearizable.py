@@ -25,11 +25,11 @@ from lease_kit import NOTE_CONFIG
 
 pytestmark = pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
 MILLION = 1_000_000
-TRIES = {"disk": chosen(8000, MILLION), "overlay": chosen(4000, MILLION), "tmpfs": chosen(4000, 100_000),
-         "fuse": chosen(1500, 50_000), "fanotify": chosen(2000, 100_000)}
+TRIES = {"disk": chosen(4000, MILLION), "overlay": chosen(2000, MILLION), "tmpfs": chosen(1500, 100_000),
+         "fuse": chosen(1000, 50_000), "fanotify": chosen(1500, 100_000)}
 IN_FULL_WITH_PREFORK = 50_000
-WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(2000, 50_000), chosen(1000, 20_000)
-BY_ITSELF = chosen(100, 10_000)         # of each kind
+WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(1000, 50_000), chosen(1000, 20_000)
+BY_ITSELF = chosen(40, 10_000)         # of each kind
 ALONE, SHARED = 2, 2        # writers
 SHOWN = 20
 REMEMBERED = 0.5            # without a fault, nearly all are
@@ -125,7 +125,7 @@ def test_new_files_are_not_content(lab, base):
     """As above by the system's clock: files that changed less than two seconds ago are served from themselves."""
     root = base / "new-files"
     root.mkdir()
-    check("new files", linearizable(lab, root, "new-files", "event", chosen(2000, 100_000)))
+    check("new files", linearizable(lab, root, "new-files", "event", chosen(1000, 100_000)))
 
 
 @pytest.mark.xfail(tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 15), strict=False,

@@ -16,11 +16,12 @@ import pytest
 
 import tree
 from fetch import Client
+from forms import chosen
 from httpd import user_ids
 
 pytestmark = pytest.mark.needs_flashpache
 
-SECONDS = 4
+SECONDS = chosen(1.5, 4)
 THREADS = 12
 LEAST = 2000            # requests; fewer would say little
 OWN, FOREIGN = b"the owner's own content\n", b"another user's secret!!\n"

@@ -17,7 +17,7 @@ from waiting import until_good, wait_for
 pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")]
 FILES = 20                  # of each tenant
-HITS = chosen(10_000, 200_000)
+HITS = chosen(6000, 200_000)
 MOST_QUESTIONS = 0.005      # of the other tenant's hits
 CHANGES = chosen(200, 5000)
 HOT = "/home/b/site/page3.html"

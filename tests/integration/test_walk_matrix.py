@@ -17,13 +17,14 @@ from forms import FULL, chosen, full_where
 from httpd import HITS, user_ids
 from tree import _link as link, put
 
+pytestmark = full_where(lambda values: values["mpm"] != "event")
 TTL_MS = 200
 SETTLE_S = 4            # seconds; a change must show within the TTL; this ends a hang
 AUTH = (("Authorization", "Basic cmVhZGVyOnNlY3JldA=="),)      # reader:secret
 WRONG = (("Authorization", "Basic cmVhZGVyOndyb25n"),)
-# prefork and worker compare these hosts alone: the rest is the same code. In the normal form event, too, asks all
-# others for one in EVERY of the directories only, each host for different ones.
-EVERY = 5
+# prefork and worker, in the full form, compare these hosts alone: the rest is the same code. In the normal form event
+# asks all others for one in EVERY of the directories only, each host for different ones.
+EVERY = 8
 FEW = ("all-follow", "all-owner", "fileinfo-nofollow", "options-follow", "down", "names-two")
 PLAIN_PATHS = ("file.txt", "a/b/c/file.txt", "missing.txt", "a/b/", "a/b/c/missing")
 MORE_PATHS = ("", "a", "other.txt", "file.txt/info", "a/b/c/", "a/doc.html", ".htaccess", "moved", "forbidden",
@@ -100,7 +101,6 @@ def other_asks(roots, mpm):
         yield Ask(host, "/listing/", "GET", AUTH)
 
 
-@full_where(lambda values: values["mpm"] != "event" and values["kind"] != link_asks)
 @pytest.mark.parametrize("kind", (feature_asks, link_asks, other_asks), ids=("htaccess", "links", "subrequests"))
 def test_cold_and_warm_as_stock(servers, roots, mpm, kind):
     asks = list(kind(roots, mpm))
@@ -129,7 +129,7 @@ STATES = ("header", "headed", "broken", "header", "absent", "denied", "rewrite",
 WAYS = ("overwrite", "rename", "anew")
 PLACES = 18
 # Each step moves the places from every state to its next one; further steps begin elsewhere.
-STEPS = chosen({"event": 3, "prefork": 1, "worker": 1}, {"event": 9, "prefork": 5, "worker": 5})
+STEPS = {"event": chosen(2, 9), "prefork": 5, "worker": 5}
 
 
 def remove(path):
@@ -236,7 +236,6 @@ def other_changes(at):
     yield "the other broken", lambda: put(at / "e/.second", "NoSuchDirective\n")
 
 
-@full_where(lambda values: values["mpm"] != "event")
 def test_other_changes_are_followed(servers, roots, mpm):
     root, _ = roots
     at = root / f"moving-{mpm}"
