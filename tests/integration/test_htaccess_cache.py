@@ -19,7 +19,7 @@ from waiting import Threads, wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-CLIENTS = 32
+CLIENTS = chosen(16, 32)
 REWRITES = chosen(400, 2000)
 WARM_REWRITES = chosen(150, 300)        # before the first look at memory
 PAUSE_S = 0.001

@@ -24,7 +24,7 @@ from waiting import until_good, wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 SIZE = 12_000_000
-CONFIG = "SetOutputFilter DEFLATE\nEnableMMAP On\nEnableSendfile Off\nFlashpacheTimeout 5\n"
+CONFIG = "SetOutputFilter DEFLATE\nDeflateCompressionLevel 1\nEnableMMAP On\nEnableSendfile Off\nFlashpacheTimeout 5\n"
 STOCK = CONFIG.replace("FlashpacheTimeout 5\n", "")
 DIED = "exit signal Bus error"
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.needs_flashpache,
 FILES = 20                  # of each tenant
 HITS = chosen(6000, 200_000)
 MOST_QUESTIONS = 0.005      # of the other tenant's hits
-CHANGES = chosen(200, 5000)
+CHANGES = chosen(120, 5000)
 HOT = "/home/b/site/page3.html"
 
 
