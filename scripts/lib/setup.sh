@@ -139,7 +139,7 @@ fp_install_packages() {
     rm -f "$log"
 }
 
-# libtool is a script of the shell that configure finds: of Debian's, sh is the fastest.
+# libtool runs in the shell that configure finds: Debian's sh is faster than its bash.
 fp_configure() {
     [ "$fp_source" -ef "$fp_repo" ] || ln -sfn "$fp_repo" "$fp_source" || return 1
     [ -x "$fp_source/configure" ] || (cd "$fp_source" && autoreconf -i) || return 1

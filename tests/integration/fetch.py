@@ -8,7 +8,7 @@ import subprocess
 
 SUMMARY = re.compile(r"bodies=(\d+) wrong=(\d+) failed=(\d+)")
 LOST = re.compile(r"cut=(\d+) refused=(\d+)")
-PAUSE_US = "5000"           # some 2,000 requests a second: tests beside need the processor, too
+PAUSE_US = "5000"           # 16 connections make at most 3,200 requests a second: tests beside need the processor, too
 
 
 class Client:

@@ -23,7 +23,7 @@ CLIENTS = chosen(16, 32)
 REWRITES = chosen(400, 2000)
 WARM_REWRITES = chosen(150, 300)        # before the first look at memory
 PAUSE_S = 0.001
-GROWTH_MOST_KIB = 40_000
+GROWTH_MOST_KIB = chosen(26_000, 40_000)
 DIRECTORIES = 50
 FEW_PARSED = 5
 BASIC = {"Authorization": "Basic cmVhZGVyOnNlY3JldA=="}     # reader:secret

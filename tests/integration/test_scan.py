@@ -19,7 +19,7 @@ ABSENT = chosen(6000, 20_000)
 MAX_ENTRIES = 500
 THREADS = 8
 HIT_SHARE = 0.99
-MEMORY_GROWTH_KIB = ABSENT      # a kept entry and its descriptor would take more
+MEMORY_GROWTH_KIB = ABSENT      # one for each name
 # The scanner's requests: names beside the hot files, in absent directories, below files.
 PATTERNS = ("/hot/d{d}/missing{i}.php", "/gone{i}/x", "/hot/d{d}/no{i}/deep/er/file", "/hot/d{d}/file{f}.txt/info{i}")
 
