@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "common/clock.h"
+#include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"

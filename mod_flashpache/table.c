@@ -3,20 +3,37 @@
 #include "table.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/keyed_hash.h"
 
 #define MOST_SHARDS   16u  /* a power of two, as every number of shards is */
 #define SHARD_LEAST   64   /* items; smaller shards would not fill evenly */
 #define SWEEP_AT_ONCE 256u /* items checked under one hold of a mutex */
+#define FIRST_SLOTS   32u  /* a power of two, as every number of slots is */
 
-/* The hash's list is the queue: from the oldest item to the newest. */
+/* A slot of the index. */
+struct slot {
+    unsigned hash;
+    struct fp_item *item; /* NULL: the slot is empty */
+};
+
+/*
+ * The index is one array, probed in sequence from the slot that the hash names; at most half of it is in
+ * use. So a look-up touches the array once, and an item only if the hash is its own: in a process
+ * among a thousand each touch of memory is a miss in the processor's caches.
+ */
 struct shard {
     pthread_mutex_t mutex;
-    struct fp_item *items;
-    struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
-    struct fp_item *sweep; /* the next item of fp_table_drop_if() */
+    struct slot *slots;
+    unsigned n_slots; /* 0: there are none yet */
+    unsigned count;   /* items */
     unsigned limit;
     atomic_uint *total; /* items in all shards */
+    struct fp_item *oldest, *youngest;
+    struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
+    struct fp_item *sweep; /* the next item of fp_table_drop_if() */
 };
 
 struct fp_table {
@@ -47,9 +64,9 @@ apr_size_t fp_item_key(char *key, const void *owner, const char *path, apr_size_
 void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
                   void (*destroy)(struct fp_item *item))
 {
-    item->hh.key = key;
-    item->hh.keylen = (unsigned)key_len;
-    item->hh.hashv = fp_keyed_hash(key, key_len);
+    item->key = key;
+    item->key_len = (unsigned)key_len;
+    item->hash = 0;
     atomic_init(&item->references, 1);
     item->visited = false;
     item->destroy = destroy;
@@ -82,7 +99,7 @@ void fp_item_release_with(apr_pool_t *p, struct fp_item *item)
 static void release_all(struct fp_item *dropped)
 {
     while (dropped != NULL) {
-        struct fp_item *next = dropped->hh.next;
+        struct fp_item *next = dropped->younger;
 
         fp_item_release(dropped);
         dropped = next;
@@ -91,52 +108,122 @@ static void release_all(struct fp_item *dropped)
 
 /* ---- a shard, under its mutex ---- */
 
-/* Chooses by the upper bits, as the lower ones choose the bucket. */
+/* Chooses by the upper bits, as the lower ones choose the slot. */
 static struct shard *shard_of(const struct fp_table *t, unsigned hash)
 {
     return &t->shards[(uint64_t)hash * t->n_shards >> 32];
 }
 
-FP_HASH_DIAGNOSTICS_OFF
+static struct slot *next_of(const struct shard *s, struct slot *slot)
+{
+    return slot + 1 < s->slots + s->n_slots ? slot + 1 : s->slots;
+}
+
+static struct slot *first_of(const struct shard *s, unsigned hash)
+{
+    return &s->slots[hash & (s->n_slots - 1)];
+}
+
+/* The slot of that key, or the empty one where it would be. There are slots. */
+static struct slot *slot_of(const struct shard *s, const void *key, apr_size_t len, unsigned hash)
+{
+    struct slot *slot = first_of(s, hash);
+
+    while (slot->item != NULL
+           && (slot->hash != hash || slot->item->key_len != len || memcmp(slot->item->key, key, len) != 0))
+        slot = next_of(s, slot);
+    return slot;
+}
+
 static struct fp_item *find(const struct shard *s, const void *key, apr_size_t len, unsigned hash)
 {
-    struct fp_item *item;
+    return s->n_slots > 0 ? slot_of(s, key, len, hash)->item : NULL;
+}
 
-    HASH_FIND_BYHASHVALUE(hh, s->items, key, len, hash, item);
-    return item;
+/* The shard has no other item of its key. */
+static void set_slot(struct shard *s, struct slot added)
+{
+    struct slot *slot = first_of(s, added.hash);
+
+    while (slot->item != NULL)
+        slot = next_of(s, slot);
+    *slot = added;
+}
+
+/* Empties the slot. Those behind it move up where a probe would not get past the gap to them. */
+static void clear_slot(struct shard *s, struct slot *slot)
+{
+    const unsigned mask = s->n_slots - 1;
+    unsigned gap = (unsigned)(slot - s->slots);
+
+    for (unsigned i = (gap + 1) & mask; s->slots[i].item != NULL; i = (i + 1) & mask) {
+        if (((i - s->slots[i].hash) & mask) < ((i - gap) & mask))
+            continue;
+        s->slots[gap] = s->slots[i];
+        gap = i;
+    }
+    s->slots[gap].item = NULL;
+}
+
+/* Makes room for one more item; false: memory is out. */
+static bool make_room(struct shard *s)
+{
+    const unsigned n_old = s->n_slots, n = n_old > 0 ? 2 * n_old : FIRST_SLOTS;
+    struct slot *old = s->slots, *made;
+
+    if (s->count < n_old / 2)
+        return true;
+    made = calloc(n, sizeof(*made));
+    if (made == NULL)
+        return false;
+    s->slots = made;
+    s->n_slots = n;
+    for (unsigned i = 0; i < n_old; i++) {
+        if (old[i].item != NULL)
+            set_slot(s, old[i]);
+    }
+    free(old);
+    return true;
 }
 
 /* Moves the item, and the shard's reference, to the list of the dropped. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
     if (s->hand == item)
-        s->hand = item->hh.next;
+        s->hand = item->younger;
     if (s->sweep == item)
-        s->sweep = item->hh.next;
-    HASH_DEL(s->items, item);
+        s->sweep = item->younger;
+    *(item->older != NULL ? &item->older->younger : &s->oldest) = item->younger;
+    *(item->younger != NULL ? &item->younger->older : &s->youngest) = item->older;
+    clear_slot(s, slot_of(s, item->key, item->key_len, item->hash));
+    s->count--;
     atomic_fetch_sub_explicit(s->total, 1, memory_order_relaxed);
-    item->hh.next = *dropped;
+    item->younger = *dropped;
     *dropped = item;
 }
 
+/* Out of memory: only the caller's reference remains. */
 static void add(struct shard *s, struct fp_item *item)
 {
+    if (!make_room(s))
+        return;
     fp_item_retain(item);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->items, item->hh.key, item->hh.keylen, item->hh.hashv, item);
-    if (item->hh.tbl != NULL)
-        atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
-    else
-        fp_item_release(item); /* out of memory: only the caller's reference remains */
+    set_slot(s, (struct slot){ item->hash, item });
+    item->older = s->youngest;
+    item->younger = NULL;
+    *(s->youngest != NULL ? &s->youngest->younger : &s->oldest) = item;
+    s->youngest = item;
+    s->count++;
+    atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
 }
-FP_HASH_DIAGNOSTICS_ON
 
 static void evict_one(struct shard *s, struct fp_item **dropped)
 {
-    struct fp_item *item = s->hand != NULL ? s->hand : s->items;
+    struct fp_item *item = s->hand != NULL ? s->hand : s->oldest;
 
     while (item->visited) {
         item->visited = false;
-        item = item->hh.next != NULL ? item->hh.next : s->items;
+        item = item->younger != NULL ? item->younger : s->oldest;
     }
     s->hand = item;
     drop(s, item, dropped);
@@ -162,14 +249,16 @@ struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key
 
 void fp_table_put(struct fp_table *t, struct fp_item *item)
 {
-    struct shard *s = shard_of(t, item->hh.hashv);
     struct fp_item *old, *dropped = NULL;
+    struct shard *s;
 
+    item->hash = fp_keyed_hash(item->key, item->key_len);
+    s = shard_of(t, item->hash);
     pthread_mutex_lock(&s->mutex);
-    old = find(s, item->hh.key, item->hh.keylen, item->hh.hashv);
+    old = find(s, item->key, item->key_len, item->hash);
     if (old != NULL)
         drop(s, old, &dropped);
-    if (s->items != NULL && HASH_COUNT(s->items) >= s->limit)
+    if (s->count > 0 && s->count >= s->limit)
         evict_one(s, &dropped);
     if (s->limit > 0)
         add(s, item);
@@ -179,11 +268,11 @@ void fp_table_put(struct fp_table *t, struct fp_item *item)
 
 void fp_table_drop(struct fp_table *t, struct fp_item *item)
 {
-    struct shard *s = shard_of(t, item->hh.hashv);
+    struct shard *s = shard_of(t, item->hash);
     struct fp_item *dropped = NULL;
 
     pthread_mutex_lock(&s->mutex);
-    if (find(s, item->hh.key, item->hh.keylen, item->hh.hashv) == item)
+    if (find(s, item->key, item->key_len, item->hash) == item)
         drop(s, item, &dropped);
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
@@ -204,7 +293,7 @@ static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *it
     for (unsigned i = 0; s->sweep != NULL && i < SWEEP_AT_ONCE; i++) {
         struct fp_item *item = s->sweep;
 
-        s->sweep = item->hh.next;
+        s->sweep = item->younger;
         if (expired(item))
             drop(s, item, &dropped);
     }
@@ -229,7 +318,7 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
         t->swept = (t->swept + 1) % t->n_shards;
         s = &t->shards[t->swept];
         pthread_mutex_lock(&s->mutex);
-        s->sweep = s->items;
+        s->sweep = s->oldest;
         pthread_mutex_unlock(&s->mutex);
         done++;
     }
@@ -250,8 +339,11 @@ static apr_status_t end(void *data)
         if (pthread_mutex_trylock(&s->mutex) != 0)
             continue;
         s->limit = 0;
-        while (s->items != NULL)
-            drop(s, s->items, &dropped);
+        while (s->oldest != NULL)
+            drop(s, s->oldest, &dropped);
+        free(s->slots);
+        s->slots = NULL;
+        s->n_slots = 0;
         pthread_mutex_unlock(&s->mutex);
         release_all(dropped);
     }

@@ -4,7 +4,7 @@
  * replaced item lives until the last request releases it. Eviction is SIEVE, as in the daemon's
  * cache.
  *
- * Threads share a table. For several threads it consists of shards; each has a mutex, a hash, a
+ * Threads share a table. For several threads it consists of shards; each has a mutex, an index, a
  * queue and a share of the limit. A full shard evicts even if others are not full. Nothing is
  * destroyed under a mutex.
  */
@@ -15,11 +15,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "common/keyed_hash.h"
-
 /* The first member of each kind of item. */
 struct fp_item {
-    UT_hash_handle hh; /* holds no copy of the key, which must live as long as the item */
+    const void *key; /* no copy: it must live as long as the item */
+    unsigned key_len;
+    unsigned hash;                   /* of the key, from fp_table_put() on */
+    struct fp_item *older, *younger; /* in the table's queue */
     atomic_uint references;
     bool visited;
     void (*destroy)(struct fp_item *item); /* runs in the thread that releases it last */

@@ -93,6 +93,18 @@ static bool is_numbered_kept(const char *prefix, int n)
     return is_kept(key);
 }
 
+static void drop_numbered(const char *prefix, int n)
+{
+    struct fp_item *item;
+    char key[16];
+
+    snprintf(key, sizeof(key), "%s%d", prefix, n);
+    item = fp_table_get(table, key, strlen(key));
+    ck_assert_ptr_nonnull(item);
+    fp_table_drop(table, item);
+    fp_item_release(item);
+}
+
 /* ---- one at a time ---- */
 
 START_TEST(kept_replaced_and_dropped)
@@ -109,6 +121,34 @@ START_TEST(kept_replaced_and_dropped)
     fp_table_drop(table, &second->item);
     ck_assert(!is_kept("a"));
     ck_assert_uint_eq(alive, 0);
+}
+END_TEST
+
+/* Keys come and go at random, between none and many: a gap in the index hides no key behind it. */
+START_TEST(as_a_set_of_keys)
+{
+    enum { NAMES = 700, CHANGES = 20000, LOOK_EVERY = 500 };
+    bool kept[NAMES] = { false };
+    uint64_t seed = 1;
+    unsigned count = 0;
+
+    table = fp_table_create(pool, 4 * NAMES); /* no shard is full */
+    for (int i = 0; i < CHANGES; i++) {
+        const int n = (int)((unit_random(&seed) >> 32) % NAMES);
+        /* Mostly put in one half of the time, mostly dropped in the other. */
+        const bool is_put = ((unit_random(&seed) >> 32) % 4 > 0) == (i / (CHANGES / 4) % 2 == 0);
+
+        ck_assert_int_eq(is_numbered_kept("k", n), kept[n]);
+        if (is_put)
+            put_numbered("k", n);
+        else if (kept[n])
+            drop_numbered("k", n);
+        count += (unsigned)is_put - kept[n];
+        kept[n] = is_put;
+        ck_assert_uint_eq(fp_table_count(table), count);
+        for (int k = 0; i % LOOK_EVERY == 0 && k < NAMES; k++)
+            ck_assert_int_eq(is_numbered_kept("k", k), kept[k]);
+    }
 }
 END_TEST
 
@@ -372,6 +412,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "table", setup, teardown, 0);
 
     tcase_add_test(t, kept_replaced_and_dropped);
+    tcase_add_test(t, as_a_set_of_keys);
     tcase_add_test(t, who_holds_one_has_it_for_as_long_as_he_wants);
     tcase_add_test(t, dropped_while_held);
     tcase_add_test(t, destroyed_without_a_mutex);
@@ -381,6 +422,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, sweep_of_all_and_of_nothing);
     tcase_add_test(t, eviction_after_its_next_was_dropped);
     t = unit_add_case(s, "shards", setup_shards, teardown, 60);
+    tcase_add_test(t, as_a_set_of_keys);
     tcase_add_test(t, shards_together_have_the_limit);
     tcase_add_test(t, what_is_used_outlives_a_scan_in_every_shard);
     tcase_add_test(t, swept_in_every_shard);
