@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -31,6 +32,13 @@ struct fp_file {
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
     atomic_int spares[SPARES];            /* NONE: there is none */
+};
+
+/* A content is one piece of memory: the fewer a child touches for a request, the better. */
+struct copied {
+    struct fp_file file;
+    struct fp_mapping mapping; /* of the bytes */
+    char bytes[];
 };
 
 static unsigned own_most;
@@ -114,13 +122,6 @@ static struct fp_mapping *map_all(int fd, size_t size, int flags)
     return m;
 }
 
-static void drop_copy(struct fp_mapping *m)
-{
-    atomic_fetch_sub_explicit(&mapped, m->size, memory_order_relaxed);
-    free(m->base);
-    free(m);
-}
-
 static void unmap(struct fp_mapping *m)
 {
     if (m == NULL)
@@ -174,24 +175,21 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                        apr_size_t size)
 {
-    struct fp_file *file = calloc(1, sizeof(*file));
-    struct fp_mapping *m = malloc(sizeof(*m));
-    void *bytes = malloc(size);
+    struct copied *copy = malloc(sizeof(*copy) + size);
 
-    if (file == NULL || m == NULL || bytes == NULL || !fp_contents_view_read(contents, at, bytes, size)) {
-        free(file);
-        free(m);
-        free(bytes);
+    if (copy == NULL || !fp_contents_view_read(contents, at, copy->bytes, size)) {
+        free(copy);
         return NULL;
     }
-    *m = (struct fp_mapping){ bytes, size };
+    memset(&copy->file, 0, sizeof(copy->file));
+    copy->mapping = (struct fp_mapping){ copy->bytes, size };
     atomic_fetch_add_explicit(&mapped, size, memory_order_relaxed);
-    atomic_init(&file->references, 1);
-    atomic_init(&file->mapping, m);
-    file->fd = -1;
-    forget_spares(file);
-    file->local = file->is_content = true;
-    return file;
+    atomic_init(&copy->file.references, 1);
+    atomic_init(&copy->file.mapping, &copy->mapping);
+    copy->file.fd = -1;
+    forget_spares(&copy->file);
+    copy->file.local = copy->file.is_content = true;
+    return &copy->file;
 }
 
 void fp_file_retain(struct fp_file *file)
@@ -209,7 +207,7 @@ void fp_file_release(struct fp_file **fp)
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
     if (file->is_content)
-        drop_copy(fp_file_mapping(file));
+        atomic_fetch_sub_explicit(&mapped, fp_file_mapping(file)->size, memory_order_relaxed);
     else
         unmap(fp_file_mapping(file));
     close_descriptor(file);
