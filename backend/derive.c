@@ -23,7 +23,7 @@
 #define CONNECTIONS_SHARE 4
 
 /* Memory for entries, and for each of the two tables that children read: shares of the memory that there is, between
- * these bounds.  What the cache takes in a small container is missing for the files themselves. */
+ * these bounds.  In a small container the files themselves lack the memory that the cache takes. */
 #define ENTRIES_SHARE 16
 #define TABLE_SHARE   64
 #define MIB           ((size_t)1 << 20)

@@ -31,7 +31,7 @@ bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a);
 /* The path of the file of that index in the server's list of names. */
 const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name);
 
-/* What is left to read of a content. */
+/* The part of a content that was not read yet. */
 struct fp_access_text {
     const char *pos, *end;
 };

@@ -18,7 +18,7 @@ struct fp_file_use;
 /*
  * Appends a bucket for length bytes from offset on. The descriptor goes back to the file when the
  * request's pool is destroyed, and is closed if the response or the connection broke. So it must be
- * a main request: httpd destroys its pool when the connection's filters have sent all of its response
+ * a main request. httpd destroys its pool when the connection's filters have sent all of its response
  * (the EOR bucket), or will send nothing more. A subrequest's pool ends before that. *use_r lives as
  * long as that pool. NULL: no descriptor can be opened, and nothing was appended.
  */

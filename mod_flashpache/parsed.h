@@ -49,8 +49,8 @@ bool fp_parsed_is_for(const request_rec *r);
 struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
                                  unsigned name);
 
-/* The index of the name of the file that core made the result from, and its step, if that may be kept and is not
- * yet; else -1. */
+/* The index of the name of the file that core made the result from, and its step. -1: that may not be kept, or is
+ * kept already. */
 int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
                       const struct fp_step **step_r);
 

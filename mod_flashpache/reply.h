@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handlers for all generations of httpd 2.x do alike.
+ * The part that the handlers for all generations of httpd 2.x share.
  */
 #ifndef FP_REPLY_H
 #define FP_REPLY_H
@@ -29,7 +29,7 @@ typedef void fp_log_denied(request_rec *r, int error);
 /*
  * For a file that the daemon could not open: opens it by its name. If that fails, logs and returns 403 as core
  * does. A FIFO is refused. If another file has the name now, the request is served from the beginning, without an
- * answer: core would send that file with the approved one's length. Returns DECLINED (core can open the approved
+ * answer. Core would send that file with the approved one's length. Returns DECLINED (core can open the approved
  * file) or the status.
  */
 int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied);

@@ -242,8 +242,8 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
     map = may_map_file(r, q);
     if (!sendfile && r->finfo.size <= most_without_apr_bucket(map))
         return false;
-    /* A file system of another machine may have died under the answer. What is read before the
-     * header usually shows it (fp_reply_can_be_read). */
+    /* A file system of another machine may have died under the answer. A read before
+     * the header usually shows it (fp_reply_can_be_read). */
     first = look_again(r, file) ? 0 : FIRST_PIECE;
     e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r, use_r);
     if (e == NULL)

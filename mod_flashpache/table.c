@@ -21,7 +21,7 @@ struct slot {
 
 /*
  * The index is one array, probed in sequence from the slot that the hash names; at most half of it is in
- * use. So a look-up touches the array once, and an item only if the hash is its own: in a process
+ * use. So a look-up touches the array once, and an item only if the hash is its own. In a process
  * among a thousand each touch of memory is a miss in the processor's caches.
  */
 struct shard {

@@ -298,8 +298,8 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 
     if (e == NULL || !has_file(e) || e->target != NULL || fp_entry_is_purged(c, e))
         return false;
-    /* A reported change need not change the metadata: the end of a mapping; and before Linux 6.13 a second one
-     * within a tick of the kernel's clock, which may have revoked the rights. */
+    /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
+     * neither does a second change within a tick of the kernel's clock, and that may have revoked the rights. */
     if (e->expires_ms == 0 || e->ttl_ms == 0 || (e->content_at != 0 && c->content.file_max == 0))
         return false;
     *m = e->self;

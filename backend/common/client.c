@@ -510,8 +510,8 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     return st;
 }
 
-/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now: it tells of its
- * life in those, on a new connection. */
+/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now.  It tells of
+ * its life in those, on a new connection. */
 static bool has_other_tables(const struct link *link, fp_status st)
 {
     return (st == FP_CLOSED || st == FP_TIMEOUT) && link->view != NULL

@@ -60,7 +60,7 @@ struct fp_conf {
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n);
 
 /*
- * The same for a process that is not to become the daemon: any user may read it, whatever user and group it names, and
+ * The same for a process that is not to become the daemon.  Any user may read it, whatever user and group it names;
  * uid and gid stay 0.  *socket_given_r: the file has a socket; else the field is the default.
  */
 struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r);

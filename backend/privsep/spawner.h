@@ -39,9 +39,9 @@ fp_status fp_spawner_ask(const struct fp_spawner *s);
 
 /*
  * Reads one worker that was asked for: its process id and the daemon's end of its
- * socket, non-blocking, the caller's.  FP_AGAIN when there is none yet,
- * FP_BUSY when the spawner could not fork, FP_LOSTFD when this process has no
- * descriptor free (the worker is killed), FP_CLOSED when the spawner is gone.
+ * socket, non-blocking, the caller's.  FP_AGAIN: there is none yet.  FP_BUSY: the
+ * spawner could not fork.  FP_LOSTFD: this process has no descriptor free, and the
+ * worker is killed.  FP_CLOSED: the spawner is gone.
  */
 fp_status fp_spawner_read(const struct fp_spawner *s, pid_t *pid_r, int *sock_r);
 

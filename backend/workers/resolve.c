@@ -126,7 +126,7 @@ static fp_status step(struct walk *w, const char *name, bool more)
             last = look_at_end(w, &next, &s->target);
         s->target_status = last;
     }
-    /* Who only looks at an automount does not mount it: what lies behind it is not seen yet. */
+    /* A look at an automount does not mount it: the files behind it are not seen yet. */
     if (last == FP_OK && !more && fp_step_is_dir(s) && fp_resolver_is_automount(w->r, &next))
         last = FP_REFUSED;
     w->result->step_watches[w->a->n_steps].links = (uint8_t)w->links;
@@ -177,7 +177,7 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 
 /*
  * Opens the file.  *m: what a look at it just found; becomes what a look at the descriptor finds.  The two are
- * the same, or rights may have been revoked between open and look: then the later look would make the cache keep
+ * the same, or rights may have been revoked between open and look.  Then the later look would make the cache keep
  * a descriptor that nobody would get any more.  Of a file that changes all the time *m stays the earlier look.
  */
 static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)

@@ -3,7 +3,7 @@
  * Access files (.htaccess) for a core without the hook that opens them.
  *
  * Core looks at r->htaccess first. So before its walk each directory whose answer shows no access file
- * gets a result without a configuration, and one whose file this child parsed before gets that result.
+ * gets a result without a configuration. One whose file this child parsed before gets that result.
  * Core opens all others by name. After the walk this child parses them once more, from the content
  * that the daemon passes, and keeps that.
  */

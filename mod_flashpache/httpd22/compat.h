@@ -94,7 +94,7 @@ ap_configfile_t *fp_compat_open_custom(apr_pool_t *p, const char *descr, void *p
 
 #define FP_APR_BEFORE_1_3 (APR_MAJOR_VERSION == 0 || (APR_MAJOR_VERSION == 1 && APR_MINOR_VERSION < 3))
 
-/* APR before 1.3 gives the times of files in whole seconds, so ours are, too: entity tags and comparisons
+/* APR before 1.3 gives the times of files in whole seconds, so ours are, too. Entity tags and comparisons
  * with its own look depend on that. */
 #if FP_APR_BEFORE_1_3
 #undef apr_time_make

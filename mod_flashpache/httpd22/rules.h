@@ -25,8 +25,8 @@ struct fp_rules {
 /* Once the configuration is complete, after fp_settings_finish(). */
 void fp_rules_take(apr_pool_t *p, const server_rec *s, struct fp_settings *n);
 
-/* True if core treats a name of the path as a directory's in a section of its own: "name" with a slash
- * behind it matches the section. */
+/* True if core treats a name of the path as a directory's in a section of its own. That is, "name" with
+ * a slash behind it matches the section. */
 bool fp_rules_name(const server_rec *s, const char *name);
 
 #endif

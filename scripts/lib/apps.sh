@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For scripts/compare --app and scripts/test full, which source it after setup.sh: Debian's packages of the applications, of PHP and
-# of a database, unpacked below $fp_build/apps/root. They are not installed: none of their scripts runs, no
+# For scripts/compare --app and scripts/test full, which source it after setup.sh. It unpacks Debian's packages of the applications,
+# of PHP and of a database below $fp_build/apps/root. They are not installed: none of their scripts runs, no
 # service starts, and the machine's own Apache, PHP and databases stay as they are.
 
 fp_app_packages=(

@@ -28,8 +28,8 @@ fp_packages=(
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 
-# Further packages for the tests: packages and service, spelling, manual pages, shells that complete, fleets, HTTP/2,
-# a whole system to install in, other servers and the report of the lab.
+# Further packages for the tests of packages and service, spelling, manual pages, shells that complete, fleets and HTTP/2.
+# Others are a whole system to install in, other servers, and the report of the lab.
 fp_test_packages=(
     acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db fish zsh
     iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client

@@ -23,8 +23,8 @@ _open = set()           # files with a lock of this process
 
 
 def _close_in_child():
-    """A lock belongs to the open file. A forked helper that outlives its test would keep the lock of a test that has ended, and a test
-    of its own run would wait for the gate behind one that waits for that lock."""
+    """A lock belongs to the open file. A forked helper that outlives its test would keep the lock of a test that has ended.
+    A test of its own run would wait for the gate behind one that waits for that lock."""
     for file in _open:
         file.close()
     _open.clear()

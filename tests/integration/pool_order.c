@@ -2,7 +2,7 @@
 /*
  * Preloaded beside ThreadSanitizer's runtime: tells it in which order threads use the memory of APR's pools.
  *
- * What one thread gives back another one may get. APR orders that by its own locks, which were not instrumented.
+ * A thread may get the memory that another one gave back. APR orders that by its own locks, which were not instrumented.
  * So all that a thread did before it cleared a pool counts as done before any later allocation from a pool.
  */
 #define _GNU_SOURCE

@@ -30,8 +30,8 @@ def run(*command):
 
 
 def gaps_before_lines_ms(trace, pid):
-    """For each line that the thread wrote to the log: for how long it had had its processor just before and nothing was
-    seen of it, if that was longer than a tick."""
+    """For each line that the thread wrote to the log: the time before it in which it had its processor, and nothing was
+    seen. Only gaps longer than a tick count."""
     since, gap, ended, gaps = None, 0.0, 0.0, []
     for line in trace:
         found = EVENT.search(line)

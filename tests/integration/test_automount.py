@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree that is mounted when a path goes on behind its mount point (autofs; a look at the point alone mounts nothing):
-it is there with the first request, as with stock."""
+"""A tree that is mounted when a path goes on behind its mount point (autofs) is there with the first request, as with
+stock. A look at the point alone mounts nothing."""
 
 import ctypes
 import fcntl
@@ -50,7 +50,7 @@ def serve(point, names, put_files, reading, ready):
 
 
 class Automount:
-    """A direct mount point of autofs, over which a small tmpfs with these files is mounted; or an indirect one, in
+    """A direct mount point of autofs, over which a small tmpfs with these files is mounted. Or an indirect one, in
     which that happens to these names."""
 
     def __init__(self, point, put_files, names=()):

@@ -202,7 +202,7 @@ def test_a_hung_mount_has_its_share_of_workers_only(world):
         for i in range(FILES):
             tree.put(w.path(f"local/new{i}.txt"), b"new\n")
             assert w.ask(f"local/new{i}.txt", 20000)[:2] == (OK, wire.LOOKED)
-        # What is expired locally may be looked at again just now.
+        # Entries of the local file system may have expired: a worker may look at them just now.
         wait_for(lambda: w.stats()["running"] == 2, "the hung mount's workers alone")
         assert w.stats()["queued"] >= 1
         w.mount.behave("normal")

@@ -84,7 +84,7 @@ def answers(client, path):
 def test_macros_of_a_directory_above(lab, base):
     """A file with <Macro> has to be parsed before each one with Use.
 
-    One connection to each server: mod_macro forgets all macros of its process when a request ends, and with
+    One connection to each server: mod_macro forgets all macros of its process when a request ends. With
     connections of their own the next request may be parsing then (in stock 6 of 40,000 answers were 500).
     """
     root = base / "macros"

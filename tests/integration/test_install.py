@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make install and make uninstall: the installed files serve, and none is left afterwards. What a release has."""
+"""make install and make uninstall: the installed files serve, and none is left afterwards; the files of a release."""
 
 import os
 import shutil

@@ -111,7 +111,7 @@ def test_the_other_tenant_has_leases(server, root, storm):
     connection = begin(server)
     with storm_of(storm, root / "home/a"):
         notice(server, connection)
-        # What other programs do in /tmp is reported, too.
+        # Changes that other programs make in /tmp are reported, too.
         questions = until_good(lambda: sum(note(connection.ask(HOT)) != "lease" for _ in range(HITS)),
                                lambda made: made <= MOST_QUESTIONS * HITS)
         counters = server.daemon.counters()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What conf/ has for other tools: the image and its containers, the pod, the role, the policy; and RPM packages."""
+"""The parts of conf/ for other tools: the image and its containers, the pod, the role, the policy; and RPM packages."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request whose answer turned out to be old while httpd served it is served once more, as by stock from its beginning: a part of
-a page, and an address that a rule of the server has ended on. And headers that httpd makes of the content are of the body sent."""
+"""A request whose answer turned out to be old while httpd served it is served once more, as by stock from its beginning. So is a
+part of a page, and an address that a rule of the server has ended on. And headers that httpd makes of the content are of the body sent."""
 
 import base64
 import hashlib

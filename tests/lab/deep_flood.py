@@ -7,8 +7,8 @@
 An open loop asks for 100 hot files. Leases are off, so that each is a question that the daemon answers
 from its cache. In every second measurement somebody else asks for deep paths at --flood-rate a second. Half of them
 have 2,000 components (4 KB), half 60. Nothing is known of them, and no two begin alike. The goal: the 99th percentile with the
-flood is at most 1.5 times that without, in the same round. The same is measured beside as many names of one component:
-the effect of 100 requests a second more on this machine, whatever they ask for. Needs root and a build (FLASHPACHE_BUILD, default build/).
+flood is at most 1.5 times that without, in the same round. The same is measured beside as many names of one component.
+That is the effect of 100 requests a second more on this machine, whatever they ask for. Needs root and a build (FLASHPACHE_BUILD, default build/).
 """
 
 import statistics

@@ -5,10 +5,10 @@
   tests/lab/growth.py [--quick] [--paths N]... [--workers N]... [--rounds N] [--seconds S]
                       [--part paths|workers|leases] [--json FILE]
 
-paths: so many names are made known to the daemon (flashpachectl warm), then asked for evenly or
-by Zipf's law, of stock httpd and of Flashpache in turn: files of 500 bytes, without blocks on
-tmpfs, and absent names, in directories of a thousand. Event MPM, 16 connections, AllowOverride None.
-"bytes/entry" is what the daemon's own memory grew by, beside what its stats say; "shared" is the
+paths: so many names are made known to the daemon (flashpachectl warm). Then stock httpd and
+Flashpache are asked for them in turn, evenly or by Zipf's law. They are files of 500 bytes, without blocks
+on tmpfs, and absent names, in directories of a thousand. Event MPM, 16 connections, AllowOverride None.
+"bytes/entry" is what the daemon's own memory grew by, beside what its stats say. "shared" is the
 memory of the tables of answers and contents, for each path.
 
 workers: prefork with so many children, a connection to each, 20 files, known in all children.

@@ -66,7 +66,7 @@ def work_directory():
     """A directory that www-data can pass, with "out" for results; removed at the end.
 
     The daemon watches the directories on the way to documents. It gets an event for each line that a process
-    writes to a file in one of them: into TMPDIR, or into a trace beside the documents. So the directory is mounted
+    writes to a file in one of them. That may be in TMPDIR, or a trace beside the documents. So the directory is mounted
     at /mnt, where no other process writes, and results lie one level deeper.
     """
     path = Path(tempfile.mkdtemp(prefix="flashpache-lab-"))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who should wait for the disk when the data of a known file is no longer in memory?
 
-Compares two ways on cold files of one size. Children read the file themselves; or they first ask one of a few
+Compares two ways on cold files of one size. Children read the file themselves. Or they first ask one of a few
 workers to read it in (over a socket, with the descriptor), as the daemon's would.
 Also what the question "is it in memory?" costs for files that are (preadv2 with RWF_NOWAIT).
 

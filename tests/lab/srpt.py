@@ -10,10 +10,10 @@
 Two network namespaces, joined by a veth without segmentation offload, are server and client.
 FAIR is one queue at the uplink's rate; SRPT is what scripts/srpt-setup makes. Requests come in
 an open loop with exponential gaps, and are the same ones in both. Sizes are heavy-tailed (bounded
-Pareto: half of them under 1 KB, mean 5 KB, largest 2 MB, over half of the bytes in the largest
-3 %). A load of 1 is as much as the uplink carries, headers of all layers included. Slowdown is the
+Pareto). Half of them are under 1 KB, the mean 5 KB, the largest 2 MB. Over half of the bytes are
+in the largest 3 %. A load of 1 is as much as the uplink carries, headers of all layers included. Slowdown is the
 response time over what it is alone: bytes on the wire over the rate, and one round trip. FAIR
-has the device as the kernel makes it, which takes up to 64 KB from TCP in one piece; --segments 1
+has the device as the kernel makes it, which takes up to 64 KB from TCP in one piece. --segments 1
 gives it single packets, as srpt-setup does at such rates. With --partly-open users come in that open
 loop, and each asks K times, as soon as it has its answer. With --loss the client's side drops
 that share of what comes in, at random. Bodies are compared with the files. Needs root, tc, nft,

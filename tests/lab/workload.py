@@ -9,9 +9,9 @@
 A directory has 36 files in four classes of nine: 0.1 to 0.9 KB, 1 to 9, 10 to 90, 100 to 900.
 35 % of the requests are for the first class, 50, 14 and 1 % for the others. Directories are
 asked for by Zipf's law with exponent 1, dir00000 most. The nine files of a class are asked for
-alike: SPECweb99's own table for them is not published with the papers, and with this the
-sizes that Ruan and Pai print in their table 2 come out within 14 %, but for the smallest one
-(the MB for half of the requests), which comes out up to 21 % larger.
+alike: SPECweb99's own table for them is not published with the papers. So the sizes that Ruan and
+Pai print in their table 2 come out within 14 %. Only the smallest one (the MB for half of the
+requests) comes out up to 21 % larger.
 
 The same arguments give the same files and the same list, whenever and wherever.
 """

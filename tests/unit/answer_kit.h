@@ -131,7 +131,7 @@ static inline void add_access_files(void)
 
 /*
  * A new answer, one letter a step: a directory, file or pipe, absent, not permitted (x) or an I/O
- * error; in capitals a link to that, to nothing or in a loop (O); * is all the steps but one.
+ * error. In capitals it is a link to that, to nothing or in a loop (O). * is all the steps but one.
  * Further letters add a descriptor (+), of this machine (here), the content, a lease (s) or access
  * files (n).
  */

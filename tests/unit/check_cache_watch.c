@@ -115,7 +115,7 @@ START_TEST(access_files_that_differ_in_case)
 }
 END_TEST
 
-/* A later look at the directory finds another change time: [0] of an access list alone, [1] of
+/* A later look at the directory finds another change time. [0] is of an access list alone, [1] of
  * names too, which are reported, [2] not reported, [3] by others. */
 START_TEST(a_directory_with_another_change_time)
 {

@@ -285,7 +285,7 @@ START_TEST(known_file)
     ck_assert_uint_eq(seen.given, 3);
     ck_assert_uint_eq(seen.kept, 1);
     ck_assert_uint_eq(forgotten, 0);
-    /* What the walk refuses stays refused. */
+    /* A request that the walk refuses stays refused. */
     seen.status = HTTP_FORBIDDEN;
     ck_assert_int_eq(fp_prefill(&request), HTTP_FORBIDDEN);
     ck_assert_uint_eq(seen.file_walks, 1);

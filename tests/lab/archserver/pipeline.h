@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stages with threads and queues: accept (one thread), ready (one thread, the
- * events of all sockets), respond (threads that never wait for a disk), disk
- * (threads for all that does).
+ * Stages with threads and queues. Accept and ready have one thread each; ready
+ * takes the events of all sockets. The threads of respond never wait for a disk,
+ * those of disk do.
  *
  *   accept -> ready <-> respond <-> disk
  *

@@ -163,7 +163,7 @@ def measurable():
 
 
 def experiments_for(entry, experiments):
-    """What must be measured for it: these experiments, with these servers alone."""
+    """The measurements that it needs: these experiments, with these servers alone."""
     def kept(one, names):
         servers = [key for key in one.servers if key in names]
         return replace(one, servers=servers, reference=one.reference if one.reference in servers else None)

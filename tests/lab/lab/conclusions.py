@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we found: sentences whose numbers are the figures', sorted by what the numbers say."""
+"""The page "What we found": sentences whose numbers are the figures', sorted by what the numbers say."""
 
 import json
 import math

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures computed from latencies and sizes. Pure functions.
 
-The service inversion, the four series of sizes and the decile breakdown are those of Ruan and Pai, "The Origins of
-Network Server Latency & the Myth of Connection Scheduling", section 4.
+The service inversion, the four series of sizes and the decile breakdown are those of Ruan and Pai, section 4: "The
+Origins of Network Server Latency".
 """
 
 import math
@@ -10,8 +10,8 @@ import statistics
 from collections import namedtuple
 
 PERCENTILES = (5, 50, 90, 95, 99, 99.9)
-# Table 3 of the paper: upper bounds in bytes of the first three of four series that are asked for
-# about equally often (25.06, 28.05, 23.55, 23.34 %).
+# Table 3 of the paper: upper bounds in bytes of the first three of four series. They are asked for about
+# equally often (25.06, 28.05, 23.55, 23.34 %).
 SERIES_BOUNDS = (550, 4_500, 6_500)
 SERIES_NAMES = ("to 0.5 KB", "0.6 to 4 KB", "5 to 6 KB", "from 7 KB")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers' measurements, to stand beside ours.
 
-Ruan and Pai, "The Origins of Network Server Latency & the Myth of Connection Scheduling": Pentium 4, 1 GB of
+Ruan and Pai, "The Origins of Network Server Latency & the Myth of Connection Scheduling". Pentium 4, 1 GB of
 memory, 3 GB set, 1024 connections, FreeBSD 4.6, Apache 1.3.27.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The full run: parts that take ninety minutes together on two processors, each with a limit of its own.
 
-Times of sessions were taken on such a machine; on a slower one a part ends with fewer rounds, and its facts name what it left
+Times of sessions were taken on such a machine. On a slower one a part ends with fewer rounds, and its facts name what it left
 out. The papers' set is three times their memory: so is the disk's here, at a quarter of its size, which is sooner known.
 """
 

@@ -220,8 +220,8 @@ class Runner:
                     return
 
     def reserved(self, experiment, number):
-        """The time that a round leaves to what comes later: a first one nothing, a further one the first rounds of that, one
-        beyond the least number all that it needs at least."""
+        """The time that a round leaves to what comes later. A first round leaves none, a further one the first rounds of
+        that, and one beyond the least number all that it needs at least."""
         if number == 0:
             return 0
         at_least = number >= (experiment.rounds or self.rounds).least

@@ -124,7 +124,7 @@ def numbers(found, part, pair):
 
 
 def terms(found, parts, page_ms):
-    """What was asked, of what, and what the numbers leave out."""
+    """The requests, their source, and all that the numbers leave out."""
     lines = [found.rigs[part.name]["about"] for part in parts if part.name in found.rigs]
     lines.append("The same load is half of what stock Apache can serve. Small numbers are the range of the rounds.")
     if any(part.name == "pages" for part in parts):

@@ -44,7 +44,7 @@ def text(rows):
 
 
 def sentence(rows, kind="this site"):
-    """What the rows mean for requests of a kind."""
+    """The meaning of the rows for requests of a kind."""
     words = [row[4] for row in rows]
     if "WORSE" in words:
         return (f"For {kind} on this file system Flashpache makes something worse: see the lines above, and keep "

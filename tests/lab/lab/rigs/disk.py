@@ -103,8 +103,8 @@ class Disk(Rig):
         self.group.limit_reads(disk_of(self.directory), self.iops)
 
     def warm(self, session, seconds):
-        """What the server is to know, at full speed; then, throttled, until the reads per request of two
-        windows agree, or the time is over."""
+        """Asks for all that the server is to know, at full speed. Then asks, throttled, until the reads per request of
+        two windows agree, or the time is over."""
         self.fill(session)
         self.throttle()
         last = None
