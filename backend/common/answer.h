@@ -78,13 +78,13 @@ struct fp_answer {
     bool watched;       /* and this machine's changes of each step are reported, as long
                                  as they allow: also after a change of the client's own */
     bool above_watched; /* from the cache only: the same of each step but the last */
-    unsigned n_steps, n_names;
-    struct fp_step steps[FP_MAX_STEPS];
     int fd;
     bool local, content, readable;
     uint64_t content_at;
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
+    unsigned n_steps, n_names;
+    struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };
 
 /* True if the step leads to a directory: only that leads further down. */

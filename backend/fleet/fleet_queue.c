@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "common/keyed_hash.h"
+#include "common/keyed_table.h"
 #include "common/memory.h"
 
 struct item {

@@ -14,7 +14,7 @@
 #include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
-#include "common/keyed_hash.h"
+#include "common/keyed_table.h"
 #include "common/memory.h"
 #include "common/packet.h"
 #include "common/task.h"
