@@ -18,6 +18,7 @@ from lab.servers import arch_kinds
 
 LARGE, HOT, THIRD, NAMES = Content(600), Content(28, hot=1008), Content(150), Holes(5600)
 MANY, SOME = 1024, 256
+LARGE_WARM_S = 10           # 1,024 children answer 21,600 files: in less time a measurement is one of the start
 FLASHES = ["arch-amped", "arch-new-flash"]
 
 
@@ -58,10 +59,10 @@ class Part:
 
 def memory():
     calls = step("system_calls", 1, once=True)
-    return Part("memory", 21, "3 GB in memory, 1,024 connections; each architecture; a warm hit", [
+    return Part("memory", 24, "3 GB in memory, 1,024 connections; each architecture; a warm hit", [
         Experiment("memory", "memory", LARGE, [*NONE, *ALL, *EVENT, *EVENT_ALL, "nginx-1-cache"],
                    [step("capacity", 4), calls, *at_loads(4, FEW, once=True), equal_load(4, once=True)], MANY,
-                   warm_s=4, start_s=6, setup_s=40, reference="stock-prefork-All"),
+                   warm_s=LARGE_WARM_S, start_s=6, setup_s=40, reference="stock-prefork-All"),
         Experiment("memory-profile", "memory", Content(100), [*NONE, *FLASHES],
                    [step("capacity", 3), profile(3)], SOME, warm_s=3, setup_s=10, rounds=fixed(1)),
         Experiment("architectures", "memory", Content(100), ARCHITECTURES,
@@ -109,14 +110,14 @@ def slowfs():
 
 
 def network():
-    return Part("network", 3, "sshfs as it comes", [
+    return Part("network", 2, "sshfs as it comes", [
         Experiment("network", "network", Content(28, hot=250), [*ALL, "nginx-1-cache"],
                    [step("capacity", 3), *at_loads(4, (0.95,), once=True)], 64, warm_s=4, start_s=3,
                    reference="stock-prefork-All")])
 
 
 def link():
-    return Part("link", 7, "a link of 100 Mbit/s: service inversion at the papers' loads", [
+    return Part("link", 6, "a link of 100 Mbit/s: service inversion at the papers' loads", [
         Experiment("link", "link", LARGE, [*NONE, *FLASHES],
                    [step("capacity", 3), *at_loads(5, LOADS[:-1], once=True), *at_loads(5, LOADS[-1:])], SOME,
                    warm_s=2, start_s=3, setup_s=15)])
