@@ -358,10 +358,9 @@ static fp_status hear_descriptor(int sock, uint64_t deadline_ms, uint8_t *buf, e
     return st;
 }
 
-static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms)
+static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms, uint8_t buf[FP_MAX_FRAME])
 {
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
-    uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
     struct passed p = { -1, -1, -1, -1, -1, -1 };
     const struct {
@@ -375,7 +374,7 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     const size_t n_rest = sizeof(rest) / sizeof(rest[0]);
     fp_status st;
 
-    fp_writer_init(&w, buf, sizeof(buf));
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
     st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
         st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &p.generations) : FP_TIMEOUT;
@@ -409,7 +408,7 @@ static fp_status reach(struct fp_client *c, int sock)
     return FP_CLOSED;
 }
 
-static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
+static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l, uint8_t buf[FP_MAX_FRAME])
 {
     fp_status st;
 
@@ -421,7 +420,7 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l)
         return FP_SYSTEM;
     st = limit(l->sock, deadline_ms) ? reach(c, l->sock) : FP_SYSTEM;
     if (st == FP_OK) {
-        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms) : FP_FOREIGN;
+        st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms, buf) : FP_FOREIGN;
         note_no_connection(c, st == FP_CLOSED ? FP_NO_CONNECTION_REFUSED : FP_NO_CONNECTION_ENDED);
     }
     if (st != FP_OK)
@@ -440,7 +439,7 @@ struct question {
     struct fp_lease_view **view_r; /* NULL: not wanted */
     const struct fp_control *control;
     struct fp_reply *reply;
-    uint8_t *buf; /* for the reply's text */
+    uint8_t *buf; /* of FP_MAX_FRAME bytes, for frames; the reply's text lies there. NULL: ask() makes one */
 };
 
 static fp_status ask_lookup(const struct link *link, uint64_t id, struct question *q)
@@ -448,13 +447,12 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     const uint64_t now_ms = fp_now_ms();
     struct fp_lookup l = *q->lookup;
     struct fp_answer *a = q->answer;
-    uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
     struct fp_frame f;
     int fd = -1;
     fp_status st;
 
-    fp_writer_init(&w, buf, sizeof(buf));
+    fp_writer_init(&w, q->buf, FP_MAX_FRAME);
     l.deadline_ms = q->deadline_ms > now_ms ? (uint32_t)(q->deadline_ms - now_ms) : 0;
     st = exchange(link, fp_lookup_encode(&w, id, &l), &w, &f, &fd, q->deadline_ms);
     if (st != FP_OK)
@@ -500,7 +498,7 @@ static uint64_t next_deadline(const struct fp_client *c, const struct question *
 
 static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q, struct link *link)
 {
-    fp_status st = dial(c, next_deadline(c, q), link);
+    fp_status st = dial(c, next_deadline(c, q), link, q->buf);
 
     if (st == FP_OK)
         st = limit(link->sock, next_deadline(c, q)) ? q->ask(link, id, q) : FP_TIMEOUT;
@@ -518,7 +516,7 @@ static bool has_other_tables(const struct link *link, fp_status st)
            && fp_lease_view_is_retired(link->view);
 }
 
-static fp_status ask(struct fp_client *c, struct question *q)
+static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
 {
     fp_status st = FP_CLOSED;
     struct link link;
@@ -552,6 +550,21 @@ static fp_status ask(struct fp_client *c, struct question *q)
     /* A lack of descriptors in this process says nothing about the daemon. */
     if (st != FP_LOSTFD)
         pause_asking(c, st);
+    return st;
+}
+
+/* The buffer is not on the stack: a compiler may have each page of a large frame touched, and they would all stay with
+ * the thread. */
+static fp_status ask(struct fp_client *c, struct question *q)
+{
+    uint8_t *own = q->buf == NULL ? malloc(FP_MAX_FRAME) : NULL;
+    fp_status st = FP_NOMEM;
+
+    if (own != NULL)
+        q->buf = own;
+    if (q->buf != NULL)
+        st = ask_with_buffer(c, q);
+    free(own);
     return st;
 }
 

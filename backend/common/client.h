@@ -71,7 +71,7 @@ void fp_client_destroy(struct fp_client **client);
  * The lease table of the daemon that was connected to last, with the tables of answers and
  * contents, and a reference for the caller.  Connects where no connection was yet, else sends no message: that
  * daemon may be gone, which the lease table shows.  FP_OK, *view_r being NULL where there is no memory
- * for it; otherwise as fp_client_lookup().
+ * for it alone; otherwise as fp_client_lookup().
  */
 fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r);
 
@@ -81,7 +81,7 @@ fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r
  * status may be a reason why there is none; a->fd is the caller's.
  * Otherwise: FP_AGAIN (a pause after a failure), FP_TIMEOUT, FP_CLOSED,
  * FP_VERSION, FP_PROTOCOL, FP_FOREIGN, FP_ELSEWHERE,
- * FP_LOSTFD, FP_SYSTEM.  May be called by several threads.
+ * FP_LOSTFD, FP_SYSTEM, FP_NOMEM (of this process).  May be called by several threads.
  * *view_r (may be NULL): the lease table of the answer's slots, with a
  * reference for the caller; NULL where there is none.  With a->content the file's content is at a->content_at
  * of the view's contents, for as long as it is not overwritten.
