@@ -20,6 +20,7 @@ from waiting import wait_for
 PROBES = 40
 FLAT = 0.15          # reads per request of two windows in a row may differ by so much
 WINDOW_S = 2
+IDLE = 64 << 20      # about what an idle server takes, the kernel's share included
 # The calls stat and open of files that slept: the kernel counts sleeps for each thread.
 PROBE = """
 import os, resource, sys
@@ -81,6 +82,7 @@ class Disk(Rig):
         wait_for(lambda: mounted(options, self.state()["loop"], self.files), f"{self.state()['loop']} to be mounted again", 60)
         self.group.remove()
         self.group.create()
+        self.group.limit_memory(self.memory + IDLE)   # a server that derives sizes from its limit finds one, as in a container
 
     def remove(self):
         unmount(self.files)
