@@ -58,7 +58,7 @@ static struct fp_table *hot; /* leases without an open file; NULL where seen_now
 static int most_leases;
 static unsigned most_descriptors;
 
-void fp_lease_init(apr_pool_t *p, int limit, bool alone)
+void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone)
 {
     struct rlimit rl;
 
@@ -69,9 +69,9 @@ void fp_lease_init(apr_pool_t *p, int limit, bool alone)
     fp_file_set_own_most(most_descriptors / OWN_PART);
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
     seen_now = alone ? apr_pcalloc(p, SEEN_NOW * sizeof(*seen_now)) : NULL;
-    hot = alone ? fp_table_create(p, limit < (int)HOT ? limit : (int)HOT) : NULL;
-    leases = fp_table_create(p, limit);
-    chains = fp_table_create(p, limit);
+    hot = alone ? fp_table_create(p, limit < (int)HOT ? limit : (int)HOT, bytes) : NULL;
+    leases = fp_table_create(p, limit, bytes);
+    chains = fp_table_create(p, limit, SIZE_MAX);
 }
 
 static void destroy(struct fp_item *item)
@@ -439,6 +439,8 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
 
         apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
         apr_snprintf(lease->headers.length, sizeof(lease->headers.length), "%" APR_UINT64_T_FMT, m->size);
+        if (fp_file_is_content(lease->file))
+            lease->item.bytes = (apr_size_t)m->size;
     }
     if (kept && a->n_steps > 1) {
         lease->chain = chain_for(owner, path, a, view);

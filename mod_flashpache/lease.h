@@ -48,10 +48,10 @@ struct fp_lease {
     const struct fp_step *last;
 };
 
-/* Call it once in a child. limit: the most leases. They hold at most a quarter of the process's
- * descriptors; an answer that needs one more is not kept. alone: the child has no threads. Then it
- * leases a path on its second recent request, and keeps few leases without an open file. */
-void fp_lease_init(apr_pool_t *p, int limit, bool alone);
+/* Call it once in a child. limit: the most leases; bytes: the most that their copied contents take. Leases hold at most
+ * a quarter of the process's descriptors; an answer that needs one more is not kept. alone: the child has no threads.
+ * Then it leases a path on its second recent request, and keeps few leases without an open file. */
+void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone);
 
 /*
  * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is

@@ -41,7 +41,7 @@ static struct fp_table *table; /* NULL: none are kept */
 
 void fp_names_init(apr_pool_t *p)
 {
-    table = fp_table_create(p, DIRECTORIES);
+    table = fp_table_create(p, DIRECTORIES, SIZE_MAX);
 }
 
 static void destroy(struct fp_item *item)

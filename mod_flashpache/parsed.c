@@ -11,6 +11,10 @@
 #include "lease.h"
 #include "settings.h"
 
+/* About what a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
+#define POOL_LEAST ((apr_size_t)8 * 1024)
+#define TEXT_TIMES 8
+
 static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
@@ -18,9 +22,9 @@ static void destroy(struct fp_item *item)
     apr_pool_destroy(((struct fp_parsed *)item)->pool);
 }
 
-void fp_parsed_init(apr_pool_t *p, int limit)
+void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes)
 {
-    table = limit > 0 ? fp_table_create(p, limit) : NULL;
+    table = limit > 0 ? fp_table_create(p, limit, bytes) : NULL;
 }
 
 bool fp_parsed_is_used(void)
@@ -109,6 +113,7 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     char *key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
+    p->item.bytes = POOL_LEAST + (conf != NULL ? TEXT_TIMES * (apr_size_t)s->access[name].size : 0);
     p->pool = pool;
     p->dir = apr_pstrdup(pool, h->dir);
     p->override = h->override;

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "common/client.h"
+#include "common/memory_limit.h"
 #include "daemon.h"
 #include "lease.h"
 #include "lookup.h"
@@ -17,6 +18,15 @@
 #include "table.h"
 
 #define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
+
+/* Bytes that children keep: together one in so many of the memory, and each of them a least. */
+#define CONTENTS_SHARE 64
+#define CONTENTS_LEAST ((apr_size_t)16 * 1024)
+#define PARSED_SHARE   32
+#define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
+
+/* Of the system, or of httpd's control group: read once, for all children. SIZE_MAX: unknown. */
+static apr_size_t memory = SIZE_MAX;
 
 bool fp_start_is_on(server_rec *s)
 {
@@ -46,6 +56,7 @@ void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle)
     const struct fp_settings *settings = fp_settings_of(s);
     const bool on = fp_start_is_on(s);
 
+    memory = fp_memory_limit("");
     if (on && obstacle != NULL)
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, s,
@@ -74,6 +85,17 @@ static unsigned idle_connections(int threads)
     return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
 }
 
+/* What children keep is missing elsewhere: theirs is a small share of the memory, however many they are. */
+static apr_size_t bytes_of_child(unsigned share, apr_size_t least)
+{
+    apr_size_t each = memory / share;
+    int children = 1;
+
+    ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
+    each /= children > 0 ? (apr_size_t)children : 1;
+    return each > least ? each : least;
+}
+
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
@@ -100,7 +122,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     if (fp_child_client != NULL && threads > 1)
         fp_client_map_contents(fp_child_client);
     fp_shared_init(settings->leases > 0);
-    fp_lease_init(p, settings->leases, threads <= 1);
-    fp_parsed_init(p, settings->parsed);
+    fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
+    fp_parsed_init(p, settings->parsed, bytes_of_child(PARSED_SHARE, PARSED_LEAST));
     return true;
 }

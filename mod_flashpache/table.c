@@ -11,6 +11,7 @@
 #define MOST_SHARDS   16u  /* a power of two, as every number of shards is */
 #define SHARD_LEAST   64   /* items; smaller shards would not fill evenly */
 #define SWEEP_AT_ONCE 256u /* items checked under one hold of a mutex */
+#define LARGEST_SHARE 4    /* an item may take one in so many bytes of the table's */
 #define FIRST_SLOTS   32u  /* a power of two, as every number of slots is */
 
 /* A slot of the index. */
@@ -30,7 +31,8 @@ struct shard {
     unsigned n_slots; /* 0: there are none yet */
     unsigned count;   /* items */
     unsigned limit;
-    atomic_uint *total; /* items in all shards */
+    apr_size_t bytes;       /* of its items */
+    struct fp_table *table; /* that it is a part of */
     struct fp_item *oldest, *youngest;
     struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
     struct fp_item *sweep; /* the next item of fp_table_drop_if() */
@@ -40,7 +42,9 @@ struct fp_table {
     atomic_flag sweeping;
     unsigned swept; /* the shard that the sweep has reached */
     unsigned n_shards;
-    atomic_uint total;
+    atomic_uint total; /* items in all shards */
+    apr_size_t bytes_limit;
+    atomic_size_t bytes; /* of all items */
     struct shard *shards;
 };
 
@@ -69,6 +73,7 @@ void fp_item_init(struct fp_item *item, const void *key, apr_size_t key_len,
     item->hash = 0;
     atomic_init(&item->references, 1);
     item->visited = false;
+    item->bytes = 0;
     item->destroy = destroy;
 }
 
@@ -197,7 +202,9 @@ static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped
     *(item->younger != NULL ? &item->younger->older : &s->youngest) = item->older;
     clear_slot(s, slot_of(s, item->key, item->key_len, item->hash));
     s->count--;
-    atomic_fetch_sub_explicit(s->total, 1, memory_order_relaxed);
+    s->bytes -= item->bytes;
+    atomic_fetch_sub_explicit(&s->table->total, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&s->table->bytes, item->bytes, memory_order_relaxed);
     item->younger = *dropped;
     *dropped = item;
 }
@@ -214,19 +221,44 @@ static void add(struct shard *s, struct fp_item *item)
     *(s->youngest != NULL ? &s->youngest->younger : &s->oldest) = item;
     s->youngest = item;
     s->count++;
-    atomic_fetch_add_explicit(s->total, 1, memory_order_relaxed);
+    s->bytes += item->bytes;
+    atomic_fetch_add_explicit(&s->table->total, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->table->bytes, item->bytes, memory_order_relaxed);
 }
 
-static void evict_one(struct shard *s, struct fp_item **dropped)
+/* least: passes by items that take fewer bytes; there is one that takes as many. */
+static void evict_one(struct shard *s, apr_size_t least, struct fp_item **dropped)
 {
     struct fp_item *item = s->hand != NULL ? s->hand : s->oldest;
 
-    while (item->visited) {
-        item->visited = false;
+    while (item->visited || item->bytes < least) {
+        if (item->bytes >= least)
+            item->visited = false;
         item = item->younger != NULL ? item->younger : s->oldest;
     }
     s->hand = item;
     drop(s, item, dropped);
+}
+
+/* The bytes that the table may take more. Shards that add items at once may exceed its limit by those. */
+static apr_size_t free_bytes(const struct fp_table *t)
+{
+    const apr_size_t bytes = atomic_load_explicit(&t->bytes, memory_order_relaxed);
+
+    return bytes < t->bytes_limit ? t->bytes_limit - bytes : 0;
+}
+
+/* False: the item is too large, or would have no room even without all of the shard's items. */
+static bool evict_for(struct shard *s, const struct fp_item *item, struct fp_item **dropped)
+{
+    if (s->limit == 0 || item->bytes > s->table->bytes_limit / LARGEST_SHARE
+        || (item->bytes > s->bytes && item->bytes - s->bytes > free_bytes(s->table)))
+        return false;
+    while (s->bytes > 0 && item->bytes > free_bytes(s->table))
+        evict_one(s, 1, dropped);
+    if (s->count > 0 && s->count >= s->limit)
+        evict_one(s, 0, dropped);
+    return true;
 }
 
 /* ---- the table ---- */
@@ -258,9 +290,7 @@ void fp_table_put(struct fp_table *t, struct fp_item *item)
     old = find(s, item->key, item->key_len, item->hash);
     if (old != NULL)
         drop(s, old, &dropped);
-    if (s->count > 0 && s->count >= s->limit)
-        evict_one(s, &dropped);
-    if (s->limit > 0)
+    if (evict_for(s, item, &dropped))
         add(s, item);
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
@@ -359,7 +389,7 @@ static unsigned shards_for(int limit)
     return n;
 }
 
-struct fp_table *fp_table_create(apr_pool_t *p, int limit)
+struct fp_table *fp_table_create(apr_pool_t *p, int limit, apr_size_t bytes)
 {
     struct fp_table *t = apr_palloc(p, sizeof(*t));
     unsigned most = limit > 0 ? (unsigned)limit : 0;
@@ -367,11 +397,13 @@ struct fp_table *fp_table_create(apr_pool_t *p, int limit)
     atomic_flag_clear(&t->sweeping);
     t->swept = 0;
     atomic_init(&t->total, 0);
+    atomic_init(&t->bytes, 0);
+    t->bytes_limit = bytes;
     t->n_shards = shards_for(limit);
     t->shards = apr_pcalloc(p, t->n_shards * sizeof(t->shards[0]));
     for (unsigned i = 0; i < t->n_shards; i++) {
         pthread_mutex_init(&t->shards[i].mutex, NULL);
-        t->shards[i].total = &t->total;
+        t->shards[i].table = t;
         /* The shares add up to exactly the limit. */
         t->shards[i].limit = most / t->n_shards + (i < most % t->n_shards);
     }

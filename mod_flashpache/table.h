@@ -5,7 +5,8 @@
  * cache.
  *
  * Threads share a table. For several threads it consists of shards; each has a mutex, an index, a
- * queue and a share of the limit. A full shard evicts even if others are not full. Nothing is
+ * queue and a share of the number. A full shard evicts even if others are not full. The bound on bytes is that of all
+ * shards together. For it a shard evicts those of its own items that take bytes. Nothing is
  * destroyed under a mutex.
  */
 #ifndef FP_TABLE_H
@@ -23,6 +24,7 @@ struct fp_item {
     struct fp_item *older, *younger; /* in the table's queue */
     atomic_uint references;
     bool visited;
+    apr_size_t bytes;                      /* set before fp_table_put(), where the table bounds them */
     void (*destroy)(struct fp_item *item); /* runs in the thread that releases it last */
 };
 
@@ -34,8 +36,9 @@ struct fp_table;
  */
 int fp_table_init(int threads);
 
-/* Makes a table for at most limit items; the pool's cleanup releases the table's references. */
-struct fp_table *fp_table_create(apr_pool_t *p, int limit);
+/* Makes a table for at most limit items of at most bytes together (SIZE_MAX: no bound); the pool's cleanup releases
+ * the table's references. */
+struct fp_table *fp_table_create(apr_pool_t *p, int limit, apr_size_t bytes);
 
 /* Writes the key of a path for one owner (a server, or its settings) and returns its length:
  * FP_ITEM_KEY_SIZE() bytes. */
@@ -55,7 +58,8 @@ struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key
 
 /*
  * Keeps the item, which was in no table before, in place of the one with its key. The table takes
- * its own reference.
+ * its own reference. An item of more than a quarter of the table's bytes is not kept, nor one for which
+ * its shard cannot make room.
  */
 void fp_table_put(struct fp_table *t, struct fp_item *item);
 

@@ -395,7 +395,7 @@ static struct memory make_world(unsigned threads)
     make_lease_table();
     before = look_at_memory();
     /* Twice as many: no shard is full, so none evicts. */
-    fp_lease_init(pool, (int)(2 * n_paths), false);
+    fp_lease_init(pool, (int)(2 * n_paths), SIZE_MAX, false);
     make_leases();
     after = look_at_memory();
     return (struct memory){ (after.allocated - before.allocated) / n_paths,

@@ -111,7 +111,7 @@ START_TEST(kept_replaced_and_dropped)
 {
     struct thing *first, *second;
 
-    table = fp_table_create(pool, 10);
+    table = fp_table_create(pool, 10, SIZE_MAX);
     ck_assert(!is_kept("a"));
     first = put("a");
     ck_assert(is_kept("a"));
@@ -132,7 +132,7 @@ START_TEST(as_a_set_of_keys)
     uint64_t seed = 1;
     unsigned count = 0;
 
-    table = fp_table_create(pool, 4 * NAMES); /* no shard is full */
+    table = fp_table_create(pool, 4 * NAMES, SIZE_MAX); /* no shard is full */
     for (int i = 0; i < CHANGES; i++) {
         const int n = (int)((unit_random(&seed) >> 32) % NAMES);
         /* Mostly put in one half of the time, mostly dropped in the other. */
@@ -156,7 +156,7 @@ START_TEST(who_holds_one_has_it_for_as_long_as_he_wants)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 1);
+    table = fp_table_create(pool, 1, SIZE_MAX);
     put("a");
     held = fp_table_get(table, "a", 1);
     ck_assert_ptr_nonnull(held);
@@ -175,7 +175,7 @@ START_TEST(dropped_while_held)
 {
     struct fp_item *first, *second;
 
-    table = fp_table_create(pool, 10);
+    table = fp_table_create(pool, 10, SIZE_MAX);
     put("a");
     first = fp_table_get(table, "a", 1);
     second = fp_table_get(table, "a", 1);
@@ -202,7 +202,7 @@ START_TEST(destroyed_without_a_mutex)
 {
     struct thing *t;
 
-    table = fp_table_create(pool, 1);
+    table = fp_table_create(pool, 1, SIZE_MAX);
     for (int i = 0; i < 3; i++) {
         t = put_numbered("", i);
         t->item.destroy = destroy_and_look;
@@ -214,20 +214,101 @@ END_TEST
 
 START_TEST(never_more_than_the_limit)
 {
-    table = fp_table_create(pool, 7);
+    table = fp_table_create(pool, 7, SIZE_MAX);
     for (int i = 0; i < 1000; i++) {
         put_numbered("", i % 50);
         ck_assert_uint_le(alive, 7);
     }
-    table = fp_table_create(pool, 0);
+    table = fp_table_create(pool, 0, SIZE_MAX);
     put("a");
     ck_assert(!is_kept("a"));
 }
 END_TEST
 
+/* Puts an item that takes so many bytes. */
+static void put_large(const char *key, size_t bytes)
+{
+    struct thing *t = make(key);
+
+    t->item.bytes = bytes;
+    fp_table_put(table, &t->item);
+    fp_item_release(&t->item);
+}
+
+START_TEST(never_more_bytes_than_the_limit)
+{
+    struct fp_item *dropped;
+
+    table = fp_table_create(pool, 100, 1000);
+    for (int i = 0; i < 4; i++)
+        put_large((const char *[]){ "a", "b", "c", "d" }[i], 250);
+    ck_assert_uint_eq(alive, 4);
+    ck_assert(is_kept("a"));
+    put_large("e", 250); /* in the place of b, the oldest that nobody asked for */
+    ck_assert(is_kept("a") && !is_kept("b") && is_kept("c") && is_kept("d") && is_kept("e"));
+    put_large("d", 100); /* in the place of the former d: there is room for the next one */
+    put_large("f", 150);
+    ck_assert_uint_eq(alive, 5);
+    dropped = fp_table_get(table, "c", 1);
+    fp_table_drop(table, dropped);
+    fp_item_release(dropped);
+    put_large("g", 250);
+    ck_assert_uint_eq(alive, 5);
+}
+END_TEST
+
+START_TEST(a_large_item_is_not_kept)
+{
+    table = fp_table_create(pool, 100, 1000);
+    put_large("a", 250);
+    put_large("b", 251);
+    ck_assert(is_kept("a") && !is_kept("b"));
+    put_large("a", 251); /* but the answer before it holds no longer */
+    ck_assert_uint_eq(alive, 0);
+}
+END_TEST
+
+/* What takes no bytes makes no room for what does. */
+START_TEST(items_without_bytes_stay)
+{
+    table = fp_table_create(pool, 100, 1000);
+    for (int i = 0; i < 50; i++)
+        put_numbered("none", i);
+    for (int i = 0; i < 1000; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "%d", i);
+        put_large(key, 200);
+        ck_assert_uint_le(alive, 55);
+    }
+    ck_assert_uint_eq(alive, 55);
+    for (int i = 0; i < 50; i++)
+        ck_assert(is_numbered_kept("none", i));
+}
+END_TEST
+
+/* Each shard makes room among its own items, and none of them may have it all. */
+START_TEST(shards_together_have_the_limit_of_bytes)
+{
+    enum { ALL = 1000000, EACH = 1000, ROUNDS = 5 };
+
+    table = fp_table_create(pool, 100000, ALL);
+    for (int i = 0; i < ROUNDS * ALL / EACH; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "%d", i);
+        put_large(key, EACH);
+        ck_assert_uint_le(alive, ALL / EACH);
+    }
+    ck_assert_uint_eq(alive, ALL / EACH);
+    put_large("large", ALL / 4); /* more than a shard has */
+    ck_assert_uint_eq(alive, ALL / EACH);
+}
+END_TEST
+
 START_TEST(what_is_used_outlives_a_scan)
 {
-    table = fp_table_create(pool, 10);
+    table = fp_table_create(pool, 10, SIZE_MAX);
     put("hot");
     for (int i = 0; i < 1000; i++) {
         ck_assert_msg(is_kept("hot"), "after %d", i);
@@ -248,7 +329,7 @@ static void sweep_every_other(void)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 8000);
+    table = fp_table_create(pool, 8000, SIZE_MAX);
     for (int i = 0; i < 2000; i++)
         put_numbered("", i)->is_over = i % 2 == 0;
     ck_assert_uint_eq(alive, 2000);
@@ -271,7 +352,7 @@ END_TEST
 
 START_TEST(sweep_of_all_and_of_nothing)
 {
-    table = fp_table_create(pool, 1000);
+    table = fp_table_create(pool, 1000, SIZE_MAX);
     fp_table_drop_if(table, is_over, UINT_MAX);
     for (int i = 0; i < 1000; i++)
         put_numbered("", i)->is_over = true;
@@ -287,7 +368,7 @@ START_TEST(eviction_after_its_next_was_dropped)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 3);
+    table = fp_table_create(pool, 3, SIZE_MAX);
     for (int i = 0; i < 3; i++)
         put_numbered("", i);
     ck_assert(is_kept("0"));
@@ -312,7 +393,7 @@ START_TEST(shards_together_have_the_limit)
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         unsigned before = alive;
 
-        table = fp_table_create(pool, (int)limits[i]);
+        table = fp_table_create(pool, (int)limits[i], SIZE_MAX);
         for (unsigned k = 0; k < 10 * limits[i] + 100; k++) {
             put_numbered("", (int)k);
             ck_assert_uint_le(alive - before, limits[i]);
@@ -324,7 +405,7 @@ END_TEST
 
 START_TEST(what_is_used_outlives_a_scan_in_every_shard)
 {
-    table = fp_table_create(pool, 1600);
+    table = fp_table_create(pool, 1600, SIZE_MAX);
     for (int i = 0; i < 100; i++)
         put_numbered("hot", i);
     for (int i = 0; i < 10000; i++) {
@@ -374,6 +455,7 @@ static void *hammer(void *arg)
         if (item == NULL) {
             item = &make(key)->item;
             ((struct thing *)item)->is_over = r % 8 == 0;
+            item->bytes = r % 128;
             fp_table_put(table, item);
         } else if (r % 16 == 0) {
             fp_table_drop(table, item);
@@ -388,15 +470,46 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-START_TEST(threads_share_a_table)
+static void hammer_from_many_threads(void)
 {
     pthread_t threads[MANY_THREADS];
 
-    table = fp_table_create(pool, ROOM);
     for (uintptr_t i = 0; i < MANY_THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
     for (int i = 0; i < MANY_THREADS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+}
+
+static bool is_any(const struct fp_item *item)
+{
+    (void)item;
+    return true;
+}
+
+/* No byte is lost or counted twice: the table takes as many as a new one. */
+START_TEST(threads_share_the_bytes)
+{
+    enum { ALL = 10000, EACH = 100 };
+
+    table = fp_table_create(pool, 100000, ALL);
+    hammer_from_many_threads();
+    ck_assert_uint_gt(alive, 0);
+    fp_table_drop_if(table, is_any, UINT_MAX);
+    ck_assert_uint_eq(alive, 0);
+    for (int i = 0; i < ALL; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "after%d", i);
+        put_large(key, EACH);
+    }
+    ck_assert_uint_eq(alive, ALL / EACH);
+}
+END_TEST
+
+START_TEST(threads_share_a_table)
+{
+    table = fp_table_create(pool, ROOM, SIZE_MAX);
+    hammer_from_many_threads();
     ck_assert_uint_le(alive, ROOM);
     ck_assert_uint_gt(alive, 0);
     fp_table_drop_if(table, is_over, UINT_MAX);
@@ -417,6 +530,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, dropped_while_held);
     tcase_add_test(t, destroyed_without_a_mutex);
     tcase_add_test(t, never_more_than_the_limit);
+    tcase_add_test(t, never_more_bytes_than_the_limit);
+    tcase_add_test(t, a_large_item_is_not_kept);
+    tcase_add_test(t, items_without_bytes_stay);
     tcase_add_test(t, what_is_used_outlives_a_scan);
     tcase_add_test(t, swept);
     tcase_add_test(t, sweep_of_all_and_of_nothing);
@@ -424,9 +540,11 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "shards", setup_shards, teardown, 60);
     tcase_add_test(t, as_a_set_of_keys);
     tcase_add_test(t, shards_together_have_the_limit);
+    tcase_add_test(t, shards_together_have_the_limit_of_bytes);
     tcase_add_test(t, what_is_used_outlives_a_scan_in_every_shard);
     tcase_add_test(t, swept_in_every_shard);
     tcase_add_test(t, threads_share_a_table);
+    tcase_add_test(t, threads_share_the_bytes);
     return s;
 }
 

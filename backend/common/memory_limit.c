@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "conf/memory_limit.h"
+#include "common/memory_limit.h"
 
 #include <limits.h>
 #include <stdbool.h>
