@@ -20,6 +20,7 @@
 #include "privsep/closer.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
+#include "warm.h"
 #include "workers/resolve.h"
 
 struct flashpached {
@@ -48,6 +49,7 @@ struct flashpached {
     struct fp_dispatch *dispatch;
     struct fp_listener *listener;
     struct fp_observer observer;
+    struct fp_warm warm;
     struct fp_fleet *fleet;     /* NULL: there is none */
     struct fp_conf *fleet_conf; /* owns the fleet's settings; may be conf */
     struct fp_wakeups wakeups;

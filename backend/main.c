@@ -49,7 +49,6 @@
 #include "lookup/router.h"
 #include "privsep/sandbox.h"
 #include "reload.h"
-#include "warm.h"
 #include "workers/whereabouts.h"
 #include "workers/worker.h"
 #include "workers/worker_pool.h"
@@ -380,7 +379,7 @@ static bool start(struct flashpached *d)
     d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
-    d->loop = start_monitor(d) ? ev_default_loop(EVFLAG_NOENV) : NULL;
+    d->loop = start_monitor(d) && fp_warm_start(&d->warm, c, d->args.supervised) ? ev_default_loop(EVFLAG_NOENV) : NULL;
     if (d->loop == NULL)
         return false;
     start_closers(d);
@@ -408,7 +407,7 @@ static bool start(struct flashpached *d)
     watch_signal(d, &d->sigint, SIGINT, on_stop);
     watch_signal(d, &d->sighup, SIGHUP, on_reload);
     watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
-    fp_warm_read(d);
+    fp_warm_read(&d->warm, d->loop, d->dispatch);
     return enter_sandbox(d);
 }
 
@@ -430,6 +429,7 @@ static void stop(struct flashpached *d)
     fp_tables_destroy(&d->tables);
     fp_watch_close(&d->watch);
     fp_mounts_destroy(&d->mounts);
+    fp_warm_stop(&d->warm);
     fp_monitor_stop(&d->monitor);
     fp_close(&d->statm);
     fp_close(&d->sock);
@@ -443,7 +443,7 @@ static void stop(struct flashpached *d)
 int main(int argc, char **argv)
 {
     static struct flashpached d = {
-        .sock = -1, .lock = -1, .watch = FP_WATCH_NONE, .monitor = { -1 }, .statm = -1
+        .sock = -1, .lock = -1, .watch = FP_WATCH_NONE, .monitor = { -1 }, .warm = FP_WARM_NONE, .statm = -1
     };
     bool ok;
 
@@ -469,7 +469,9 @@ int main(int argc, char **argv)
         fp_service_say_ready();
         ev_run(d.loop, 0);
         ok = !d.failed;
-        fp_warm_write(&d);
+        /* The table ends now: children need not wait for the list to be written. */
+        fp_lease_table_retire(d.tables.leases);
+        fp_warm_write(&d.warm);
     }
     stop(&d);
     return ok ? 0 : 1;

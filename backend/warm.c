@@ -8,14 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/lease_table.h"
+#include "common/area.h"
+#include "common/keyed_hash.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/turn.h"
 #include "conf/conf.h"
-#include "flashpached.h"
 #include "lookup/dispatch.h"
 #include "lookup/warm_list.h"
+
+#define SLICE_S     0.02              /* from one slice of a list to the next */
+#define SLICE_BYTES ((size_t)1 << 20) /* that are copied at once */
+#define LAST_MS     5000              /* the daemon's end waits for so long for a list to be written */
 
 /* ---- at the start ---- */
 
@@ -59,28 +64,26 @@ static void ignore(const char *file, unsigned line, const char *why)
         file, why, line);
 }
 
-static void take_text(struct flashpached *d, char *text, size_t len)
+static void take_text(const struct fp_warm *w, char *text, size_t len)
 {
     struct fp_warm_reader r = { .text = text, .len = len };
     const char *wrong = fp_warm_check(&r);
 
     if (wrong == NULL) {
-        fp_dispatch_restore(d->dispatch, text, len);
+        fp_dispatch_restore(w->dispatch, text, len);
         return;
     }
-    ignore(d->conf->warm_file, r.line, wrong);
+    ignore(w->file, r.line, wrong);
     free(text);
 }
 
-void fp_warm_read(struct flashpached *d)
+static void read_list(const struct fp_warm *w)
 {
-    const char *file = d->conf->warm_file, *why;
+    const char *file = w->file, *why;
     struct stat st;
     char *text;
     int fd;
 
-    if (file[0] == '\0')
-        return;
     fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd == -1 && errno == ENOENT)
         return; /* the first start */
@@ -96,50 +99,216 @@ void fp_warm_read(struct flashpached *d)
     else if (text == NULL)
         fp_log(FP_LOG_WARNING, 13, "cannot read the list of paths %s: %m; the cache begins empty", file);
     else
-        take_text(d, text, (size_t)st.st_size);
+        take_text(w, text, (size_t)st.st_size);
     fp_close(&fd);
+}
+
+/* ---- lists ---- */
+
+static bool is_wanted(const struct fp_warm *w)
+{
+    return w->file != NULL && w->file[0] != '\0';
+}
+
+static void drop_list(struct fp_warm *w)
+{
+    free(w->text.text);
+    w->text = (struct fp_warm_text){ .text = NULL };
+    w->at = (struct fp_cache_cursor){ .bucket = 0 };
+    fp_close(&w->copy);
+    w->copied = 0;
+    w->hash = 0;
+}
+
+/* True if the list is whole, is not empty, and has got a memfd. */
+static bool end_list(struct fp_warm *w)
+{
+    if (w->text.paths == 0 || !fp_warm_end(&w->text))
+        return false;
+    w->copy = fp_memfd_create("flashpache-paths");
+    return w->copy != -1;
+}
+
+/* Copies up to SLICE_BYTES of the list to the memfd; false: there is no memory. */
+static bool copy_some(struct fp_warm *w)
+{
+    const char *slice = w->text.text + w->copied;
+    const size_t left = w->text.len - w->copied, n = left < SLICE_BYTES ? left : SLICE_BYTES;
+
+    if (write(w->copy, slice, n) != (ssize_t)n)
+        return false;
+    w->hash = 31 * w->hash + fp_keyed_hash(slice, n);
+    w->copied += n;
+    return true;
+}
+
+static void say_failed(struct fp_warm *w, int why)
+{
+    errno = why;
+    if (!w->failed && why == EPIPE)
+        fp_log(FP_LOG_WARNING, 13,
+               "the process that writes the list of paths %s (fp-lister) has ended: the list stays as it is; "
+               "restart the daemon",
+               w->file);
+    else if (!w->failed)
+        fp_log(FP_LOG_WARNING, 13,
+               "cannot write the list of paths %s: %m; the former one stays: let its directory belong to the "
+               "daemon's user, or leave warm_file out",
+               w->file);
+    w->failed = true;
+}
+
+/* ---- from time to time ---- */
+
+static void rest(struct fp_warm *w)
+{
+    drop_list(w);
+    w->work = FP_WARM_WAITS;
+    w->timer.repeat = w->every_s;
+    ev_timer_again(w->loop, &w->timer);
+}
+
+static void on_told(struct ev_loop *loop, ev_io *io, int events)
+{
+    struct fp_warm *w = io->data;
+    const int why = fp_lister_hear(&w->lister, 0) == 0 ? 0 : errno;
+
+    fp_turn_work(FP_WORK_TIMER);
+    (void)events;
+    if (why == 0) {
+        w->written = w->hash;
+        w->failed = false;
+    } else {
+        say_failed(w, why);
+    }
+    rest(w);
+    if (why == EPIPE) {
+        ev_io_stop(loop, io);
+        ev_timer_stop(loop, &w->timer);
+    }
+}
+
+static void begin_copy_or_rest(struct fp_warm *w)
+{
+    if (end_list(w))
+        w->work = FP_WARM_COPIES;
+    else
+        rest(w);
+}
+
+/* The process does not write again what it has written. */
+static void write_or_rest(struct fp_warm *w)
+{
+    if (w->hash == w->written) {
+        rest(w);
+    } else if (fp_lister_write(&w->lister, w->copy) == 0) {
+        w->work = FP_WARM_WRITES;
+        ev_timer_stop(w->loop, &w->timer);
+    } else {
+        say_failed(w, errno);
+        rest(w);
+    }
+}
+
+static void begin_list(struct fp_warm *w)
+{
+    if (!fp_dispatch_is_restored(w->dispatch))
+        return;
+    w->work = FP_WARM_LISTS;
+    w->timer.repeat = SLICE_S;
+    ev_timer_again(w->loop, &w->timer);
+}
+
+static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_warm *w = timer->data;
+
+    fp_turn_work(FP_WORK_TIMER);
+    (void)loop;
+    (void)events;
+    if (w->work == FP_WARM_WAITS) {
+        begin_list(w);
+    } else if (w->work == FP_WARM_LISTS) {
+        if (!fp_dispatch_list_some(w->dispatch, &w->at, &w->text))
+            begin_copy_or_rest(w);
+    } else if (!copy_some(w)) {
+        rest(w);
+    } else if (w->copied == w->text.len) {
+        write_or_rest(w);
+    }
+}
+
+bool fp_warm_start(struct fp_warm *w, const struct fp_conf *c, bool lent_log)
+{
+    w->file = c->warm_file;
+    w->every_s = c->warm_file_s;
+    if (!is_wanted(w) || fp_lister_start(&w->lister, w->file, lent_log) == 0)
+        return true;
+    fp_log(FP_LOG_ERROR, 71, "cannot start the process that writes warm_file: %m");
+    return false;
+}
+
+static void begin(struct fp_warm *w)
+{
+    ev_init(&w->timer, on_time);
+    ev_io_init(&w->told, on_told, w->lister.sock, EV_READ);
+    w->timer.data = w->told.data = w;
+    if (w->every_s == 0)
+        return;
+    ev_io_start(w->loop, &w->told);
+    rest(w);
+}
+
+void fp_warm_read(struct fp_warm *w, struct ev_loop *loop, struct fp_dispatch *dispatch)
+{
+    w->loop = loop;
+    w->dispatch = dispatch;
+    if (!is_wanted(w))
+        return;
+    read_list(w);
+    begin(w);
 }
 
 /* ---- at the end ---- */
 
-static bool write_text(int fd, const char *text, size_t len)
+static bool copy_all(struct fp_warm *w)
 {
-    while (len > 0) {
-        const ssize_t n = write(fd, text, len);
-
-        if (n == -1 && errno != EINTR)
+    while (w->copied < w->text.len) {
+        if (!copy_some(w))
             return false;
-        text += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
     }
     return true;
 }
 
-void fp_warm_write(struct flashpached *d)
+/* Waits for the disk, but not for one that does not answer. */
+static bool write_last(struct fp_warm *w)
 {
-    struct fp_warm_text t = { .text = NULL };
-    bool ok;
-    int fd;
+    if (w->work == FP_WARM_WRITES)
+        fp_lister_hear(&w->lister, LAST_MS);
+    drop_list(w);
+    while (fp_dispatch_list_some(w->dispatch, &w->at, &w->text))
+        ;
+    if (w->text.paths == 0)
+        return true;
+    return end_list(w) && copy_all(w) && fp_lister_write(&w->lister, w->copy) == 0
+           && fp_lister_hear(&w->lister, LAST_MS) == 0;
+}
 
-    if (d->conf->warm_file[0] == '\0')
+void fp_warm_write(struct fp_warm *w)
+{
+    if (!is_wanted(w) || !fp_dispatch_is_restored(w->dispatch))
         return;
-    /* The table ends now: children need not wait for the disk. */
-    fp_lease_table_retire(d->tables.leases);
-    if (!fp_dispatch_list(d->dispatch, &t)) {
-        free(t.text);
+    w->failed = false;
+    if (!write_last(w))
+        say_failed(w, errno);
+    else if (w->text.paths > 0)
+        fp_log(FP_LOG_INFO, 13, "wrote %zu paths in use to %s", w->text.paths, w->file);
+}
+
+void fp_warm_stop(struct fp_warm *w)
+{
+    if (!is_wanted(w))
         return;
-    }
-    fd = fp_monitor_ask(&d->monitor, FP_MONITOR_PATHS);
-    ok =
-        fd != -1 && write_text(fd, t.text, t.len) && fp_monitor_ask(&d->monitor, FP_MONITOR_KEEP_PATHS) != -1;
-    if (ok)
-        fp_log(FP_LOG_INFO, 13, "wrote %zu paths in use to %s", t.paths, d->conf->warm_file);
-    else
-        fp_log(
-            FP_LOG_WARNING, 13,
-            "cannot write the list of paths %s: %m; the next daemon begins with an empty cache: let its directory "
-            "belong to the daemon's user, or leave warm_file out",
-            d->conf->warm_file);
-    fp_close(&fd);
-    free(t.text);
+    drop_list(w);
+    fp_lister_stop(&w->lister);
 }

@@ -442,7 +442,8 @@ static bool ends_paths(const struct fp_entry *e)
     return LIST_EMPTY(&e->children) || e->end_slot != FP_NO_SLOT;
 }
 
-/* True if the entry is to be listed.  An entry in use may have changed a moment ago. */
+/* True if the entry is to be listed.  An entry in use may have changed a moment ago.  A file that has expired may be in
+ * use again tomorrow, an absent name rather not. */
 static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64_t now_ms, bool used)
 {
     enum fp_cache_state state;
@@ -450,24 +451,40 @@ static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64
     if (e->generation == 0 || fp_entry_is_purged(c, e) || !ends_paths(e))
         return false;
     state = state_of(e, now_ms);
-    return state == FP_VIEW_KNOWN || (used && state != FP_VIEW_DETACHED);
+    return state == FP_VIEW_KNOWN || (used && state != FP_VIEW_DETACHED)
+           || (state == FP_VIEW_EXPIRED && fp_entry_kind(e) != FP_KIND_NEGATIVE);
 }
 
-void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list, void *ctx)
+#define LISTED_BUCKETS 512u /* at once; a bucket has less than one entry, or about one */
+
+/* Lists the entries of one bucket; false: list wants no more. */
+static bool list_bucket(struct fp_cache *c, const struct fp_cache_cursor *at, uint64_t now_ms,
+                        fp_cache_list_path *list, void *ctx)
 {
-    struct fp_entry *e;
+    for (struct fp_indexed *x = fp_index_bucket(&c->entries, at->bucket); x != NULL; x = x->next) {
+        struct fp_entry *e = (struct fp_entry *)x;
+        /* A file's access files are its directory's. */
+        const struct fp_entry *dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
 
-    for (int used = 1; used >= 0; used--) {
-        FP_ENTRIES_FOREACH(e, c)
-        {
-            /* A file's access files are its directory's. */
-            const struct fp_entry *dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
-
-            if (fp_entry_is_used(c, e) == used && is_listed(c, e, now_ms, used)
-                && !list(ctx, e->path, e->len, dir->names))
-                return;
-        }
+        if (fp_entry_is_used(c, e) != at->unused && is_listed(c, e, now_ms, !at->unused)
+            && !list(ctx, e->path, e->len, dir->names))
+            return false;
     }
+    return true;
+}
+
+bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t now_ms,
+                        fp_cache_list_path *list, void *ctx)
+{
+    for (unsigned i = 0; i < LISTED_BUCKETS; i++, at->bucket++) {
+        if (at->bucket >= c->entries.buckets && at->unused)
+            return false;
+        if (at->bucket >= c->entries.buckets)
+            *at = (struct fp_cache_cursor){ .unused = true };
+        if (at->bucket < c->entries.buckets && !list_bucket(c, at, now_ms, list, ctx))
+            return false;
+    }
+    return true;
 }
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c)

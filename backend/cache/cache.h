@@ -235,11 +235,18 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
 
 /* False: the list is to end. */
 typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len, unsigned names);
+/* Where a list goes on.  All zero: at its beginning. */
+struct fp_cache_cursor {
+    bool unused; /* those in use are listed */
+    size_t bucket;
+};
 /*
  * Calls list for the ends of paths: first those in use, then the others that are known at
- * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at every entry.
+ * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at a few hundred entries and
+ * returns true, or false: that was all.  What comes or goes between two calls may be left out, or listed twice.
  */
-void fp_cache_list(struct fp_cache *c, uint64_t now_ms, fp_cache_list_path *list, void *ctx);
+bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t now_ms,
+                        fp_cache_list_path *list, void *ctx);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
 

@@ -113,6 +113,11 @@ struct fp_indexed *fp_index_chain(const struct fp_index *x, unsigned hash)
     return x->buckets > 0 ? *bucket(x, bucket_of(x, hash)) : NULL;
 }
 
+struct fp_indexed *fp_index_bucket(const struct fp_index *x, size_t i)
+{
+    return *bucket(x, i);
+}
+
 static struct fp_indexed *first_from(const struct fp_index *x, size_t i)
 {
     for (; i < x->buckets; i++) {

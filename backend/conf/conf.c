@@ -108,6 +108,7 @@ static const struct setting settings[] = {
     WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
             "auto (which is fanotify where the daemon may), inotify or ttl"),
     TEXT_OF(warm_file, RESTART, "", check_warm_file),
+    NUMBER_OF(fp_conf, warm_file_s, RESTART, 60, 0, 86400),
     { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
     NUMBER_OF(fp_conf, workers, RESTART, 32, 1, 256),
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),

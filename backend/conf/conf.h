@@ -25,6 +25,7 @@ struct fp_conf {
     const char *log;
     int log_level;         /* enum fp_log_level */
     const char *warm_file; /* the list of paths in use, over a restart; "": none */
+    uint32_t warm_file_s;  /* from one list to the next; 0: one at the end alone */
     unsigned workers;
     uint32_t lookup_timeout_ms;
     unsigned mount_workers;             /* at one mount at most; 0: three quarters of workers */

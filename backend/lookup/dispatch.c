@@ -297,14 +297,16 @@ static bool list_path(void *ctx, const char *path, size_t len, unsigned names_id
                        len);
 }
 
-bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text)
+bool fp_dispatch_is_restored(const struct fp_dispatch *d)
+{
+    return !fp_restore_is_under_way(d->restore);
+}
+
+bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, struct fp_warm_text *text)
 {
     struct listing l = { d, text };
 
-    if (fp_restore_is_under_way(d->restore))
-        return false;
-    fp_cache_list(d->cache, fp_now_ms(), list_path, &l);
-    return text->paths > 0 && fp_warm_end(text);
+    return fp_cache_list_some(d->cache, at, fp_now_ms(), list_path, &l);
 }
 
 const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)

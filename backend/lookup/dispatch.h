@@ -25,6 +25,7 @@ struct fp_lookup;
 struct fp_names_registry;
 struct fp_observer;
 struct fp_tables;
+struct fp_cache_cursor;
 struct fp_warm_text;
 struct fp_worker_pool;
 
@@ -58,9 +59,10 @@ void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observe
 void fp_dispatch_renew_tables(struct fp_dispatch *d);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
-/* Lists the paths in use as a whole text.  False: there is nothing to list, or the former
- * list has not been gone through and is still the better one. */
-bool fp_dispatch_list(struct fp_dispatch *d, struct fp_warm_text *text);
+/* True if all paths of that text have been looked up, or there was none.  A list that is made before knows less than that. */
+bool fp_dispatch_is_restored(const struct fp_dispatch *d);
+/* Lists the next paths as fp_cache_list_some() does; false: that was all. */
+bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, struct fp_warm_text *text);
 /* To be called after the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 

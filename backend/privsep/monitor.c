@@ -7,13 +7,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/packet.h"
-#include "common/path.h"
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
 #include "privsep/child.h"
@@ -93,44 +91,11 @@ static int end_socket(struct state *s)
     return unlink(s->settings->conf->socket) == 0 ? DONE : -1;
 }
 
-/* Names the file that becomes warm_file when it is whole. */
-static bool name_new_paths(const struct state *s, char name[FP_MAX_PATH + 1])
-{
-    const char *file = s->settings->conf->warm_file;
-    const int n = file[0] != '\0' ? snprintf(name, FP_MAX_PATH + 1, "%s.new", file) : -1;
-
-    if (n > 0 && n <= FP_MAX_PATH)
-        return true;
-    errno = n > 0 ? ENAMETOOLONG : ENOENT;
-    return false;
-}
-
-/* The next daemon expects this mode and owner of the file (warm.c).  A file that a killed daemon left is
- * removed; O_EXCL follows no link and opens nothing that others made. */
-static int open_paths(struct state *s)
-{
-    char name[FP_MAX_PATH + 1];
-
-    if (!name_new_paths(s, name))
-        return -1;
-    if (unlink(name) == -1 && errno != ENOENT)
-        return -1;
-    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-}
-
-static int keep_paths(struct state *s)
-{
-    char name[FP_MAX_PATH + 1];
-
-    return name_new_paths(s, name) && rename(name, s->settings->conf->warm_file) == 0 ? DONE : -1;
-}
-
 static int (*const tasks[])(struct state *s) = {
     [FP_MONITOR_CONFIGURATION] = reread,   [FP_MONITOR_LOG] = open_log,
     [FP_MONITOR_PASSWORD] = open_password, [FP_MONITOR_REDIS] = connect_redis,
     [FP_MONITOR_SPAWNER] = start_spawner,  [FP_MONITOR_LOCK] = open_lock,
     [FP_MONITOR_SOCKET] = listen_again,    [FP_MONITOR_END_SOCKET] = end_socket,
-    [FP_MONITOR_PATHS] = open_paths,       [FP_MONITOR_KEEP_PATHS] = keep_paths,
 };
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 

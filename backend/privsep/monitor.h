@@ -26,9 +26,7 @@ enum fp_monitor_task {
     FP_MONITOR_SPAWNER,       /* starts one; returns the daemon's end of its socket */
     FP_MONITOR_LOCK,          /* makes the lock beside the daemon's socket again */
     FP_MONITOR_SOCKET,        /* makes the listening socket again */
-    FP_MONITOR_END_SOCKET,    /* removes the daemon's socket */
-    FP_MONITOR_PATHS,         /* makes the file beside warm_file, to be written */
-    FP_MONITOR_KEEP_PATHS     /* makes that file warm_file */
+    FP_MONITOR_END_SOCKET     /* removes the daemon's socket */
 };
 
 struct fp_monitor_settings {

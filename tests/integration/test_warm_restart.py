@@ -3,10 +3,12 @@
 
 import itertools
 import os
+import signal
 import stat
 
 import pytest
 
+import procs
 import tree
 from fetch import Client
 from freshness import NEVER_MS
@@ -45,7 +47,7 @@ def keep(lab):
 
 @pytest.fixture
 def daemon(lab, keep):
-    """daemon(**settings), not started."""
+    """daemon(**settings), not started. It writes a list at its end, and with warm_file_s before."""
     def make(**settings):
         return lab.daemon(keep.parent.name + "-d", warm_file=keep, ttl_ms=NEVER_MS, **settings)
     yield make
@@ -116,7 +118,66 @@ def test_under_load_the_hits_are_back(daemon, lab, source, slow_directory):
         wait_for(lambda: AGAIN in one.log_text(), "the paths to be looked up again", WITHIN_S)
 
 
-def test_a_killed_daemon_leaves_the_former_list(daemon, lab, keep, source):
+def has_all(keep, source):
+    text = keep.read_text() if keep.exists() else ""
+    return {f"{source}{path}" for path in FILES} <= set(text.splitlines()) and "\nend " in text
+
+
+def lister_of(daemon):
+    lister, = (pid for pid, name in procs.descendants(daemon.pid).items() if name == "fp-lister")
+    return lister
+
+
+def test_a_killed_daemon_has_left_a_list(daemon, lab, keep, source):
+    """It writes lists while it runs, so the next one knows what was in use."""
+    one = daemon(warm_file_s=1).start()
+    server = server_of(lab, one, source)
+    ask_all(server)
+    wait_for(lambda: has_all(keep, source), "a list to be written")
+    one.kill()
+    one.start()
+    wait_for(lambda: AGAIN in one.log_text(), "the paths to be looked up again")
+    assert misses(one, lambda: ask_all(server)) == 0
+
+
+def test_a_list_follows_what_is_asked(daemon, lab, keep, source):
+    one = daemon(warm_file_s=1).start()
+    server = server_of(lab, one, source)
+    ask_all(server)
+    wait_for(lambda: has_all(keep, source), "a list to be written")
+    with Client(server.port) as client:
+        assert client.get("/none.txt")[0] == 404
+    wait_for(lambda: f"{source}/none.txt" in keep.read_text().splitlines(), "a list with another path")
+    assert has_all(keep, source)
+
+
+def test_a_disk_that_does_not_answer(daemon, lab, keep, source):
+    """The process that writes hangs: the daemon answers, and goes on when it is back."""
+    one = daemon(warm_file_s=1).start()
+    server = server_of(lab, one, source)
+    lister = lister_of(one)
+    os.kill(lister, signal.SIGSTOP)
+    ask_all(server)
+    assert misses(one, lambda: ask_all(server)) == 0
+    assert not keep.exists()
+    os.kill(lister, signal.SIGCONT)
+    wait_for(lambda: has_all(keep, source), "a list to be written")
+
+
+def test_the_process_that_writes_is_killed(daemon, lab, keep, source):
+    one = daemon(warm_file_s=1).start()
+    server = server_of(lab, one, source)
+    ask_all(server)
+    wait_for(lambda: has_all(keep, source), "a list to be written")
+    before = keep.read_bytes()
+    os.kill(lister_of(one), signal.SIGKILL)
+    wait_for(lambda: "(fp-lister) has ended" in one.log_text(), "FP0013")
+    ask_all(server)
+    assert one.stop() == 0
+    assert keep.read_bytes() == before
+
+
+def test_a_daemon_that_is_killed_early_leaves_the_former_list(daemon, lab, keep, source):
     one = daemon().start()
     server = server_of(lab, one, source)
     ask_all(server)
