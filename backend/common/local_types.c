@@ -41,7 +41,7 @@ static const struct {
     { "udf", UDF, true },
     { "vfat", MSDOS_SUPER_MAGIC, true },
     { "xfs", XFS, true },
-    { "zfs", ZFS, true },
+    { "zfs", ZFS, false }, /* a rollback or receive reports nothing */
 };
 
 #define TYPES (sizeof(types) / sizeof(types[0]))

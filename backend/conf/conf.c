@@ -114,7 +114,7 @@ static const struct setting settings[] = {
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),
     NUMBER_OF(fp_conf, ttl_ms, RELOAD, 3000, 1, 86400000),
     NUMBER_OF(fp_conf, negative_ttl_ms, RELOAD, 1000, 1, 86400000),
-    NUMBER_OF(fp_conf, watched_ttl_ms, RELOAD, 60000, 1, 86400000),
+    NUMBER_OF(fp_conf, watched_ttl_ms, RELOAD, 600000, 1, 86400000),
     NUMBER_OF(fp_conf, stale_if_error_ms, RELOAD, 0, 0, 86400000),
     NUMBER_OF(fp_conf, slow_log_ms, RELOAD, 1000, 0, 600000),
     NUMBER_OF(fp_conf, mount_workers, RELOAD, 0, 0, 256),

@@ -295,11 +295,12 @@ static void assert_way_of(const char *type, bool is_local, const char *way)
 START_TEST(by_type)
 {
     static const char *const local[] = { "ext2",  "ext3",  "ext4",     "xfs",     "btrfs",    "f2fs", "tmpfs",
-                                         "ramfs", "zfs",   "bcachefs", "jfs",     "reiserfs", "vfat", "exfat",
-                                         "ntfs3", "erofs", "squashfs", "iso9660", "udf" };
+                                         "ramfs", "ntfs3", "bcachefs", "jfs",     "reiserfs", "vfat", "exfat",
+                                         "erofs", "squashfs", "iso9660", "udf" };
     static const char *const other[] = { "nfs",  "nfs4",     "cifs",   "smb3",    "ceph",       "glusterfs",
                                          "9p",   "virtiofs", "fuse",   "fuseblk", "fuse.sshfs", "overlay",
-                                         "aufs", "devtmpfs", "rootfs", "ext",     "ext44",      "EXT4" };
+                                         "aufs", "devtmpfs", "rootfs", "ext",     "ext44",      "EXT4",
+                                         "zfs" };
     static const char *const kernel[] = { "proc", "sysfs", "cgroup", "cgroup2", "debugfs", "autofs" };
 
     for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
