@@ -176,36 +176,34 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 }
 
 /*
- * Opens the file.  *m: what a look at it just found; becomes what a look at the descriptor finds.  The two are
- * the same, or rights may have been revoked between open and look.  Then the later look would make the cache keep
- * a descriptor that nobody would get any more.  Of a file that changes all the time *m stays the earlier look.
+ * *m: what a look at the file found before it was opened; becomes what a look at the descriptor finds.  The two are
+ * the same, or rights may have been revoked between open and look, and the file is opened again.  Otherwise the later
+ * look would make the cache keep a descriptor that nobody would get any more.  Of a file that changes all the time *m
+ * stays the earlier look.
  */
-static fp_status open_file(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
+static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
 {
-    fp_status st;
-
-    for (unsigned tries = 1;; tries++) {
+    for (unsigned tries = 1; *fd_r != -1; tries++) {
         const struct fp_meta before = *m;
+        fp_status st = fp_look(*fd_r, m, NULL);
 
-        st = open_once(r, path_fd, fd_r);
-        if (st == FP_OK && *fd_r != -1)
-            st = fp_look(*fd_r, m, NULL);
-        if (st != FP_OK)
-            break;
-        if (*fd_r == -1 || fp_meta_equal(&before, m))
+        if (st == FP_OK && fp_meta_equal(&before, m))
             return FP_OK;
-        if (tries == OPENS) {
+        if (st == FP_OK && tries == OPENS) {
             *m = before;
             return FP_OK;
         }
         fp_close(fd_r);
+        if (st == FP_OK)
+            st = open_once(r, path_fd, fd_r);
+        if (st != FP_OK)
+            return st;
     }
-    fp_close(fd_r);
-    return st;
+    return FP_OK;
 }
 
-/* Takes the content in the descriptor's place.  False, and nothing is changed: the file
- * itself has to do. */
+/* Takes the content in the descriptor's place.  m is a look before the open: it is the only one needed, as the look
+ * after the reading finds the same.  False, and nothing is changed: the file itself has to do. */
 static bool take_content(struct walk *w, const struct fp_meta *m)
 {
     struct fp_answer *a = w->a;
@@ -230,14 +228,11 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     return true;
 }
 
-/* Answers an open file by its content, or by its descriptor, unless the cache has that
- * already. */
+/* Answers an open file by its descriptor, unless the cache has that already. */
 static void take_file(struct walk *w, const struct fp_meta *m, bool known)
 {
     struct fp_answer *a = w->a;
 
-    if (take_content(w, m))
-        return;
     if (known && fp_meta_equal(m, &w->task->known)) {
         fp_close(&a->fd);
         a->unchanged = true;
@@ -277,7 +272,11 @@ static fp_status finish(struct walk *w)
         a->unchanged = true;
         return FP_OK;
     }
-    st = open_file(w->r, w->dir.fd, m, &a->fd);
+    st = open_once(w->r, w->dir.fd, &a->fd);
+    if (a->fd != -1 && take_content(w, m))
+        return FP_OK;
+    if (st == FP_OK)
+        st = look_at_open(w->r, w->dir.fd, m, &a->fd);
     if (a->fd != -1)
         take_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
