@@ -4,8 +4,8 @@
 
   tests/lab/shared.py [--quick] [--part PART]... [--rounds N] [--seconds S] [--warm S] [--json FILE]
 
-A machine's speed changes by half within minutes. So all servers of a set are up side by side, on half of the
-processors. Each round loads all of them, in turn and within seconds, and a ratio is that of one round.
+A machine's speed changes by half within minutes. So both servers of a pair are up side by side, on half of the
+processors. Each round loads the two, in turn and within seconds, and a ratio is that of one round.
 The other processors are the client's. Parts:
 
 many       21,600 files (600 directories of workload.py, 3 GB on tmpfs), 1,024 connections of five
@@ -154,15 +154,12 @@ def load(server, base, options):
     return found
 
 
-def load_in_turn(made, base, arguments, options):
-    """{pair: {name: [result of each round]}}; the first server changes with the round."""
-    results = {pair: {name: [] for name in both} for pair, both in made.items()}
+def load_in_turn(both, base, arguments, options):
+    """{name: [result of each round]}; the first server changes with the round."""
+    results = {name: [] for name in both}
     for number in range(arguments.rounds):
-        say(f"round {number + 1} of {arguments.rounds}")
-        for pair, both in made.items():
-            for name in list(both)[::-1] if number % 2 else both:
-                found = load(both[name], base, ["-d", arguments.seconds, *options])
-                results[pair][name].append(found)
+        for name in list(both)[::-1] if number % 2 else both:
+            results[name].append(load(both[name], base, ["-d", arguments.seconds, *options]))
     return results
 
 
@@ -185,11 +182,15 @@ def measure_capacity(part, base, root, arguments):
     content.make(root)
     urls = growth.write_lines(base / "out" / "urls", content.urls(REQUESTS, SEED))
     options = ["-c", the_set.connections, "-k", PER_CONNECTION, "-u", urls]
-    with side_by_side(base, root, PAIRS[part], the_set.connections) as made, client_apart():
-        for server in itertools.chain.from_iterable(both.values() for both in made.values()):
-            lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm, *options)
-        results = load_in_turn(made, base, arguments, options)
-        return [capacity_row(part, pair, both, results[pair]) for pair, both in made.items()]
+    rows = []
+    for pair in PAIRS[part]:
+        say(f"{part}: {pair.label}")
+        with side_by_side(base, root, [pair], the_set.connections) as made, client_apart():
+            both = made[pair]
+            for server in both.values():
+                lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm, *options)
+            rows.append(capacity_row(part, pair, both, load_in_turn(both, base, arguments, options)))
+    return rows
 
 
 def print_capacity(rows):
