@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hot files on a slow file system: capacity once they are known, and the way there.
 
-  tests/lab/slow_hot.py [--quick] [--rounds N] [--seconds S] [--part capacity|cold]
+  tests/lab/slow_hot.py [--quick] [--rounds N] [--seconds S] [--part capacity|cold|restart]
                         [--server NAME] [--ttl-ms N] [--workers N] [--leases N]
                         [--timeout-ms N] [--processes N] [--json FILE]
 
@@ -19,21 +19,28 @@ Nearly is the same for 95 % of what follows: on a shared machine somebody else's
 a window. "good" is how many of all windows have it below. nginx has open_file_cache at its
 best, where an answer is valid for 60 s; --ttl-ms 60000 lets Flashpache do so, too.
 
+restart: 64 connections ask in a closed loop, and the daemon is ended and started again (warm_file). Back is the end of the
+first tenth of a second, counted from when the new daemon is ready, with 90 % of the requests that were usual before.
+
 Needs root, /dev/fuse, nginx and a build (FLASHPACHE_BUILD, default build/).
 """
 
 import contextlib
 import csv
 import math
+import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
+import threading
+import time
 
 import lab_kit
 from lab_kit import say
 
-from httpd import USER, free_port
+from httpd import USER, free_port, user_ids
 from slowfs import Slowfs, why_not
 from waiting import wait_for
 
@@ -49,6 +56,9 @@ TIMEOUT_S = 10                      # of one request in the open loop
 CAPACITY_TARGET = 0.9
 COLD_TARGET = 0.2
 COLD_SERVERS = ("flashpache", "nginx", "stock")
+RESTART_CONNECTIONS, RESTART_SECONDS = 64, 8
+RESTART_AT_S = 4                    # after the begin of the load
+SLICE_S, USUAL, BACK_TARGET_S = 0.1, 0.9, 0.5
 WARM_UP = 40_000                    # requests before a warm capacity is measured
 WARM_UP_S = 20                      # at most
 SEED = 20240229
@@ -140,11 +150,11 @@ class Servers:
     def stock(self, root):
         return lab_kit.stock(self.base, self._name(), root, **self._options(root))
 
-    def flashpache(self, root):
+    def flashpache(self, root, **more):
         options = self._options(root)
         options["config"] += (f"FlashpacheLeases {self.arguments.leases}\n"
                               f"FlashpacheTimeout {self.arguments.timeout_ms}ms\n")
-        settings = {"ttl_ms": self.arguments.ttl_ms, "workers": self.arguments.workers}
+        settings = {"ttl_ms": self.arguments.ttl_ms, "workers": self.arguments.workers, **more}
         return lab_kit.flashpache(self.base, self._name(), root, daemon_settings=settings, **options)
 
     def nginx(self, root):
@@ -265,6 +275,77 @@ def cold(servers, slow, base, url_file, arguments):
     return results
 
 
+# A restart of the daemon
+
+def warm_file(base):
+    """A file in a new directory of the daemon's user."""
+    directory = base / "kept"
+    directory.mkdir(exist_ok=True)
+    os.chown(directory, *user_ids())
+    return directory / "paths"
+
+
+def restart_later(daemon, began, times):
+    """Ends and starts the daemon; times gets when that was, in seconds after the begin."""
+    time.sleep(RESTART_AT_S)
+    times["ended"] = time.monotonic() - began
+    daemon.stop()
+    daemon.start()
+    times["ready"] = time.monotonic() - began
+
+
+def done_in_slices(records):
+    """How many requests ended well in each slice of the load."""
+    slices = [0] * math.ceil(RESTART_SECONDS / SLICE_S)
+    with open(records, newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            index = int((float(row["start_us"]) + float(row["latency_us"])) / 1e6 / SLICE_S)
+            if row["result"] == "ok" and index < len(slices):
+                slices[index] += 1
+    return slices
+
+
+def back_after(slices, times):
+    """(usual requests in a slice, seconds from the new daemon's readiness to the end of the first usual slice; None: never)"""
+    before = slices[round(1 / SLICE_S):int(times["ended"] / SLICE_S)]
+    usual = statistics.median(before)
+    first = int(times["ready"] / SLICE_S)
+    back = next((i for i in range(first, len(slices)) if slices[i] >= USUAL * usual), None)
+    return usual, None if back is None else max(0., (back + 1) * SLICE_S - times["ready"])
+
+
+def restarted(server, base, url_file):
+    records, times = base / "out" / "records", {}
+    with server:
+        warm(server, base, url_file)
+        restarter = threading.Thread(target=restart_later, args=(server.daemon, time.monotonic(), times))
+        restarter.start()
+        found = lab_kit.bench(server.port, base, "-c", RESTART_CONNECTIONS, "-d", RESTART_SECONDS, "-t", TIMEOUT_S,
+                              "-u", url_file, "--random", SEED, "--allow-errors", "--records", records)
+        restarter.join()
+    slices = done_in_slices(records)
+    usual, back = back_after(slices, times)
+    return {"usual_rate": usual / SLICE_S, "back_s": back, "away_s": times["ready"] - times["ended"],
+            "slices": slices, "errors": found["errors"]}
+
+
+def restart(servers, slow, base, url_file, arguments):
+    """[result of each round]"""
+    file, results = warm_file(base), []
+    for number in range(arguments.rounds):
+        say(f"restart, round {number + 1} of {arguments.rounds}")
+        results.append(restarted(servers.flashpache(slow, warm_file=file), base, url_file))
+    return results
+
+
+def print_restart(results):
+    print(f"\nA restart of the daemon, {RESTART_CONNECTIONS} connections on slowfs, {len(paths())} files\n")
+    rows = [(number + 1, f"{one['usual_rate']:.0f}", f"{one['away_s']:.2f}", seconds_text(one["back_s"]), one["errors"])
+            for number, one in enumerate(results)]
+    lab_kit.print_table(("round", "requests/s before", "no daemon for s", "back after s", "errors"), rows)
+    print(f"target: back after at most {BACK_TARGET_S} s")
+
+
 def seconds_text(value):
     return "never" if value is None else f"{value:.2f}"
 
@@ -283,7 +364,7 @@ def print_cold(results, seconds):
 def parse_arguments():
     parser = lab_kit.parser(__doc__, rounds=3, seconds=4, quick="one short round")
     parser.add_argument("--cold-seconds", type=float, default=60, help="of a cold start")
-    parser.add_argument("--part", choices=("capacity", "cold"), help="only this one")
+    parser.add_argument("--part", choices=("capacity", "cold", "restart"), help="only this one")
     parser.add_argument("--server", action="append", choices=COLD_SERVERS,
                         help="start only this one cold; may be repeated")
     parser.add_argument("--ttl-ms", type=int, default=3000, help="the daemon's")
@@ -302,13 +383,16 @@ def run(base, arguments):
     url_file.write_text("\n".join(paths()) + "\n")
     servers, found = Servers(base, arguments), {}
     with documents(base) as (local, slow):
-        if arguments.part != "cold":
+        if arguments.part in (None, "capacity"):
             results = capacity(servers, local, slow, base, url_file, arguments)
             found["capacity"] = {" on ".join(key): rounds for key, rounds in results.items()}
             print_capacity(results)
-        if arguments.part != "capacity":
+        if arguments.part in (None, "cold"):
             found["cold"] = cold(servers, slow, base, url_file, arguments)
             print_cold(found["cold"], arguments.cold_seconds)
+        if arguments.part in (None, "restart"):
+            found["restart"] = restart(servers, slow, base, url_file, arguments)
+            print_restart(found["restart"])
     return found
 
 
