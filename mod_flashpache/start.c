@@ -85,7 +85,7 @@ static unsigned idle_connections(int threads)
     return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
 }
 
-/* What children keep is missing elsewhere: theirs is a small share of the memory, however many they are. */
+/* Children take memory that files and the daemon need: a small share of it, however many children there are. */
 static apr_size_t bytes_of_child(unsigned share, apr_size_t least)
 {
     apr_size_t each = memory / share;

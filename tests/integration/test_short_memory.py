@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What children copy is a share of the memory, however much they are asked for."""
+"""Children copy no more than a share of the memory, however much they are asked for."""
 
 import pytest
 

@@ -268,7 +268,7 @@ START_TEST(a_large_item_is_not_kept)
 }
 END_TEST
 
-/* What takes no bytes makes no room for what does. */
+/* An item without bytes makes no room for one with bytes. */
 START_TEST(items_without_bytes_stay)
 {
     table = fp_table_create(pool, 100, 1000);
