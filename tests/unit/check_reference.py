@@ -3,8 +3,9 @@
 """Each directive, reason, counter, message, local file system and source file is in its page, and no page names others.
 Each promise of SECURITY.md names a test that exists.
 
-Defaults and bounds of the settings are those of the page. tests/integration/test_pages.py checks that each setting,
-command and option is there, and that the manual pages made of these pages have all of it.
+Defaults and bounds of the settings are those of the page, and of the comments of conf/flashpached.conf.
+tests/integration/test_pages.py checks that each setting, command and option is there, and that the manual pages made of
+these pages have all of it.
 """
 
 import os
@@ -21,7 +22,10 @@ MESSAGE = re.compile(r"\bFP0\d{3}\b")
 LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
 COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
 DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
-NUMBER = re.compile(r"\bNUMBER_OF\(fp_conf, (\w+), (\w+), (\d+), (\d+), (\d+)\)")
+NUMBER = re.compile(r"\bNUMBER_OF\((fp_conf|fp_mount_rule), (\w+), (\w+), (-?\d+), (\d+), (\d+)\)")
+WORD = re.compile(r'\b(?:TEXT_OF\(|WORD_OF\(fp_conf, ")(\w+)"?, (?:\w+, )*(FP_DEFAULT_SOCKET|"[^"]*"),')
+BOOLEAN = re.compile(r'\{ "(\w+)", FIELD\(fp_conf, \w+\), \w+, BOOLEAN, (true|false),')
+FLEET = re.compile(r'\bCFG_(?:STR|BOOL|INT_CB)\("(\w+)", ("[^"]*"|\w+),')
 OUTCOME = re.compile(r'\[FP_COUNT_\w+\] = \{ "(\w+)", (?:"(\w+)"|NULL) \}')
 
 
@@ -69,13 +73,76 @@ def directives():
     yield "directive", in_code, set(re.findall(r"^\| Syntax \| `(\w+) ", page, re.M)), "Syntax in docs/directives.md"
 
 
+def constant(source, name):
+    return int(re.search(rf"\b{name} *=? *(\d+)", source).group(1))
+
+
+def by_memory():
+    """Settings whose default is a share of the memory: the share, the least and the most MiB."""
+    source = text("backend/derive.c")
+    entries = constant(source, "ENTRIES_SHARE"), constant(source, "least_bytes"), constant(source, "most_for_entries")
+    table = constant(source, "TABLE_SHARE"), constant(source, "least_bytes"), constant(source, "most_for_table")
+    return {"max_bytes": entries, "max_content_bytes": table, "max_answer_bytes": table}
+
+
+def numbers(struct):
+    """key: (effect, default, least, most)"""
+    return {key: rest for of, key, *rest in NUMBER.findall(text("backend/conf/conf.c")) if of == struct}
+
+
+def words():
+    """The default of each setting that is no number, without quotes."""
+    source = text("backend/conf/conf.c")
+    socket = re.search(r"FP_SOCKET=(/[^\]]*)", text("configure.ac")).group(1)
+    found = WORD.findall(source) + BOOLEAN.findall(source)
+    return {key: default.replace("FP_DEFAULT_SOCKET", socket).strip('"') for key, default in found}
+
+
+def default_in_page(key, default):
+    if default != "-1":
+        return default
+    share, least, most = by_memory()[key]
+    return f"1/{share} of the memory, {least} to {most} MiB"
+
+
 def settings():
-    in_code = {f"{name}: {default}, {least} to {most}, reload {'yes' if effect == 'RELOAD' else 'no'}"
-               for name, effect, default, least, most in NUMBER.findall(text("backend/conf/conf.c"))}
-    names = {line.split(":")[0] for line in in_code}
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| (yes|no) \|", text("docs/flashpached.conf.md"), re.M)
-    in_page = {f"{key}: {default}, {bounds}, reload {effect}" for key, default, bounds, effect in rows if key in names}
+    in_code = {f"{key}: {default_in_page(key, default)}, {least} to {most}, reload {'yes' if effect == 'RELOAD' else 'no'}"
+               for key, (effect, default, least, most) in numbers("fp_conf").items()}
+    page = text("docs/flashpached.conf.md")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| (yes|no) \|", page, re.M)
+    in_page = {f"{key}: {default}, {bounds}, reload {effect}" for key, default, bounds, effect in rows if key in numbers("fp_conf")}
     yield "setting", in_code, in_page, "docs/flashpached.conf.md"
+    texts = words()
+    del texts["user"], texts["group"]       # the page says in words that there is no default
+    in_page = {f"{key}: " + default.strip('`"') for key, default, *_ in rows if key in texts}
+    yield "setting", {f"{key}: {default}" for key, default in texts.items()}, in_page, "docs/flashpached.conf.md"
+    in_code = {f"{key}: {least} to {most}" for key, (_, _, least, most) in numbers("fp_mount_rule").items()}
+    in_page = {f"{key}: {bounds}" for key, bounds in re.findall(r"^\| `(\w+)` \| the general one \| ([^|]*) \|", page, re.M)}
+    yield "setting of a mount", in_code, in_page, "docs/flashpached.conf.md, Mounts"
+
+
+def shown_defaults(part, lead):
+    """Settings behind a comment's sign, without quotes."""
+    return dict(re.findall(rf'^#{lead}(\w+) = "?([^"#\n]*?)"?(?: *#.*)?$', part, re.M))
+
+
+def example():
+    """conf/flashpached.conf shows each setting with its default; of a share of the memory, the most it may be."""
+    general, fleet = text("conf/flashpached.conf").split("#fleet {")
+    fleet, rest = fleet.split("#}")
+    defaults = words() | {key: default for key, (_, default, *_) in numbers("fp_conf").items()}
+    defaults |= {key: str(most << 20) for key, (_, _, most) in by_memory().items()}
+    del defaults["user"], defaults["group"]     # a site has to name the one; the other is an example
+    shown = shown_defaults(general + rest, "")
+    in_page = {f"{key} = {shown[key]}" for key in defaults if key in shown}
+    yield "default", {f"{key} = {default}" for key, default in defaults.items()}, in_page, "conf/flashpached.conf"
+    shares = {f"{key}: 1/{share}" for key, (share, *_) in by_memory().items()}
+    in_page = {f"{key}: {share}" for key, share in re.findall(r"^#(\w+) = .*; else (1/\d+) of the memory", general, re.M)}
+    yield "share of the memory", shares, in_page, "conf/flashpached.conf"
+    defaults = {key: default.replace("cfg_", "").strip('"') for key, default in FLEET.findall(text("backend/conf/conf_fleet.c"))}
+    del defaults["url"]                         # which a fleet needs
+    in_page = {f"{key} = {default}" for key, default in shown_defaults(fleet, " +").items() if key in defaults}
+    yield "default of a fleet", {f"{key} = {default}" for key, default in defaults.items()}, in_page, "conf/flashpached.conf"
 
 
 def local_types():
@@ -142,7 +209,7 @@ def seeds():
 
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, settings, local_types, outcomes, counters, files, promises, tests, seeds):
+    for check in (messages, directives, settings, example, local_types, outcomes, counters, files, promises, tests, seeds):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
