@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each directive, reason, counter, message, local file system and source file is in its page, and no page names others.
-Each promise of SECURITY.md names a test that exists.
+So is each name of the status page and of Prometheus. Each promise of SECURITY.md names a test that exists.
 
 Defaults and bounds of the settings are those of the page, and of the comments of conf/flashpached.conf.
 tests/integration/test_pages.py checks that each setting, command and option is there, and that the manual pages made of
@@ -171,6 +171,38 @@ def counters():
     yield "counter", fleet, {name for cell in page for name in re.findall(r"`(fleet_\w+)`", cell)}, "docs/fleet.md"
 
 
+def camel(name):
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def status_page():
+    """Names of ?auto and of Prometheus: those written out in the source, and those made of outcomes and counters."""
+    source, page = text("mod_flashpache/status/status_text.c").replace("'\"'", ""), text("docs/status.md")
+    strings = "\n".join(re.findall(r'"(?:\\.|[^"\\])*"', source)).replace("\\n", "\n")
+    written = set(re.findall(r'\b(Flashpached?[A-Z]\w*)(?:%s)?: |"(flashpached?_\w*[a-z])\b', strings))
+    written = {name or other for name, other in written}
+    rows = OUTCOME.findall(text("mod_flashpache/status/outcomes.c"))
+    written |= {f"Flashpache{camel(name)}" for name, reason in rows if not reason}
+    made = {f"Flashpache{camel(name)}{camel(reason)}" for name, reason in rows}
+    for name, kind in re.findall(r"\bROW\((\w+), [^,]+, (counter|gauge),", text("backend/common/stats_table.h")):
+        made |= {f"Flashpached{camel(name)}", f"flashpached_{name}_total" if kind == "counter" else f"flashpached_{name}"}
+    alerts = {name for name in first_cells(section("docs/status.md", "| alert | when |"))}
+    named = {name for code in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S))
+             for name in re.findall(r"\bFlashpached?[A-Z]\w*|\bflashpached?_\w+", code)}
+    others = {name for name in named if re.search(rf"^## {name}$", text("docs/directives.md"), re.M)} | alerts
+    yield "name", written, named - others - (made - written), "docs/status.md"
+    labels = set(re.findall(r'[{,](\w+)=\\"', source)) - {"le"}
+    yield "label", labels, {label for found in re.findall(r"\{([\w,=\"]+)\}`", page)
+                            for label in re.findall(r'(?:^|,)(\w+)', found)}, "docs/status.md"
+    reasons = {name for name, reason in rows if reason}
+    yield "outcome with reasons", reasons, {name for name, reason in re.findall(r'\{outcome="(\w+)",reason="(\w+)"\}', page)
+                                            if (name, reason) in rows}, "docs/status.md"
+    queries = set(re.findall(r'\bargument\(r, "(\w+)"\)', text("mod_flashpache/status/status.c")))
+    yield "query", queries, set(re.findall(r"^\| `\?(\w+)(?:=\d+)?` \|", page, re.M)), "docs/status.md"
+    texts = re.search(r"texts\[\] = \{ ([^}]*) \}", text("mod_flashpache/status/health.c")).group(1)
+    yield "word", set(re.findall(r"\w+", texts)), set(first_cells(section("docs/status.md", "| word | when |"))), "docs/status.md"
+
+
 def files():
     rows = re.findall(r"^\| `([\w/]+)` \| [^|]* \| ([^|]*) \|$", text("HACKING.md").split("## Where to change what")[0], re.M)
     for name, cell in rows:
@@ -209,7 +241,8 @@ def seeds():
 
 def main():
     wrong, n = [], 0
-    for check in (messages, directives, settings, example, local_types, outcomes, counters, files, promises, tests, seeds):
+    for check in (messages, directives, settings, example, local_types, outcomes, counters, status_page, files, promises, tests,
+                  seeds):
         for kind, in_code, in_page, where in check():
             n += len(in_code)
             if not in_code:
