@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every example of the pages. The program that reads a configuration checks it; a daemon gets the commands of
 flashpachectl. A list names the examples that cannot run here, and the place where they do. Each program of this tree
-that a page names exists, and takes the named options."""
+that a page names exists, and takes the named options. The lab's programs read each command that a page has of them; those
+that only print run."""
 
 import functools
 import gzip
@@ -27,6 +28,11 @@ SUDO = re.compile(r"\w+ ALL=\(")
 WORKLOAD = re.compile(r"tests/lab/workload.py ")
 # A program of this tree, as a page names it, and what follows.
 OURS = re.compile(r"(?:^|`|= )(?:\w+=\S+ )*((?:scripts|tests)/[\w/-]+(?:\.py)?)(?![\w/.*]) ?([^`#\n]*)", re.M)
+# Programs that read all arguments before one that asks for help; the commands of them that print without it.
+READS = re.compile(r"scripts/compare$|tests/lab/")
+PRINTS = re.compile(r"--plan$")
+# Stands for a name or number of the reader's.
+PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\b")
 SELECTS = re.compile(r"-k (?:\"([^\"]*)\"|'([^']*)'|(\w+))")
 # The general form of a command; test_pages compares these with --help.
 SYNOPSIS = re.compile(r"\[|COMMAND|PATH$| \| -V$")
@@ -36,7 +42,6 @@ ELSEWHERE = {
     "../configure --with-apxs=/opt/httpd-2.2": "test_httpd22, where such a build is given",
     "./configure --with-apxs=/usr/local/apache": "test_httpd13, where such a build is given",
     "backend    main >": "check_rooms.py",
-    "scripts/demo": "test_demo",
     "scripts/test": "this is it",
     "FLASHPACHE_STRESS_READS": "make check, with fewer",
     "scripts/compare": "test_compare",
@@ -47,7 +52,6 @@ ELSEWHERE = {
     "apachectl": "test_auto_daemon",
     "systemctl enable": "systemd's: test_service plays it",
     "install -": "test_packages, test_service: with directories of their own",
-    "cd build && make dist": "make distcheck",
     "ACL SETUSER": "test_fleet",
     "redis-cli": "test_fleet",
     "[Service]": "systemd's",
@@ -144,8 +148,10 @@ def run_workload(block, base):
 
 
 @functools.cache
-def help_of(program):
-    return subprocess.run([REPO / program, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout
+def printed_by(program, arguments="--help"):
+    done = subprocess.run([REPO / program, *shlex.split(arguments)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0 and done.stdout, f"{program} {arguments}: {done.stderr}"
+    return done.stdout
 
 
 def names_of_tests():
@@ -174,9 +180,12 @@ def test_programs_that_pages_name():
                 assert any(word in name for name in tests), f"{page}: -k {word}"
         elif unit := re.match(r"unit (\w+)", rest):
             assert list((REPO / "tests/unit").glob(f"{unit.group(1)}.*")), f"{page}: {program} {rest}"
-        elif program not in ("scripts/test", "tests/lab/workload.py"):      # run_workload() runs its commands
+        elif READS.match(program) and not PLACEHOLDER.search(rest):
+            rest = rest.strip()
+            printed_by(program, rest if PRINTS.search(rest) else f"{rest} --help")
+        elif program != "scripts/test":
             for option in re.findall(r"(?<!\S)--[a-z-]+", rest):
-                assert option in help_of(program), f"{page}: {program} {option}"
+                assert option in printed_by(program), f"{page}: {program} {option}"
 
 
 @pytest.mark.parametrize("block", examples())
@@ -194,6 +203,18 @@ def test_example(block, lab, base, site, daemon, module_path):
     else:
         assert DAEMON.match(block), "an example that nothing runs: say in ELSEWHERE what does"
         check_daemon(block, lab, site, base)
+
+
+def test_tests_that_run_examples_elsewhere():
+    """Each test that the list names is one, and each of its rows is about an example."""
+    there = {*names_of_tests(), *(path.stem for path in (REPO / "tests/unit").iterdir())}
+    blocks = [each.values[0] for each in examples()]
+    for begin, place in ELSEWHERE.items():
+        for name in re.findall(r"\b(?:test|check)_\w+", place):
+            assert name in there, f"{begin}: {name}"
+        for name in re.findall(r"\b(?:scripts|tests)/[\w/.]*\w", place):
+            assert (REPO / name).is_file(), f"{begin}: {name}"
+        assert any(block.startswith(begin) for block in blocks), f"{begin}: no page has such an example"
 
 
 def test_rpm_is_built_of_what_install_md_names():
