@@ -205,7 +205,10 @@ def status_page():
 
 def files():
     rows = re.findall(r"^\| `([\w/]+)` \| [^|]* \| ([^|]*) \|$", text("HACKING.md").split("## Where to change what")[0], re.M)
-    for name, cell in rows:
+    cells = {}
+    for name, cell in rows:             # a room may have several
+        cells[name] = f"{cells.get(name, '')} {cell}"
+    for name, cell in cells.items():
         room = next(SOURCE / folder for folder in (f"backend/{name}", name) if (SOURCE / folder).is_dir())
         yield f"file of {name}", {path.stem for path in room.glob("*.[ch]")}, set(re.findall(r"`(\w+)`", cell)), "HACKING.md"
     rooms = {path.parent.relative_to(SOURCE) for path in sources("*.[ch]")}
