@@ -2,7 +2,10 @@
 """The lab's report as it ships: complete, the same each time, small, and saying no more than its numbers."""
 
 import csv
+import importlib.machinery
+import importlib.util
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ET
 
@@ -14,6 +17,7 @@ sys.path.insert(0, str(REPO / "tests" / "lab"))
 pytest.importorskip("matplotlib", reason="needs python3-matplotlib")
 
 import lab_results  # noqa: E402
+import tree  # noqa: E402
 from lab import catalog, conclusions, parts, publish  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.metrics import Spread  # noqa: E402
@@ -52,6 +56,29 @@ def published(tmp_path_factory):
     return base / "pages"
 
 
+def prose_of(repo):
+    """scripts/prose, for the pages of another directory."""
+    loader = importlib.machinery.SourceFileLoader("prose", str(REPO / "scripts/prose"))
+    prose = importlib.util.module_from_spec(importlib.util.spec_from_loader("prose", loader))
+    loader.exec_module(prose)
+    prose.REPO = repo
+    return prose
+
+
+def mistakes(pages, work):
+    """All that scripts/prose would find in the pages, if they lay in docs/results."""
+    for page in REPO.glob("docs/**/*.md"):
+        tree.put(work / page.relative_to(REPO), page.read_text())
+    results = work / "docs/results"
+    shutil.rmtree(results, ignore_errors=True)
+    shutil.copytree(pages, results)
+    prose = prose_of(work)
+    found = [f"{page.name}: {each}" for page in results.glob("*.md")
+             for each in (*prose.wrong_links(page), *prose.wrong_begin(page), *prose.wrong_names(page))]
+    spelling = prose.check_spelling() if shutil.which("codespell") else []
+    return found + [line for line in spelling if "docs/results" in line]
+
+
 def files_of(directory):
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
@@ -86,6 +113,12 @@ def test_links_lead_somewhere(published):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             where = REPO / "docs/results" if target.startswith("../") else published
             assert (where / target).resolve().exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.full
+def test_pages_pass_the_check_of_pages(published, tmp_path):
+    """They are part of the documentation: scripts/test and CI check them with the others."""
+    assert mistakes(published, tmp_path) == []
 
 
 @pytest.mark.full
@@ -159,6 +192,7 @@ def test_a_part_of_a_run_is_published_without_the_rest(tmp_path):
     text = page_of(tmp_path / "pages", "papers").read_text()
     assert "Not measured in this run: `tests/lab/run --figure ruan-4`" in text
     assert "sshfs is not installed" in page_of(tmp_path / "pages", "network").read_text()
+    assert mistakes(tmp_path / "pages", tmp_path / "repository") == []
     assert not page_of(tmp_path / "pages", "disk").exists() and conclusions.NOTHING in page_of(tmp_path / "pages", "found").read_text()
 
 

@@ -44,7 +44,7 @@ believed.{took} `tests/lab/run --part {name}` repeats it.
 """
 PAPERS_HEAD = """# The papers' tables and figures
 
-For readers who know the papers. After this page you have each of their tables and figures with today's beside it, or the reason
+For readers who know the papers. After this page you know each of their tables and figures with today's beside it, or the reason
 why there is none. `tests/lab/run --figure NAME` measures and draws one again, in minutes. `ruan-4` is Ruan and Pai's figure 4,
 `ruan-table-5` their table 5. The points of a plot are in `figures/NAME.csv`.
 """
