@@ -242,6 +242,20 @@ def test_configurations_are_valid(key, tmp_path, base):
     assert done.returncode == 0, done.stderr
 
 
+def test_rigs_are_listed():
+    done = subprocess.run([REPO / "tests/lab/rig", "list"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == ""
+    assert [line.split()[0] for line in done.stdout.splitlines() if not line.startswith(" ")] == list(RIGS)
+
+
+@pytest.mark.parametrize("name", RIGS)
+def test_each_rig_can_be_asked_for_by_name(name, tmp_path):
+    """The program makes it with a set of its kind."""
+    done = subprocess.run([REPO / "tests/lab/rig", name, "check", "--directory", tmp_path], capture_output=True, text=True,
+                          timeout=60)
+    assert (done.returncode, done.stderr) == (2, f"rig: rig {name} is not up: tests/lab/rig {name} up\n")
+
+
 @pytest.mark.parametrize("name", ("memory", "slowfs", full("network"), full("rclone"), full("davfs"), full("gluster")))
 def test_rig_is_set_up_and_removed(name, base):
     rig = RIGS[name](base / f"rig-{name}", Content(1), 8)
