@@ -11,8 +11,15 @@ HARCHOL = "Harchol-Balter, Schroeder, Bansal and Agrawal, Size-based Scheduling 
 PARIAG = "Pariag, Brecht, Harji, Buhr and Shukla, Comparing the Performance of Web Server Architectures"
 
 STOCK, FLASH, AMPED, NEW_FLASH = "stock-prefork-None", "flash-prefork-None", "arch-amped", "arch-new-flash"
-METADATA = {STOCK: "metadata", FLASH: "metadata", AMPED: "metadata-architectures", NEW_FLASH: "metadata-architectures"}
-SIZES = ("size-150MB", "size-300MB", "disk")
+
+
+def places(rig):
+    """{server: its experiment in the rig}"""
+    return {STOCK: rig, FLASH: rig, AMPED: f"{rig}-architectures", NEW_FLASH: f"{rig}-architectures"}
+
+
+METADATA, DISK, LINK = map(places, ("metadata", "disk", "link"))
+SIZES = ("size-150MB", "size-300MB")
 PARIAGS = ["arch-mt-content", "arch-mt", "arch-symped", "arch-symped-blocking", "arch-shared-symped", "arch-pipeline",
            "arch-sped"]
 
@@ -37,11 +44,19 @@ def ruan(number, title, theirs, draw=None, needs=None, reason=None, **options):
                  needs or {}, options=options, reason=reason)
 
 
-def on_metadata(*servers):
+def needed(where, servers):
     needs = {}
     for server in servers:
-        needs.setdefault(METADATA[server], []).append(server)
+        needs.setdefault(where[server], []).append(server)
     return needs
+
+
+def on_metadata(*servers):
+    return needed(METADATA, servers)
+
+
+def of_sizes(*servers):
+    return {**{name: list(servers) for name in SIZES}, **needed(DISK, servers)}
 
 
 def profile(number, server, name, title, theirs):
@@ -72,13 +87,13 @@ MEMORY_CURVES = [STOCK, AMPED]
 
 ENTRIES = (
     ruan("table-4", "Service inversion by load", "Apache 0.14 to 0.58, Flash 0.25 to 0.58", "inversion_table",
-         {"link": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+         needed(LINK, LINK)),
     ruan("table-5", "Latency at 0.95 of the capacity, and capacity",
          "Apache's mean 180 ms, Flashpache's 12 ms; Flash's 181 ms, New-Flash's 29 ms", "latency_table",
          on_metadata(STOCK, FLASH, AMPED, NEW_FLASH)),
     ruan("table-6", "Capacities in memory and on the disk",
          "on the disk Flashpache has 1.05, 1.14 and 1.13 of Apache's, by processor", "capacity_table",
-         {"memory-profile": [STOCK, FLASH, AMPED, NEW_FLASH], "disk": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+         {"memory-profile": [STOCK, FLASH, AMPED, NEW_FLASH], **needed(DISK, DISK)}),
     ruan(1, "Ready events of Flash", "median 12, mean 61, over 600 at most",
          reason="archserver does not count the events of a turn. The daemon does: see figure 14."),
     ruan(2, "Runnable processes of Apache", "of 1,024 none a third of the time, over 80 % of them 40 % of the time",
@@ -91,7 +106,7 @@ ENTRIES = (
     ruan(7, "Latencies of Flash, their distribution by load", "few within 10 ms above 0.95", "cdfs", on_metadata(AMPED),
          server=AMPED),
     ruan(8, "Latency by size of the set", "mean and median grow as soon as the set exceeds the memory", "sizes",
-         {name: [STOCK, AMPED] for name in SIZES}, servers=[STOCK, AMPED]),
+         of_sizes(STOCK, AMPED), servers=[STOCK, AMPED]),
     ruan(9, "Service inversion, an example", "a diagram", reason="It has no measurement; a unit test computes its example."),
     deciles(10, STOCK, "Sizes by tenth of the latencies, Apache", "the smallest files are in all tenths"),
     deciles(11, AMPED, "Sizes by tenth of the latencies, Flash", "the smallest files are in all tenths"),
@@ -102,13 +117,13 @@ ENTRIES = (
     ruan(14, "Runnable processes of Flashpache", "about 20 % at any time", "bursts", {"metadata": [STOCK, FLASH]},
          servers=[STOCK, FLASH]),
     ruan(15, "Latency by size of the set, the new servers", "the median no longer grows", "sizes",
-         {name: [FLASH, NEW_FLASH] for name in SIZES}, servers=[FLASH, NEW_FLASH]),
+         of_sizes(FLASH, NEW_FLASH), servers=[FLASH, NEW_FLASH]),
     profile(16, NEW_FLASH, "New-Flash", "Latency of New-Flash by load", "mean 29 ms and median 1.6 ms at 0.95"),
     profile(17, FLASH, "Flashpache", "Latency of Flashpache by load", "mean 12 ms and median 1.1 ms at 0.95"),
     deciles(18, NEW_FLASH, "Sizes by tenth of the latencies, New-Flash", "near the order of sizes; inversion 0.35"),
     ruan(19, "Service inversion by load, old and new servers",
          "lower by over 40 % for New-Flash, almost half for Flashpache", "inversions",
-         {"link": [STOCK, FLASH, AMPED, NEW_FLASH]}),
+         needed(LINK, LINK)),
     deciles(20, NEW_FLASH, "Sizes by tenth of the latencies, New-Flash in memory", "inversion 0.33", "memory-profile"),
     deciles(21, FLASH, "Sizes by tenth of the latencies, Flashpache", "similar to New-Flash"),
     ruan(22, "Latency in memory by load and processor", "low, and alike at the same load", "means",

@@ -81,7 +81,7 @@ def sizes(found, entry):
     for key in entry.options["servers"]:
         for name, label in (("mean", "mean"), ("p50", "median")):
             points = [(found.rigs[each]["bytes"] / (1 << 20), found.spread(each, key, "latency@0.6", "ms", name))
-                      for each in catalog.SIZES if each in found.rigs]
+                      for each in (*catalog.SIZES, catalog.DISK[key]) if each in found.rigs]
             series[f"{name_of(key)}, {label}"] = sorted((point for point in points if point[1]), key=lambda point: point[0])
     return plot(entry, "MiB of the set; the memory is 256", "ms at 0.6 of the capacity", series, log_y=True)
 
@@ -119,9 +119,10 @@ def latency_table(found, entry):
 
 def capacity_table(found, entry):
     """Table 6."""
+    del entry
     rows = []
     for name, key in papers.OURS.items():
-        ours = [found.spread(experiment, key, "capacity", "mbit_per_s") for experiment in entry.needs]
+        ours = [found.spread(experiment, key, "capacity", "mbit_per_s") for experiment in ("memory-profile", catalog.DISK[key])]
         if any(ours):
             both = zip(ours, papers.CAPACITIES[name])
             rows.append([name, key, *(f"{ranged(value)} / {number(paper)}" for value, paper in both)])
@@ -137,7 +138,7 @@ def inversion_table(found, entry):
     theirs = {"stock-prefork-None": papers.INVERSION, "arch-amped": papers.INVERSION_FLASH}
     rows = []
     for name, key in papers.OURS.items():
-        values = {load: found.spread("link", key, f"latency@{load:g}", "inversion") for load in papers.INVERSION}
+        values = {load: found.spread(catalog.LINK[key], key, f"latency@{load:g}", "inversion") for load in papers.INVERSION}
         if any(values.values()):
             rows.append([name, key, *(ranged(values[load]) + (f" / {theirs[key][load]}" if key in theirs else "")
                                       for load in papers.INVERSION)])
@@ -148,7 +149,7 @@ def inversion_table(found, entry):
 
 def inversions(found, entry):
     """Figure 19."""
-    series = {name_of(key): by_load(found, "link", key, "inversion") for key in entry.needs["link"]}
+    series = {name_of(key): by_load(found, where, key, "inversion") for key, where in catalog.LINK.items()}
     if not any(series.values()):
         return None
     series |= {"paper: Apache": list(papers.INVERSION.items()), "paper: Flash": list(papers.INVERSION_FLASH.items())}

@@ -77,7 +77,7 @@ def against_papers(found):
 
 def by_size(found):
     """Latency against the size of the set: the experiments that differ in nothing else."""
-    names = sorted((name for name in found.experiments() if name.startswith("size-") or name == "disk"),
+    names = sorted((name for name in found.experiments() if name.startswith(("size-", "disk"))),
                    key=lambda name: found.rigs[name]["bytes"])
     if len(names) < 2:
         return ""

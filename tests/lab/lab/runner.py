@@ -22,7 +22,7 @@ from lab.rounds import Rounds, fixed
 
 # The share of the reference's capacity for the load that is the same for every server.
 EQUAL_SHARE = 0.5
-# None of these ends a run of ninety minutes: rigs, servers, and measurements that fail are kept as such.
+# None of these ends the whole run: rigs, servers, and measurements that fail are kept as such.
 FAILURES = (Impossible, OSError, RuntimeError, subprocess.SubprocessError)
 # A program of the lab is ended when it takes so many times what was planned; it is given so long to clean up.
 PROGRAM_MOST = 2
