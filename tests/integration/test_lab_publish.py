@@ -153,19 +153,53 @@ def test_the_machine_and_what_was_left_out_are_named(published):
 @pytest.mark.full
 def test_what_was_found_is_what_the_numbers_say(published):
     text = page_of(published, "found").read_text()
-    helps, even, loses = (text.split(f"## {head}")[1].split("##")[0] for head in
+    helps, even, loses = (text.split(f"## {head}\n")[1].split("\n## ")[0] for head in
                           ("Where Flashpache helps", "Where nothing is to be gained", "Where it loses"))
-    assert re.findall(r"^- `([\w-]+)`.*requests/s 10\.0", helps, re.M) == ["slowfs"]
+    assert re.findall(r"^### `([\w-]+)`", helps, re.M) == ["slowfs"] and "10.0 times as many requests/s\n" in helps
     assert "`disk`" in even and "`slowfs`" in even and "`disk`" not in helps
-    assert conclusions.NOTHING.strip() in loses
-    assert "50.0 of 100 threads of stock httpd" in text and "FAIR" not in text
+    assert conclusions.NOTHING.strip() in loses and "Flashpache loses nowhere" in text
+    assert "50 of 100 threads of stock httpd" in text and "5 of Flashpache's" in text
+
+
+def found_page(directory, rate_of):
+    """The page for results in which Flashpache has rate_of(experiment) times stock's requests/s."""
+    store = Store(directory)
+    for part in parts.full():
+        for one in part.experiments:
+            rates = {key: 100 * (rate_of(one.name) if key.startswith("flash") else 1) for key in one.servers}
+            lab_results.put_experiment(store, one.name, {key: (rate, 2000 / rate) for key, rate in rates.items()})
+    return conclusions.text(Findings(store))
+
+
+def alternating(experiment):
+    return (2, 0.5, 1)[list(conclusions.EXPERIMENTS).index(experiment) % 3] if experiment in conclusions.EXPERIMENTS else 1
+
+
+@pytest.mark.parametrize("rate_of, present, absent", [
+    (lambda _: 3, ["helps most with", "It also helps with", "loses nowhere"], ["Nothing is gained", "may say why", "No convoy"]),
+    (lambda _: 0.5, ["helps nowhere", "loses most with", "It also loses with", "2.00 times more"], ["Nothing is gained"]),
+    (lambda _: 1, ["helps nowhere", "loses nowhere", "may say why", "within the noise"], ["It also"]),
+    (alternating, ["helps most with memory", "It also helps with slow but kept names and a disk",
+                   "Nothing is gained with a slow file system and a slow link", "loses most with"], ["nowhere"])])
+def test_sentences_of_what_was_found_go_by_the_numbers_and_are_short(tmp_path, rate_of, present, absent):
+    text = found_page(tmp_path / "results", rate_of)
+    assert [words for words in present if words not in text] == [] == [words for words in absent if words in text]
+    page = tree.put(tmp_path / "found.md", text)
+    prose = prose_of(REPO)
+    assert [" ".join(one.words) for one in prose.sentences(page) if len(one.words) > prose.LONG or prose.is_headless(one)] == []
+
+
+def test_a_convoy_is_told_only_where_there_was_one(tmp_path):
+    store = Store(tmp_path)
+    lab_results.put_experiment(store, "slowfs", {"stock-event-All": (100, 5)})
+    assert "No convoy on missing `.htaccess` files" in conclusions.text(Findings(store))
 
 
 @pytest.mark.parametrize("least, most, rounds, word", [
     (1.2, 1.4, 3, "helps"), (1.05, 1.4, 3, "even"), (0.5, 0.8, 3, "loses"), (0.5, 0.95, 3, "even"),
     (1.2, 1.2, 1, "even"), (1.6, 1.6, 1, "helps"), (0.6, 0.6, 1, "loses"), (0.8, 0.8, 1, "even")])
 def test_a_difference_counts_only_beyond_the_noise(least, most, rounds, word):
-    claim = conclusions.Claim("disk", "prefork", "requests/s", Spread((least + most) / 2, least, most), rounds)
+    claim = conclusions.Claim("disk", "prefork", conclusions.REQUESTS, Spread((least + most) / 2, least, most), rounds)
     assert conclusions.verdict(claim) == word
 
 
@@ -176,7 +210,7 @@ def test_a_ratio_is_of_rounds_that_both_have(tmp_path):
     for number, (stock, flash) in enumerate(((100, 200), (200, 400), (100, None))):
         store.put(("disk", STOCK, "capacity", number), {"requests_per_s": stock})
         store.put(("disk", FLASH, "capacity", number), {"requests_per_s": flash} if flash else {"failure": "why"})
-    found = conclusions.factors(Findings(store), "disk", (STOCK, FLASH), "capacity", ("requests_per_s",), False)
+    found = conclusions.factors(Findings(store), "disk", (STOCK, FLASH), conclusions.REQUESTS)
     assert found == [2.0, 2.0]
 
 

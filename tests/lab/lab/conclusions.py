@@ -1,37 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page "What we found": sentences whose numbers are the figures', sorted by what the numbers say."""
+"""The page "What we found": a short summary and lists of numbers, both chosen by what the numbers say."""
 
 import json
 import math
+import re
 from collections import namedtuple
 
 from lab import metrics, papers, samples
-from lab.markdown import PAPERS, number, ranged
+from lab.markdown import PAPERS, number, ranged, table
 
 # Each round of a comparison must differ by so much; one round alone, whose noise is not known, by more.
 LITTLE, LITTLE_OF_ONE = 1.1, 1.5
 CONVOY = samples.WAITS["d_alloc_parallel"]
-Claim = namedtuple("Claim", "experiment servers what better rounds")
+# The threads that make a convoy, as a share of all.
+MANY_WAIT = 0.1
+Question = namedtuple("Question", "what step path less_is_better")
+# better: how many times Flashpache is better, over the rounds.
+Claim = namedtuple("Claim", "experiment servers question better rounds")
+# {experiment: (its name in a sentence, what it is)}; seven of the names must fit into a sentence.
 EXPERIMENTS = {
-    "memory": "21,600 files of 3 GB in memory, 1,024 connections",
-    "contention": "names made and removed beside what is read in memory",
-    "slowfs": "2 ms for each look at a name, 1,024 connections",
-    "slowfs-kept": "as `slowfs`, and the kernel keeps names for a second",
-    "network": "sshfs", "link": "an uplink of 100 Mbit/s",
-    "disk": "a disk of 150 reads/s, the set three times the memory",
-    "metadata": "201,600 files, whose names and inodes are on a disk of 150 reads/s"}
-# (what, step, path, whether less is better)
-QUESTIONS = (("requests/s", "capacity", ("requests_per_s",), False),
-             ("CPU of a request", "capacity", ("cpu_us",), True),
-             ("mean latency at 0.95 of the own capacity", "latency@0.95", ("ms", "mean"), True),
-             ("its 90th percentile", "latency@0.95", ("ms", "p90"), True),
-             ("mean latency at the same rate", "latency=equal", ("ms", "mean"), True))
+    "memory": ("memory", "21,600 files of 3 GB in memory, 1,024 connections"),
+    "contention": ("changing names", "names made and removed beside what is read in memory"),
+    "slowfs": ("a slow file system", "2 ms for each look at a name, 1,024 connections"),
+    "slowfs-kept": ("slow but kept names", "as `slowfs`, and the kernel keeps names for a second"),
+    "network": ("sshfs", "sshfs as it comes"), "link": ("a slow link", "an uplink of 100 Mbit/s"),
+    "disk": ("a disk", "a disk of 150 reads/s, the set three times the memory"),
+    "metadata": ("names on disk", "201,600 files, whose names and inodes are on a disk of 150 reads/s")}
+REQUESTS = Question("as many requests/s", "capacity", ("requests_per_s",), False)
+MEAN = Question("mean latency at 0.95 of the own capacity", "latency@0.95", ("ms", "mean"), True)
+QUESTIONS = (REQUESTS, Question("CPU of a request", "capacity", ("cpu_us",), True), MEAN,
+             Question("90th percentile at 0.95 of the own capacity", "latency@0.95", ("ms", "p90"), True),
+             Question("mean latency at the same rate", "latency=equal", ("ms", "mean"), True))
 
 
-def factors(found, experiment, pair, step, path, less_is_better):
+def factors(found, experiment, pair, question):
     """How many times better the second of the pair is, for each round that both have."""
-    theirs, ours = ({n: follow(each, path) for n, each in found.store.by_round(experiment, key, step).items()} for key in pair)
-    return [theirs[n] / ours[n] if less_is_better else ours[n] / theirs[n] for n in ours if ours[n] and theirs.get(n)]
+    theirs, ours = ({n: follow(each, question.path) for n, each in found.store.by_round(experiment, key, question.step).items()}
+                    for key in pair)
+    return [theirs[n] / ours[n] if question.less_is_better else ours[n] / theirs[n] for n in ours if ours[n] and theirs.get(n)]
 
 
 def follow(value, path):
@@ -46,38 +52,121 @@ def pairs(found, experiment):
             if key.startswith("stock-") and key.replace("stock-", "flash-") in servers]
 
 
+def claim(found, experiment, pair, question):
+    """None where no round has both."""
+    ratios = factors(found, experiment, pair, question)
+    if not ratios:
+        return None
+    mpm, override = pair[0].split("-")[1:3]
+    return Claim(experiment, f"{mpm}, `AllowOverride {override}`", question, metrics.spread(ratios), len(ratios))
+
+
 def claims(found):
     """Every comparison of Flashpache with stock httpd."""
-    for experiment in EXPERIMENTS:
-        for pair in pairs(found, experiment):
-            for what, step, path, less_is_better in QUESTIONS:
-                ratios = factors(found, experiment, pair, step, path, less_is_better)
-                if ratios:
-                    mpm, override = pair[0].split("-")[1:3]
-                    yield Claim(experiment, f"{mpm}, `AllowOverride {override}`", what, metrics.spread(ratios), len(ratios))
+    every = [claim(found, experiment, pair, question) for experiment in EXPERIMENTS
+             for pair in pairs(found, experiment) for question in QUESTIONS]
+    return [each for each in every if each]
 
 
-def verdict(claim):
+def verdict(each):
     """helps, loses or even."""
-    little = LITTLE if claim.rounds > 1 else LITTLE_OF_ONE
-    if claim.better.least > little:
+    little = LITTLE if each.rounds > 1 else LITTLE_OF_ONE
+    if each.better.least > little:
         return "helps"
-    return "loses" if claim.better.most < 1 / little else "even"
+    return "loses" if each.better.most < 1 / little else "even"
 
 
-def claim_lines(found, word):
-    """A line for each place of which this holds, with all of its numbers; the largest first."""
-    places = {}
-    for claim in claims(found):
-        if verdict(claim) == word:
-            places.setdefault((claim.experiment, claim.servers), []).append(claim)
-    ordered = sorted(places.items(), key=lambda place: -max(abs(math.log(claim.better.median)) for claim in place[1]))
-    return "".join(f"- `{experiment}` ({EXPERIMENTS[experiment]}), {servers}: {', '.join(map(said, chosen))}.\n"
-                   for (experiment, servers), chosen in ordered)
+def weight(each):
+    return abs(math.log(each.better.median))
 
 
-def said(claim):
-    return f"{claim.what} {ranged(claim.better)}" + ("" if claim.rounds > 1 else ", one round")
+def said(each, show=ranged):
+    """The comparison, in words that begin a line or end a sentence."""
+    if not each.question.less_is_better:
+        return f"{show(each.better)} times {each.question.what}"
+    if each.better.median >= 1:
+        return f"{each.question.what} {show(each.better)} times less"
+    more = metrics.Spread(*(1 / value for value in (each.better.median, each.better.most, each.better.least)))
+    return f"{each.question.what} {show(more)} times more"
+
+
+# The summary
+
+def listed(names):
+    """a, b and c"""
+    names = list(names)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def named(chosen):
+    return listed(EXPERIMENTS[name][0] for name in dict.fromkeys(each.experiment for each in chosen))
+
+
+def extreme(chosen):
+    """The largest difference: of requests/s, if there is one."""
+    return max([each for each in chosen if each.question is REQUESTS] or chosen, key=weight)
+
+
+def middle(spread):
+    return number(spread.median)
+
+
+def gained_or_lost(chosen, word, nowhere):
+    """Sentences on those claims of which this word holds."""
+    if not chosen:
+        return [nowhere]
+    first = extreme(chosen)
+    others = named(each for each in chosen if each.experiment != first.experiment)
+    return [f"Flashpache {word} most with {EXPERIMENTS[first.experiment][0]} ({first.servers}): {said(first, middle)}.",
+            *([f"It also {word} with {others}."] if others else [])]
+
+
+def summary(every):
+    """Where it helps and by how much, where nothing is gained, where it loses."""
+    by_word = {word: [each for each in every if verdict(each) == word] for word in ("helps", "even", "loses")}
+    changed = {each.experiment for each in by_word["helps"] + by_word["loses"]}
+    idle = [each for each in by_word["even"] if each.experiment not in changed]
+    return "\n".join((
+        *gained_or_lost(by_word["helps"], "helps", "Flashpache helps nowhere beyond the noise."),
+        *([f"Nothing is gained with {named(idle)}."] if idle and changed else []),
+        *gained_or_lost(by_word["loses"], "loses", "Flashpache loses nowhere beyond the noise."))) + "\n"
+
+
+# The lists
+
+def place(experiment):
+    return f"`{experiment}`: {EXPERIMENTS[experiment][1]}"
+
+
+def claim_lines(every, word):
+    """A list for each experiment of which this holds somewhere, a number in each line; the largest first."""
+    chosen = [each for each in every if verdict(each) == word]
+    experiments = sorted({each.experiment for each in chosen},
+                         key=lambda name: -max(weight(each) for each in chosen if each.experiment == name))
+    text = ""
+    for name in experiments:
+        lines = sorted((each for each in chosen if each.experiment == name), key=lambda each: -weight(each))
+        text += f"\n### {place(name)}\n\n" + "".join(f"- {each.servers}: {said(each)}{rounds(each)}\n" for each in lines)
+    return text
+
+
+def noise(each):
+    return ", within the noise" if verdict(each) == "even" else ""
+
+
+def rounds(each):
+    return "" if each.rounds > 1 else ", one round"
+
+
+def even_table(every):
+    """How many times better, a row for each comparison of two servers."""
+    even = [each for each in every if verdict(each) == "even"]
+    rows = []
+    for experiment, servers in dict.fromkeys((each.experiment, each.servers) for each in even):
+        cells = {each.question: ranged(each.better) + rounds(each) for each in even
+                 if (each.experiment, each.servers) == (experiment, servers)}
+        rows.append([f"`{experiment}`", servers, *(cells.get(question, "") for question in QUESTIONS)])
+    return table(["where", "servers", "requests/s", *(question.what for question in QUESTIONS[1:])], rows) if rows else ""
 
 
 # New since the papers
@@ -87,56 +176,60 @@ def convoy(found):
     stock, flash = (found.spread("slowfs", f"{who}-event-All", "sleepers", "most", CONVOY) for who in ("stock", "flash"))
     threads = found.spread("slowfs", "stock-event-All", "sleepers", "threads")
     if not stock or not threads:
-        return ""
-    ours = number(flash.median if flash else 0)
-    return ("- **The convoy on missing `.htaccess` files.** Where the kernel keeps no absent names, one thread looks and all others "
-            f"wait in `d_alloc_parallel`. On `slowfs` {number(stock.median)} of {number(threads.median)} threads of stock httpd were "
-            f"there at one moment, and {ours} of Flashpache's. The papers found the same in FreeBSD's vnode lock.\n")
+        return []
+    if stock.median < MANY_WAIT * threads.median:
+        return ["No convoy on missing `.htaccess` files was seen.",
+                f"{stock.median:.0f} of {threads.median:.0f} threads of stock httpd at most waited in `d_alloc_parallel`, on `slowfs`."]
+    return ["A convoy on missing `.htaccess` files: threads wait in `d_alloc_parallel` until another has looked at the same name.",
+            f"{stock.median:.0f} of {threads.median:.0f} threads of stock httpd were there at one moment, on `slowfs`.",
+            f"{flash.median if flash else 0:.0f} of Flashpache's were there.",
+            "The papers describe threads that wait for FreeBSD's vnode lock."]
 
 
 def local_disk(found):
     """The papers' main result, today."""
-    theirs = papers.factors()
-    pair = ("stock-prefork-None", "flash-prefork-None")
-    ours = {where: factors(found, where, pair, "latency@0.95", ("ms", "mean"), True) for where in ("disk", "metadata")}
-    if not all(ours.values()):
-        return ""
-    disk, metadata = (ranged(metrics.spread(ours[where])) for where in ("disk", "metadata"))
-    return ("- **The local disk.** In the paper Flashpache's mean latency at 0.95 of the own capacity was "
-            f"{number(theirs['mean'])} times less than Apache's. On `disk` the factor is {disk} today. On `metadata`, where each miss "
-            f"is a name or an inode, it is {metadata}. Linux finds names in memory without a lock: a process that waits for the disk "
-            "waits alone.\n")
+    theirs = papers.factors()["mean"]
+    today = [claim(found, where, ("stock-prefork-None", "flash-prefork-None"), MEAN) for where in ("disk", "metadata")]
+    if not all(today):
+        return []
+    lines = [f"In the paper Flashpache's mean latency on a disk is {number(theirs)} times less than Apache's.",
+             *(f"On `{each.experiment}` today: {said(each)}{rounds(each)}{noise(each)}." for each in today)]
+    if "helps" not in map(verdict, today):
+        lines.append("Linux's documentation of path lookup may say why: names in memory are found without a lock.")
+    return lines
 
 
 def architectures(found):
-    rates = {key: found.spread("architectures", key, "capacity", "requests_per_s") for key in found.servers("architectures")}
-    ours = {key: rate for key, rate in rates.items() if rate and key.startswith("arch-")}
-    if len(ours) < 2:
-        return ""
-    ordered = sorted(ours, key=lambda key: -ours[key].median)
-    first, last = ordered[0], ordered[-1]
-    return (f"- **Architectures, all else the same.** In memory `{first}` is first with {number(ours[first].median)} requests/s, "
-            f"`{last}` last with {number(ours[last].median)}. [The papers' figures]({PAPERS}.md) have all of them.\n")
+    lines = []
+    for experiment, where in (("architectures", "memory"), ("metadata-architectures", "`metadata`")):
+        rates = {key: found.spread(experiment, key, "capacity", "requests_per_s") for key in found.servers(experiment)}
+        ours = {key: rate.median for key, rate in rates.items() if rate and key.startswith("arch-")}
+        if len(ours) > 1:
+            first, last = (choose(ours, key=ours.get) for choose in (max, min))
+            lines += [f"Of all architectures `{first}` is first in {where}: {number(ours[first])} requests/s.",
+                      f"`{last}` is last there: {number(ours[last])} requests/s."]
+    return lines
 
 
 def scheduling(found):
     path = found.store.program("srpt-10")
-    if not path.exists():
-        return ""
-    runs = json.loads(path.read_text())["results"]
-    by_load = ", ".join(f"{number(run['FAIR']['mean_ms'] / run['SRPT']['mean_ms'])} at load {run['load']:g}" for run in runs)
-    return ("- **Shortest remainder first.** On 10 Mbit/s the mean response time is so many times less than with a fair queue: "
-            f"{by_load}.\n")
+    runs = json.loads(path.read_text())["results"] if path.exists() else []
+    return [f"At load {run['load']:g} of 10 Mbit/s, a fair queue's mean response time is "
+            f"{number(run['FAIR']['mean_ms'] / run['SRPT']['mean_ms'])} times that of the shortest remainder first." for run in runs]
 
 
 def a_warm_hit(found):
     path = found.store.program("hit")
-    if not path.exists():
-        return ""
-    rows = json.loads(path.read_text())
-    shares = [(row["lease"]["cell"].rsplit("/", 2)[0], row["lease"]["of_stock"]["cpu_us"]["median"]) for row in rows]
-    return ("- **A warm hit.** CPU of a request for 5 KB in memory, to stock's: "
-            + ", ".join(f"{cell} {number(share)}" for cell, share in shares) + ".\n")
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return [f"A warm hit of 5 KB ({row['lease']['cell'].rsplit('/', 2)[0]}) takes "
+            f"{number(row['lease']['of_stock']['cpu_us']['median'])} of stock's CPU." for row in rows]
+
+
+def new_lines(found):
+    groups = (("The convoy", convoy), ("The local disk", local_disk), ("Architectures, all else the same", architectures),
+              ("The shortest remainder first", scheduling), ("A warm hit", a_warm_hit))
+    said_of = [(head, part(found)) for head, part in groups]
+    return "".join(f"\n### {head}\n\n" + "".join(f"- {line}\n" for line in lines) for head, lines in said_of if lines)
 
 
 NOTHING = "Nothing was measured of which this holds.\n"
@@ -144,15 +237,16 @@ NOTHING = "Nothing was measured of which this holds.\n"
 
 def text(found):
     """The page."""
-    new = "".join(part(found) for part in (convoy, local_disk, architectures, scheduling, a_warm_hit))
-    helps, even, loses = (claim_lines(found, word) or NOTHING for word in ("helps", "even", "loses"))
-    return f"""# What we found
+    every = claims(found)
+    helps, loses = (claim_lines(every, word) or NOTHING for word in ("helps", "loses"))
+    page = f"""# What we found
 
 For readers who decide whether Flashpache pays for their site. After this page you know where it helps, where it does not,
-and what has changed since the papers. The lab wrote it from the figures beside it.
+and what has changed since the papers. The lab wrote it from the numbers of the run.
 
-Each number says how many times better Flashpache is than stock httpd with the same settings: the median of the rounds, and their
-range. 2 is twice the requests, or half of the latency. Both servers took turns in each round.
+{summary(every) if every else NOTHING}
+Each number compares Flashpache with stock httpd of the same settings. It is the median of the rounds, with their range. Both
+servers took turns in each round.
 
 ## Where Flashpache helps
 
@@ -163,7 +257,9 @@ Each round was at least {LITTLE:g} times better, a single round {LITTLE_OF_ONE:g
 
 The rounds do not agree, or differ by less.
 
-{even}
+A cell says how many times better Flashpache is. It is empty where Flashpache helps or loses.
+
+{even_table(every) or NOTHING}
 ## Where it loses
 
 Each round was at least {LITTLE:g} times worse, a single round {LITTLE_OF_ONE:g} times.
@@ -171,4 +267,7 @@ Each round was at least {LITTLE:g} times worse, a single round {LITTLE_OF_ONE:g}
 {loses}
 ## New since 2006
 
-{new or NOTHING}"""
+[The papers' figures]({PAPERS}.md) have the rest.
+
+{new_lines(found) or NOTHING}"""
+    return re.sub("\n{3,}", "\n\n", page)
