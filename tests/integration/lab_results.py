@@ -5,7 +5,7 @@ import json
 
 from lab import metrics
 
-LOADS = (0.2, 0.6, 0.95)
+LOADS = (0.2, 0.6, 0.8, 0.95)
 SIZES = [100 * (i + 1) for i in range(200)]
 WAIT = "another's lookup (d_alloc_parallel)"
 SRPT = {"FAIR": (80.0, 40.0), "SRPT": (10.0, 4.0)}
@@ -18,7 +18,7 @@ def latency(mean, share):
 
 
 def put_server(store, experiment, key, rate, mean, rounds=3):
-    """Capacities, latencies at three loads, and the steps that are taken once."""
+    """Capacities, latencies at four loads, and the steps that are taken once."""
     for number in range(rounds):
         store.put((experiment, key, "capacity", number), {
             "requests_per_s": rate * (1 + number / 100), "mbit_per_s": rate / 10, "cpu_us": 100.0, "memory_mib": 20.0,

@@ -102,6 +102,12 @@ def test_all_parts_end_within_seventy_five_minutes():
     assert parts.quick_part().seconds(fixed(3))[1] <= 600
 
 
+def test_slow_names_have_a_curve():
+    """Its plot is one of those that are shown first."""
+    slowfs = next(one for part in parts.full() for one in part.experiments if one.name == "slowfs")
+    assert len({step.options["share"] for step in slowfs.steps if step.name.startswith("latency@")}) >= 4
+
+
 def test_each_rig_has_a_row_of_each_architecture():
     experiments = [one for part in parts.full() for one in part.experiments]
     for rig in {one.rig for one in experiments}:

@@ -67,7 +67,7 @@ def prose_of(repo):
 
 def mistakes(pages, work):
     """All that scripts/prose would find in the pages, if they lay in docs/results."""
-    for page in REPO.glob("docs/**/*.md"):
+    for page in (*REPO.glob("docs/**/*.md"), *REPO.glob("tests/lab/**/*.md")):
         tree.put(work / page.relative_to(REPO), page.read_text())
     results = work / "docs/results"
     shutil.rmtree(results, ignore_errors=True)
@@ -145,6 +145,22 @@ def test_raw_results_have_every_measurement(published):
 
 
 @pytest.mark.full
+def test_telling_plots_and_architectures_of_all_rigs(published):
+    with open(published / "figures/flashpache-by-rig.csv") as points:
+        ratios = {row["series"]: float(row["median"]) for row in csv.DictReader(points)}
+    assert ratios["slowfs, event, All"] == 10 and ratios["disk, prefork, None"] == 1
+    with open(published / "figures/slowfs-mean.csv") as points:
+        of_stock = [row["x"] for row in csv.DictReader(points) if row["series"] == "stock-event-All"]
+    assert len(of_stock) == len(lab_results.LOADS)
+    for page in ("README", "found"):
+        assert "](figures/flashpache-by-rig.svg)" in page_of(published, page).read_text()
+    assert "](figures/slowfs-mean.svg)" in page_of(published, "README").read_text()
+    rows = re.findall(r"^\| arch-mp \|.*$", page_of(published, "architectures").read_text(), re.M)
+    rigs = {one.rig for part in parts.full() for one in part.experiments}
+    assert len(rows) == 2 and all(row.count("|") == len(rigs) + 3 and "| - |" not in row for row in rows)
+
+
+@pytest.mark.full
 def test_the_machine_and_what_was_left_out_are_named(published):
     assert "2 x a processor" in page_of(published, "README").read_text()
     assert "left out for want of time: a round" in page_of(published, "disk").read_text()
@@ -184,7 +200,7 @@ def alternating(experiment):
 def test_sentences_of_what_was_found_go_by_the_numbers_and_are_short(tmp_path, rate_of, present, absent):
     text = found_page(tmp_path / "results", rate_of)
     assert [words for words in present if words not in text] == [] == [words for words in absent if words in text]
-    page = tree.put(tmp_path / "found.md", text)
+    page = tree.put(page_of(tmp_path, "found"), text)
     prose = prose_of(REPO)
     assert [" ".join(one.words) for one in prose.sentences(page) if len(one.words) > prose.LONG or prose.is_headless(one)] == []
 

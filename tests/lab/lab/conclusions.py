@@ -235,8 +235,8 @@ def new_lines(found):
 NOTHING = "Nothing was measured of which this holds.\n"
 
 
-def text(found):
-    """The page."""
+def text(found, plot=""):
+    """The page; plot: below its summary."""
     every = claims(found)
     helps, loses = (claim_lines(every, word) or NOTHING for word in ("helps", "loses"))
     page = f"""# What we found
@@ -244,7 +244,7 @@ def text(found):
 For readers who decide whether Flashpache pays for their site. After this page you know where it helps, where it does not,
 and what has changed since the papers. The lab wrote it from the numbers of the run.
 
-{summary(every) if every else NOTHING}
+{summary(every) if every else NOTHING}{plot}
 Each number compares Flashpache with stock httpd of the same settings. It is the median of the rounds, with their range. Both
 servers took turns in each round.
 

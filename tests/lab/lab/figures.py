@@ -11,6 +11,7 @@ matplotlib.rcParams.update({"svg.fonttype": "none", "font.size": 9, "axes.grid":
                             "font.family": "sans-serif", "legend.fontsize": 8, "legend.framealpha": 0.9})
 
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: E402
 
 from lab.metrics import SERIES_NAMES  # noqa: E402
 
@@ -34,13 +35,22 @@ def svg(figure, name):
                   r"<svg \1\2\3", text, count=1, flags=re.DOTALL)
 
 
+def plain(axis):
+    """Numbers in place of powers, where the axis is logarithmic."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def axes(title, x, y, log_y=False, log_x=False):
     figure, ax = plt.subplots(figsize=SIZE)
     ax.set(title=title, xlabel=x, ylabel=y)
     if log_y:
         ax.set_yscale("log")
+        plain(ax.yaxis)
     if log_x:
         ax.set_xscale("log")
+        plain(ax.xaxis)
     return figure, ax
 
 
@@ -70,6 +80,18 @@ def bars(name, title, x, values):
     errors = [[values[label].median - values[label].least for label in labels],
               [values[label].most - values[label].median for label in labels]]
     ax.barh(labels, middles, xerr=errors, color=GREYS[1], edgecolor="black", linewidth=0.5, capsize=2)
+    return svg(figure, name)
+
+
+def ratio_bars(name, title, x, values):
+    """values: {label: Spread}; bars that begin at 1, on a logarithmic axis."""
+    figure, ax = axes(title, x, "", log_x=True)
+    labels = list(values)[::-1]
+    spreads = [values[label] for label in labels]
+    errors = [[value.median - value.least for value in spreads], [value.most - value.median for value in spreads]]
+    ax.barh(labels, [value.median - 1 for value in spreads], left=1, xerr=errors, color=GREYS[1], edgecolor="black",
+            linewidth=0.5, capsize=2)
+    ax.axvline(1, color="black", linewidth=1)
     return svg(figure, name)
 
 

@@ -4,7 +4,7 @@
 from lab.page import number as _number
 
 # Pages of the report, without their ending.
-FOUND, PAPERS, INDEX = "found", "papers", "README"
+FOUND, PAPERS, ARCHITECTURES, INDEX = "found", "papers", "architectures", "README"
 
 
 def number(value):

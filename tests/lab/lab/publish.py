@@ -8,9 +8,9 @@ import csv
 import io
 import re
 
-from lab import catalog, conclusions, figures, parts, redraw, sections
+from lab import across, catalog, conclusions, figures, parts, redraw, sections
 from lab.findings import Findings, flat
-from lab.markdown import FOUND, INDEX, PAPERS, number, picture, ranged, table
+from lab.markdown import ARCHITECTURES, FOUND, INDEX, PAPERS, number, picture, ranged, table
 from lab.metrics import ratio
 from lab.rounds import counterpart
 
@@ -30,6 +30,9 @@ them. Every number is a median of the rounds, with their range. Compare ratios: 
 | [What we found]({found}.md) | where Flashpache helps, where it does not, and what is new |
 | [The papers' figures]({papers}.md) | each table and figure of the papers, and ours |
 """
+ARCHITECTURES_ROW = f"| [Architectures]({ARCHITECTURES}.md) | one server with each architecture of the papers, in all rigs |\n"
+# The plot that shows most of a rig, beside that of all rigs.
+TELLING = ("slowfs-mean", "Mean latency by load where each look at a name takes 2 ms")
 INDEX_END = """
 `raw/` has every measurement as CSV, `figures/` each plot with its points. `tests/lab/run` repeats the run, and `tests/lab/run
 --publish docs/results` writes these pages.
@@ -267,11 +270,19 @@ def paper_page(found, pages):
 
 # The whole
 
+def telling(pages):
+    """The two plots that say most, if there are any."""
+    chosen = ((across.BY_RIG, across.BY_RIG_TITLE), TELLING)
+    return "".join(picture(name, title) for name, title in chosen if f"figures/{name}.svg" in pages.files)
+
+
 def index(found, measured, pages):
     machine = found.store.facts("machine")
-    links = "".join(f"| [{part.name}]({part.name}.md) | {part.about} |\n" for part in measured)
-    text = INDEX_HEAD.format(found=FOUND, papers=PAPERS) + links + INDEX_END + table(["", ""], [[name, value] for name, value in machine.items()])
-    failures = [[experiment, server, step, text] for experiment, server, step, text in found.store.failures()]
+    links = ARCHITECTURES_ROW if f"{ARCHITECTURES}.md" in pages.files else ""
+    links += "".join(f"| [{part.name}]({part.name}.md) | {part.about} |\n" for part in measured)
+    text = INDEX_HEAD.format(found=FOUND, papers=PAPERS) + links + telling(pages) + INDEX_END
+    text += table(["", ""], [[name, value] for name, value in machine.items()])
+    failures = [[experiment, server, step, why] for experiment, server, step, why in found.store.failures()]
     if failures:
         text += "\n## What could not be measured\n" + table(["where", "server", "what", "why"], failures)
     pages.add(f"{INDEX}.md", text)
@@ -282,7 +293,11 @@ def write(store, directory):
     """Writes all pages; the index's path."""
     found, pages = Findings(store), Pages(directory)
     measured = [part for part in parts.full() if part_page(found, part, pages)]
-    pages.add(f"{FOUND}.md", conclusions.text(found))
+    plot = picture(across.BY_RIG, across.BY_RIG_TITLE) if across.draw_by_rig(found, pages) else ""
+    pages.add(f"{FOUND}.md", conclusions.text(found, plot))
+    architectures = across.architectures(found)
+    if architectures:
+        pages.add(f"{ARCHITECTURES}.md", architectures)
     paper_page(found, pages)
     index(found, measured, pages)
     pages.write()
