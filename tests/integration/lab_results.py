@@ -40,11 +40,36 @@ def put_experiment(store, experiment, servers):
         put_server(store, experiment, key, rate, mean)
 
 
+def summary(median):
+    return {"median": median, "min": median * 0.9, "max": median * 1.1}
+
+
+def put_program(store, name, result):
+    path = store.program(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(result))
+
+
+def put_hit(store, name="hit"):
+    """tests/lab/hit_cost.py's."""
+    def row(cpu):
+        return {"cell": "event/All/5000/1", "rate": summary(1e6 / cpu), "cpu_us": summary(cpu),
+                "of_stock": {"rate": summary(80 / cpu), "cpu_us": summary(cpu / 80)}}
+    put_program(store, name, [{"stock": row(80.0), "message": row(70.0), "lease": row(40.0)}])
+
+
+def put_growth(store, name):
+    """tests/lab/growth.py's, of the part that the name of the program has."""
+    costs = {"stock_cpu_us": summary(80.0), "cpu_us": summary(40.0), "of_stock": summary(0.5)}
+    put_program(store, name, {
+        "workers": {"workers": [{"workers": 1024, **costs}]},
+        "paths": {"paths": [{"kind": "absent", "paths": 100_000, "law": "zipf", "bytes_each": 312.4, "shared_each": 96.0, **costs}]},
+        "leases": {"leases": {"sizes": [{"paths": 1000, "bytes": 3 << 20}], "bytes_each": 410.3}}}[name.split("-")[1]])
+
+
 def put_srpt(store, name, loads=(0.7, 0.8, 0.9)):
     runs = [{"load": load, "megabits": 10, **{policy: {
         "mean_ms": mean * load, "slowdown": slowdown, "group_ms": {"largest 1 %": mean},
         "percentile_ms": [(5, mean), (100, 2 * mean)]}
         for policy, (mean, slowdown) in SRPT.items()}} for load in loads]
-    path = store.program(name)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"results": runs}))
+    put_program(store, name, {"results": runs})

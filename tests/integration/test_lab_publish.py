@@ -27,6 +27,9 @@ MOST_BYTES = 100_000
 STOCK, FLASH = "stock-prefork-None", "flash-prefork-None"
 
 
+PUT_PROGRAM = {"srpt.py": lab_results.put_srpt, "hit_cost.py": lab_results.put_hit, "growth.py": lab_results.put_growth}
+
+
 def page_of(directory, name):
     return directory / f"{name}.md"
 
@@ -41,8 +44,7 @@ def results_of(directory, names):
                 return (5000, 5) if key.startswith("flash") and name == "slowfs" else (500, 50)
             lab_results.put_experiment(store, one.name, {key: rate_of(key) for key in one.servers})
         for one in part.programs:
-            if one.script == "srpt.py":
-                lab_results.put_srpt(store, one.name)
+            PUT_PROGRAM[one.script](store, one.name)
         fact = {"spent_s": 60.0, "minutes": part.minutes, "left_out": ["a round"]}
         store.facts("parts", {**store.facts("parts"), part.name: fact})
     return store
@@ -118,7 +120,7 @@ def test_links_lead_somewhere(published):
 @pytest.mark.full
 def test_pages_pass_the_check_of_pages(published, tmp_path):
     """They are part of the documentation: scripts/test and CI check them with the others."""
-    assert mistakes(published, tmp_path) == []
+    assert len(list(published.glob("*.md"))) == len(parts.PARTS) + 4 and mistakes(published, tmp_path) == []
 
 
 @pytest.mark.full
@@ -158,6 +160,15 @@ def test_telling_plots_and_architectures_of_all_rigs(published):
     rows = re.findall(r"^\| arch-mp \|.*$", page_of(published, "architectures").read_text(), re.M)
     rigs = {one.rig for part in parts.full() for one in part.experiments}
     assert len(rows) == 2 and all(row.count("|") == len(rigs) + 3 and "| - |" not in row for row in rows)
+
+
+@pytest.mark.full
+def test_programs_have_tables(published):
+    assert "| 10 | 0.9 | 72.0 | 9.00 | 8.00 | 40.0 | 4.00 | 10.0 | 80.0 | 10.0 | 8.00 |" in page_of(published, "srpt").read_text()
+    assert "| event/All/5000/1 | lease |" in page_of(published, "memory").read_text()
+    growth = page_of(published, "growth").read_text()
+    assert "| 1,024 | 80.0 (72.0-88.0) | 40.0 (36.0-44.0) | 0.500 (0.450-0.550) |" in growth
+    assert "| 100,000 | absent names | by Zipf's law |" in growth and "410 bytes for each lease" in growth
 
 
 @pytest.mark.full

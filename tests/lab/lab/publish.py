@@ -8,7 +8,7 @@ import csv
 import io
 import re
 
-from lab import across, catalog, conclusions, figures, parts, redraw, sections
+from lab import across, catalog, conclusions, figures, parts, programs, redraw, sections
 from lab.findings import Findings, flat
 from lab.markdown import ARCHITECTURES, FOUND, INDEX, PAPERS, number, picture, ranged, table
 from lab.metrics import ratio
@@ -211,7 +211,8 @@ def program_text(found, program):
     if not path.exists():
         return ""
     command = " ".join(["tests/lab/" + program.script, *program.options])
-    return f"\n## {program.name}\n\n`{command}`: [all its numbers](raw/{program.name}.csv).\n"
+    numbers = programs.TABLES[program.script](found.store.read(path))
+    return f"\n## {program.name}\n\n`{command}`: [all its numbers](raw/{program.name}.csv).\n{numbers}"
 
 
 def part_page(found, part, pages):
