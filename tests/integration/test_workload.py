@@ -14,6 +14,7 @@ from conftest import REPO
 sys.path.insert(0, str(REPO / "tests/lab"))
 
 import workload  # noqa: E402
+from lab import papers  # noqa: E402
 
 LOG = r"""1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326
 1.2.3.4 - bob "x [10/Oct/2000:13:55:36 -0700] "GET /b\"c\\d\xe4?q=1 HTTP/1.1" 304 - "-" "M \"x\""
@@ -88,21 +89,10 @@ def test_shares_of_classes_and_directories():
         assert directories[f"dir{rank - 1:05d}"] == pytest.approx(1 / rank / harmonic, rel=0.15)
 
 
-@pytest.mark.parametrize("megabytes, table", [
-    (1024, (2.1, 39.5, 64.6, 138.3)), (2048, (3.0, 72.9, 123.6, 262.8)),
-    (3072, (4.4, 101.8, 181.2, 385.7)), (4096, (4.9, 131.8, 235.0, 505.0))])
-def test_popularity_is_near_the_papers(megabytes, table):
-    """Table 2 of Ruan and Pai: the MB that the top 50, 90, 95, 99 % of the requests need."""
-    files = sorted(workload.popularity(workload.directories_for(megabytes << 20)), reverse=True)
-    total = sum(weight for weight, _, _ in files)
-    seen = size = 0
-    wanted, found = [50, 90, 95, 99], []
-    for weight, _, kind in files:
-        seen += weight
-        size += workload.size_of(*workload.KINDS[kind])
-        while wanted and seen >= total * wanted[0] / 100:
-            found.append(size / 2 ** 20)
-            wanted.pop(0)
+@pytest.mark.parametrize("megabytes", papers.POPULARITY)
+def test_popularity_is_near_the_papers(megabytes):
+    found = [size / 2 ** 20 for size in workload.bytes_for(workload.directories_for(megabytes << 20), papers.TOP)]
+    table = papers.POPULARITY[megabytes]
     assert found[0] == pytest.approx(table[0], rel=0.25)
     assert found[1:] == [pytest.approx(value, rel=0.15) for value in table[1:]]
 

@@ -99,6 +99,20 @@ def popularity(directories):
         yield CLASS_SHARE[KINDS[kind][0]] / FILES_PER_CLASS / (index + 1), index, kind
 
 
+def bytes_for(directories, shares):
+    """For each share of the requests, ascending: the bytes of the most popular files that take so many of them."""
+    files = sorted(popularity(directories), reverse=True)
+    total = sum(weight for weight, _, _ in files)
+    wanted, found, seen, size = list(shares), [], 0, 0
+    for weight, _, kind in files:
+        seen += weight
+        size += size_of(*KINDS[kind])
+        while wanted and seen >= total * wanted[0]:
+            found.append(size)
+            wanted.pop(0)
+    return found
+
+
 def most_popular(directories, count):
     """Most popular first; of equally popular ones in the order of their names."""
     return heapq.nsmallest(count, ((-weight, index, kind)

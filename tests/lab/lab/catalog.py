@@ -2,11 +2,13 @@
 """Every table and figure of the papers that this project comes from: ours beside it, or the reason why there is none.
 
 draw names a function of lab/redraw.py, options are its arguments; needs: {experiment: servers}; programs: of lab/parts.py.
+same: another entry that has it.
 """
 
 from dataclasses import dataclass, field, replace
 
 RUAN = "Ruan and Pai, The Origins of Network Server Latency & the Myth of Connection Scheduling"
+RUAN_OTHER = "Ruan and Pai, another version of the same paper, whose numbers differ"
 HARCHOL = "Harchol-Balter, Schroeder, Bansal and Agrawal, Size-based Scheduling to Improve Web Performance"
 PARIAG = "Pariag, Brecht, Harji, Buhr and Shukla, Comparing the Performance of Web Server Architectures"
 
@@ -36,12 +38,20 @@ class Entry:
     programs: tuple = ()
     options: dict = field(default_factory=dict)
     reason: str = None
+    same: str = None
+
+
+def label(number):
+    return f"Table {number.split('-')[1]}" if isinstance(number, str) else f"Figure {number}"
 
 
 def ruan(number, title, theirs, draw=None, needs=None, reason=None, **options):
-    table = isinstance(number, str)
-    return Entry(f"ruan-{number}", RUAN, f"Table {number.split('-')[1]}" if table else f"Figure {number}", title, theirs, draw,
-                 needs or {}, options=options, reason=reason)
+    return Entry(f"ruan-{number}", RUAN, label(number), title, theirs, draw, needs or {}, options=options, reason=reason)
+
+
+def other(number, title, theirs, same=None, reason=None):
+    """Of the other version; reason says what ours leaves out, where another entry has it."""
+    return Entry(f"ruan-other-{number}", RUAN_OTHER, label(number), title, theirs, same=same and f"ruan-{same}", reason=reason)
 
 
 def needed(where, servers):
@@ -74,8 +84,7 @@ def srpt(number, title, theirs, draw=None, programs=(), reason=None, **options):
 
 
 def pariag(number, title, theirs, draw=None, needs=None, reason=None, **options):
-    label = f"Table {number.split('-')[1]}" if isinstance(number, str) else f"Figure {number}"
-    return Entry(f"pariag-{number}", PARIAG, label, title, theirs, draw, needs or {}, options=options, reason=reason)
+    return Entry(f"pariag-{number}", PARIAG, label(number), title, theirs, draw, needs or {}, options=options, reason=reason)
 
 
 OVERVIEW = "design/overview.md"
@@ -85,7 +94,15 @@ TUNING = ("It tunes one server by its number of threads, processes and connectio
           "names; `archserver --workers` and `--connections` set others.")
 MEMORY_CURVES = [STOCK, AMPED]
 
+STEPS = "The steps between Flash and New-Flash, descriptors passed and no mmap, are no servers of ours."
+CHILDREN = "Ours has 256 connections, and 288 children."
+AT_90 = "Ours is at 0.95."
+
 ENTRIES = (
+    ruan("table-1", "The servers' processors", "300 to 3,000 MHz, three generations",
+         reason="Ours is one machine, and [its description](README.md) names it. lmbench was not run on it."),
+    ruan("table-2", "Popularity of files, by size of the set", "99 % of the requests take at most 14 % of the set", "popularity_table"),
+    ruan("table-3", "Requests by series of sizes", "four series, asked for about equally often", "series_table"),
     ruan("table-4", "Service inversion by load", "Apache 0.14 to 0.58, Flash 0.25 to 0.58", "inversion_table",
          needed(LINK, LINK)),
     ruan("table-5", "Latency at 0.95 of the capacity, and capacity",
@@ -135,6 +152,28 @@ ENTRIES = (
     ruan(24, "Latency on the disk by load and processor, New-Flash and Flashpache",
          "lower with each faster processor", "means",
          on_metadata(FLASH, NEW_FLASH), note=PROCESSORS, servers=[FLASH, NEW_FLASH], where=METADATA),
+    other(1, "Latency of Apache by load", "305 Mbit/s; the mean at 0.95 is twice Flash's", 4),
+    other(2, "Latency of Flash by load", "352 Mbit/s; at 0.95 the median is as Apache's", 5),
+    other(3, "Latencies of Apache, their distribution", "over 60 % within 10 ms above load 0.9", 6),
+    other(4, "Latencies of Flash, their distribution", "very few within 10 ms above load 0.9", 7),
+    other("table-1", "Requests by series of sizes", "25, 28, 24 and 23 %", "table-3"),
+    other(5, "Sizes by tenth of the latencies, Apache at 0.9", "the smallest files are in all tenths", 10, AT_90),
+    other(6, "Sizes by tenth of the latencies, Flash at 0.9", "the smallest files are in all tenths", 11, AT_90),
+    other(7, "Service inversion of Apache and Flash by load", "above half at high loads", 19),
+    other(8, "Latencies of Flash's variants, their distribution", "the median becomes about 1 ms", 16, STEPS),
+    other("table-2", "Latency at 0.9 and capacity of Flash's variants",
+          "180, 50, 94 and 23 ms; 352, 395, 438 and 450 Mbit/s", "table-5", f"{AT_90} {STEPS}"),
+    other(9, "Latency of New-Flash by load", "the 95th percentile is below the mean, and grows less than threefold", 16),
+    other(10, "Sizes by tenth of the latencies, New-Flash at 0.9", "near the order of sizes; inversion 0.35", 18, AT_90),
+    other(11, "Service inversion of new and old Flash", "lower by over 40 %", 19),
+    other(12, "Sizes by tenth of the latencies, New-Flash in memory", "inversion 0.33", 20, AT_90),
+    other(13, "Ready events of Flash's variants", "mean 61 to 1.6; 99.9 % below 10", 13),
+    other(14, "The same, weighted by the number of events", "all below about 10 in New-Flash", 13),
+    other(15, "Runnable processes of 256", "far below their number, and dispersed", 2, CHILDREN),
+    other(16, "Runnable processes of 1,024", "close to their number", 2, CHILDREN),
+    other(17, "Runnable processes, their distribution", "none 40 % of the time of 1,024, 20 % of 256", 2, CHILDREN),
+    other(18, "Latency by largest congestion window", "33 ms to 10 ms",
+          reason="The lab bounds no congestion window. It schedules by size: see Harchol-Balter's figure 5."),
     srpt(1, "The bottleneck", "a diagram", reason="It has no measurement."),
     srpt(2, "Queues of Linux", "a diagram", reason="It has no measurement."),
     srpt(3, "Open, closed and partly open systems", "a diagram", reason="It has no measurement."),
@@ -174,7 +213,7 @@ def find(name):
 
 
 def measurable():
-    return [entry.name for entry in ENTRIES if entry.draw]
+    return [entry.name for entry in ENTRIES if entry.needs or entry.programs]
 
 
 def experiments_for(entry, experiments):

@@ -13,6 +13,11 @@ INVERSION = {0.2: 0.14, 0.4: 0.23, 0.6: 0.28, 0.8: 0.51, 0.9: 0.54, 0.95: 0.58}
 INVERSION_FLASH = {0.2: 0.25, 0.4: 0.35, 0.6: 0.45, 0.8: 0.52, 0.9: 0.56, 0.95: 0.58}
 # Table 6, the Pentium 4's column, in Mbit/s: in memory (0.5 GB), on the disk (3 GB).
 CAPACITIES = {"Apache": (437.6, 241.1), "Flash": (787.0, 336.0), "Flashpache": (None, 272.9), "New-Flash": (None, 450.0)}
+# Table 2: MB of a set, and the MB that its top 50, 90, 95 and 99 % of the requests need. Table 3: % of each series.
+TOP = (0.5, 0.9, 0.95, 0.99)
+POPULARITY = {1024: (2.1, 39.5, 64.6, 138.3), 2048: (3.0, 72.9, 123.6, 262.8), 3072: (4.4, 101.8, 181.2, 385.7),
+              4096: (4.9, 131.8, 235.0, 505.0)}
+SERIES = (25.06, 28.05, 23.55, 23.34)
 # Section 3.2 and 5.2, 1024 processes.
 BURSTS = "Apache: no process runnable one third of the time, over 80 % of them 40 % of the time; " \
          "Flashpache: about 20 % runnable at any time"

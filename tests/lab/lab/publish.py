@@ -251,8 +251,16 @@ def numbered(value, before=""):
 
 # The papers
 
+def anchor(entry):
+    """The anchor that GitHub makes of its heading."""
+    return re.sub(r"[^\w\- ]", "", f"{entry.label}: {entry.title}".lower()).replace(" ", "-")
+
+
 def entry_text(found, entry, pages):
     text = f"\n### {entry.label}: {entry.title}\n\n" + (f"The paper: {entry.theirs}.\n" if entry.theirs else "")
+    if entry.same:
+        one = catalog.find(entry.same)
+        return text + f"\nOurs is with [{one.label}](#{anchor(one)}) of the first list. {entry.reason or ''}".rstrip() + "\n"
     if entry.reason:
         return text + f"\nNone here. {entry.reason}\n"
     drawing = redraw.drawn(found, entry)

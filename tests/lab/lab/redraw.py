@@ -7,6 +7,8 @@ Each function takes Findings and an entry of the catalog, and returns a Drawing,
 import json
 from collections import namedtuple
 
+import workload
+
 from lab import catalog, figures, metrics, papers, search
 from lab.markdown import number, ranged, table
 
@@ -40,6 +42,30 @@ def plot(entry, x, y, series, text="", **axes):
 def by_load(found, experiment, key, *path):
     points = [(load, found.spread(experiment, key, f"latency@{load:g}", *path)) for load in found.loads(experiment)]
     return [(load, value) for load, value in points if value]
+
+
+# Files and requests: computed, not measured
+
+def popularity_table(found, entry):
+    """Table 2."""
+    del found, entry
+    rows = []
+    for megabytes, theirs in papers.POPULARITY.items():
+        ours = workload.bytes_for(workload.directories_for(megabytes << 20), papers.TOP)
+        rows.append([f"{megabytes:,}", *(f"{number(size / (1 << 20))} / {number(paper)}" for size, paper in zip(ours, theirs))])
+    head = ["MB of the set", *(f"top {share:.0%} of the requests, MB, ours / paper" for share in papers.TOP)]
+    return Drawing(None, table(head, rows), [])
+
+
+def series_table(found, entry):
+    """Table 3."""
+    del found, entry
+    shares = [0.0] * len(papers.SERIES)
+    for class_, file in workload.KINDS:
+        shares[metrics.series_of(workload.size_of(class_, file))] += workload.CLASS_SHARE[class_] / workload.FILES_PER_CLASS
+    rows = [[name, f"{share:.1%} / {paper:g} %"] for name, share, paper in zip(metrics.SERIES_NAMES, shares, papers.SERIES)]
+    text = "\nWithin a class files are asked for alike, as SPECweb99's own table for that is not in the papers."
+    return Drawing(None, table(["size", "of the requests, ours / paper"], rows) + text, [])
 
 
 # Latency
@@ -170,10 +196,10 @@ def bursts(found, entry):
         idle, busy = (sum(chosen) / len(shares) for chosen in ([share <= IDLE for share in shares],
                                                                [share > FULL_BUSY for share in shares]))
         said.append(f"{key}: none runnable in {idle:.0%} of the moments, over 80 % of them in {busy:.0%}, "
-                    f"{sum(shares) / len(shares):.0%} on average")
+                    f"{sum(shares) / len(shares):.0%} on average.")
         if "ready_per_wakeup" in middle:
-            said.append(f"the daemon finds {middle['ready_per_wakeup']:.2f} events ready at a wakeup")
-    return plot(entry, "% of the server's threads that are runnable", "% of the moments", series, "; ".join(said) + ".")
+            said.append(f"The daemon finds {middle['ready_per_wakeup']:.2f} events ready at a wakeup.")
+    return plot(entry, "% of the server's threads that are runnable", "% of the moments", series, "".join(f"- {line}\n" for line in said))
 
 
 # Architectures
@@ -197,7 +223,8 @@ def architectures(found, entry):
                      ranged(found.spread("metadata-architectures", key, "capacity", "requests_per_s"))])
     head = ["server", "paper's", "requests/s in memory", "of the best", "paper, of the best", "requests/s, names on the disk"]
     svg = figures.bars(entry.name, f"{entry.label}: {entry.title}", "requests/s", capacities(found, keys))
-    return Drawing(svg, table(head, rows), [(key, 0, *capacities(found, keys)[key]) for key in keys])
+    text = "\nThe paper has a curve for each server, by rate of requests. Ours is one bar a server: its capacity."
+    return Drawing(svg, table(head, rows) + text, [(key, 0, *capacities(found, keys)[key]) for key in keys])
 
 
 def architecture_latencies(found, entry):
@@ -212,7 +239,8 @@ def architecture_latencies(found, entry):
             rows.append([key, *map(ranged, row)])
     head = ["server", "in memory at 0.8: mean ms", "median", "90th percentile", "names on the disk at 0.95: mean ms", "median",
             "90th percentile", "inversion"]
-    return Drawing(None, table(head, rows), []) if rows else None
+    text = "\nThe paper has a curve for each server, by rate of requests. Ours is one load for each rig, near the own capacity."
+    return Drawing(None, table(head, rows) + text, []) if rows else None
 
 
 def architecture_table(found, entry):
@@ -285,7 +313,7 @@ def srpt_losses(found, entry):
 
 
 DRAW = {draw.__name__: draw for draw in (
-    profile, means, cdfs, sizes, deciles, latency_table, capacity_table, inversion_table, inversions, bursts, architectures,
+    popularity_table, series_table, profile, means, cdfs, sizes, deciles, latency_table, capacity_table, inversion_table, inversions, bursts, architectures,
     architecture_latencies, architecture_table, srpt_means, srpt_slowdowns, srpt_sizes, srpt_losses)}
 
 
