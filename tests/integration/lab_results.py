@@ -22,7 +22,8 @@ def put_server(store, experiment, key, rate, mean, rounds=3):
     for number in range(rounds):
         store.put((experiment, key, "capacity", number), {
             "requests_per_s": rate * (1 + number / 100), "mbit_per_s": rate / 10, "cpu_us": 100.0, "memory_mib": 20.0,
-            "errors": 0, "requests": 1000, "at": float(number)})
+            "errors": 0, "requests": 1000, "at": float(number),
+            **({"ready_events": metrics.ready_events({}, {1: 30, 2: 60, 600: 10})} if key.startswith("arch-") else {})})
         for load in LOADS:
             store.put((experiment, key, f"latency@{load:g}", number), latency(mean * (1 + load), load))
     store.put((experiment, key, "bursts", 0), {"threads": 100, "samples": 4, "runnable": [0, 5, 20, 90]})

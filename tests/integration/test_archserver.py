@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab's server with the papers' architectures: every body of every combination, what it refuses, its bounds."""
 
+import array
 import contextlib
 import itertools
 import os
@@ -258,6 +259,22 @@ def test_it_ends_when_told_and_when_a_process_dies(files, arch):
                 assert (status, process.stderr.read()) == (0, "")
             else:
                 assert status == 1 and f"of {arch} ended by itself" in process.stderr.read()
+
+
+@pytest.mark.parametrize("arch, counts", (("sped", True), ("symped", True), ("amped", True), ("mt", False), ("pipeline", False)))
+def test_turns_of_event_loops_are_counted(files, tmp_path, arch, counts):
+    """Each of these requests needs a turn: the next one is sent when the one before was answered."""
+    path = tmp_path / "turns"
+    with running(files, "--arch", arch, "--turns", path) as (_, port), connection(port) as client:
+        for _ in range(20):
+            assert reply(client, b"GET /dir/f100 HTTP/1.1\r\n" + HOST).startswith(b"HTTP/1.1 200 OK")
+        turns = array.array("Q", path.read_bytes())
+    assert len(turns) == 1025 and turns[0] == 0 and (sum(turns) >= 20 if counts else sum(turns) == 0)
+
+
+def test_a_file_of_turns_that_cannot_be_made_is_named(files):
+    done = run("--arch", "sped", "--root", files, "--port", free_port(), "--turns", files / "nothing/turns")
+    assert done.returncode == 1 and f"cannot count turns in {files}/nothing/turns: No such file" in done.stderr, done
 
 
 def is_in_memory(path):

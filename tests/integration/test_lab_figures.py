@@ -15,6 +15,7 @@ sys.path.insert(0, str(REPO / "tests" / "lab"))
 import benchmarks_page  # noqa: E402
 import call_count  # noqa: E402
 import slow_hot  # noqa: E402
+from lab import metrics  # noqa: E402
 
 TRACE = {
     'newfstatat(AT_FDCWD, "/www/a", {st_mode=S_IFREG}, 0) = 0': "path",
@@ -44,6 +45,13 @@ def test_a_call_in_two_pieces_is_one(tmp_path):
                                     '18  --- SIGUSR1 {si_signo=SIGUSR1} ---\n'
                                     '17  <... read resumed>"x", 8) = 1\n')
     assert call_count.count(tmp_path / "trace") == {("network", "read"): 1}
+
+
+def test_ready_events_of_the_time_between_two_looks():
+    found = metrics.ready_events({1: 100, 7: 5}, {1: 130, 2: 60, 7: 5, 600: 10})
+    assert (found["turns"], found["mean"], found["p50"], found["max"]) == (100, 61.5, 2, 600)
+    assert found["cdf"] == [(1, 0.3), (2, pytest.approx(0.9)), (600, pytest.approx(1))]
+    assert metrics.ready_events({1: 5}, {1: 5}) == metrics.ready_events({}, {}) == {}
 
 
 def write_records(file, latencies_ms):

@@ -22,6 +22,7 @@
 #include "conn.h"
 #include "options.h"
 #include "processes.h"
+#include "turns.h"
 
 #define BACKLOG 4096
 
@@ -80,6 +81,15 @@ static void describe(struct server *s)
         o->send_by == SEND_BLOCKING_SENDFILE || (is_thread_each && o->send_by != SEND_NONBLOCKING_SENDFILE);
 }
 
+/* Returns 0, or -1 if they cannot be counted as the command line wants. */
+static int count_turns(struct server *s)
+{
+    if (s->options.turns_file == NULL)
+        return 0;
+    s->turns = turns_create(s->options.turns_file);
+    return s->turns != NULL ? 0 : complain("count turns in", s->options.turns_file, strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
     struct server server = { .root_fd = -1, .listen_fd = -1 };
@@ -94,6 +104,8 @@ int main(int argc, char **argv)
         (void)complain("serve", server.options.root, strerror(errno));
         return 1;
     }
+    if (count_turns(&server) != 0)
+        return 1;
     server.listen_fd =
         listen_at(&server.options, !server.is_told_of_input || server.options.arch == ARCH_PIPELINE);
     return server.listen_fd < 0 ? 1 : processes_run(&server);

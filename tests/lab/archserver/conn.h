@@ -22,6 +22,7 @@ struct server {
     struct options options;
     int root_fd, listen_fd;
     struct cache *cache;   /* NULL: none */
+    struct turns *turns;   /* NULL: not counted */
     bool has_offload;      /* what would wait for the file system is somebody else's */
     bool sockets_block;    /* recv waits too: for a thread or process of its own */
     bool is_told_of_input; /* by events: no recv without one */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "helpers.h"
+#include "turns.h"
 
-#define EVENTS_AT_ONCE 256
 /* Of one turn, so that several loops get their share. */
 #define ACCEPTS_AT_ONCE 8
 #define TICK_MS         1000
@@ -181,13 +181,14 @@ static void tick(struct loop *l)
 
 static int run(struct loop *l)
 {
-    struct epoll_event events[EVENTS_AT_ONCE];
+    struct epoll_event events[TURNS_EVENTS_MOST];
 
     for (;;) {
-        int n = epoll_wait(l->epoll_fd, events, EVENTS_AT_ONCE, TICK_MS);
+        int n = epoll_wait(l->epoll_fd, events, TURNS_EVENTS_MOST, TICK_MS);
 
         if (n < 0 && errno != EINTR)
             return errno;
+        turns_count(l->s->turns, n);
         for (int i = 0; i < n; i++)
             dispatch(l, &events[i]);
         tick(l);

@@ -68,6 +68,7 @@ enum {
     OPT_ENTRIES,
     OPT_BYTES,
     OPT_IDLE,
+    OPT_TURNS,
     OPT_LIST,
 };
 
@@ -83,6 +84,7 @@ static const struct option longs[] = {
     { "cache-entries", required_argument, NULL, OPT_ENTRIES },
     { "cache-bytes", required_argument, NULL, OPT_BYTES },
     { "idle", required_argument, NULL, OPT_IDLE },
+    { "turns", required_argument, NULL, OPT_TURNS },
     { "list", no_argument, NULL, OPT_LIST },
     { "test", no_argument, NULL, 't' },
     { "help", no_argument, NULL, 'h' },
@@ -119,6 +121,8 @@ static void usage(void)
         "  --cache-entries NUMBER  files in a cache (1000)\n"
         "  --cache-bytes NUMBER  contents in a cache (67108864)\n"
         "  --idle SECONDS        after which a silent client is left (60)\n"
+        "  --turns FILE          where event loops count the events that they find ready: 64-bit numbers of turns,\n"
+        "                        by the number of events, from 0 to 1024\n"
         "  --list                print each combination of --arch, --send and --cache that is taken\n"
         "  -t, --test            check the options and end\n"
         "\n"
@@ -227,6 +231,7 @@ static int parse_option(int opt, struct options *o, struct given *given)
     case OPT_CACHE: return find_name("--cache", caches, CACHE_KINDS, &given->cache);
     case OPT_ROOT: o->root = optarg; return -1;
     case OPT_HOST: o->host = optarg; return -1;
+    case OPT_TURNS: o->turns_file = optarg; return -1;
     case OPT_LIST: list(); return 0;
     case 't': given->test = true; return -1;
     case 'h': usage(); return 0;

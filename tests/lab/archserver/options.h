@@ -34,6 +34,7 @@ struct options {
     unsigned workers;       /* processes, threads or helpers: what the architecture has several of */
     unsigned cache_entries; /* of one cache */
     uint64_t cache_bytes;   /* of contents in one cache */
+    const char *turns_file; /* NULL: turns of event loops are not counted */
     unsigned idle_s;        /* a client that neither sends nor reads for so long is left */
 };
 

@@ -70,15 +70,16 @@ def of_client(found):
 def capacity(session, seconds):
     """Closed loop: as fast as the server answers."""
     session.fresh_list(seconds)
-    clock, reads = Clock(session), session.rig.reads()
+    clock, reads, turns = Clock(session), session.rig.reads(), session.server.turns()
     found, _ = session.load.run("capacity", *session.load.of_list(seconds))
     spent = clock.stop(found)
     reads_each = {} if reads is None else {"reads": (session.rig.reads() - reads) / max(1, found["requests"])}
+    ready = metrics.ready_events(turns, session.server.turns())
     session.capacity = found["requests_per_s"]
     return {"requests_per_s": found["requests_per_s"], "mbit_per_s": found["bytes"] * 8e-6 / found["duration_s"],
             "cpu_us": spent["server"] / max(1, found["requests"]) * 1e6, "others_cpu": spent["others"],
             "memory_mib": samples.memory_bytes(session.server.pids()) / (1 << 20),
-            **reads_each, **of_client(found)}
+            **reads_each, **({"ready_events": ready} if ready else {}), **of_client(found)}
 
 
 def system_calls(session, seconds):

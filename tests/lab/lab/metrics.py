@@ -5,6 +5,7 @@ The service inversion, the four series of sizes and the decile breakdown are tho
 Origins of Network Server Latency".
 """
 
+import itertools
 import math
 import statistics
 from collections import namedtuple
@@ -70,6 +71,18 @@ def deciles(sizes, latencies):
             counts[series_of(sizes[response])] += 1
         rows.append([count / max(1, len(part)) for count in counts])
     return rows
+
+
+def ready_events(before, after):
+    """The distribution of the ready events of a turn, between two readings of {ready events: turns}; {} without turns."""
+    counts = {ready: after[ready] - before.get(ready, 0) for ready in sorted(after)}
+    turns = sum(counts.values())
+    if not turns:
+        return {}
+    shares = list(itertools.accumulate(count / turns for count in counts.values()))
+    cdf = [(ready, share) for ready, share, count in zip(counts, shares, counts.values()) if count]
+    return {"turns": turns, "mean": sum(ready * count for ready, count in counts.items()) / turns,
+            "p50": next(ready for ready, share in cdf if share >= 0.5), "max": cdf[-1][0], "cdf": cdf}
 
 
 def spread(values):

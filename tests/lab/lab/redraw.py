@@ -202,6 +202,18 @@ def bursts(found, entry):
     return plot(entry, "% of the server's threads that are runnable", "% of the moments", series, "".join(f"- {line}\n" for line in said))
 
 
+def ready_events(found, entry):
+    """Figures 1 and 13, at the capacity, as the paper."""
+    series, text = {}, ""
+    for key in entry.options["servers"]:
+        middle = found.middle(catalog.METADATA[key], key, "capacity", "ready_events", "mean")
+        if middle:
+            ready = middle["ready_events"]
+            series[name_of(key)] = [(count, share * 100) for count, share in ready["cdf"]]
+            text += f"- {key}: mean {number(ready['mean'])}, median {ready['p50']}, at most {ready['max']}.\n"
+    return plot(entry, "ready events of a turn", "% of the turns", series, text, log_x=True)
+
+
 # Architectures
 
 def capacities(found, keys):
@@ -313,7 +325,7 @@ def srpt_losses(found, entry):
 
 
 DRAW = {draw.__name__: draw for draw in (
-    popularity_table, series_table, profile, means, cdfs, sizes, deciles, latency_table, capacity_table, inversion_table, inversions, bursts, architectures,
+    popularity_table, series_table, profile, means, cdfs, sizes, deciles, latency_table, capacity_table, inversion_table, inversions, bursts, ready_events, architectures,
     architecture_latencies, architecture_table, srpt_means, srpt_slowdowns, srpt_sizes, srpt_losses)}
 
 

@@ -4,6 +4,7 @@
 A Server is started and stopped; it has host, port, pids() and its configuration.
 """
 
+import array
 import os
 import subprocess
 from collections import namedtuple
@@ -143,6 +144,10 @@ class StockApache:
     def daemon_counters(self):
         return {}
 
+    def turns(self):
+        """{ready events: turns of an event loop that found so many}, where that is counted."""
+        return {}
+
     def stop(self):
         self.httpd.stop()
 
@@ -232,6 +237,9 @@ class Other:
     def daemon_counters(self):
         return {}
 
+    def turns(self):
+        return {}
+
 
 class Nginx(Other):
     def command(self, path):
@@ -301,7 +309,11 @@ class ArchServer(Other):
             connections = self.place.connections + 32
         files = min(100_000, machine.descriptor_limit() - 2 * connections - SPARE_DESCRIPTORS)
         return (f"--arch {arch} {self.options.get('more', '')} --connections {connections} --cache-entries {files}\n"
-                f"--root {self.place.docroot} --host {self.place.host} --port {self.port}\n")
+                f"--root {self.place.docroot} --host {self.place.host} --port {self.port} --turns {self.dir}/turns\n")
+
+    def turns(self):
+        counts = array.array("Q", (self.dir / "turns").read_bytes())
+        return {ready: count for ready, count in enumerate(counts) if count}
 
 
 def apache_kinds():
