@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of all rigs together: Flashpache beside stock httpd, and the architectures."""
+"""All rigs together: Flashpache beside stock httpd, and the architectures."""
 
 from lab import conclusions, figures, parts, servers
 from lab.markdown import ranged, table

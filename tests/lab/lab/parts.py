@@ -182,12 +182,11 @@ def quick_part():
 
 def table(parts, rounds):
     """The plan as text: how long each part takes, at least and at most."""
-    few, many = f"with {rounds.least} rounds", f"with {rounds.most}"
-    lines = [f"{'part':10} {'minutes':>8} {few:>15} {many:>8}  measures"]
+    lines = [f"{'part':10} {'minutes':>8} {'at least':>9} {'at most':>8}  measures"]
     for part in parts:
         least, most = (seconds / 60 for seconds in part.seconds(rounds))
-        lines.append(f"{part.name:10} {part.minutes:8.1f} {least:15.1f} {most:8.1f}  {part.about}")
+        lines.append(f"{part.name:10} {part.minutes:8.1f} {least:9.1f} {most:8.1f}  {part.about}")
     least, most = (sum(part.seconds(rounds)[i] for part in parts) / 60 for i in (0, 1))
-    lines.append(f"{'all':10} {sum(part.minutes for part in parts):8.1f} {least:15.1f} {most:8.1f}  "
+    lines.append(f"{'all':10} {sum(part.minutes for part in parts):8.1f} {least:9.1f} {most:8.1f}  "
                  "(a part ends with its limit, whatever is left of it)")
     return "\n".join(lines)
