@@ -54,7 +54,7 @@ class Progress:
     def say(self, text):
         spent = time.monotonic() - self.began
         worked = self.done - self.skipped
-        rest = min(self.most(), (self.total - self.done) * (spent / worked if worked > 0 else 1))
+        rest = max(0.0, min(self.most(), (self.total - self.done) * (spent / worked if worked > 0 else 1)))
         print(f"[{spent:5.0f} s, about {rest:4.0f} s left] {text}", file=sys.stderr, flush=True)
 
     def add(self, seconds, skipped=False):
