@@ -30,6 +30,8 @@ CASES = {
     "speling/fil.txt": (1, 1, 301),             # reads the directory
     "speling/absent-thing": (0, 0, 404),
     "tested/file.txt": (2, 0, 200),             # RewriteCond -F: core's stat and mod_rewrite's
+    "asked/name.txt": (1, 0, 200),              # -F of an expression, a file elsewhere: core's stat of what was found
+    "asked/url.txt": (0, 0, 200),               # -U
     "owners/link.txt": (1, 0, 200),             # the target of one link
     "owners/through/file.txt": (1, 0, 200),
     "~site/file.txt": (1, 0, 200),              # the first of two candidates
@@ -58,12 +60,22 @@ RewriteEngine On
 RewriteCond %{{REQUEST_FILENAME}} -F
 RewriteRule ^ - [E=there:1]
 </Directory>
+<Files name.txt>
+<If "! -F '{root}/target/file.txt'">
+Require all denied
+</If>
+</Files>
+<Files url.txt>
+<If "! -U '/target/file.txt'">
+Require all denied
+</If>
+</Files>
 """
 
 
 def make(root):
     for name in ("multi/word.html", "multi/word.txt", "ssi/a.txt", "ssi/b.txt", "speling/file.txt", "tested/file.txt", "owners/file.txt",
-                 "owners/real/file.txt", "users/site/www/file.txt"):
+                 "asked/name.txt", "asked/url.txt", "target/file.txt", "owners/real/file.txt", "users/site/www/file.txt"):
         tree.put(root / name, f"{name}\n")
     tree.put(root / "ssi/page.shtml", "<!--#include file=\"a.txt\" --><!--#include file=\"b.txt\" -->\n")
     for number in range(ENTRIES):
@@ -141,6 +153,9 @@ CHANGES = {
     "ssi/page.shtml": (lambda root: swap(root, "ssi/a.txt", "other\n"), lambda root: (root / "ssi/b.txt").unlink(),
                        lambda root: tree.put(root / "ssi/b.txt", "again\n")),
     "tested/file.txt": (lambda root: (root / "tested/file.txt").unlink(), lambda root: tree.put(root / "tested/file.txt", "again\n")),
+    "asked/name.txt": (lambda root: (root / "target/file.txt").unlink(), lambda root: tree.put(root / "target/file.txt", "again\n")),
+    # -U asks whether access is allowed, not whether the file is there.
+    "asked/url.txt": (lambda root: tree.put(root / "target/.htaccess", "Require all denied\n"), lambda root: (root / "target/.htaccess").unlink()),
     "owners/link.txt": (lambda root: own(root, "owners/file.txt", "root"), lambda root: own(root, "owners/link.txt", "root"),
                         lambda root: (root / "owners/file.txt").unlink(), lambda root: tree.put(root / "owners/file.txt", "again\n")),
     "owners/through/file.txt": (lambda root: own(root, "owners/real", "root"), lambda root: own(root, "owners/through", "root"),
