@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab's own parts: its arithmetic, its plan, its results, its rigs. Hardly any load."""
 
+import json
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import sys
 
 import pytest
 
+import slowfs
 import tree
 from conftest import BUILD, REPO
 from forms import full
@@ -315,3 +317,19 @@ def test_one_server_is_measured(base, key):
             assert 0 <= found["inversion"] <= 1 and len(found["deciles"]) == 10
         finally:
             server.stop()
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+@pytest.mark.parametrize("cells", ("slowfs/event/wordpress/pretty", full("memory/event/*/*"), full("*/prefork/*/pretty")))
+def test_rules_of_sites_are_measured(cells, tmp_path):
+    """Each row has stock's responses, and neither server fails a request."""
+    slowfs.needed()
+    rows = tmp_path / "rows.json"
+    done = subprocess.run(["/usr/bin/python3", REPO / "tests/lab/site_rules.py", "--quick", "--only", cells, "--json", rows],
+                          capture_output=True, text=True, timeout=500, env={**os.environ, "FLASHPACHE_BUILD": str(BUILD)})
+    assert done.returncode == 0, done
+    found = json.loads(rows.read_text())
+    assert found and [line.split()[0] for line in done.stdout.splitlines()[1:]] == [row["cell"] for row in found], done.stdout
+    for row in found:
+        assert row["errors"] == 0 and row["rate"]["min"] > 0 and row["cpu_us"]["min"] > 0, row
+        assert all(figure["min"] > 0 for figure in row["p99"].values() if figure), row
