@@ -3,12 +3,8 @@
 """Shows the effect of Flashpache on this site and file system. Run by scripts/compare."""
 
 import argparse
-import ctypes
-import fcntl
 import os
 import signal
-import socket
-import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 # The installed form has all files in one directory.
 sys.path.insert(0, str(HERE if (HERE / "lab").is_dir() else HERE.parents[1] / "tests" / "lab"))
 
-from lab import Impossible, machine, page_stub, servers, site, summary, verdict  # noqa: E402
+from lab import BUILD, Impossible, apart, machine, servers, site, summary, verdict  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.load import Content, Load  # noqa: E402
 from lab.plan import Experiment, equal_load, step  # noqa: E402
@@ -30,9 +26,8 @@ NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
 APPLICATIONS = ("--app wordpress, dokuwiki or mediawiki: on an application set up for this, on local disk and on a slow file "
                 "system; --app wordpress --help has its options.")
 FILES = summary.Part("site", "static requests", site.FILE)
-PAGES = summary.Part("pages", "pages", page_stub.STATUS)
+PAGES = summary.Part("pages", "pages", site.PAGE)
 PROBE_MOST_S = 300
-CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 0x1
 
 
 def parse_arguments():
@@ -67,17 +62,6 @@ class Compare(Runner):
 
     def rig_for(self, experiment):
         return self.make_rig(experiment.content)
-
-
-def leave_the_network():
-    """From here on there is a loopback of our own and nothing else. So a copy of the configuration cannot reach any
-    server of the site."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET) == -1:
-        raise Impossible(f"no network of its own ({os.strerror(ctypes.get_errno())}): without one the site's own servers "
-                         "could be reached; run this outside of the container")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def probe(content, rig, key, directory):
@@ -155,10 +139,10 @@ def lab_page(store):
     return f'<p class="note"><a href="{report.write(store, name="lab.html").name}">The lab\'s page of the same numbers</a></p>'
 
 
-def measure(arguments, config, docroot, content, stub, work, store):
+def measure(arguments, config, docroot, content, work, store):
     """The parts of the requests that were measured."""
     def rig(of):
-        return site.Site(work / "rig", of, arguments.connections, docroot, config, stub)
+        return site.Site(work / "rig", of, arguments.connections, docroot, config, arguments.page_ms)
     pair = pair_for(arguments)
     contents = dict(zip((FILES, PAGES), probe(content, rig(content), pair[0], work / "probe")))
     parts = [part for part in (FILES, PAGES) if contents[part]]
@@ -173,21 +157,25 @@ def refuse_earlier(directory):
                          "or remove this one")
 
 
+def leave(arguments, docroot, work):
+    """A configuration, a .htaccess or a module could otherwise reach the site's own servers."""
+    used = (docroot, work, BUILD, os.getcwd(), arguments.results, arguments.config)
+    apart.leave([path for path in used if path])
+
+
 def run(arguments, work):
     if arguments.results:
         refuse_earlier(arguments.results)
     config = site.SiteConfig(arguments.config) if arguments.config else None
     if config and config.tls_hosts:
         print(f"{config.tls_hosts} virtual host(s) with TLS are served without it, and before the others")
-    leave_the_network()
     docroot, content = documents(arguments, config, work)
+    leave(arguments, docroot, work)
+    if config:
+        config.drop_unknown(work, arguments.page_ms)
     store = Store(arguments.results or Path(tempfile.mkdtemp(prefix="flashpache-compare-", dir=".")))
     store.facts("machine", machine.describe())
-    stub = site.PageStub(work, arguments.page_ms)
-    try:
-        parts = measure(arguments, config, docroot, content, stub, work, store)
-    finally:
-        stub.end()
+    parts = measure(arguments, config, docroot, content, work, store)
     for where in store.failures():
         print("not measured:", *where)
     found = Findings(store)

@@ -5,10 +5,13 @@ import html
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as xml
+from pathlib import Path
 
 import pytest
 
@@ -191,6 +194,140 @@ def test_own_site_is_measured_without_its_servers(base):
     assert done.returncode == 1 and "serves none of what is asked for" in done.stderr
 
 
+# Nothing of the site's is reached
+
+class SocketTarget:
+    """The site's application at a socket: it counts its connections."""
+
+    def __init__(self, path):
+        self.path, self.listener = path, socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        path.chmod(0o777)
+        self.listener.listen(64)
+        self.listener.setblocking(False)
+
+    visitors = Target.visitors
+
+
+WAYS_OUT = """ServerRoot {place}
+{load}
+DocumentRoot {place}/docs
+Define APP proxy:unix:{socket}|http://localhost
+Define APP2 unix:{socket}|http://localhost
+LogFormat "%h" short
+CustomLog "|{program}" short
+ErrorLog "|{program}"
+<Directory {place}/docs>
+    AllowOverride All
+    Options All
+    Require all granted
+</Directory>
+<Directory {place}/docs/variable>
+    SetHandler ${{APP}}
+</Directory>
+<Directory {place}/docs/filter>
+    SetOutputFilter own
+</Directory>
+<Macro Log $directive>
+    $directive "|{program}" short
+</Macro>
+Use Log CustomLog
+ExtFilterDefine own mode=output cmd={program}
+ScriptAlias /cgi-bin/ {place}/cgi-bin/
+<Directory {place}/cgi-bin>
+    Require all granted
+</Directory>
+RewriteEngine On
+RewriteMap ask prg:{program}
+RewriteRule ^/map/(.*) /a.txt?${{ask:$1}}
+RewriteRule ^/rule/(.*) unix:{socket}|http://localhost/$1 [P]
+ProxyPass /pass ${{APP2}}/
+ProxyPassMatch ^/match unix:{socket}|fcgi://localhost/
+IdentityCheck On
+"""
+# The documents' own files, which are only read.
+ACCESS_FILES = {"handler": 'SetHandler "proxy:unix:{socket}|http://localhost/"',
+                "fcgi": 'SetHandler "proxy:unix:{socket}|fcgi://localhost/"',
+                "rule": "RewriteEngine On\nRewriteRule ^ unix:{socket}|http://localhost/ [P]",
+                "script": "Options +ExecCGI\nSetHandler cgi-script",
+                "include": "Options +Includes\nSetOutputFilter INCLUDES"}
+WAYS = ("variable", "filter", *ACCESS_FILES)
+
+
+@pytest.fixture
+def ways_out(base):
+    """(place, its target, the file that its program makes)"""
+    place = base / f"ways-out{len(list(base.glob('ways-out*')))}"
+    ran = place / "ran"
+    target = SocketTarget(tree.put(place / "empty", "").with_name("app.sock"))
+    own = program(place / "program", f"echo >>{ran}")
+    program(place / "cgi-bin/run", f"echo >>{ran}")
+    for name in WAYS:
+        program(place / "docs" / name / "x", f"echo >>{ran}\n#<!--#exec cmd='{own}' -->")
+        if name in ACCESS_FILES:
+            tree.put(place / "docs" / name / ".htaccess", ACCESS_FILES[name].format(socket=target.path) + "\n")
+    tree.put(place / "docs/a.txt", "a\n")
+    tree.put(ran, "", 0o666)
+    names = "mpm_event authz_core alias rewrite dir proxy proxy_http proxy_fcgi include filter ext_filter cgid ident macro".split()
+    load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
+    tree.put(place / "httpd.conf", WAYS_OUT.format(place=place, socket=target.path, program=own, load=load))
+    return place, target, ran
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_sockets_and_programs_of_a_site_are_not_reached(ways_out):
+    """By no line of its configuration, and by no .htaccess of its documents."""
+    place, target, ran = ways_out
+    paths = ["/map/x", "/rule/x", "/pass/x", "/match/x", "/cgi-bin/run", *(f"/{name}/x" for name in WAYS)]
+    log = tree.put(place / "urls", "\n".join(["/a.txt", *paths]) + "\n")
+    done = compare("--config", place / "httpd.conf", "--log", log, "--seconds", "0.3", "--rounds", "2", "--connections", "4",
+                   "--page-ms", "1", "--results", place / "results")
+    assert done.returncode == 0, done
+    assert (target.visitors(), ran.read_text()) == (0, "")
+    for text in json.loads((place / "results/configurations.json").read_text()).values():
+        loaded = dict(re.findall(r"LoadModule (\w+)_module (\S+)", text))
+        assert loaded.pop("proxy") == str(own_site.STUB) and set(loaded) - {"flashpache"} <= own_site.HARMLESS
+        assert str(place / "program") not in text
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_an_access_file_reaches_no_socket(ways_out):
+    """Without a configuration httpd has what the lab gives it."""
+    place, target, ran = ways_out
+    done = compare(place / "docs", "--seconds", "0.3", "--rounds", "2", "--connections", "4", "--page-ms", "1",
+                   "--results", place / "results-docs")
+    assert done.returncode == 0, done
+    assert (target.visitors(), ran.read_text()) == (0, "")
+
+
+LEAVES = """import socket, sys
+sys.path[:0] = [{lab!r}]
+from lab import apart
+apart.leave([{kept!r}])
+for path in sys.argv[1:]:
+    with socket.socket(socket.AF_UNIX) as client:
+        print(client.connect_ex(path) == 0)
+print([each.name for each in apart.SOCKETS.iterdir()])
+"""
+
+
+def test_sockets_of_the_machine_are_hidden(tmp_path, base):
+    """Those anywhere, and all of /run but what is needed of it. Others still see them."""
+    below_run = tempfile.mkdtemp(prefix="flashpache-test-", dir="/run")
+    try:
+        targets = [SocketTarget(Path(place) / "app.sock") for place in (base, below_run)]
+        script = LEAVES.format(lab=str(REPO / "tests/lab"), kept=str(tmp_path))
+        done = subprocess.run(["/usr/bin/python3", "-c", script, *(target.path for target in targets)], capture_output=True,
+                              text=True, check=True, timeout=60)
+        assert done.stdout.split() == ["False", "False", "[]"]
+        assert [target.visitors() for target in targets] == [0, 0]
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(targets[1].path))
+        assert targets[1].visitors() == 1
+    finally:
+        shutil.rmtree(below_run)
+
+
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_results_of_an_earlier_run_are_no_answer(base):
     """After a change of the site the same command would repeat the old verdict."""
@@ -253,6 +390,7 @@ def test_the_apache_of_apxs_is_measured(fedora, base):
     said, = done.stderr.splitlines()
     assert done.returncode == 1 and said.startswith("compare: stock-event-All ended at start: ")
     loaded = {name: path for name, path in re.findall(r"LoadModule (\w+)_module (\S+)", said)}
+    assert loaded.pop("proxy").startswith(str(BUILD))       # the stub
     assert loaded == {name: f"{fedora}/modules/mod_{name}.so" for name in ("mpm_event", "unixd", "authz_core", "mime")}
 
 

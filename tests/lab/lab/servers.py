@@ -67,7 +67,7 @@ class Apache(httpd_tests.Httpd):
         ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\n" if self.socket else ""
         if self.place.site_config:
             load = f"LoadModule flashpache_module {self.module}\n" if self.module else ""
-            return self.place.site_config.text(self.dir, self.place.host, self.port) + load + self.place.pages + ours
+            return self.place.pages + self.place.site_config.text(self.dir, self.place.host, self.port) + load + ours
         return f"""{self._load_modules()}
 ServerRoot {self.dir}
 DefaultRuntimeDir {self.dir}

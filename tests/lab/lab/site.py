@@ -5,35 +5,45 @@ import glob
 import os
 import random
 import re
-import sys
+import subprocess
 from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
 import httpd as httpd_tests
-import procs
 import workload
-from waiting import wait_for
 
-from lab import Impossible, page_stub, servers
+from lab import Impossible, program, servers
 from lab.rigs.rig import Rig
 
 MOST_FILES = 100_000
-FILE = 200                  # the status of a file
+FILE, PAGE = 200, 203       # the status of a file, and of a page by the stub
+STUB = program("tests/lab/page_stub/.libs/mod_proxy.so", "FLASHPACHE_STUB")
 # Directives that reach beyond a private copy of the server: its addresses, logs and files.
-DROPPED = re.compile(r"\s*(Listen|PidFile|ErrorLog|CustomLog|TransferLog|GlobalLog|Mutex|ScoreBoardFile|"
-                     r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+|ForensicLog)\s", re.IGNORECASE)
-# Directives that ask other servers, run programs, or need keys.
-OUTWARD = re.compile(r"\s*((Proxy|Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache)\w*|Action|"
-                     r"(Set|Add)Handler\s.*(proxy|fcgi|cgi|php|wsgi).*)\s", re.IGNORECASE)
-MODULE = re.compile(r"\s*LoadModule\s+(flashpache|proxy\w*|lbmethod_\w+|ssl|md|fcgid|fastcgi|cgid?|scgi|php\w*|wsgi|passenger|jk|"
-                    r"perl|python|lua|uwsgi)_module\s", re.IGNORECASE)
+DROPPED = re.compile(r"\s*(Listen|PidFile|\w*Log|Mutex|ScoreBoardFile|"
+                     r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+)\s", re.IGNORECASE)
+# Directives that ask other servers, run programs, or need keys; and lines that a macro's argument makes one of these.
+OUTWARD = re.compile(r"\s*((Proxy|Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache|ExtFilter|Script|DBD|"
+                     r"LDAP|AuthLDAP|AuthDBD|Sec|DOS)\w*|Action|LoadFile|"
+                     r"(Set|Add)Handler\s.*(proxy|fcgi|cgi|php|wsgi).*|RewriteMap\s+\S+\s+[\"']?(prg|f?dbd):.*|[$@%&]\S*)\s",
+                     re.IGNORECASE)
+# Httpd's own modules that connect to nothing and run no program. No other is loaded.
+HARMLESS = frozenset("""access_compat alias allowmethods asis auth_basic auth_digest auth_form authn_anon authn_core authn_dbm
+authn_file authn_socache authz_core authz_dbm authz_groupfile authz_host authz_owner authz_user autoindex brotli buffer
+cern_meta charset_lite data dav dav_fs dav_lock deflate dir env expires filter headers http2 imagemap include info log_config
+log_debug logio macro mime mime_magic mpm_event mpm_prefork mpm_worker negotiation ratelimit reflector remoteip reqtimeout
+request rewrite sed session session_cookie session_crypto setenvif slotmem_plain slotmem_shm socache_dbm socache_shmcb speling
+status substitute unique_id unixd userdir usertrack version vhost_alias watchdog xml2enc""".split())
+MODULE = re.compile(r"\s*LoadModule\s+(\w+?)_module\s", re.IGNORECASE)
+UNKNOWN = re.compile(r"Invalid command '(<?)([^'>]+)>?'")
+MOST_UNKNOWN = 200
 PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
-# A stub makes pages, in place of an interpreter.
-PAGES = """{load}
+# A stub makes pages, in place of an interpreter. It stands for mod_proxy, too, which is not loaded.
+PAGES = """LoadModule proxy_module {stub}
+PageStubMs {ms:g}
 <FilesMatch "\\.(php\\d?|phtml|phar|cgi|fcgi|pl|py|rb|asp|aspx|jsp)$">
-    SetHandler "proxy:unix:{socket}|http://localhost"
+    SetHandler page-stub
 </FilesMatch>
 """
 INCLUDE = re.compile(r"\s*(Include|IncludeOptional)\s+(\S+)", re.IGNORECASE)
@@ -60,8 +70,8 @@ class SiteContent:
 
     def split(self, statuses):
         """(those served as files, those that the stub makes), each a SiteContent or None; statuses: {path: status}."""
-        files, pages = ([path for path in self.paths if statuses.get(path) == status] for status in (FILE, page_stub.STATUS))
-        counted = Counter(statuses.get(path) for path in self.paths if statuses.get(path) not in (FILE, page_stub.STATUS))
+        files, pages = ([path for path in self.paths if statuses.get(path) == status] for status in (FILE, PAGE))
+        counted = Counter(statuses.get(path) for path in self.paths if statuses.get(path) not in (FILE, PAGE))
         left_out = ", ".join(f"{count} with {f'status {status}' if status else 'no answer'}"
                              for status, count in counted.most_common())
         if not files and not pages:
@@ -102,10 +112,9 @@ class Site(Rig):
 
     name = "site"
 
-    def __init__(self, directory, content, connections, docroot, site_config=None, stub=None):
-        """stub: the PageStub that makes pages."""
+    def __init__(self, directory, content, connections, docroot, site_config, page_ms):
         super().__init__(directory, content, connections, files=docroot)
-        self.site_config, self.stub = site_config, stub
+        self.site_config, self.pages = site_config, pages(page_ms)
         kind, mount = file_system(docroot)
         self.about = f"{docroot}, on {kind} mounted at {mount}; {content.text}; {connections} connections"
 
@@ -114,26 +123,14 @@ class Site(Rig):
 
     def place(self, directory):
         return servers.Place(directory, self.files, connections=self.connections, site_config=self.site_config,
-                             pages=self.stub.configuration() if self.stub else "")
-
-    def pids(self):
-        return super().pids() + ([self.stub.process.pid] if self.stub else [])
+                             pages=self.pages)
 
 
-class PageStub:
-    """The process that makes pages while both servers are measured."""
-
-    def __init__(self, directory, milliseconds):
-        self.socket = Path(directory) / "pages.sock"
-        self.process = servers.spawn([sys.executable, "-B", page_stub.__file__, self.socket, milliseconds],
-                                     Path(directory) / "pages.log")
-        wait_for(self.socket.exists, "the stub of pages", 30)
-
-    def configuration(self):
-        return PAGES.format(load="\n".join(httpd_tests.load_modules(("proxy", "proxy_http"))), socket=self.socket)
-
-    def end(self):
-        procs.end(self.process)
+def pages(milliseconds):
+    """httpd's lines for the stub that makes pages."""
+    if not STUB.exists():
+        raise Impossible(f"{STUB} is not built: run make, or set FLASHPACHE_BUILD")
+    return PAGES.format(stub=STUB, ms=milliseconds)
 
 
 def file_system(path):
@@ -168,7 +165,18 @@ class SiteConfig:
             whole = whole.replace(host, "", 1)
         whole = PROXY_SECTION.sub("", whole[:first] + "".join(secure) + whole[first:])
         lines = [PROXY_RULE.sub(r"\1- [F]\n", line) for line in whole.splitlines(keepends=True)]
-        return "".join(line for line in lines if not OUTWARD.match(line) and not MODULE.match(line))
+        return "".join(line for line in lines if not OUTWARD.match(line) and not loads_another(line))
+
+    def drop_unknown(self, work, page_ms):
+        """Drops the directives of modules that are not loaded, as httpd names them one after another."""
+        file = work / "trial.conf"
+        for _ in range(MOST_UNKNOWN):
+            file.write_text(pages(page_ms) + self.text(work, "127.0.0.1", 1))
+            done = subprocess.run([httpd_tests.APACHE, "-t", "-f", file], capture_output=True, text=True, errors="replace")
+            found = UNKNOWN.search(done.stderr)
+            if not found:
+                return
+            self.template = without(self.template, found.group(2).strip(), section=bool(found.group(1)))
 
     def variables_text(self):
         """Debian's envvars; its suffix for several instances is empty."""
@@ -201,3 +209,16 @@ class SiteConfig:
                 f"User {httpd_tests.USER}\nGroup {httpd_tests.group()}\n")
         body = re.sub(r"<VirtualHost\s[^>]*>", f"<VirtualHost {host}:{port}>", self.template, flags=re.IGNORECASE)
         return body + "\n" + head
+
+
+def loads_another(line):
+    """True if the line loads a module that may reach beyond the server."""
+    found = MODULE.match(line)
+    return bool(found) and found.group(1).lower() not in HARMLESS
+
+
+def without(text, name, section):
+    """A configuration without a directive, or without its sections."""
+    name = re.escape(name)
+    whole = rf"^[ \t]*<{name}\b.*?^[ \t]*</{name}>[^\n]*\n" if section else rf"^[ \t]*{name}\b[^\n]*\n"
+    return re.sub(whole, "", text, flags=re.IGNORECASE | re.MULTILINE | re.DOTALL)
