@@ -155,7 +155,17 @@ Listen 80
 <VirtualHost *:443>
     SSLEngine on
     DocumentRoot {place}/docs
+    ProxyPass /app/static/ !
     ProxyPass /app http://127.0.0.1:{port}/
+    <IfModule mod_proxy_http.c>
+        ProxyPassMatch ^/(api|feed)/ http://127.0.0.1:{port}
+    </IfModule>
+    <Location /located>
+        ProxyPass http://127.0.0.1:{port}/
+    </Location>
+    <Directory {place}/docs/handled>
+        SetHandler "proxy:fcgi://127.0.0.1:{port}"
+    </Directory>
     RewriteEngine On
     RewriteRule ^/old/ http://127.0.0.1:{port}/ [P]
 </VirtualHost>
@@ -164,23 +174,25 @@ Listen 80
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_own_site_is_measured_without_its_servers(base):
-    """The log of a site with pages, a proxy and TLS: a stub makes pages, the rest is left out; no server gets them."""
+    """The log of a site with pages, a proxy and TLS: a stub makes pages, and answers for proxies, the rest is left out; no server gets them."""
     place, target = base / "own-site", Target()
     for name in ("a.txt", "b.txt"):
         tree.put(place / "docs" / name, f"{name}\n")
+    tree.put(place / "docs/handled/a.txt", "")
     tree.put(place / "docs/page.php", "<?php system('true');\n")
     names = ("mpm_event", "authz_core", "rewrite", "dir", "proxy", "proxy_http", "ssl")
     load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
     config = tree.put(place / "httpd.conf", SITE.format(place=place, port=target.port, load=load))
-    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/gone.txt", "/a.txt"]
+    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/api/z", "/located/x", "/handled/a.txt",
+             "/app/static/x", "/apps", "/gone.txt", "/a.txt"]
     log = tree.put(place / "urls", "\n".join(paths) + "\n")
     options = ("--seconds", "0.3", "--rounds", "2", "--connections", "4", "--page-ms", str(PAGE_MS), "--results", place / "results")
     done = compare("--config", config, "--log", log, *options)
     assert done.returncode == 0, done
     text, page = ((place / "results" / name).read_text() for name in ("report.txt", "report.html"))
-    assert "37.5% of them are measured here, those that stock Apache serves as files" in text
-    assert "25.0% of them are measured here, those for pages" in text
-    assert "left out of all: 2 with status 404, 1 with status 403" in text
+    assert "23.1% of them are measured here, those that stock Apache serves as files" in text
+    assert "53.8% of them are measured here, those for pages" in text
+    assert "left out of all: 3 with status 404" in text
     assert "1 virtual host(s) with TLS are served" in done.stdout
     head = re.search("<h1>(.*)</h1>", page).group(1)
     assert text.startswith(html.unescape(head)) and re.match(r"static requests: .*pages: ", head)
@@ -189,7 +201,7 @@ def test_own_site_is_measured_without_its_servers(base):
         found = json.loads((place / "results/pages" / key / "latency=equal.0.json").read_text())
         assert set(found["by_status"]) == {"203"} and found["ms"]["p50"] >= PAGE_MS
     assert target.visitors() == 0
-    nothing = tree.put(place / "pages", "/old/x\n/gone.txt\n")
+    nothing = tree.put(place / "pages", "/app/static/x\n/gone.txt\n")
     done = compare("--config", config, "--log", nothing, *options[:-1], place / "nothing")
     assert done.returncode == 1 and "serves none of what is asked for" in done.stderr
 
@@ -284,6 +296,7 @@ def test_sockets_and_programs_of_a_site_are_not_reached(ways_out):
                    "--page-ms", "1", "--results", place / "results")
     assert done.returncode == 0, done
     assert (target.visitors(), ran.read_text()) == (0, "")
+    assert f"{9 / 13:.1%} of them are measured here, those for pages" in (place / "results/report.txt").read_text()
     for text in json.loads((place / "results/configurations.json").read_text()).values():
         loaded = dict(re.findall(r"LoadModule (\w+)_module (\S+)", text))
         assert loaded.pop("proxy") == str(own_site.STUB) and set(loaded) - {"flashpache"} <= own_site.HARMLESS

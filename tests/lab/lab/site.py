@@ -23,10 +23,9 @@ STUB = program("tests/lab/page_stub/.libs/mod_proxy.so", "FLASHPACHE_STUB")
 DROPPED = re.compile(r"\s*(Listen|PidFile|\w*Log|Mutex|ScoreBoardFile|"
                      r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+)\s", re.IGNORECASE)
 # Directives that ask other servers, run programs, or need keys; and lines that a macro's argument makes one of these.
-OUTWARD = re.compile(r"\s*((Proxy|Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache|ExtFilter|Script|DBD|"
-                     r"LDAP|AuthLDAP|AuthDBD|Sec|DOS)\w*|Action|LoadFile|"
-                     r"(Set|Add)Handler\s.*(proxy|fcgi|cgi|php|wsgi).*|RewriteMap\s+\S+\s+[\"']?(prg|f?dbd):.*|[$@%&]\S*)\s",
-                     re.IGNORECASE)
+OUTWARD = re.compile(r"\s*(Proxy(?!Pass(Match)?\s)\w*|(Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache|"
+                     r"ExtFilter|DBD|LDAP|AuthLDAP|AuthDBD|Sec|DOS)\w*|Action|LoadFile|"
+                     r"RewriteMap\s+\S+\s+[\"']?(prg|f?dbd):.*|[$@%&]\S*)\s", re.IGNORECASE)
 # Httpd's own modules that connect to nothing and run no program. No other is loaded.
 HARMLESS = frozenset("""access_compat alias allowmethods asis auth_basic auth_digest auth_form authn_anon authn_core authn_dbm
 authn_file authn_socache authz_core authz_dbm authz_groupfile authz_host authz_owner authz_user autoindex brotli buffer
@@ -38,7 +37,8 @@ MODULE = re.compile(r"\s*LoadModule\s+(\w+?)_module\s", re.IGNORECASE)
 UNKNOWN = re.compile(r"Invalid command '(<?)([^'>]+)>?'")
 MOST_UNKNOWN = 200
 PROXY_SECTION = re.compile(r"^[ \t]*<Proxy(Match)?\s.*?^[ \t]*</Proxy(Match)?>[^\n]*\n", re.IGNORECASE | re.DOTALL | re.MULTILINE)
-PROXY_RULE = re.compile(r'^(\s*RewriteRule\s+(?:"[^"]*"|\S+)\s).*\[[^\]]*\b(?:P|proxy)\b[^\]]*\]\s*$', re.IGNORECASE)
+# The stub stands for mod_proxy and for all modules below it.
+PROXY_TEST = re.compile(r'(<IfModule\s+"?!?)(?:mod_proxy_\w+\.c|proxy_\w+_module)', re.IGNORECASE)
 # A stub makes pages, in place of an interpreter. It stands for mod_proxy, too, which is not loaded.
 PAGES = """LoadModule proxy_module {stub}
 PageStubMs {ms:g}
@@ -156,7 +156,7 @@ class SiteConfig:
 
     def inward(self, whole):
         """Virtual hosts with TLS are served without it. They come before the others, which often only redirect to
-        them. No directive leads to another server or to a program."""
+        them. No directive leads to another server or to a program but those that the stub knows."""
         hosts = VIRTUAL_HOST.findall(whole)
         secure = [host for host in hosts if TLS.search(host)]
         self.tls_hosts = len(secure)
@@ -164,7 +164,7 @@ class SiteConfig:
         for host in secure:
             whole = whole.replace(host, "", 1)
         whole = PROXY_SECTION.sub("", whole[:first] + "".join(secure) + whole[first:])
-        lines = [PROXY_RULE.sub(r"\1- [F]\n", line) for line in whole.splitlines(keepends=True)]
+        lines = PROXY_TEST.sub(r"\1mod_proxy.c", whole).splitlines(keepends=True)
         return "".join(line for line in lines if not OUTWARD.match(line) and not loads_another(line))
 
     def drop_unknown(self, work, page_ms):

@@ -24,7 +24,20 @@
 #define PROXIED        "proxy:"
 #define PROXIED_LENGTH (sizeof(PROXIED) - 1)
 
+/* The URL paths of a ProxyPass or ProxyPassMatch. */
+struct rule {
+    const char *prefix; /* or NULL */
+    ap_regex_t *pattern;
+    int excluded; /* "!": no later rule holds for these */
+};
+
+/* A ProxyPass in <Location>: its section has the paths. */
+struct section {
+    enum { UNSAID, EXCLUDED, PASSED } what;
+};
+
 static apr_interval_time_t page_time;
+extern module AP_MODULE_DECLARE_DATA proxy_module;
 
 static const char *set_time(cmd_parms *cmd, void *config, const char *text)
 {
@@ -36,6 +49,95 @@ static const char *set_time(cmd_parms *cmd, void *config, const char *text)
         return apr_psprintf(cmd->pool, "PageStubMs %s: must be milliseconds, at most an hour", text);
     page_time = (apr_interval_time_t)(ms * 1000);
     return NULL;
+}
+
+static void *create_rules(apr_pool_t *pool, server_rec *server)
+{
+    (void)server;
+    return apr_array_make(pool, 4, sizeof(struct rule));
+}
+
+/* A virtual host's own ones come first. */
+static void *merge_rules(apr_pool_t *pool, void *of_server, void *of_host)
+{
+    return apr_array_append(pool, of_host, of_server);
+}
+
+static void *create_section(apr_pool_t *pool, char *path)
+{
+    (void)path;
+    return apr_pcalloc(pool, sizeof(struct section));
+}
+
+static void *merge_sections(apr_pool_t *pool, void *outer, void *inner)
+{
+    (void)pool;
+    return ((const struct section *)inner)->what == UNSAID ? outer : inner;
+}
+
+static const char *add_rule(cmd_parms *cmd, const char *path, const char *target, int is_pattern)
+{
+    struct rule *rule = apr_array_push(ap_get_module_config(cmd->server->module_config, &proxy_module));
+
+    *rule = (struct rule){ .prefix = is_pattern ? NULL : path, .excluded = strcmp(target, "!") == 0 };
+    if (!is_pattern)
+        return NULL;
+    rule->pattern = ap_pregcomp(cmd->pool, path, AP_REG_EXTENDED);
+    return rule->pattern == NULL ? "ProxyPassMatch: the pattern is no regular expression" : NULL;
+}
+
+/* ProxyPass [PATH] TARGET, with settings of the connection behind it. cmd->info is not NULL for a pattern. */
+static const char *set_pass(cmd_parms *cmd, void *config, const char *arguments)
+{
+    struct section *section = config;
+    const char *first = ap_getword_conf(cmd->pool, &arguments);
+
+    if (cmd->path != NULL) {
+        section->what = strcmp(first, "!") == 0 ? EXCLUDED : PASSED;
+        return NULL;
+    }
+    return add_rule(cmd, first, ap_getword_conf(cmd->pool, &arguments), cmd->info != NULL);
+}
+
+static int begins_with(const char *uri, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    if (strncmp(uri, prefix, length) != 0)
+        return 0;
+    return (length > 0 && prefix[length - 1] == '/') || uri[length] == '/' || uri[length] == '\0';
+}
+
+static int holds(const struct rule *rule, const char *uri)
+{
+    if (rule->prefix != NULL)
+        return begins_with(uri, rule->prefix);
+    return ap_regexec(rule->pattern, uri, 0, NULL, 0) == 0;
+}
+
+/* True if the first rule for the path passes it on. */
+static int is_passed(const request_rec *r)
+{
+    const struct section *section = ap_get_module_config(r->per_dir_config, &proxy_module);
+    const apr_array_header_t *all = ap_get_module_config(r->server->module_config, &proxy_module);
+    const struct rule *rules = (const struct rule *)(const void *)all->elts;
+
+    if (section->what != UNSAID)
+        return section->what == PASSED;
+    for (int i = 0; i < all->nelts; i++)
+        if (holds(&rules[i], r->uri))
+            return !rules[i].excluded;
+    return 0;
+}
+
+static int translate(request_rec *r)
+{
+    if (r->proxyreq != PROXYREQ_NONE || !is_passed(r))
+        return DECLINED;
+    r->filename = apr_pstrcat(r->pool, PROXIED, r->uri, NULL);
+    r->handler = "proxy-server";
+    r->proxyreq = PROXYREQ_REVERSE;
+    return OK;
 }
 
 static int is_proxied(const char *text)
@@ -82,17 +184,21 @@ static int find_no_file(request_rec *r)
 static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
+    ap_hook_translate_name(translate, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_map_to_storage(find_no_file, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(answer, NULL, NULL, APR_HOOK_FIRST);
 }
 
 static const command_rec commands[] = {
+    AP_INIT_RAW_ARGS("ProxyPass", set_pass, NULL, RSRC_CONF | ACCESS_CONF, "paths that are pages"),
+    AP_INIT_RAW_ARGS("ProxyPassMatch", set_pass, &page_time, RSRC_CONF | ACCESS_CONF, "the same by a pattern"),
     AP_INIT_TAKE1("PageStubMs", set_time, NULL, RSRC_CONF, "the milliseconds in which a page is made"),
     { NULL, { NULL }, NULL, 0, NO_ARGS, NULL },
 };
 
 AP_DECLARE_MODULE(proxy) = {
-    STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, commands, register_hooks,
+    STANDARD20_MODULE_STUFF, create_section, merge_sections, create_rules, merge_rules, commands,
+    register_hooks,
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
     AP_MODULE_FLAG_NONE
 #endif
