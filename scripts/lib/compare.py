@@ -25,8 +25,8 @@ INSTALLED = "FLASHPACHE_COMMAND" in os.environ
 NAME = os.environ.get("FLASHPACHE_COMMAND", "scripts/compare")
 APPLICATIONS = ("--app wordpress, dokuwiki or mediawiki: on an application set up for this, on local disk and on a slow file "
                 "system; --app wordpress --help has its options.")
-FILES = summary.Part("site", "static requests", site.FILE)
-PAGES = summary.Part("pages", "pages", site.PAGE)
+FILES = summary.Part("site", "static requests")
+PAGES = summary.Part("pages", "pages")
 PROBE_MOST_S = 300
 
 
@@ -65,20 +65,20 @@ class Compare(Runner):
 
 
 def probe(content, rig, key, directory):
-    """(requests for files, requests for pages) as a private stock Apache answers; None for a part without any."""
+    """The requests, divided by the answers of a private stock Apache."""
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
-    distinct = list(dict.fromkeys(content.paths))
+    distinct = list(dict.fromkeys(content.requests))
     try:
         server.start()
         load = Load(directory, server.host, server.port, connections=rig.connections)
-        load.ask_for(distinct)
+        load.ask_for([request._replace(status=None).line() for request in distinct])
         started = load.start("probe", "-u", load.urls, "--once", "-d", PROBE_MOST_S, records=True)
         load.finish(started)
         statuses = statuses_of(started[2])
     finally:
         server.stop()
-    return content.split({path: statuses.get(number) for number, path in enumerate(distinct)})
+    return content.split({request: statuses.get(number) for number, request in enumerate(distinct)})
 
 
 def statuses_of(records):
@@ -144,7 +144,9 @@ def measure(arguments, config, docroot, content, work, store):
     def rig(of):
         return site.Site(work / "rig", of, arguments.connections, docroot, config, arguments.page_ms)
     pair = pair_for(arguments)
-    contents = dict(zip((FILES, PAGES), probe(content, rig(content), pair[0], work / "probe")))
+    split = probe(content, rig(content), pair[0], work / "probe")
+    store.facts("left_out", {"unexpected": split.unexpected, "what": split.left_out})
+    contents = {FILES: split.files, PAGES: split.pages}
     parts = [part for part in (FILES, PAGES) if contents[part]]
     Compare(store, work, arguments.rounds, rig).run([experiment_for(arguments, part, contents[part], pair) for part in parts])
     return parts

@@ -25,20 +25,20 @@ from lab import charts, metrics, summary  # noqa: E402
 from lab import site as own_site  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.store import Store  # noqa: E402
+import workload  # noqa: E402
 
 pytestmark = pytest.mark.needs_flashpache
 
 PAGE_MS = 5
 PAIR = ("stock-event-All", "flash-event-All")
-FILES, PAGES = summary.Part("site", "static requests", 200), summary.Part("pages", "pages", 203)
+FILES, PAGES = summary.Part("site", "static requests"), summary.Part("pages", "pages")
 
 
 # The page
 
 def put(store, part, key, a_second, ms, others=0):
     """Two rounds of both steps; others: answers with status 503, of 1000."""
-    status = {str(part.status): 1000 - others, **({"503": others} if others else {})}
-    counts = {"requests": 1000, "errors": others, "by_status": status}
+    counts = {"requests": 1000, "errors": others, "unexpected": {"503": others} if others else {}}
     for number in range(2):
         latencies = [ms * (1 + i / 100) for i in range(200)]
         store.put((part.name, key, "capacity", number), {"requests_per_s": a_second + number, "cpu_us": 90.0,
@@ -97,14 +97,41 @@ def test_no_verdict_above_one_percent_of_other_statuses(tmp_path, others, refuse
                        (PAGES, PAIR[1], 90, 25.0, others))
     page = summary.write(found, [FILES, PAGES], PAIR, 20).read_text()
     head = re.search("<h1>(.*)</h1>", page).group(1)
-    assert head.startswith("No verdict: 1.1% of the responses had another status than 203") is refused
+    assert head.startswith("No verdict: 1.1% of the responses had another status than expected") is refused
     assert ("44 times 503" in head, "<svg" in page, "<table" in page) == (refused, not refused, not refused)
 
 
-def test_a_page_that_is_served_as_a_file_is_no_page(tmp_path):
-    """A source of PHP with status 200 would look fast."""
-    found = found_with(tmp_path, (PAGES, PAIR[0], 90, 25.0), (PAGES._replace(status=200), PAIR[1], 900, 0.2))
-    assert "another status than 203" in summary.refusal(found, [PAGES], PAIR)
+def log_line(text):
+    """An access log's line for "[METHOD] PATH STATUS"."""
+    *method, path, status = text.split()
+    return f'192.0.2.1 - - [10/Oct/2000:13:55:36 -0700] "{"".join(method) or "GET"} {path} HTTP/1.1" {status} 5\n'
+
+
+def requests(*lines):
+    return [workload.from_line(log_line(line).strip())[0] for line in lines]
+
+
+def test_each_request_has_the_status_of_the_log():
+    """A page has the stub's, whatever the site's program said."""
+    asked = requests("GET /a 304", "HEAD /a 200", "GET /gone 404", "GET /moved 301", "GET /dir/ 403", "GET /x.php 404")
+    answers = dict(zip(asked, (200, 200, 404, 301, 403, 203)))
+    split = own_site.SiteContent(asked, True, "a log").split(answers)
+    assert sorted(split.files.urls(5, 1)) == ["/a 200", "/dir/ 403", "/gone 404", "/moved 301", "HEAD /a 200"]
+    assert split.pages.urls(1, 1) == ["/x.php 203"] and split.unexpected == 0
+    assert "2 with status 200, 1 with status 404, 1 with status 301, 1 with status 403" in split.files.text
+
+
+@pytest.mark.parametrize("others, refused", ((1, False), (2, True)))
+def test_no_verdict_where_the_site_answered_otherwise(tmp_path, others, refused):
+    """Redirects are left out as well, but they do not count: a site without TLS does not redirect to it."""
+    asked = requests(*(f"GET /{number} 200" for number in range(others)), *["GET /to-tls 301"] * 50, *["GET /a 404"] * 100)
+    statuses = {each: 404 if each.status == 200 else 200 if each.status == 301 else 404 for each in asked}
+    split = own_site.SiteContent(asked, True, "a log").split(statuses)
+    assert split.left_out == f"50 with status 200 in place of 301, {others} with status 404 in place of 200"
+    found = found_with(tmp_path, (FILES, PAIR[0], 1000, 2.0), (FILES, PAIR[1], 1000, 2.0))
+    found.store.facts("left_out", {"unexpected": split.unexpected, "what": split.left_out})
+    said = summary.refusal(found, [FILES], PAIR)
+    assert bool(said) is refused and (not refused or "in place of 301" in said)
 
 
 @pytest.mark.parametrize("least, most", ((0.03, 0.031), (0.4, 9000), (1, 1)))
@@ -119,7 +146,7 @@ def test_names_of_files_are_bytes(tmp_path):
     """As a site that was once in Latin-1 still has them."""
     for name in (b"caf\xe9 1.txt", "café.txt".encode()):
         (tmp_path / os.fsdecode(name)).write_text("")
-    assert sorted(own_site.from_tree(tmp_path).paths) == ["/caf%C3%A9.txt", "/caf%E9%201.txt"]
+    assert sorted(each.path for each in own_site.from_tree(tmp_path).requests) == ["/caf%C3%A9.txt", "/caf%E9%201.txt"]
 
 
 def compare(*arguments):
@@ -183,16 +210,16 @@ def test_own_site_is_measured_without_its_servers(base):
     names = ("mpm_event", "authz_core", "rewrite", "dir", "proxy", "proxy_http", "ssl")
     load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
     config = tree.put(place / "httpd.conf", SITE.format(place=place, port=target.port, load=load))
-    paths = ["/a.txt", "/b.txt", "/page.php", "/pretty/post", "/app/x", "/old/y", "/api/z", "/located/x", "/handled/a.txt",
-             "/app/static/x", "/apps", "/gone.txt", "/a.txt"]
-    log = tree.put(place / "urls", "\n".join(paths) + "\n")
+    lines = ["/a.txt 304", "/b.txt 206", "/page.php 404", "/pretty/post 301", "/app/x 200", "/old/y 200", "/api/z 200",
+             "/located/x 200", "/handled/a.txt 200", "/app/static/x 404", "/apps 404", "/gone.txt 404", "HEAD /a.txt 200"]
+    log = tree.put(place / "access.log", "".join(map(log_line, lines)))
     options = ("--seconds", "0.3", "--rounds", "2", "--connections", "4", "--page-ms", str(PAGE_MS), "--results", place / "results")
     done = compare("--config", config, "--log", log, *options)
     assert done.returncode == 0, done
     text, page = ((place / "results" / name).read_text() for name in ("report.txt", "report.html"))
-    assert "23.1% of them are measured here, those that stock Apache serves as files" in text
+    assert "46.2% of them are measured here, those that httpd answers itself (3 with status 200, 3 with status 404)" in text
     assert "53.8% of them are measured here, those for pages" in text
-    assert "left out of all: 3 with status 404" in text
+    assert "left out of all" not in text
     assert "1 virtual host(s) with TLS are served" in done.stdout
     head = re.search("<h1>(.*)</h1>", page).group(1)
     assert text.startswith(html.unescape(head)) and re.match(r"static requests: .*pages: ", head)
@@ -200,10 +227,12 @@ def test_own_site_is_measured_without_its_servers(base):
     for key in ("stock-site", "flash-site"):
         found = json.loads((place / "results/pages" / key / "latency=equal.0.json").read_text())
         assert set(found["by_status"]) == {"203"} and found["ms"]["p50"] >= PAGE_MS
+        found = json.loads((place / "results/site" / key / "capacity.0.json").read_text())
+        assert set(found["by_status"]) == {"200", "404"} and not found["unexpected"]
     assert target.visitors() == 0
-    nothing = tree.put(place / "pages", "/app/static/x\n/gone.txt\n")
+    nothing = tree.put(place / "nothing.log", log_line("/gone.txt 200"))
     done = compare("--config", config, "--log", nothing, *options[:-1], place / "nothing")
-    assert done.returncode == 1 and "serves none of what is asked for" in done.stderr
+    assert done.returncode == 1 and "serves none of what is asked for: 1 with status 404 in place of 200" in done.stderr
 
 
 # Nothing of the site's is reached

@@ -220,7 +220,7 @@ def test_urls_of_a_tree_are_quoted_and_leave_out_what_is_hidden(tmp_path):
     for name in ("a b.txt", ".hidden", "d/c%.html", ".git/config"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert sorted(site.from_tree(tmp_path).paths) == ["/a%20b.txt", "/d/c%25.html"]
+    assert sorted(each.path for each in site.from_tree(tmp_path).requests) == ["/a%20b.txt", "/d/c%25.html"]
 
 
 # Servers and rigs

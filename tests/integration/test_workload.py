@@ -21,6 +21,10 @@ LOG = r"""1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 232
 www:80 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET http://h.example/abs HTTP/1.1" 206 5 "-" "-"
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "POST /p HTTP/1.1" 200 5
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /absent HTTP/1.1" 404 5
+1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "HEAD /moved HTTP/1.1" 301 5
+1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 404 5
+1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /slow HTTP/1.1" 503 5
+1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 200 5
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 5
 no log at all
 
@@ -28,9 +32,10 @@ no log at all
 https://h.example
 http://h?x=1
 """
-LOG_PATHS = ["/a.gif", "/b%22c%5Cd%E4?q=1", "/abs", "/list/url", "/", "/?x=1"]
-LEFT_OUT = {"empty": 1, "not understood": 2, "other methods than GET": 1,
-            "statuses other than 2xx and 304": 1}
+LOG_LINES = ["/a.gif 200", "/b%22c%5Cd%E4?q=1 200", "/abs 200", "/absent 404", "HEAD /moved 301", "/late 200", "/late 200",
+             "/list/url", "/", "/?x=1"]
+LEFT_OUT = {"empty": 1, "not understood": 2, "other methods than GET and HEAD": 1,
+            "statuses that a request alone does not bring": 1}
 
 
 def run(*arguments, expect=0):
@@ -110,19 +115,19 @@ def test_hot_files():
 def test_log(tmp_path, packed):
     file = tmp_path / "access.log"
     file.write_bytes(gzip.compress(LOG.encode()) if packed else LOG.encode())
-    paths, left_out = workload.from_log(str(file))
-    assert paths == LOG_PATHS and left_out == LEFT_OUT
+    requests, left_out = workload.from_log(str(file))
+    assert [request.line() for request in requests] == LOG_LINES and left_out == LEFT_OUT
     done = run("from-log", file)
-    assert done.stdout.split("\n") == LOG_PATHS + [""]
+    assert done.stdout.split("\n") == LOG_LINES + [""]
     for why, count in LEFT_OUT.items():
         assert f"left out {count}: {why}" in done.stderr
-    assert run("from-log", file, "--limit", 2).stdout.split() == LOG_PATHS[:2]
+    assert run("from-log", file, "--limit", 2).stdout.splitlines() == LOG_LINES[:2]
 
 
 def test_log_from_standard_input():
     done = subprocess.run([sys.executable, str(REPO / "tests/lab/workload.py"), "from-log", "-"],
                           input=gzip.compress(LOG.encode()), capture_output=True, check=True)
-    assert done.stdout.decode().split() == LOG_PATHS
+    assert done.stdout.decode().splitlines() == LOG_LINES
 
 
 def test_errors_are_said(tmp_path):

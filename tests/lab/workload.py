@@ -37,12 +37,25 @@ STRIDE = 40503
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 # The form of nearly all lines, in one look; the others are taken apart.
-PLAIN_LINE = re.compile(r'\] "GET (/[!$-\[\]-~]*) HTTP/\d\.\d" (?:2\d\d|304)(?: |$)')
+PLAIN_LINE = re.compile(r'\] "(GET|HEAD) (/[!$-\[\]-~]*) HTTP/\d\.\d" (\d{3})(?: |$)')
 LOG_LINE = re.compile(r'\] "((?:[^"\\]|\\.)*)" (\d{3})(?: |$)')
 REQUEST = re.compile(r"([A-Z-]+) (\S+) HTTP/\d(?:\.\d)?")
 ESCAPE = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)")
 HOST = re.compile(r"https?://[^/?#\s]*", re.IGNORECASE)
+# Others need more than the method and the path: a header, a rate, a fault of that moment.
+REPEATABLE = re.compile(r"2\d\d|30[0-8]|401|403|404|410")
+# Of a request for a part of a file, or for one that has not changed: without the header the file comes whole.
+WHOLE = {206: 200, 304: 200}
 CONTROL = {"b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
+
+
+class Request(collections.namedtuple("Request", "method path status")):
+    """status: the one to expect, or None where it is not known."""
+
+    def line(self):
+        """As flashpache-bench takes it."""
+        words = (self.method if self.method != "GET" else None, self.path, self.status)
+        return " ".join(str(word) for word in words if word is not None)
 
 
 def size_of(class_, file):
@@ -165,25 +178,28 @@ def path_in(target):
 
 
 def from_line(line):
-    """(path, None), or (None, why this line is left out)."""
+    """(Request, None), or (None, why this line is left out)."""
     plain = PLAIN_LINE.search(line)
     if plain:
-        return plain.group(1), None
+        return from_entry(plain.group(1), plain.group(2), plain.group(3))
     if not line:
         return None, "empty"
     if line.startswith("/") or HOST.match(line):
         path = path_in(line)
-        return path, None if path else "not understood"
+        return (Request("GET", path, None), None) if path else (None, "not understood")
     entry = LOG_LINE.search(line)
     request = entry and REQUEST.fullmatch(entry.group(1))
     path = request and path_in(request.group(2))
-    if not path:
-        return None, "not understood"
-    if request.group(1) != "GET":
-        return None, "other methods than GET"
-    if entry.group(2)[0] != "2" and entry.group(2) != "304":
-        return None, "statuses other than 2xx and 304"
-    return path, None
+    return from_entry(request.group(1), path, entry.group(2)) if path else (None, "not understood")
+
+
+def from_entry(method, path, status):
+    """from_line() for the parts of a log's line."""
+    if method not in ("GET", "HEAD"):
+        return None, "other methods than GET and HEAD"
+    if not REPEATABLE.fullmatch(status):
+        return None, "statuses that a request alone does not bring"
+    return Request(method, path, WHOLE.get(int(status), int(status))), None
 
 
 def open_log(name):
@@ -193,19 +209,25 @@ def open_log(name):
 
 
 def from_log(name, limit=None):
-    """URL paths in their order from a list of URLs or an access log (common or combined, also with the virtual host
-    in front). Also a Counter of the lines left out, by reason."""
-    paths, left_out = [], collections.Counter()
+    """Requests in their order from a list of URLs or an access log (common or combined, also with the virtual host in
+    front). Also a Counter of the lines left out, by reason."""
+    requests, left_out = [], collections.Counter()
     with open_log(name) as file:
         for line in io.TextIOWrapper(file, encoding="latin-1", newline="\n"):
-            path, why = from_line(line.strip())
-            if path is None:
+            request, why = from_line(line.strip())
+            if request is None:
                 left_out[why] += 1
                 continue
-            paths.append(path)
-            if len(paths) == limit:
+            requests.append(request)
+            if len(requests) == limit:
                 break
-    return paths, left_out
+    return latest(requests), left_out
+
+
+def latest(requests):
+    """Each with the status of the last one alike: a file that was missing may have come."""
+    last = {request[:-1]: request for request in requests}
+    return [last[request[:-1]] for request in requests]
 
 
 def byte_count(text):
@@ -243,12 +265,12 @@ def run_urls(arguments):
 
 
 def run_from_log(arguments):
-    paths, left_out = from_log(arguments.log, arguments.limit)
+    requests, left_out = from_log(arguments.log, arguments.limit)
     for why, count in sorted(left_out.items()):
         print(f"workload.py: {arguments.log}: left out {count}: {why}", file=sys.stderr)
-    if not paths:
+    if not requests:
         sys.exit(f"workload.py: {arguments.log}: no request to replay in it")
-    write_lines(paths, arguments.output)
+    write_lines([request.line() for request in requests], arguments.output)
 
 
 def add_set_size(parser):
@@ -275,10 +297,10 @@ def parse_arguments():
                          help="only the N most popular files; without --requests a list of them")
     command.add_argument("--prefix", default="", help="before each path")
     command.add_argument("-o", "--output", metavar="FILE")
-    command = commands.add_parser("from-log", help="write the URL paths of an access log")
+    command = commands.add_parser("from-log", help="write the requests of an access log, with their statuses")
     command.set_defaults(run=run_from_log)
     command.add_argument("log", help="access log or list of URLs, also .gz; - is standard input")
-    command.add_argument("--limit", type=positive, help="at most so many paths")
+    command.add_argument("--limit", type=positive, help="at most so many requests")
     command.add_argument("-o", "--output", metavar="FILE")
     return parser.parse_args()
 

@@ -66,7 +66,7 @@ static void usage(void)
 {
     (void)fputs("Usage: flashpache-bench [options] [PATH...]\n"
                 "\n"
-                "Sends GET requests over HTTP/1.1 keep-alive connections and measures the answers.\n"
+                "Sends GET and HEAD requests over HTTP/1.1 keep-alive connections and measures the answers.\n"
                 "\n"
                 "  --host HOST, --port PORT    the server (default 127.0.0.1, 80)\n"
                 "      --tls                   HTTPS; the server's certificate is not verified, and each\n"
@@ -77,6 +77,8 @@ static void usage(void)
                 "  -d, --duration S            stop after S seconds (default 10 when there is no -n)\n"
                 "  -k, --per-connection N      requests per connection (default 0: no limit)\n"
                 "  -u, --urls FILE             URL paths, one a line, besides those of the command line\n"
+                "                              each may have GET or HEAD before it, and behind it the\n"
+                "                              status that is expected (default: any below 400)\n"
                 "                              (default: the one path /)\n"
                 "                              taken in turn over all connections, again from the first\n"
                 "                              after the last\n"
@@ -114,8 +116,8 @@ static void usage(void)
                 "Series, by the intended start: start_s, requests, answered, errors, and mean_ms, p50_ms,\n"
                 "p99_ms, max_ms of the latency (nan without an answer).\n"
                 "\n"
-                "Exit status: 0, 1 if a request failed or was answered wrongly (also by status 400 and\n"
-                "above), 2 if it could not be started.\n",
+                "Exit status: 0, 1 if a request failed or was answered wrongly (also by another status\n"
+                "than expected), 2 if it could not be started.\n",
                 stdout);
 }
 

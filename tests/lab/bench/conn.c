@@ -3,6 +3,7 @@
 #include "conn.h"
 
 #include "peer.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -149,9 +150,9 @@ static enum bench_conn_result read_answer(struct bench_conn *conn)
 
 static enum bench_conn_result send_request(struct bench_conn *conn)
 {
-    while (conn->sent < conn->request_size) {
-        ssize_t size = conn->peer->transport->send(&conn->stream, conn->request + conn->sent,
-                                                   conn->request_size - conn->sent);
+    while (conn->sent < conn->request->size) {
+        ssize_t size = conn->peer->transport->send(&conn->stream, conn->request->text + conn->sent,
+                                                   conn->request->size - conn->sent);
 
         if (size < 0 && errno == EINTR)
             continue;
@@ -199,12 +200,11 @@ static enum bench_conn_result on_connected(struct bench_conn *conn)
     return shake_hands(conn);
 }
 
-enum bench_conn_result bench_conn_start(struct bench_conn *conn, const char *request, size_t size)
+enum bench_conn_result bench_conn_start(struct bench_conn *conn, const struct bench_request *request)
 {
     conn->request = request;
-    conn->request_size = size;
     conn->sent = 0;
-    bench_http_reset(conn->http);
+    bench_http_reset(conn->http, request->head);
     if (conn->state == BENCH_CLOSED)
         return begin_connect(conn);
     conn->state = BENCH_SENDING;

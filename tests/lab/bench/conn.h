@@ -52,8 +52,7 @@ struct bench_conn {
     struct bench_http *http;
     struct bench_check check; /* fed with the body when `checked` */
     bool checked;
-    const char *request;
-    size_t request_size;
+    const struct bench_request *request;
     size_t sent;
     bool ended;       /* the server will send nothing more after what has come */
     uint64_t served;  /* answers on the present connection */
@@ -67,8 +66,8 @@ struct bench_conn {
 int bench_conn_init(struct bench_conn *conn, struct bench_peer *peer, int epoll_fd);
 void bench_conn_destroy(struct bench_conn *conn);
 
-/* Sends a request; the connection must be closed or idle. The text must stay until the end. */
-enum bench_conn_result bench_conn_start(struct bench_conn *conn, const char *request, size_t size);
+/* Sends a request; the connection must be closed or idle. The request must stay until the end. */
+enum bench_conn_result bench_conn_start(struct bench_conn *conn, const struct bench_request *request);
 
 /* After an event on a connection that is not idle; the events are those of epoll. */
 enum bench_conn_result bench_conn_event(struct bench_conn *conn, uint32_t events);

@@ -30,6 +30,7 @@ struct bench_http {
     unsigned lines;
     int status;
     bool started;
+    bool bodiless;
     bool keep_alive;
     bool chunked;
     bool has_length;
@@ -47,7 +48,7 @@ struct bench_http *bench_http_create(bench_http_body *body, void *context)
         return NULL;
     http->body = body;
     http->context = context;
-    bench_http_reset(http);
+    bench_http_reset(http, false);
     return http;
 }
 
@@ -60,7 +61,7 @@ void bench_http_destroy(struct bench_http **http)
     *http = NULL;
 }
 
-void bench_http_reset(struct bench_http *http)
+void bench_http_reset(struct bench_http *http, bool bodiless)
 {
     const struct bench_http old = *http;
 
@@ -68,7 +69,8 @@ void bench_http_reset(struct bench_http *http)
                                  .context = old.context,
                                  .line = old.line,
                                  .line_capacity = old.line_capacity,
-                                 .state = STATUS_LINE };
+                                 .state = STATUS_LINE,
+                                 .bodiless = bodiless };
 }
 
 static int fail(struct bench_http *http, const char *problem)
@@ -175,9 +177,9 @@ static int on_headers_end(struct bench_http *http)
     if (http->chunked && http->has_length)
         return fail(http, "both Content-Length and Transfer-Encoding: chunked");
     if (http->status < 200) {
-        bench_http_reset(http);
+        bench_http_reset(http, http->bodiless);
         http->started = true;
-    } else if (http->status == 204 || http->status == 304) {
+    } else if (http->bodiless || http->status == 204 || http->status == 304) {
         http->state = DONE;
     } else if (http->chunked) {
         http->state = CHUNK_SIZE;

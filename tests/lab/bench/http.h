@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An incremental parser of HTTP/1.1 responses to GET (RFC 9112), fed with whatever the
+ * An incremental parser of HTTP/1.1 responses to GET and HEAD (RFC 9112), fed with whatever the
  * socket gives. It knows no sockets. Bodies by Content-Length, chunked, or until close;
  * responses 1xx are skipped, 204 and 304 have no body.
  */
@@ -30,8 +30,8 @@ typedef void bench_http_body(void *context, const char *data, size_t size);
 struct bench_http *bench_http_create(bench_http_body *body, void *context);
 void bench_http_destroy(struct bench_http **http);
 
-/* Forgets the last response; to be called before each. */
-void bench_http_reset(struct bench_http *http);
+/* Forgets the last response; to be called before each. bodiless: the answer to HEAD has no body. */
+void bench_http_reset(struct bench_http *http, bool bodiless);
 
 /* *used_r is how much of the input belonged to this response. */
 enum bench_http_result bench_http_feed(struct bench_http *http, const char *data, size_t size,

@@ -85,17 +85,18 @@ static void complain(struct load *load, const char *path, const char *kind, cons
 /* The mistake in a complete answer, or NULL. */
 static const char *judge(struct load *load, struct bench_client *client, enum bench_failure *failure_r)
 {
+    const struct bench_request *request = client->conn.request;
     int status = bench_http_status(client->conn.http);
     const char *problem = NULL;
 
-    if (status >= 400) {
+    if (request->status != 0 ? status != request->status : status >= 400) {
         static char text[64];
 
         (void)snprintf(text, sizeof(text), "answered %d", status);
         *failure_r = BENCH_FAIL_STATUS;
         return text;
     }
-    if (load->verify != NULL && status == 200) {
+    if (load->verify != NULL && status == 200 && !request->head) {
         problem = bench_check_problem(&client->conn.check);
         *failure_r = BENCH_FAIL_BODY;
     }
@@ -108,7 +109,7 @@ static struct bench_event event_of(const struct load *load, const struct bench_c
         .start_ns = client->start_ns,
         .sent_ns = client->issued_ns,
         .end_ns = now_ns(),
-        .path = bench_plan_path(load->plan, client->path),
+        .path = bench_plan_request(load->plan, client->path)->path,
         .line = client->line,
         .connection = client->conn.number,
         .warmup = client->warmup,
@@ -255,9 +256,6 @@ static void note_lateness(struct load *load, const struct bench_client *client)
 
 static enum bench_conn_result issue(struct load *load, struct bench_client *client, uint64_t start)
 {
-    const char *text;
-    size_t size;
-
     client->warmup = load->issued < load->args->warmup;
     if (load->issued++ == load->args->warmup)
         begin_measurement(load, start);
@@ -268,10 +266,9 @@ static enum bench_conn_result issue(struct load *load, struct bench_client *clie
     client->conn.checked = load->verify != NULL;
     if (load->verify != NULL)
         bench_verify_begin(load->verify, client->path, &client->conn.check);
-    text = bench_plan_request(load->plan, client->path, &size);
     client->busy = true;
     bench_list_append(&load->busy, client);
-    return bench_conn_start(&client->conn, text, size);
+    return bench_conn_start(&client->conn, bench_plan_request(load->plan, client->path));
 }
 
 /* Issues the due requests, as far as there are free connections. */
@@ -339,7 +336,7 @@ static void on_event(struct load *load, struct bench_client *client, uint32_t ev
     problem = bench_conn_idle_event(&client->conn);
     if (problem != NULL) {
         load->tally->failures[BENCH_FAIL_MALFORMED]++;
-        complain(load, bench_plan_path(load->plan, client->path), "malformed", problem);
+        complain(load, bench_plan_request(load->plan, client->path)->path, "malformed", problem);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "args.h"
 #include "rng.h"
+#include "tally.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -13,39 +14,41 @@
 #include <uthash.h>
 
 struct entry {
-    char *request;
-    size_t request_size;
+    struct bench_request request;
+    char *text;
     char *path;
+    char *line; /* the key */
     size_t number;
     UT_hash_handle hh;
 };
 
 struct bench_plan {
     const struct bench_args *args;
-    struct entry *by_path;
+    struct entry *by_line;
     struct entry **lines;
     size_t count; /* of lines */
     size_t capacity;
-    size_t path_count;
-    struct entry **paths; /* by number */
+    size_t entry_count;
+    struct entry **entries; /* by number */
     size_t next;
     struct bench_rng choice;
     struct bench_rng gaps;
     double arrival_ns;
 };
 
-static char *make_request(const struct bench_args *args, const char *path)
+static char *make_text(const struct bench_args *args, const struct bench_request *request)
 {
     bool ipv6 = strchr(args->host, ':') != NULL;
-    char *request = NULL;
+    char *text = NULL;
 
-    if (asprintf(&request,
-                 "GET %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: flashpache-bench\r\n"
+    if (asprintf(&text,
+                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: flashpache-bench\r\n"
                  "Accept: */*\r\n\r\n",
-                 path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port)
+                 request->head ? "HEAD" : "GET", request->path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "",
+                 args->port)
         < 0)
         return NULL;
-    return request;
+    return text;
 }
 
 static int no_memory(void)
@@ -54,42 +57,94 @@ static int no_memory(void)
     return -1;
 }
 
-/* The entry of a path, made if need be; NULL when there is no memory. */
-static struct entry *entry_of(struct bench_plan *plan, const char *path)
+static void free_entry(struct entry *entry)
+{
+    free(entry->text);
+    free(entry->path);
+    free(entry->line);
+    free(entry);
+}
+
+/* The word without those before it; false if the line begins with another. */
+static bool skip_word(const char **line, const char *word)
+{
+    size_t length = strlen(word);
+
+    if (strncmp(*line, word, length) != 0)
+        return false;
+    *line += length;
+    return true;
+}
+
+/* The status behind the path, or 0 where there is none; -1: something else is there. */
+static int parse_status(const char *text)
+{
+    char *end;
+    long status;
+
+    if (*text == '\0')
+        return 0;
+    status = strtol(text, &end, 10);
+    return *end == '\0' && status >= 100 && status < BENCH_MAX_STATUS ? (int)status : -1;
+}
+
+/* Takes a line "[GET|HEAD] PATH [STATUS]" apart. Its mistake, or NULL. */
+static const char *parse(struct entry *entry, const char *line)
+{
+    size_t length;
+
+    entry->request.head = skip_word(&line, "HEAD ");
+    if (!entry->request.head)
+        (void)skip_word(&line, "GET ");
+    length = strcspn(line, " ");
+    entry->request.status = parse_status(line[length] == ' ' ? line + length + 1 : "");
+    if (line[0] != '/' || strpbrk(line, "\t\r\n") != NULL || entry->request.status < 0)
+        return "is no URL path: it must begin with / and have no white space (write %20)";
+    entry->path = strndup(line, length);
+    return entry->path == NULL ? "is more than there is memory for" : NULL;
+}
+
+/* The text of its request; 0, or -1 when there is no memory. */
+static int complete(struct bench_plan *plan, struct entry *entry, const char *line)
+{
+    entry->request.path = entry->path;
+    entry->text = make_text(plan->args, &entry->request);
+    entry->line = strdup(line);
+    if (entry->text == NULL || entry->line == NULL)
+        return -1;
+    entry->request.text = entry->text;
+    entry->request.size = strlen(entry->text);
+    entry->number = plan->entry_count++;
+    HASH_ADD_KEYPTR(hh, plan->by_line, entry->line, strlen(entry->line), entry);
+    return 0;
+}
+
+/* The entry of a line, made if need be; NULL after an error, which was printed. */
+static struct entry *entry_of(struct bench_plan *plan, const char *line, const char *where)
 {
     struct entry *entry;
+    const char *mistake;
 
-    HASH_FIND_STR(plan->by_path, path, entry);
+    HASH_FIND_STR(plan->by_line, line, entry);
     if (entry != NULL)
         return entry;
     entry = calloc(1, sizeof(*entry));
-    if (entry == NULL)
-        return NULL;
-    entry->path = strdup(path);
-    entry->request = make_request(plan->args, path);
-    if (entry->path == NULL || entry->request == NULL) {
-        free(entry->path);
-        free(entry->request);
-        free(entry);
-        return NULL;
-    }
-    entry->request_size = strlen(entry->request);
-    entry->number = plan->path_count++;
-    HASH_ADD_KEYPTR(hh, plan->by_path, entry->path, strlen(entry->path), entry);
-    return entry;
+    mistake = entry == NULL ? "is more than there is memory for" : parse(entry, line);
+    if (mistake == NULL && complete(plan, entry, line) == 0)
+        return entry;
+    if (mistake != NULL)
+        (void)fprintf(stderr, "flashpache-bench: %s: \"%s\" %s\n", where, line, mistake);
+    else
+        (void)no_memory();
+    if (entry != NULL)
+        free_entry(entry);
+    return NULL;
 }
 
-static int add(struct bench_plan *plan, const char *path, const char *where)
+static int add(struct bench_plan *plan, const char *line, const char *where)
 {
     struct entry *entry;
 
-    if (path[0] != '/' || strpbrk(path, " \t\r\n") != NULL) {
-        (void)fprintf(stderr,
-                      "flashpache-bench: %s: \"%s\" is no URL path: it must begin with / and "
-                      "have no white space (write %%20)\n",
-                      where, path);
-        return -1;
-    }
     if (plan->count == plan->capacity) {
         size_t capacity = plan->capacity == 0 ? 64 : plan->capacity * 2;
         struct entry **lines = realloc(plan->lines, capacity * sizeof(struct entry *));
@@ -99,9 +154,9 @@ static int add(struct bench_plan *plan, const char *path, const char *where)
         plan->lines = lines;
         plan->capacity = capacity;
     }
-    entry = entry_of(plan, path);
+    entry = entry_of(plan, line, where);
     if (entry == NULL)
-        return no_memory();
+        return -1;
     plan->lines[plan->count++] = entry;
     return 0;
 }
@@ -147,13 +202,13 @@ static int collect(struct bench_plan *plan)
     return plan->count == 0 ? add(plan, "/", "default") : 0;
 }
 
-static int number_paths(struct bench_plan *plan)
+static int number_entries(struct bench_plan *plan)
 {
-    plan->paths = calloc(plan->path_count, sizeof(struct entry *));
-    if (plan->paths == NULL)
+    plan->entries = calloc(plan->entry_count, sizeof(struct entry *));
+    if (plan->entries == NULL)
         return no_memory();
-    for (struct entry *entry = plan->by_path; entry != NULL; entry = entry->hh.next)
-        plan->paths[entry->number] = entry;
+    for (struct entry *entry = plan->by_line; entry != NULL; entry = entry->hh.next)
+        plan->entries[entry->number] = entry;
     return 0;
 }
 
@@ -169,7 +224,7 @@ struct bench_plan *bench_plan_create(const struct bench_args *args)
     bench_rng_seed(&plan->choice, args->seed);
     /* A sequence of its own: the order of paths does not depend on the arrivals. */
     bench_rng_seed(&plan->gaps, ~args->seed);
-    if (collect(plan) != 0 || number_paths(plan) != 0)
+    if (collect(plan) != 0 || number_entries(plan) != 0)
         bench_plan_destroy(&plan);
     return plan;
 }
@@ -181,14 +236,12 @@ void bench_plan_destroy(struct bench_plan **plan)
 
     if (*plan == NULL)
         return;
-    HASH_ITER(hh, (*plan)->by_path, entry, following) {
-        HASH_DEL((*plan)->by_path, entry);
-        free(entry->path);
-        free(entry->request);
-        free(entry);
+    HASH_ITER(hh, (*plan)->by_line, entry, following) {
+        HASH_DEL((*plan)->by_line, entry);
+        free_entry(entry);
     }
     free((*plan)->lines);
-    free((*plan)->paths);
+    free((*plan)->entries);
     free(*plan);
     *plan = NULL;
 }
@@ -198,20 +251,14 @@ size_t bench_plan_size(const struct bench_plan *plan)
     return plan->count;
 }
 
-size_t bench_plan_path_count(const struct bench_plan *plan)
+size_t bench_plan_count(const struct bench_plan *plan)
 {
-    return plan->path_count;
+    return plan->entry_count;
 }
 
-const char *bench_plan_path(const struct bench_plan *plan, size_t index)
+const struct bench_request *bench_plan_request(const struct bench_plan *plan, size_t index)
 {
-    return plan->paths[index]->path;
-}
-
-const char *bench_plan_request(const struct bench_plan *plan, size_t index, size_t *size_r)
-{
-    *size_r = plan->paths[index]->request_size;
-    return plan->paths[index]->request;
+    return &plan->entries[index]->request;
 }
 
 size_t bench_plan_next(struct bench_plan *plan, size_t *line_r)

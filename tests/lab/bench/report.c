@@ -204,15 +204,15 @@ static void json_effort(FILE *out, const struct bench_tally *tally)
     (void)fprintf(out, "],\n  \"client_limited\": %s,\n", *separator != '\0' ? "true" : "false");
 }
 
-static void json_statuses(FILE *out, const struct bench_tally *tally)
+static void json_statuses(FILE *out, const char *name, const uint64_t *counts)
 {
     const char *separator = "";
 
-    (void)fputs("  \"by_status\": {", out);
+    (void)fprintf(out, "  \"%s\": {", name);
     for (int i = 0; i < BENCH_MAX_STATUS; i++) {
-        if (tally->by_status[i] == 0)
+        if (counts[i] == 0)
             continue;
-        (void)fprintf(out, "%s\"%d\": %" PRIu64, separator, i, tally->by_status[i]);
+        (void)fprintf(out, "%s\"%d\": %" PRIu64, separator, i, counts[i]);
         separator = ", ";
     }
     (void)fputs("},\n", out);
@@ -246,7 +246,8 @@ int bench_report_json(const char *file, const struct bench_args *args, const str
     json_tls(out, tally);
     json_durations(out, "latency_ms", tally->latency);
     json_effort(out, tally);
-    json_statuses(out, tally);
+    json_statuses(out, "by_status", tally->by_status);
+    json_statuses(out, "unexpected", tally->unexpected);
     (void)fprintf(
         out,
         "  \"connections_opened\": %" PRIu64 ",\n  \"retries\": %" PRIu64 ",\n  \"late_starts\": %" PRIu64

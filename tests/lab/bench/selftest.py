@@ -107,6 +107,11 @@ class Server:
         self._send(writer, b"" if status in (204, 304) else b"so", status=f"{status} Some")
         return True
 
+    async def do_head(self, writer, size, _):
+        """As to HEAD: the length of a body that does not follow."""
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % int(size))
+        return True
+
     async def do_size(self, writer, size, _):
         self._send(writer, b"x" * size)
         await writer.drain()
@@ -346,6 +351,29 @@ def test_slow_bytes_and_interim_response(bench):
 def test_no_body_statuses(bench):
     found = bench("-n", 4, "/status/204", "/status/304")
     assert found["by_status"] == {"204": 2, "304": 2} and found["bytes"] == 0
+
+
+def test_head_has_no_body(bench, tmp_path):
+    urls = tmp_path / "urls"
+    urls.write_text("HEAD /head/5000\nGET /size/10\n")
+    found = bench("-n", 6, "-u", urls)
+    assert (found["requests"], found["bytes"], found["connections_opened"]) == (6, 30, 1)
+
+
+def test_each_line_may_say_its_status(bench, tmp_path):
+    urls = tmp_path / "urls"
+    urls.write_text("/status/404 404\n/status/301 301\nHEAD /status/204 204\n/size/1 404\n/status/403\n/size/1\n")
+    found = bench("-u", urls, "--once", expect=1)
+    assert found["by_status"] == {"200": 2, "204": 1, "301": 1, "403": 1, "404": 1}
+    assert found["unexpected"] == {"200": 1, "403": 1} and found["by_error"]["status"] == 2
+
+
+@pytest.mark.parametrize("line", ("POST /x", "/x 99", "/x 404 1", "/x 40x", "HEAD", "/x\t404", " /x"))
+def test_a_line_that_is_no_request(bench, line, tmp_path):
+    urls = tmp_path / "urls"
+    urls.write_text(line + "\n")
+    bench("-u", urls, expect=2)
+    assert "is no URL path" in bench.done.stderr
 
 
 @pytest.mark.parametrize("path, kind, message", [

@@ -112,6 +112,8 @@ static void count_answer(struct bench_tally *tally, const struct bench_event *ev
 {
     tally->answered++;
     tally->by_status[event->status]++;
+    if (event->failed && event->failure == BENCH_FAIL_STATUS)
+        tally->unexpected[event->status]++;
     tally->bytes += event->bytes;
     bench_histogram_add(tally->latency, event->end_ns - event->start_ns);
     tally->end_ns = event->end_ns;

@@ -20,6 +20,7 @@ struct bench_tally {
     struct bench_histogram *latency;
     uint64_t answered; /* complete responses, right or wrong */
     uint64_t by_status[BENCH_MAX_STATUS];
+    uint64_t unexpected[BENCH_MAX_STATUS]; /* of these the ones that failed by their status */
     uint64_t failures[BENCH_FAIL_COUNT];
     uint64_t warmup_failures;
     uint64_t unfinished; /* open loop: due, but the time was over */

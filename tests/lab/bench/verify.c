@@ -33,7 +33,7 @@ struct bench_verify *bench_verify_create(const char *directory, const struct ben
         return NULL;
     verify->directory = directory;
     verify->plan = plan;
-    verify->files = calloc(bench_plan_path_count(plan), sizeof(*verify->files));
+    verify->files = calloc(bench_plan_count(plan), sizeof(*verify->files));
     if (verify->files == NULL)
         bench_verify_destroy(&verify);
     return verify;
@@ -52,7 +52,7 @@ void bench_verify_destroy(struct bench_verify **verify)
 
     if (v == NULL)
         return;
-    for (size_t i = 0; v->files != NULL && i < bench_plan_path_count(v->plan); i++)
+    for (size_t i = 0; v->files != NULL && i < bench_plan_count(v->plan); i++)
         unmap(&v->files[i]);
     free(v->files);
     free(v);
@@ -103,7 +103,7 @@ static void map_fd(struct file *file, int fd)
 
 static void load(struct bench_verify *v, size_t index)
 {
-    char *path = strdup(bench_plan_path(v->plan, index));
+    char *path = strdup(bench_plan_request(v->plan, index)->path);
     char *name = NULL;
     int fd = -1;
 

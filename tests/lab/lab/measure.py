@@ -64,7 +64,7 @@ class Clock:
 
 def of_client(found):
     """The client's report about itself, so that its own limit is not taken for the server's."""
-    return {name: found.get(name) for name in ("client_limited", "client_limited_by", "client_cpu", "errors", "requests", "by_status")}
+    return {name: found.get(name) for name in ("client_limited", "client_limited_by", "client_cpu", "errors", "requests", "by_status", "unexpected")}
 
 
 def capacity(session, seconds):

@@ -17,7 +17,7 @@ from lab import Impossible, program, servers
 from lab.rigs.rig import Rig
 
 MOST_FILES = 100_000
-FILE, PAGE = 200, 203       # the status of a file, and of a page by the stub
+PAGE = 203                  # the status of a page by the stub
 STUB = program("tests/lab/page_stub/.libs/mod_proxy.so", "FLASHPACHE_STUB")
 # Directives that reach beyond a private copy of the server: its addresses, logs and files.
 DROPPED = re.compile(r"\s*(Listen|PidFile|\w*Log|Mutex|ScoreBoardFile|"
@@ -52,45 +52,73 @@ TLS = re.compile(r"^\s*SSLEngine\s+(on|optional)", re.IGNORECASE | re.MULTILINE)
 
 
 class SiteContent:
-    """URL paths in the order of a log, or all files of a document root alike."""
+    """Requests in the order of a log, or for all files of a document root alike."""
 
-    def __init__(self, paths, in_order, text):
-        if not paths:
+    def __init__(self, requests, in_order, text):
+        if not requests:
             raise Impossible("there is nothing to ask for: no file, or no line of the log that can be used")
-        self.paths, self.in_order, self.text = paths, in_order, text
+        self.requests, self.in_order, self.text = requests, in_order, text
 
     def urls(self, count, seed):
         if not self.in_order:
-            return random.Random(seed).choices(self.paths, k=count)
-        start = random.Random(seed).randrange(len(self.paths))
-        return [self.paths[(start + i) % len(self.paths)] for i in range(count)]
+            return [each.line() for each in random.Random(seed).choices(self.requests, k=count)]
+        start = random.Random(seed).randrange(len(self.requests))
+        return [self.requests[(start + i) % len(self.requests)].line() for i in range(count)]
 
     def bytes(self):
         return 0
 
     def split(self, statuses):
-        """(those served as files, those that the stub makes), each a SiteContent or None; statuses: {path: status}."""
-        files, pages = ([path for path in self.paths if statuses.get(path) == status] for status in (FILE, PAGE))
-        counted = Counter(statuses.get(path) for path in self.paths if statuses.get(path) not in (FILE, PAGE))
-        left_out = ", ".join(f"{count} with {f'status {status}' if status else 'no answer'}"
-                             for status, count in counted.most_common())
-        if not files and not pages:
-            raise Impossible(f"a private stock Apache serves none of what is asked for: {left_out}")
-        return (self.part(files, "that stock Apache serves as files", left_out),
-                self.part(pages, "for pages, which a stub makes", left_out))
+        """Divides the requests by a stock httpd's {request: status}."""
+        return Split(self, statuses)
 
-    def part(self, kept, which, left_out):
+
+class Split:
+    """files, pages: the SiteContent of those that httpd and the stub answer, or None. Others are left out: the copy
+    answers them otherwise than the site did. unexpected: their share; a redirect's reason is often TLS, and does not count."""
+
+    def __init__(self, content, statuses):
+        self.content, whole = content, len(content.requests)
+        answered = [(request, statuses.get(request)) for request in content.requests]
+        files = [each._replace(status=status) for each, status in answered if is_static(each, status)]
+        pages = [each._replace(status=PAGE) for each, status in answered if status == PAGE]
+        others = Counter((each.status, status) for each, status in answered if status != PAGE and not is_static(each, status))
+        self.unexpected = sum(count for (said, _), count in others.items() if said and said // 100 != 3) / whole
+        self.left_out = ", ".join(f"{count} {difference(*pair)}" for pair, count in others.most_common())
+        if not files and not pages:
+            raise Impossible(f"a private stock Apache serves none of what is asked for: {self.left_out}")
+        self.files = self.part(files, f"that httpd answers itself ({by_status(files)})")
+        self.pages = self.part(pages, "for pages, which a stub makes")
+
+    def part(self, kept, which):
         if not kept:
             return None
-        text = f"{self.text}; {len(kept) / len(self.paths):.1%} of them are measured here, those {which}"
-        return SiteContent(kept, self.in_order, text + (f" (left out of all: {left_out})" if left_out else ""))
+        text = f"{self.content.text}; {len(kept) / len(self.content.requests):.1%} of them are measured here, those {which}"
+        return SiteContent(kept, self.content.in_order, text + (f" (left out of all: {self.left_out})" if self.left_out else ""))
+
+
+def is_static(request, status):
+    """True if httpd itself answers as the log says. Of a list without statuses it may say so itself."""
+    if request.status is None:
+        return status is not None and status != PAGE and bool(workload.REPEATABLE.fullmatch(str(status)))
+    return status not in (None, PAGE) and status == request.status
+
+
+def difference(said, status):
+    now = f"with status {status}" if status else "with no answer"
+    return f"{now} in place of {said}" if said else now
+
+
+def by_status(requests):
+    counted = Counter(request.status for request in requests)
+    return ", ".join(f"{count} with status {status}" for status, count in counted.most_common())
 
 
 def from_log(path):
-    paths, left_out = workload.from_log(path, 10 * MOST_FILES)
+    requests, left_out = workload.from_log(path, 10 * MOST_FILES)
     why = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
-    return SiteContent(paths, True, f"{len(paths)} requests of {path} in their order"
-                                    + (f" (left out: {why})" if why else ""))
+    return SiteContent(requests, True, f"{len(requests)} requests of {path} in their order"
+                                       + (f" (left out: {why})" if why else ""))
 
 
 def from_tree(docroot):
@@ -102,9 +130,10 @@ def from_tree(docroot):
         if len(found) >= MOST_FILES:
             break
     files = [os.path.relpath(path, docroot) for path in found[:MOST_FILES] if os.path.isfile(path)]
-    paths = ["/" + quote(os.fsencode(name)) for name in files]      # a name is bytes, not always UTF-8
-    return SiteContent(paths, False, f"{len(paths)} files of {docroot}, all alike: with an access log the result would "
-                                     "be that of the site's own visitors")
+    # A name is bytes, not always UTF-8.
+    requests = [workload.Request("GET", "/" + quote(os.fsencode(name)), None) for name in files]
+    return SiteContent(requests, False, f"{len(requests)} files of {docroot}, all alike: with an access log the result would "
+                                        "be that of the site's own visitors")
 
 
 class Site(Rig):
