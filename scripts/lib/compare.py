@@ -13,6 +13,8 @@ HERE = Path(__file__).resolve().parent
 # The installed form has all files in one directory.
 sys.path.insert(0, str(HERE if (HERE / "lab").is_dir() else HERE.parents[1] / "tests" / "lab"))
 
+import workload  # noqa: E402
+
 from lab import BUILD, Impossible, apart, machine, servers, site, summary, verdict  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.load import Content, Load  # noqa: E402
@@ -30,6 +32,12 @@ PAGES = summary.Part("pages", "pages")
 PROBE_MOST_S = 300
 
 
+def host_name(text):
+    if not workload.HOST_NAME.fullmatch(text.lower()):
+        raise argparse.ArgumentTypeError(f"{text}: is no name of a host")
+    return text.lower()
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(prog=NAME, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      description="Stock Apache and Flashpache in turn on your documents, which are only read.",
@@ -38,6 +46,8 @@ def parse_arguments():
                         help="document root (default: that of --config; else a set of files made for this)")
     parser.add_argument("--log", help="access log (common, combined, .gz) or list of URLs: what to ask for, in its order")
     parser.add_argument("--config", type=Path, help="your httpd.conf or apache2.conf: both servers get a copy of it")
+    parser.add_argument("--host", metavar="NAME", type=host_name,
+                        help="the virtual host of requests for which the log names none (default: the first, one with TLS before others)")
     parser.add_argument("--mpm", choices=("prefork", "worker", "event"), default="event",
                         help="without --config (%(default)s)")
     parser.add_argument("--override", choices=("None", "All"), default="All",
@@ -98,7 +108,8 @@ def documents(arguments, config, work):
         print(f"no documents named: {docroot} is made for this and removed at the end")
     if not docroot.is_dir():
         raise Impossible(f"{docroot} is not a directory")
-    return docroot.resolve(), site.from_log(arguments.log) if arguments.log else site.from_tree(docroot.resolve())
+    docroot, host = docroot.resolve(), arguments.host
+    return docroot, site.from_log(arguments.log, host) if arguments.log else site.from_tree(docroot, host)
 
 
 def pair_for(arguments):

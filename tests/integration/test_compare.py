@@ -235,6 +235,52 @@ def test_own_site_is_measured_without_its_servers(base):
     assert done.returncode == 1 and "serves none of what is asked for: 1 with status 404 in place of 200" in done.stderr
 
 
+HOSTS = """ServerRoot {place}
+{load}
+<Directory {place}>
+    Require all granted
+</Directory>
+<VirtualHost *:80>
+    ServerName one.test
+    RewriteEngine On
+    RewriteRule ^ https://one.test%{{REQUEST_URI}} [R=301,L]
+</VirtualHost>
+<VirtualHost *:80>
+    ServerName two.test
+    ServerAlias www.two.test
+    DocumentRoot {place}/two
+</VirtualHost>
+<VirtualHost *:443>
+    ServerName one.test:443
+    SSLEngine on
+    DocumentRoot {place}/one
+</VirtualHost>
+"""
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_each_request_goes_to_its_host(base):
+    """The one of its line, or of --host; a host with TLS is there without it."""
+    place = base / "hosts"
+    for name in ("one", "two"):
+        tree.put(place / name / f"{name}.txt", f"{name}\n")
+    names = ("mpm_event", "authz_core", "rewrite", "ssl")
+    load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
+    config = tree.put(place / "httpd.conf", HOSTS.format(place=place, load=load))
+    lines = ["one.test:443 " + log_line("/one.txt 200"), "one.test:443 " + log_line("/two.txt 404"),
+             "two.test:80 " + log_line("/two.txt 200"), "www.two.test:80 " + log_line("/one.txt 404"),
+             log_line("/two.txt 200"), log_line("GET http://one.test/one.txt 200"), "one.test:80 " + log_line("/x 301")]
+    log = tree.put(place / "access.log", "".join(lines))
+    done = compare("--config", config, "--log", log, "--host", "Two.test", "--seconds", "0.2", "--rounds", "2",
+                   "--connections", "2", "--results", place / "results")
+    assert done.returncode == 0, done
+    text = (place / "results/report.txt").read_text()
+    assert f"7 requests of {log} in their order, to 3 hosts" in text
+    assert "those that httpd answers itself (4 with status 200, 2 with status 404)" in text
+    assert "left out of all: 1 with status 404 in place of 301" in text
+    assert compare("--host", "a b").returncode == 2
+
+
 # Nothing of the site's is reached
 
 class SocketTarget:

@@ -21,10 +21,10 @@ LOG = r"""1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 232
 www:80 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET http://h.example/abs HTTP/1.1" 206 5 "-" "-"
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "POST /p HTTP/1.1" 200 5
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /absent HTTP/1.1" 404 5
-1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "HEAD /moved HTTP/1.1" 301 5
-1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 404 5
+www.test 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "HEAD /moved HTTP/1.1" 301 5
+WWW.test:443 2001:db8::1 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 404 5
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /slow HTTP/1.1" 503 5
-1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 200 5
+www.test:80 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /late HTTP/1.1" 200 5
 1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "\x16\x03\x01" 400 5
 no log at all
 
@@ -32,8 +32,8 @@ no log at all
 https://h.example
 http://h?x=1
 """
-LOG_LINES = ["/a.gif 200", "/b%22c%5Cd%E4?q=1 200", "/abs 200", "/absent 404", "HEAD /moved 301", "/late 200", "/late 200",
-             "/list/url", "/", "/?x=1"]
+LOG_LINES = ["/a.gif 200", "/b%22c%5Cd%E4?q=1 200", "http://h.example/abs 200", "/absent 404", "HEAD http://www.test/moved 301",
+             "http://www.test/late 200", "http://www.test/late 200", "/list/url", "http://h.example/", "http://h/?x=1"]
 LEFT_OUT = {"empty": 1, "not understood": 2, "other methods than GET and HEAD": 1,
             "statuses that a request alone does not bring": 1}
 

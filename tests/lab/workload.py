@@ -41,7 +41,10 @@ PLAIN_LINE = re.compile(r'\] "(GET|HEAD) (/[!$-\[\]-~]*) HTTP/\d\.\d" (\d{3})(?:
 LOG_LINE = re.compile(r'\] "((?:[^"\\]|\\.)*)" (\d{3})(?: |$)')
 REQUEST = re.compile(r"([A-Z-]+) (\S+) HTTP/\d(?:\.\d)?")
 ESCAPE = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)")
-HOST = re.compile(r"https?://[^/?#\s]*", re.IGNORECASE)
+HOST = re.compile(r"https?://(?:[^/?#@\s]*@)?([^/?#@:\s]*)[^/?#\s]*", re.IGNORECASE)
+# The virtual host in front of a line: NAME:PORT, or NAME before the three fields of a common log.
+IN_FRONT = re.compile(r"([A-Za-z0-9._-]+):\d+ |(?=\S*[A-Za-z])([A-Za-z0-9._-]+) \S+ \S+ \S+ \[")
+HOST_NAME = re.compile(r"[a-z0-9._-]+")
 # Others need more than the method and the path: a header, a rate, a fault of that moment.
 REPEATABLE = re.compile(r"2\d\d|30[0-8]|401|403|404|410")
 # Of a request for a part of a file, or for one that has not changed: without the header the file comes whole.
@@ -49,12 +52,13 @@ WHOLE = {206: 200, 304: 200}
 CONTROL = {"b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
-class Request(collections.namedtuple("Request", "method path status")):
-    """status: the one to expect, or None where it is not known."""
+class Request(collections.namedtuple("Request", "method host path status")):
+    """host: or None where it is not known. status: the one to expect, or None."""
 
     def line(self):
         """As flashpache-bench takes it."""
-        words = (self.method if self.method != "GET" else None, self.path, self.status)
+        url = f"http://{self.host}{self.path}" if self.host else self.path
+        words = (self.method if self.method != "GET" else None, url, self.status)
         return " ".join(str(word) for word in words if word is not None)
 
 
@@ -181,25 +185,34 @@ def from_line(line):
     """(Request, None), or (None, why this line is left out)."""
     plain = PLAIN_LINE.search(line)
     if plain:
-        return from_entry(plain.group(1), plain.group(2), plain.group(3))
+        return from_entry(plain.group(1), host_of(line), plain.group(2), plain.group(3))
     if not line:
         return None, "empty"
     if line.startswith("/") or HOST.match(line):
         path = path_in(line)
-        return (Request("GET", path, None), None) if path else (None, "not understood")
+        return (Request("GET", host_of("", line), path, None), None) if path else (None, "not understood")
     entry = LOG_LINE.search(line)
     request = entry and REQUEST.fullmatch(entry.group(1))
     path = request and path_in(request.group(2))
-    return from_entry(request.group(1), path, entry.group(2)) if path else (None, "not understood")
+    if not path:
+        return None, "not understood"
+    return from_entry(request.group(1), host_of(line, request.group(2)), path, entry.group(2))
 
 
-def from_entry(method, path, status):
+def host_of(line, target="/"):
+    """The host of a request's URL, or else the one in front of its line; None if neither has one."""
+    found = HOST.match(target) or IN_FRONT.match(line)
+    name = next(filter(None, found.groups()), "").lower() if found else ""
+    return sys.intern(name) if HOST_NAME.fullmatch(name) else None
+
+
+def from_entry(method, host, path, status):
     """from_line() for the parts of a log's line."""
     if method not in ("GET", "HEAD"):
         return None, "other methods than GET and HEAD"
     if not REPEATABLE.fullmatch(status):
         return None, "statuses that a request alone does not bring"
-    return Request(method, path, WHOLE.get(int(status), int(status))), None
+    return Request(method, host, path, WHOLE.get(int(status), int(status))), None
 
 
 def open_log(name):

@@ -16,6 +16,7 @@
 struct entry {
     struct bench_request request;
     char *text;
+    char *host;
     char *path;
     char *line; /* the key */
     size_t number;
@@ -36,17 +37,26 @@ struct bench_plan {
     double arrival_ns;
 };
 
-static char *make_text(const struct bench_args *args, const struct bench_request *request)
+/* The server's address as a header of Host; NULL when there is no memory. */
+static char *address(const struct bench_args *args)
 {
     bool ipv6 = strchr(args->host, ':') != NULL;
     char *text = NULL;
 
-    if (asprintf(&text,
-                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: flashpache-bench\r\n"
-                 "Accept: */*\r\n\r\n",
-                 request->head ? "HEAD" : "GET", request->path, ipv6 ? "[" : "", args->host, ipv6 ? "]" : "",
-                 args->port)
-        < 0)
+    if (asprintf(&text, "%s%s%s:%s", ipv6 ? "[" : "", args->host, ipv6 ? "]" : "", args->port) < 0)
+        return NULL;
+    return text;
+}
+
+static char *make_text(const struct entry *entry)
+{
+    char *text = NULL;
+
+    if (entry->host == NULL
+        || asprintf(&text,
+                    "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: flashpache-bench\r\nAccept: */*\r\n\r\n",
+                    entry->request.head ? "HEAD" : "GET", entry->path, entry->host)
+               < 0)
         return NULL;
     return text;
 }
@@ -60,6 +70,7 @@ static int no_memory(void)
 static void free_entry(struct entry *entry)
 {
     free(entry->text);
+    free(entry->host);
     free(entry->path);
     free(entry->line);
     free(entry);
@@ -88,7 +99,7 @@ static int parse_status(const char *text)
     return *end == '\0' && status >= 100 && status < BENCH_MAX_STATUS ? (int)status : -1;
 }
 
-/* Takes a line "[GET|HEAD] PATH [STATUS]" apart. Its mistake, or NULL. */
+/* Takes a line "[GET|HEAD] [http://HOST]PATH [STATUS]" apart. Its mistake, or NULL. */
 static const char *parse(struct entry *entry, const char *line)
 {
     size_t length;
@@ -96,6 +107,11 @@ static const char *parse(struct entry *entry, const char *line)
     entry->request.head = skip_word(&line, "HEAD ");
     if (!entry->request.head)
         (void)skip_word(&line, "GET ");
+    if (skip_word(&line, "http://")) {
+        length = strcspn(line, "/ ");
+        entry->host = strndup(line, length);
+        line += length;
+    }
     length = strcspn(line, " ");
     entry->request.status = parse_status(line[length] == ' ' ? line + length + 1 : "");
     if (line[0] != '/' || strpbrk(line, "\t\r\n") != NULL || entry->request.status < 0)
@@ -108,7 +124,9 @@ static const char *parse(struct entry *entry, const char *line)
 static int complete(struct bench_plan *plan, struct entry *entry, const char *line)
 {
     entry->request.path = entry->path;
-    entry->text = make_text(plan->args, &entry->request);
+    if (entry->host == NULL)
+        entry->host = address(plan->args);
+    entry->text = make_text(entry);
     entry->line = strdup(line);
     if (entry->text == NULL || entry->line == NULL)
         return -1;

@@ -27,6 +27,7 @@ class Server:
         self.connections = 0
         self.requests = 0
         self.log = []           # (connection, path)
+        self.hosts = []
         self.stall_at = None
         self.loop = asyncio.new_event_loop()
         self.started = threading.Event()
@@ -67,6 +68,7 @@ class Server:
                 self.requests += 1
                 served += 1
                 path = head.split(b" ")[1].decode()
+                self.hosts.append(head.split(b"\r\nHost: ")[1].split(b"\r\n")[0].decode())
                 self.log.append((number, path))
                 if not await self._answer(path, writer, served):
                     break
@@ -368,7 +370,15 @@ def test_each_line_may_say_its_status(bench, tmp_path):
     assert found["unexpected"] == {"200": 1, "403": 1} and found["by_error"]["status"] == 2
 
 
-@pytest.mark.parametrize("line", ("POST /x", "/x 99", "/x 404 1", "/x 40x", "HEAD", "/x\t404", " /x"))
+def test_each_line_may_name_its_host(bench, server, tmp_path):
+    urls = tmp_path / "urls"
+    urls.write_text("http://one.test/size/1 200\nHEAD http://two.test/head/5\n/size/1\n")
+    bench("-u", urls, "--once")
+    assert server.hosts == ["one.test", "two.test", f"127.0.0.1:{server.port}"]
+    assert [path for _, path in server.log] == ["/size/1", "/head/5", "/size/1"]
+
+
+@pytest.mark.parametrize("line", ("http://one.test", "POST /x", "/x 99", "/x 404 1", "/x 40x", "HEAD", "/x\t404", " /x"))
 def test_a_line_that_is_no_request(bench, line, tmp_path):
     urls = tmp_path / "urls"
     urls.write_text(line + "\n")

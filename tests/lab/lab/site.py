@@ -21,7 +21,7 @@ PAGE = 203                  # the status of a page by the stub
 STUB = program("tests/lab/page_stub/.libs/mod_proxy.so", "FLASHPACHE_STUB")
 # Directives that reach beyond a private copy of the server: its addresses, logs and files.
 DROPPED = re.compile(r"\s*(Listen|PidFile|\w*Log|Mutex|ScoreBoardFile|"
-                     r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|ServerName|Flashpache\w+)\s", re.IGNORECASE)
+                     r"DefaultRuntimeDir|CoreDumpDirectory|User|Group|Flashpache\w+)\s", re.IGNORECASE)
 # Directives that ask other servers, run programs, or need keys; and lines that a macro's argument makes one of these.
 OUTWARD = re.compile(r"\s*(Proxy(?!Pass(Match)?\s)\w*|(Balancer|SSL|Fcgid|WSGI|Passenger|Jk|php_|FastCgi|SCGI|Lua|Perl|Cache|"
                      r"ExtFilter|DBD|LDAP|AuthLDAP|AuthDBD|Sec|DOS)\w*|Action|LoadFile|"
@@ -114,14 +114,18 @@ def by_status(requests):
     return ", ".join(f"{count} with status {status}" for status, count in counted.most_common())
 
 
-def from_log(path):
+def from_log(path, host):
+    """host: for lines that have none, or None."""
     requests, left_out = workload.from_log(path, 10 * MOST_FILES)
+    requests = [each if each.host else each._replace(host=host) for each in requests] if host else requests
+    hosts = {each.host for each in requests}
     why = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
     return SiteContent(requests, True, f"{len(requests)} requests of {path} in their order"
+                                       + (f", to {len(hosts)} hosts" if len(hosts) > 1 else "")
                                        + (f" (left out: {why})" if why else ""))
 
 
-def from_tree(docroot):
+def from_tree(docroot, host=None):
     """Every regular file, hidden ones left out; nothing is opened."""
     found = []
     for where, directories, names in os.walk(docroot):
@@ -131,7 +135,7 @@ def from_tree(docroot):
             break
     files = [os.path.relpath(path, docroot) for path in found[:MOST_FILES] if os.path.isfile(path)]
     # A name is bytes, not always UTF-8.
-    requests = [workload.Request("GET", "/" + quote(os.fsencode(name)), None) for name in files]
+    requests = [workload.Request("GET", host, "/" + quote(os.fsencode(name)), None) for name in files]
     return SiteContent(requests, False, f"{len(requests)} files of {docroot}, all alike: with an access log the result would "
                                         "be that of the site's own visitors")
 
