@@ -254,16 +254,29 @@ HOSTS = """ServerRoot {place}
     ServerName one.test:443
     SSLEngine on
     DocumentRoot {place}/one
+    <Directory {place}/one>
+        AllowOverride All
+    </Directory>
 </VirtualHost>
+"""
+# As applications write it.
+TO_TLS = """SSLRequireSSL
+php_value memory_limit 64M
+RewriteEngine On
+RewriteCond %{HTTPS} !=on
+RewriteRule ^ https://%{HTTP_HOST}%{REQUEST_URI} [R=301,L]
+RewriteCond %{REQUEST_SCHEME} !=https
+RewriteRule ^ - [F]
 """
 
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_each_request_goes_to_its_host(base):
-    """The one of its line, or of --host; a host with TLS is there without it."""
+    """The one of its line, or of --host; a host with TLS is there without it, and its rules do not notice."""
     place = base / "hosts"
     for name in ("one", "two"):
         tree.put(place / name / f"{name}.txt", f"{name}\n")
+    tree.put(place / "one/.htaccess", TO_TLS)
     names = ("mpm_event", "authz_core", "rewrite", "ssl")
     load = "\n".join(f"LoadModule {name}_module {MODULES_DIR}/mod_{name}.so" for name in names)
     config = tree.put(place / "httpd.conf", HOSTS.format(place=place, load=load))

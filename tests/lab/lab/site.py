@@ -188,7 +188,7 @@ class SiteConfig:
         self.template = self.inward("".join(self.lines(text)))
 
     def inward(self, whole):
-        """Virtual hosts with TLS are served without it. They come before the others, which often only redirect to
+        """Virtual hosts with TLS are served without it, and only the stub says that they have it. They come before the others, which often only redirect to
         them. No directive leads to another server or to a program but those that the stub knows."""
         hosts = VIRTUAL_HOST.findall(whole)
         secure = [host for host in hosts if TLS.search(host)]
@@ -196,6 +196,7 @@ class SiteConfig:
         first = whole.index(hosts[0]) if hosts else len(whole)
         for host in secure:
             whole = whole.replace(host, "", 1)
+        secure = [TLS.sub("PageStubTls", host) for host in secure]
         whole = PROXY_SECTION.sub("", whole[:first] + "".join(secure) + whole[first:])
         lines = PROXY_TEST.sub(r"\1mod_proxy.c", whole).splitlines(keepends=True)
         return "".join(line for line in lines if not OUTWARD.match(line) and not loads_another(line))
