@@ -184,8 +184,9 @@ def run(arguments, work):
         print(f"{config.tls_hosts} virtual host(s) with TLS are served without it, and before the others")
     docroot, content = documents(arguments, config, work)
     leave(arguments, docroot, work)
-    if config:
-        config.drop_unknown(work, arguments.page_ms)
+    dropped = config.drop_unknown(work, arguments.page_ms) if config else []
+    if dropped:
+        print(f"left out of the configuration, as its modules are not loaded: {', '.join(dropped)}")
     store = Store(arguments.results or Path(tempfile.mkdtemp(prefix="flashpache-compare-", dir=".")))
     store.facts("machine", machine.describe())
     parts = measure(arguments, config, docroot, content, work, store)

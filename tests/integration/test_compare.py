@@ -2,6 +2,7 @@
 """scripts/compare: an operator's own site, measured, and the page about it."""
 
 import html
+import http.client
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from httpd import MODULES_DIR
 
 sys.path.insert(0, str(REPO / "tests/lab"))
 
-from lab import charts, metrics, summary  # noqa: E402
+from lab import charts, metrics, servers, summary  # noqa: E402
 from lab import site as own_site  # noqa: E402
 from lab.findings import Findings  # noqa: E402
 from lab.store import Store  # noqa: E402
@@ -389,6 +390,32 @@ def test_sockets_and_programs_of_a_site_are_not_reached(ways_out):
         loaded = dict(re.findall(r"LoadModule (\w+)_module (\S+)", text))
         assert loaded.pop("proxy") == str(own_site.STUB) and set(loaded) - {"flashpache"} <= own_site.HARMLESS
         assert str(place / "program") not in text
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+def test_without_hidden_sockets_httpd_reaches_none(ways_out):
+    """As one that the site makes during the run."""
+    place, target, ran = ways_out
+    config = own_site.SiteConfig(place / "httpd.conf")
+    assert config.drop_unknown(place, 1) == ["IdentityCheck"]
+    server = servers.make("stock-site", servers.Place(place / "private", place / "docs", connections=4, site_config=config,
+                                                      pages=own_site.pages(1)))
+    server.start()
+    try:
+        client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        found = {path: status_of(client, path) for path in ("/rule/x", "/pass/x", "/match/x", "/cgi-bin/run",
+                                                            *(f"/{name}/x" for name in WAYS))}
+    finally:
+        server.stop()
+    assert (target.visitors(), ran.read_text()) == (0, "")
+    assert {path for path, status in found.items() if status != 203} == {"/filter/x", "/include/x"}
+
+
+def status_of(client, path):
+    client.request("GET", path)
+    answer = client.getresponse()
+    answer.read()
+    return answer.status
 
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")

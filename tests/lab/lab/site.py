@@ -202,15 +202,17 @@ class SiteConfig:
         return "".join(line for line in lines if not OUTWARD.match(line) and not loads_another(line))
 
     def drop_unknown(self, work, page_ms):
-        """Drops the directives of modules that are not loaded, as httpd names them one after another."""
-        file = work / "trial.conf"
-        for _ in range(MOST_UNKNOWN):
+        """Drops the directives of modules that are not loaded, as httpd names them one after another; their names."""
+        file, dropped = work / "trial.conf", []
+        while len(dropped) < MOST_UNKNOWN:
             file.write_text(pages(page_ms) + self.text(work, "127.0.0.1", 1))
             done = subprocess.run([httpd_tests.APACHE, "-t", "-f", file], capture_output=True, text=True, errors="replace")
             found = UNKNOWN.search(done.stderr)
             if not found:
-                return
-            self.template = without(self.template, found.group(2).strip(), section=bool(found.group(1)))
+                break
+            dropped.append(found.group(2).strip())
+            self.template = without(self.template, dropped[-1], section=bool(found.group(1)))
+        return dropped
 
     def variables_text(self):
         """Debian's envvars; its suffix for several instances is empty."""
