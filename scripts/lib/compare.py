@@ -47,7 +47,7 @@ def parse_arguments():
     parser.add_argument("--log", help="access log (common, combined, .gz) or list of URLs: what to ask for, in its order")
     parser.add_argument("--config", type=Path, help="your httpd.conf or apache2.conf: both servers get a copy of it")
     parser.add_argument("--host", metavar="NAME", type=host_name,
-                        help="the virtual host of requests for which the log names none (default: the first, one with TLS before others)")
+                        help="the virtual host of requests where the log names none (default: the first with TLS, or else the first)")
     parser.add_argument("--mpm", choices=("prefork", "worker", "event"), default="event",
                         help="without --config (%(default)s)")
     parser.add_argument("--override", choices=("None", "All"), default="All",

@@ -301,6 +301,7 @@ def files_of(listing):
         if OWN_PLACES.search(path):
             continue
         path = re.sub(r"/usr/lib\S*/(apache2|httpd)/modules/", "modules/", path)
+        path = re.sub(r"/usr/lib\S*/flashpache/mod_", "lib/flashpache/mod_", path)
         path = re.sub(r"/zsh/(site-functions|vendor-completions)/", "/zsh/", path)
         made.add(re.sub(r"\.gz$", "", path))
     return made

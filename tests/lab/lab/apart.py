@@ -33,7 +33,7 @@ def leave(kept):
 
 
 def sockets():
-    """The paths that sockets are bound to, in each network of the machine: a container's may lie in a shared directory."""
+    """The paths that sockets are bound to, in each network of the machine: a container may share a directory."""
     found, networks = set(), set()
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -67,10 +67,11 @@ def empty(place, kept):
 def hide(path):
     """Nobody can connect to a device."""
     try:
-        if stat.S_ISSOCK(os.lstat(path).st_mode):
-            mount("/dev/null", path, flags=MS_BIND)
-    except FileNotFoundError:
-        return
+        found = stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return              # it is gone, or below a directory of another table of mounts
+    if found:
+        mount("/dev/null", path, flags=MS_BIND)
 
 
 def mount(source, target, kind=None, flags=0):

@@ -188,8 +188,9 @@ class SiteConfig:
         self.template = self.inward("".join(self.lines(text)))
 
     def inward(self, whole):
-        """Virtual hosts with TLS are served without it, and only the stub says that they have it. They come before the others, which often only redirect to
-        them. No directive leads to another server or to a program but those that the stub knows."""
+        """Virtual hosts with TLS are served without it, and only the stub says that they have it. They come before the
+        others, which often only redirect to them. No directive leads to another server or to a program but those that the
+        stub knows."""
         hosts = VIRTUAL_HOST.findall(whole)
         secure = [host for host in hosts if TLS.search(host)]
         self.tls_hosts = len(secure)
