@@ -25,7 +25,7 @@ static const struct {
     ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 900, false),
     ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
     ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
-    ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 60000, 60000, 50, false),
+    ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 600000, 600000, 50, false),
     ROW(stale_if_error_ms, 0, 0, 60, true),        ROW(mount_workers, 0, 0, 1, true),
     ROW(mount_timeout_ms, 2000, 2000, 700, false), ROW(read_ahead, 65536, 65536, 0, true),
     ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, SIZE_MAX, SIZE_MAX, 9876543210, false),
