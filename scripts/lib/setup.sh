@@ -36,8 +36,11 @@ fp_test_packages=(
 )
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
-# runner; a network file system.
-fp_full_packages=(chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core rclone python3-yaml)
+# runner; network file systems with their servers, which the tests start by themselves, on loopback.
+fp_full_packages=(
+    chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core python3-yaml
+    rclone sshfs openssh-server davfs2 glusterfs-server glusterfs-client
+)
 
 fp_begin=$SECONDS
 
@@ -101,6 +104,8 @@ fp_keep_down() {
     for package in "$@"; do
         case $package in
         nginx|lighttpd|redis-server|prometheus|prometheus-node-exporter) fp_as_root systemctl disable "$package" || return 1 ;;
+        openssh-server) fp_as_root systemctl disable ssh.service ssh.socket || return 1 ;;
+        glusterfs-server) fp_as_root systemctl disable glusterd.service || return 1 ;;
         esac
     done
 }
