@@ -188,7 +188,9 @@ static void write_daemon_number(request_rec *r, const struct fp_snapshot_counter
         return;
     }
     /* Until 0.2 the counters also have their former names. */
-    ap_rprintf(r, "# TYPE %s untyped\n%s " U64 "\n", name, name, c->value);
+    begin(r, name, "untyped",
+          k < end ? "The former name of the counter in _total." : "A name of another release.");
+    ap_rprintf(r, "%s " U64 "\n", name, c->value);
     if (k < end) {
         name = apr_pstrcat(r->pool, name, "_total", NULL);
         begin(r, name, "counter", k->help);
