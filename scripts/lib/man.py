@@ -6,7 +6,7 @@
 
 The first heading names both: "# flashpachectl(8): what it does". A code block before the second heading is the
 synopsis. It knows the Markdown that these pages use: headings, paragraphs, lists, code blocks and tables. A row of a
-table becomes a tagged paragraph; a column with a heading says that heading.
+table becomes a tagged paragraph; a column with a heading says that heading. It leaves out pictures.
 """
 
 import re
@@ -78,7 +78,7 @@ def block(found, folder):
         yield from table(found["table"].splitlines(), folder)
     elif found["item"]:
         yield from (".IP \\(bu 2", *lines(found["item"][2:], folder))
-    else:
+    elif not found["text"].startswith("<picture>"):
         yield from (".PP", *lines(found["text"], folder))
 
 

@@ -36,10 +36,11 @@ fp_test_packages=(
 )
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
-# runner; network file systems with their servers, which the tests start by themselves, on loopback.
+# runner; network file systems with their servers, which the tests start by themselves, on loopback;
+# drawings of pages.
 fp_full_packages=(
     chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core python3-yaml
-    rclone sshfs openssh-server davfs2 glusterfs-server glusterfs-client
+    rclone sshfs openssh-server davfs2 glusterfs-server glusterfs-client mupdf-tools
 )
 
 fp_begin=$SECONDS
