@@ -4,26 +4,31 @@
 second by second.
 
   tests/lab/outage.py network --seconds 120 --page outage.html
+  tests/lab/outage.py own --docroot /mnt/site --stop COMMAND --go COMMAND --page outage.html
 
 Client and server are on this machine (tests/lab/rig list). The server's processes get SIGSTOP, and later SIGCONT, as a
-machine that is away and comes back. A request counts as answered within --patience.
+machine that is away and comes back. With `own` the documents are those of a mount of yours, which are only read, and two
+shell commands of yours make its server go away and come back. A request counts as answered within --patience.
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
 
 import lab_kit
-from lab import Impossible, charts, servers
+from lab import Impossible, charts, servers, site
 from lab.load import Content, Load
 from lab.page import page
 from lab.rigs import RIGS
 from lab.rigs.network import Remote
+from lab.rigs.rig import Premise, Rig
 from lab.summary import STYLE
 
 PAIR = {"stock": "stock-event-All", "flash": "flash-event-All"}
@@ -33,22 +38,89 @@ HOT = 40                    # files: an outage shows those in use
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rig", choices=[name for name, rig in RIGS.items() if issubclass(rig, Remote)])
+    parser.add_argument("rig", choices=[*(name for name, rig in RIGS.items() if issubclass(rig, Remote)), Own.name])
+    for option, what in (("--docroot", "the documents"), ("--stop", "begins the outage"), ("--go", "ends it")):
+        parser.add_argument(option, help=f"of `own`: {what}")
     parser.add_argument("--seconds", type=int, default=120, help="of the outage (%(default)s)")
     parser.add_argument("--around", type=int, default=20, help="seconds before it and after (%(default)s)")
     parser.add_argument("--rate", type=float, default=50, help="requests a second (%(default)s)")
     parser.add_argument("--patience", type=float, default=2, help="seconds for one request (%(default)s)")
     parser.add_argument("--ttl-ms", type=int, default=3000, help="(%(default)s)")
     parser.add_argument("--page", type=Path, help="writes the curve there, as a page")
-    return parser.parse_args()
+    wanted = parser.parse_args()
+    if wanted.rig == Own.name and not (wanted.docroot and wanted.stop and wanted.go):
+        parser.error("own needs --docroot, --stop and --go")
+    return wanted
 
 
-def send(pids, number):
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
+class Files:
+    """Some of the files of a tree, all alike."""
+
+    def __init__(self, docroot):
+        paths = site.from_tree(docroot).paths
+        self.paths = paths[::max(1, len(paths) // HOT)][:HOT]
+
+    def all_urls(self):
+        return self.paths
+
+
+class Own(Rig):
+    """A mount that is there already, and stays."""
+
+    name = "own"
+
+    def __init__(self, directory, docroot, connections):
+        super().__init__(directory, Files(docroot), connections, docroot)
+        self.target = next(path for path in (docroot, *docroot.parents) if os.path.ismount(path))
+        self.about = f"{docroot}, on the mount {self.target}"
+
+    def build(self):
+        """The files are there."""
+
+    def check(self):
+        return [Premise("it has files", bool(self.content.paths), self.about)]
+
+
+class Signals:
+    """An outage of the processes of a rig's server."""
+
+    failed = None
+
+    def __init__(self, pids):
+        self.pids = pids
+
+    def send(self, number):
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def begin(self):
+        self.send(signal.SIGSTOP)
+
+    def end(self):
+        self.send(signal.SIGCONT)
+
+
+class Commands:
+    """An outage by an operator's commands; failed: the one that did."""
+
+    failed = None
+
+    def __init__(self, stop, go):
+        self.stop, self.go, self.away = stop, go, False
+
+    def run(self, command):
+        if subprocess.run(command, shell=True).returncode:
+            self.failed = command
+
+    def begin(self):
+        self.away = True
+        self.run(self.stop)
+
+    def end(self):
+        if self.away:
+            self.away = False
+            self.run(self.go)
 
 
 def read_series(path, last):
@@ -60,16 +132,14 @@ def read_series(path, last):
             if int(row["requests"]) and float(row["start_s"]) < last]
 
 
-def measure(rig, key, directory, wanted):
+def measure(rig, key, directory, wanted, outage):
     """The curve of one server."""
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     if hasattr(server, "daemon"):
         server.daemon.write_config(f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
     whole = wanted.seconds + 2 * wanted.around
-    stopped = rig.server_pids()
-    timers = [threading.Timer(wanted.around, send, (stopped, signal.SIGSTOP)),
-              threading.Timer(wanted.around + wanted.seconds, send, (stopped, signal.SIGCONT))]
+    timers = [threading.Timer(wanted.around, outage.begin), threading.Timer(wanted.around + wanted.seconds, outage.end)]
     try:
         server.start()
         load = Load(directory, server.host, server.port, connections=rig.connections)
@@ -85,7 +155,7 @@ def measure(rig, key, directory, wanted):
     finally:
         for timer in timers:
             timer.cancel()
-        send(stopped, signal.SIGCONT)
+        outage.end()
         server.stop()
 
 
@@ -103,14 +173,23 @@ def tell(curves, wanted):
         print(f"{charts.NAMES[key]:12}" + "".join(f"{share:10.1%}" for share in shares))
 
 
+def rig_for(wanted, directory):
+    connections = int(wanted.rate * wanted.patience * 2) + 16
+    if wanted.rig == Own.name:
+        return Own(directory, Path(wanted.docroot).resolve(), connections)
+    return RIGS[wanted.rig](directory, Content(1, hot=HOT), connections)
+
+
 def run(wanted, work):
-    content = Content(1, hot=HOT)
-    with RIGS[wanted.rig](work / "rig", content, connections=int(wanted.rate * wanted.patience * 2) + 16) as rig:
+    with rig_for(wanted, work / "rig") as rig:
         for premise in rig.check():
             if not premise.holds:
                 raise Impossible(f"{premise.what}: {premise.detail}")
-        curves = {name: measure(rig, key, work / name, wanted) for name, key in PAIR.items()}
+        outage = Commands(wanted.stop, wanted.go) if wanted.rig == Own.name else Signals(rig.server_pids())
+        curves = {name: measure(rig, key, work / name, wanted, outage) for name, key in PAIR.items()}
         about = rig.about
+    if outage.failed:
+        raise Impossible(f"no outage, as this command failed: {outage.failed}")
     tell(curves, wanted)
     if wanted.page:
         title = f"Requests that are answered within {wanted.patience:g} s while the server is away for {wanted.seconds} s"
