@@ -45,6 +45,7 @@ ELSEWHERE = {
     "scripts/test": "this is it",
     "FLASHPACHE_STRESS_READS": "make check, with fewer",
     "scripts/compare": "test_compare",
+    "$ time scripts/compare": "test_compare; the times are of one run",
     "scripts/reliability": "most of what it runs is in scripts/test",
     "scripts/srpt-setup": "test_srpt_setup",
     "apt-get install": "scripts/test, test_packages",
