@@ -28,7 +28,7 @@ from lab.load import Content, Load
 from lab.page import page
 from lab.rigs import RIGS
 from lab.rigs.network import Remote
-from lab.rigs.rig import Premise, Rig
+from lab.rigs.rig import Rig
 from lab.summary import STYLE
 
 PAIR = {"stock": "stock-event-All", "flash": "flash-event-All"}
@@ -57,11 +57,11 @@ class Files:
     """Some of the files of a tree, all alike."""
 
     def __init__(self, docroot):
-        paths = site.from_tree(docroot).paths
-        self.paths = paths[::max(1, len(paths) // HOT)][:HOT]
+        requests = site.from_tree(docroot).requests
+        self.requests = requests[::max(1, len(requests) // HOT)][:HOT]
 
     def all_urls(self):
-        return self.paths
+        return [each.line() for each in self.requests]
 
 
 class Own(Rig):
@@ -76,9 +76,6 @@ class Own(Rig):
 
     def build(self):
         """The files are there."""
-
-    def check(self):
-        return [Premise("it has files", bool(self.content.paths), self.about)]
 
 
 class Signals:
