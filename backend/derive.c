@@ -22,10 +22,12 @@
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
 
-/* Memory for entries, and for each of the two tables that children read: shares of the memory that there is, between
- * these bounds.  In a small container the files themselves lack the memory that the cache takes. */
-#define ENTRIES_SHARE 16
-#define TABLE_SHARE   64
+/* Memory for entries, contents and answers: shares of the memory that there is, between these bounds.  In a small
+ * container the files themselves lack the memory that the cache takes.  Contents take the place of their files' pages,
+ * which nobody uses while there is a content: one that has to be read again is read from the disk. */
+#define ENTRIES_SHARE  16
+#define CONTENTS_SHARE 16
+#define ANSWERS_SHARE  64
 #define MIB           ((size_t)1 << 20)
 static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_table = 64 * MIB;
 
@@ -34,6 +36,16 @@ static size_t derive_bytes(size_t set, size_t share, size_t most)
     if (set != FP_CONF_BY_MEMORY)
         return set;
     return share > most ? most : share < least_bytes ? least_bytes : share;
+}
+
+static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
+{
+    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, most_for_table);
+}
+
+static size_t derive_answers(const struct flashpached *d, const struct fp_conf *c)
+{
+    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, most_for_table);
 }
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
@@ -72,10 +84,10 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < most_for_entries)
         fp_log(
             FP_LOG_INFO, 7,
-            "there are %zu MiB of memory: at most %zu for entries, and %zu for each table that children read; "
+            "there are %zu MiB of memory: at most %zu for entries, %zu for contents and %zu for answers; "
             "max_bytes, max_content_bytes and max_answer_bytes set other sizes",
             d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries) / MIB,
-            derive_bytes(FP_CONF_BY_MEMORY, d->memory / TABLE_SHARE, most_for_table) / MIB);
+            derive_contents(d, c) / MIB, derive_answers(d, c) / MIB);
     l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries);
     l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
@@ -125,17 +137,11 @@ static uint32_t derive_leases(const struct fp_cache_limits *l)
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 
-static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
-{
-    return derive_bytes(c->max_content_bytes, d->memory / TABLE_SHARE, most_for_table);
-}
-
 struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
                                         const struct fp_cache_limits *l)
 {
     return (struct fp_tables_sizes){
-        derive_leases(l), derive_bytes(c->max_answer_bytes, d->memory / TABLE_SHARE, most_for_table),
-        derive_contents(d, c)
+        derive_leases(l), derive_answers(d, c), derive_contents(d, c)
     };
 }
 

@@ -80,9 +80,12 @@ def constant(source, name):
 def by_memory():
     """Settings whose default is a share of the memory: the share, the least and the most MiB."""
     source = text("backend/derive.c")
-    entries = constant(source, "ENTRIES_SHARE"), constant(source, "least_bytes"), constant(source, "most_for_entries")
-    table = constant(source, "TABLE_SHARE"), constant(source, "least_bytes"), constant(source, "most_for_table")
-    return {"max_bytes": entries, "max_content_bytes": table, "max_answer_bytes": table}
+
+    def between(share, most):
+        return constant(source, share), constant(source, "least_bytes"), constant(source, most)
+    return {"max_bytes": between("ENTRIES_SHARE", "most_for_entries"),
+            "max_content_bytes": between("CONTENTS_SHARE", "most_for_table"),
+            "max_answer_bytes": between("ANSWERS_SHARE", "most_for_table")}
 
 
 def numbers(struct):
