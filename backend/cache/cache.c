@@ -274,14 +274,17 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
     return e != NULL ? e->validity.mount : 0;
 }
 
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                        struct fp_cache_base *base)
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
+                        uint64_t now_ms, struct fp_cache_base *base)
 {
-    struct fp_entry *e = len > 1 ? fp_entry_find(c, path, fp_path_parent_len(path, len)) : NULL;
+    struct fp_entry *e = len > 1 ? fp_entry_find_nearest(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
     unsigned n;
 
-    if (e == NULL || !e->is_open_dir || find_valid(e, names, &at, &n) != e)
+    e = find_valid(e, names, &at, &n);
+    while (e != NULL && !e->is_open_dir)
+        e = e->parent;
+    if (e == NULL || e->len < min_len)
         return false;
     fp_entry_use_open_dir(c, e);
     base->fd = e->fd;

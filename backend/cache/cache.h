@@ -140,9 +140,9 @@ struct fp_cache_base {
     uint8_t links;       /* followed to reach it */
 };
 
-/* The directory that the path lies in, if it is known and open. */
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                        struct fp_cache_base *base);
+/* The nearest directory above the path that is known and open, and whose own path has at least min_len bytes. */
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
+                        uint64_t now_ms, struct fp_cache_base *base);
 
 /* The metadata of an open file that was reached without a link at its end.  Left out are files that may have
  * changed in spite of what the metadata says. */

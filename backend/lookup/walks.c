@@ -33,6 +33,7 @@
 
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
 #define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
+#define LEVELS_ABOVE      2 /* directories above a path that may get a walk each, and are open afterwards */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -503,16 +504,17 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
 }
 FP_HASH_DIAGNOSTICS_ON
 
-/* The cache may close its descriptor while the task waits: ours is a copy. */
-static void take_base(struct fp_walk *w)
+/* parent_only: no base but the path's own directory will do.  The cache may close its descriptor while the task
+ * waits: ours is a copy. */
+static void take_base(struct fp_walk *w, bool parent_only)
 {
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_cache *cache = w->walks->deps.cache;
+    const size_t min_len = parent_only && l->path_len > 1 ? fp_path_parent_len(l->path, l->path_len) : 1;
 
     w->task.base_len = w->task.base_links = 0;
-    if (!fp_cache_find_base(cache, l->path, l->path_len, w->names_id, fp_now_ms(), &w->base))
-        w->base.fd = -1;
-    else
+    w->base.fd = -1;
+    if (fp_cache_find_base(cache, l->path, l->path_len, min_len, w->names_id, fp_now_ms(), &w->base))
         w->base.fd = fcntl(w->base.fd, F_DUPFD_CLOEXEC, 0);
     if (w->base.fd == -1)
         return;
@@ -560,16 +562,6 @@ static fp_status submit_from_root(struct fp_walk *w)
     return submit(w);
 }
 
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
-{
-    struct fp_walk *w = fp_walk_find(ws, l, names_id);
-
-    if (w != NULL || (w = create(ws, l, names_id)) == NULL || submit_from_root(w) == FP_OK)
-        return w;
-    end(w, FP_BUSY, NULL);
-    return NULL;
-}
-
 static void follow(struct fp_walk *w, struct fp_walk *parent)
 {
     w->follows = true;
@@ -586,23 +578,55 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* Begins the walk, or lets it wait for its directory's. */
-static fp_status begin(struct fp_walk *w)
+static bool is_known(const struct fp_walks *ws, const struct fp_lookup *l)
+{
+    size_t known;
+
+    fp_cache_mount(ws->deps.cache, l->path, l->path_len, &known);
+    return known == l->path_len;
+}
+
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                     unsigned levels);
+
+/*
+ * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one is walked
+ * before it only if it is known: then other directories in it begin there, too.  Else strangers could have a walk made
+ * for each name that they invent.  levels: so many directories above may get a walk of their own.
+ */
+static fp_status begin(struct fp_walk *w, unsigned levels)
 {
     struct fp_lookup parent = w->task.lookup;
     struct fp_walk *p;
 
-    take_base(w);
+    take_base(w, levels > 0);
     if (w->base.fd != -1)
         return submit(w);
-    if (parent.path_len == 1)
+    if (parent.path_len == 1 || levels == 0)
         return submit_from_root(w);
     parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
-    p = fp_walk_find_or_start(w->walks, &parent, w->names_id);
+    if (levels < LEVELS_ABOVE && !is_known(w->walks, &parent))
+        return begin(w, 0);
+    p = find_or_begin(w->walks, &parent, w->names_id, levels - 1);
     if (p == NULL)
         return FP_BUSY;
     follow(w, p);
     return FP_OK;
+}
+
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id, unsigned levels)
+{
+    struct fp_walk *w = fp_walk_find(ws, l, names_id);
+
+    if (w != NULL || (w = create(ws, l, names_id)) == NULL || begin(w, levels) == FP_OK)
+        return w;
+    end(w, FP_BUSY, NULL);
+    return NULL;
+}
+
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
+{
+    return find_or_begin(ws, l, names_id, 0);
 }
 
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
@@ -610,7 +634,7 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
 {
     struct fp_walk *w = create(ws, l, names_id);
 
-    *why_r = w != NULL ? begin(w) : FP_NOMEM;
+    *why_r = w != NULL ? begin(w, LEVELS_ABOVE) : FP_NOMEM;
     if (w != NULL && *why_r != FP_OK) {
         end(w, *why_r, NULL);
         return NULL;
@@ -637,7 +661,7 @@ static void go_on(struct fp_walk *w)
     fp_status st = w->parent_status;
 
     if (st == FP_OK || st == FP_REFUSED) {
-        take_base(w);
+        take_base(w, true);
         if (w->base.fd == -1 && end_from_cache(w))
             return;
         st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
@@ -671,7 +695,7 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
 }
 
 /*
- * A walk from a base brings the last step only: the whole answer is in the
+ * A walk from a base brings the steps below it only: the whole answer is in the
  * cache then.  Otherwise something has changed meanwhile, the file system knows the
  * base no more, or it had to be forgotten.  Then the path is walked again, from "/".
  */

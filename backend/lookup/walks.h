@@ -60,7 +60,7 @@ bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 
 /* The walk that is under way and may be joined; NULL: there is none. */
 struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
-/* As above, or a walk that begins now, at "/"; NULL: it could not begin. */
+/* As above, or a walk that begins now, at the nearest open directory; NULL: it could not begin. */
 struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,

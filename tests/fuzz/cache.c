@@ -149,7 +149,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case SHED: fp_cache_shed_files(c, p->size); break;
     case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;
     case RECLAIM: fp_cache_reclaim(c, p->size); break;
-    case BASE: fp_cache_find_base(c, path, len, 0, now_ms, &base); break;
+    case BASE: fp_cache_find_base(c, path, len, 1, 0, now_ms, &base); break;
     case PLACE: place(c, path, len, p->how); break;
     default:
         fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,

@@ -46,6 +46,7 @@ def parse_arguments():
     parser.add_argument("--rate", type=float, default=50, help="requests a second (%(default)s)")
     parser.add_argument("--patience", type=float, default=2, help="seconds for one request (%(default)s)")
     parser.add_argument("--ttl-ms", type=int, default=3000, help="(%(default)s)")
+    parser.add_argument("--content-file-max", type=int, default=16384, help="bytes of the files that are kept in memory (%(default)s)")
     parser.add_argument("--page", type=Path, help="writes the curve there, as a page")
     wanted = parser.parse_args()
     if wanted.rig == Own.name and not (wanted.docroot and wanted.stop and wanted.go):
@@ -134,7 +135,8 @@ def measure(rig, key, directory, wanted, outage):
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     if hasattr(server, "daemon"):
-        server.daemon.write_config(f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
+        server.daemon.write_config(f'content_file_max = {wanted.content_file_max}\n'
+                                   f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
     whole = wanted.seconds + 2 * wanted.around
     timers = [threading.Timer(wanted.around, outage.begin), threading.Timer(wanted.around + wanted.seconds, outage.end)]
     try:
@@ -193,7 +195,7 @@ def run(wanted, work):
         body = (f"<h1>{title}</h1><figure>"
                 f"{charts.over_time(about, curves, (wanted.around, wanted.around + wanted.seconds))}</figure>"
                 f'<p class="note">{about}; {wanted.rate:g} requests a second for {HOT} files; ttl_ms = {wanted.ttl_ms}, '
-                f"stale_if_error_ms = {STALE_MS}. Grey: the server is away.</p>")
+                f"stale_if_error_ms = {STALE_MS}, content_file_max = {wanted.content_file_max}. Grey: the server is away.</p>")
         wanted.page.write_text(page("An outage", body, STYLE))
         print(wanted.page)
 

@@ -86,10 +86,10 @@ START_TEST(directory_with_something_below)
     kit_answer(&answer, "/a/b", "ddd");
     answer.fd = kit_file('p');
     kit_insert(cache, "/a/b", now, &answer);
-    ck_assert(fp_cache_find_base(cache, "/a/b/f", 6, 0, now, &base));
+    ck_assert(fp_cache_find_base(cache, "/a/b/f", 6, 4, 0, now, &base));
     ck_assert_uint_eq(forget("/a/b", false), 1);
     assert_each(known, "!/a/b !/a/b/f");
-    ck_assert(!fp_cache_find_base(cache, "/a/b/f", 6, 0, now, &base));
+    ck_assert(!fp_cache_find_base(cache, "/a/b/f", 6, 4, 0, now, &base));
     ck_assert_int_eq(cached_fds(), 4);
     ck_assert(known("/a/c"));
     /* Once is enough. */

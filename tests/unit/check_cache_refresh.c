@@ -99,7 +99,7 @@ static void walked_below(const char *path, char kind)
     kit_answer(&answer, path, "ddf");
     kit_step(&answer.steps[0], path, len, kind, '0');
     answer.n_steps = 1;
-    ck_assert(fp_cache_find_base(cache, path, len, 0, kit_now_ms, &base));
+    ck_assert(fp_cache_find_base(cache, path, len, 1, 0, kit_now_ms, &base));
     fp_cache_insert(cache, path, len, 0, &base, kit_now_ms, NULL, &answer);
 }
 

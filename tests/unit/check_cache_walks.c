@@ -29,9 +29,18 @@ static void visited(const char *path, const char *what)
     insert(path, NULL);
 }
 
+/* The path's own directory. */
 static bool find_base(const char *path)
 {
-    return fp_cache_find_base(cache, path, strlen(path), 0, now, &base);
+    const size_t len = strlen(path);
+
+    return fp_cache_find_base(cache, path, len, len > 1 ? fp_path_parent_len(path, len) : 1, 0, now, &base);
+}
+
+/* Any directory above the path. */
+static bool find_nearest(const char *path)
+{
+    return fp_cache_find_base(cache, path, strlen(path), 1, 0, now, &base);
 }
 
 /* The walk of the last component alone, from the base that was found. */
@@ -43,6 +52,20 @@ static void walked_from_base(const char *path, char kind)
     kit_answer(&answer, path, what);
     kit_step(&answer.steps[0], path, strlen(path), kind, '0');
     answer.n_steps = 1;
+    insert(path, &began);
+}
+
+/* The walk of two components from the base that was found. */
+static void walked_two_from_base(const char *path, char kind)
+{
+    const char what[] = { 'd', 'd', kind, '\0' };
+    const struct fp_cache_base began = base;
+    const size_t len = strlen(path);
+
+    kit_answer(&answer, path, what);
+    kit_step(&answer.steps[0], path, fp_path_parent_len(path, len), 'd', '0');
+    kit_step(&answer.steps[1], path, len, kind, '0');
+    answer.n_steps = 2;
     insert(path, &began);
 }
 
@@ -400,10 +423,40 @@ START_TEST(access_files_that_change)
 }
 END_TEST
 
+START_TEST(nearest_base_is_found)
+{
+    visited("/a", "dd");
+    visited("/a/b/c", "dddd");
+    ck_assert(find_nearest("/a/b/c/f"));
+    ck_assert_uint_eq(base.len, 6);
+    ck_assert(find_nearest("/a/b/no/f"));
+    ck_assert_uint_eq(base.len, 2);
+    ck_assert(find_nearest("/a/x/y/z"));
+    ck_assert_uint_eq(base.len, 2);
+    ck_assert(!find_nearest("/x/f"));
+    ck_assert(!find_nearest("/"));
+    /* One that does not answer any more is none. */
+    fp_cache_forget(cache, "/a/b", 4, false);
+    ck_assert(find_nearest("/a/b/c/f"));
+    ck_assert_uint_eq(base.len, 2);
+}
+END_TEST
+
+START_TEST(walk_of_several_steps_from_a_base)
+{
+    visited("/a", "dd");
+    ck_assert(find_nearest("/a/b/f"));
+    walked_two_from_base("/a/b/f", 'f');
+    ck_assert(known("/a/b/f"));
+    ck_assert_uint_eq(answer.n_steps, 4);
+    ck_assert(known("/a/b"));
+}
+END_TEST
+
 START_TEST(base_must_know_the_access_files)
 {
     visited("/a", "dd");
-    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, NAMES, now, &base));
+    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, 1, NAMES, now, &base));
     ck_assert(find_base("/a/f"));
 }
 END_TEST
@@ -439,6 +492,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, access_files_of_one_directory_only);
     tcase_add_test(t, access_files_that_change);
     tcase_add_test(t, base_must_know_the_access_files);
+    tcase_add_test(t, nearest_base_is_found);
+    tcase_add_test(t, walk_of_several_steps_from_a_base);
     return s;
 }
 

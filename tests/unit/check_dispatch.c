@@ -184,6 +184,34 @@ START_TEST(walk_from_a_base)
 }
 END_TEST
 
+/* The directory above two others is known after the first one's walk.  The second one's waits until it is open. */
+START_TEST(walks_of_directories_begin_at_the_one_above)
+{
+    ask(&early, "/a/b/f");
+    finish("/a/b", "ddd");
+    finish("/a/b/f", "dddf");
+    ask(&late, "/a/c/f");
+    ask(&other, "/a/d/f");
+    ck_assert_uint_eq(n_jobs, 1);
+    finish("/a", "dd");
+    ck_assert(from_root);
+    finish("/a/c", "ddd");
+    ck_assert(!from_root);
+    finish("/a/c/f", "dddf1");
+    ck_assert_uint_eq(late.last_ino, ino_of("/a/c/f", '1'));
+    finish("/a/d", "dda");
+    ck_assert(!from_root);
+    ck_assert(other.answered);
+    ck_assert_uint_eq(other.n_steps, 3);
+    /* Names that nobody knows get no walk of their own: the nearest open directory is where the walk begins. */
+    ask(&early, "/a/x/y/z/f");
+    finish("/a/x/y/z", "dda");
+    ck_assert(!from_root);
+    ck_assert(early.answered);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 START_TEST(walk_of_what_lies_below)
 {
     know_a();
@@ -456,6 +484,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, walk_from_the_root);
     tcase_add_test(t, who_joined_a_walk_that_a_purge_overtook);
     tcase_add_test(t, walk_from_a_base);
+    tcase_add_test(t, walks_of_directories_begin_at_the_one_above);
     tcase_add_test(t, walk_of_what_lies_below);
     tcase_add_test(t, walk_of_something_else);
     tcase_add_test(t, absence_above);
