@@ -22,7 +22,8 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */
+#define SILENCE_SECONDS 10   /* between two warnings of a child about missing answers */
+#define RETRY_AFTER     "30" /* seconds: the daemon's longest pause between two probes of a file system */
 
 struct fp_client *fp_child_client;
 
@@ -221,7 +222,31 @@ static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_
     return FP_ABSENT;
 }
 
-static void look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
+static bool refuses(const struct fp_settings *settings)
+{
+    return settings->engine == FP_ENGINE_ON && settings->refuses_unavailable == 1;
+}
+
+/* httpd's own look would wait as long as the file system does, and hold a thread. */
+static int refuse(request_rec *r)
+{
+    apr_table_setn(r->err_headers_out, "Retry-After", RETRY_AFTER);
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
+                  "FP0125: the file system of %s is out of service: 503 (FlashpacheUnavailable)", r->filename);
+    return HTTP_SERVICE_UNAVAILABLE;
+}
+
+int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
+{
+    const struct fp_file *file = q->lease->file;
+
+    if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->header_only
+        || r->finfo.filetype != APR_REG || (file != NULL && fp_file_descriptor(file) == -1))
+        return DECLINED;
+    return refuse(r);
+}
+
+static int look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     const bool fresh = fp_fresh_is_wanted(r);
     const struct fp_request *tested = fresh ? NULL : fp_request_tested(r, path, len);
@@ -232,25 +257,30 @@ static void look_up(request_rec *r, const struct fp_settings *settings, const ch
     if (tested != NULL && agrees(r, tested->lease)) {
         /* A test of this path has an answer already: walk and test share one view. */
         fp_item_retain(&tested->lease->item);
-        fp_request_remember(r, tested->lease);
+        fp_request_remember(r, tested->lease, tested->found);
         fp_request_note(r, tested->found);
-        return;
+        return DECLINED;
     }
     st = find_agreeing(r, path, len, fresh, &found);
     if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
         fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_ABSENT) {
         fp_request_note(r, FP_COUNT_KNOWN);
-        return;
+        return DECLINED;
+    }
+    if (st == FP_UNAVAILABLE && refuses(settings)) {
+        fp_request_note(r, FP_COUNT_UNAVAILABLE);
+        return refuse(r);
     }
     if (st != FP_OK) {
         note_failure(r, settings, path, st);
-        return;
+        return DECLINED;
     }
     if (settings->engine == FP_ENGINE_SHADOW)
         fp_request_add_times(r, 0, fp_now_ns() - began_ns);
-    fp_request_remember(r, found.lease);
+    fp_request_remember(r, found.lease, found.outcome);
     fp_request_note(r, found.outcome);
+    return DECLINED;
 }
 
 struct fp_request *fp_lookup_file(const request_rec *r)
@@ -266,6 +296,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     q->lease = found.lease;
+    q->found = found.outcome;
     fp_item_release_with(r->pool, &q->lease->item);
     return q;
 }
@@ -355,31 +386,33 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
     return rv != AP_DECLINED ? rv : apr_stat(finfo, name, wanted, pool);
 }
 
-void fp_lookup_begin(request_rec *r)
+int fp_lookup_begin(request_rec *r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     enum fp_count reason;
     const char *path;
     apr_size_t len = 0;
+    int status;
 
     if (settings->engine <= FP_ENGINE_OFF)
-        return;
+        return DECLINED;
     reason = fp_child_client == NULL ? FP_COUNT_DISABLED : reason_not_to_ask(r);
     if (reason != FP_OUTCOMES) {
         fp_request_note(r, reason);
-        return;
+        return DECLINED;
     }
     path = normal_path(r, &len);
     if (path == NULL || fp_settings_excludes(settings, path, len)) {
         fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
-        return;
+        return DECLINED;
     }
     /* The daemon would refuse the path for the same reason. */
     if (fp_path_depth(path, len) > FP_MAX_STEPS) {
         fp_request_note(r, FP_COUNT_DEEP);
-        return;
+        return DECLINED;
     }
-    look_up(r, settings, path, len);
+    status = look_up(r, settings, path, len);
     fp_counters_set_usage(&(struct fp_usage){
         fp_lease_count(), fp_file_descriptors() + fp_file_own_descriptors(), fp_file_mapped() });
+    return status;
 }

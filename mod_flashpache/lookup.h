@@ -17,9 +17,12 @@ extern struct fp_client *fp_child_client;
 /*
  * map_to_storage: asks about r->filename if the module handles it. Three notes record the outcome:
  * "flashpache" (lease, hit, miss, stale, bypass, fallback), "flashpache-reason" and "flashpache-us"
- * (microseconds).
+ * (microseconds). Returns DECLINED, or the status of FlashpacheUnavailable.
  */
-void fp_lookup_begin(request_rec *r);
+int fp_lookup_begin(request_rec *r);
+
+/* The same for a response by a stale answer that would read its file system. */
+int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q);
 
 /* Asks about r->filename alone, where the first question included the path-info. NULL: there is no
  * answer. */

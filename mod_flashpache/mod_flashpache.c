@@ -114,11 +114,12 @@ static void start_child(apr_pool_t *p, server_rec *s)
 
 static int map_to_storage(request_rec *r)
 {
-    fp_lookup_begin(r);
+    const int status = fp_lookup_begin(r);
+
     fp_fresh_note_method(r);
     fp_htaccess_inject(r);
-    /* Core's own walk comes now: <Directory>, .htaccess and Require. */
-    return DECLINED;
+    /* Where it is DECLINED core's own walk comes now: <Directory>, .htaccess and Require. */
+    return status;
 }
 
 static void register_hooks(apr_pool_t *p)

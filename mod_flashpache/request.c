@@ -258,7 +258,7 @@ static apr_status_t forget(void *data)
     return APR_SUCCESS;
 }
 
-void fp_request_remember(request_rec *r, struct fp_lease *lease)
+void fp_request_remember(request_rec *r, struct fp_lease *lease, enum fp_count found)
 {
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
@@ -267,6 +267,7 @@ void fp_request_remember(request_rec *r, struct fp_lease *lease)
 
     q->lease = lease;
     q->r = r;
+    q->found = found;
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {

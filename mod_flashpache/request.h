@@ -29,14 +29,14 @@ struct fp_request {
     bool access_left;                       /* core opened one by its name */
     const struct htaccess_result *injected; /* head of the list given to core */
     bool compared, different;               /* FlashpacheEngine Shadow: compared with httpd's own result */
-    enum fp_count found;                    /* of an answer to a test: its source */
+    enum fp_count found;                    /* the source of the answer */
     struct fp_request *next;                /* the next one of the same main request */
 };
 
 /* ---- for lookup.c ---- */
 
-/* The request holds the reference to the lease until its pool is destroyed. */
-void fp_request_remember(request_rec *r, struct fp_lease *lease);
+/* The request holds the reference to the lease until its pool is destroyed.  found: the answer's source. */
+void fp_request_remember(request_rec *r, struct fp_lease *lease, enum fp_count found);
 
 /* r is served without its answer, as if it had none. */
 void fp_request_forget(request_rec *r);

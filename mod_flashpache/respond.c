@@ -348,9 +348,12 @@ int fp_respond(request_rec *r)
     /* This time the answers of the request's family are not used. */
     if (fp_request_is_again(r))
         return DECLINED;
+    q = fp_request_find(r, r->filename);
+    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
+    if (status != DECLINED)
+        return status;
     if (!is_plain(r))
         return fp_reply_by_core(r);
-    q = fp_request_find(r, r->filename);
     if (q == NULL && has_path_info(r)) {
         status = take_file(r, &q);
         if (q == NULL)

@@ -28,7 +28,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     (void)s;
     n->engine = FP_ENGINE_UNSET;
     n->rewrite = 1;
-    n->external = n->parsed = n->leases = n->server_timing = -1;
+    n->external = n->parsed = n->leases = n->server_timing = n->refuses_unavailable = -1;
     return n;
 }
 
@@ -42,6 +42,8 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add)
         n->engine = a->engine;
     if (a->server_timing != -1)
         n->server_timing = a->server_timing;
+    if (a->refuses_unavailable != -1)
+        n->refuses_unavailable = a->refuses_unavailable;
     if (a->excluded != NULL)
         n->excluded = b->excluded == NULL ? a->excluded : apr_array_append(p, b->excluded, a->excluded);
     return n;
@@ -158,6 +160,10 @@ static const struct words engine_words = {
 static const struct words server_timing_words = {
     offsetof(struct fp_settings, server_timing), 0, "give On or Off", { { "On", 1 }, { "Off", 0 } }
 };
+static const struct words unavailable_words = { offsetof(struct fp_settings, refuses_unavailable),
+                                                0,
+                                                "give httpd (it looks itself, and waits) or 503",
+                                                { { "httpd", 0 }, { "503", 1 } } };
 static const struct words daemon_words = {
     offsetof(struct fp_settings, external),
     GLOBAL_ONLY,
@@ -365,6 +371,8 @@ const command_rec fp_directives[] = {
         "core and modules whose calls of stat() are answered, too, by their import tables (none)"),
     AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
                   "On: responses say in Server-Timing how their path was found"),
+    AP_INIT_TAKE1("FlashpacheUnavailable", set_word, (void *)&unavailable_words, RSRC_CONF,
+                  "what a request gets whose file system is out of service: httpd (looks itself, default) or 503"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,

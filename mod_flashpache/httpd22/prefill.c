@@ -116,13 +116,12 @@ int fp_prefill(request_rec *r)
 {
     struct fp_request *q;
     char *path;
-    int status = DECLINED;
+    int status = fp_lookup_begin(r);
 
-    fp_lookup_begin(r);
     fp_fresh_note_method(r);
     q = fp_request_of(r);
     if (q == NULL)
-        return DECLINED;
+        return status;
     /* The form in which core walks it, and of which the answer is. */
     if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
         status = prefill(r, q, path);

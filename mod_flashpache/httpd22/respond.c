@@ -11,6 +11,7 @@
 #include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
+#include "lookup.h"
 #include "reply.h"
 #include "request.h"
 #include "view.h"
@@ -119,9 +120,12 @@ int fp_respond(request_rec *r)
         return fp_reply_refuse(r);
     if (fp_request_is_again(r))
         return DECLINED;
+    q = fp_request_find(r, r->filename);
+    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
+    if (status != DECLINED)
+        return status;
     if (!is_plain(r))
         return fp_reply_by_core(r);
-    q = fp_request_find(r, r->filename);
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
     if (q->lease->file == NULL)

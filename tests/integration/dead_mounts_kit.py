@@ -74,9 +74,9 @@ class World:
         self.daemon = lab.daemon(f"{name}-daemon", **{"ttl_ms": TTL_MS, "workers": 4, "watch": "ttl",
                                  "mount_timeout_ms": MOUNT_TIMEOUT_MS, **settings}).start()
 
-    def serve(self, timeout_s=TIMEOUT_S):
+    def serve(self, timeout_s=TIMEOUT_S, config=""):
         return self.lab.flash(f"{self.name}-flash", self.root, self.daemon.socket,
-                              config=f"FlashpacheTimeout {timeout_s}\n").start()
+                              config=f"FlashpacheTimeout {timeout_s}\n{config}").start()
 
     def path(self, tail):
         return self.root / tail
@@ -106,7 +106,7 @@ class World:
         with contextlib.ExitStack() as stack:
             waiting = [stack.enter_context(wire.greet(self.daemon.socket)) for _ in range(number)]
             for i, conn in enumerate(waiting):
-                conn.sendall(wire.whole_lookup(self.path(f"slow/none{i}/x"), deadline_ms=60000))
+                conn.sendall(wire.whole_lookup(self.path(f"slow/none{i}/x/y"), deadline_ms=60000))
             yield waiting
 
     def is_out(self):

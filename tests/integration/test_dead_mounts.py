@@ -25,6 +25,7 @@ LONG_MS = 20_000            # far longer than any process waits for a mount
 LOCAL_THREADS = 3
 OK, UNAVAILABLE = 0, 23     # statuses
 STALE = 3                   # an ANSWER's source
+LARGE = bytes(range(256)) * 400     # more than content_file_max
 
 
 class LocalLoad(Threads):
@@ -155,6 +156,35 @@ def test_requests_of_the_hung_tree_are_left_to_httpd(world):
     assert (entry.note, entry.reason) == ("fallback", "unavailable")
     w.until_back()
     fetch_slow(server)
+
+
+def test_requests_of_the_hung_tree_are_refused(world):
+    """FlashpacheUnavailable 503: nothing waits, and what is in memory is served."""
+    w = world("refused", stale_if_error_ms=STALE_MS)
+    server = w.serve(config="FlashpacheUnavailable 503\n")
+    tree.put(w.mount.source / "large.bin", LARGE)
+    wait_for(lambda: fetch_slow(server) and w.stats()["content_files"] == FILES, "all contents to be in memory")
+    assert get(server.port, "/slow/large.bin", "slow") == (200, LARGE)
+    w.mount.behave("hang")
+    w.until_out()
+    mark = server.mark()
+    assert set(fetch_slow(server)) == {"stale"}
+    with Client(server.port, timeout=5) as client:
+        for _ in range(100):
+            for url in ("large.bin", "unknown.txt", "unknown/", ""):
+                assert client.get(f"/slow/{url}", "refused")[0] == 503
+            assert client.get("/local/file1.txt", "local")[0] == 200
+        for method, url, status, later in (("HEAD", "large.bin", 200, None), ("GET", "unknown.txt", 503, "30")):
+            client.conn.request(method, f"/slow/{url}")
+            answer = client.conn.getresponse()
+            answer.read()
+            assert (answer.status, answer.headers["Retry-After"]) == (status, later)
+    assert Counter((e.note, e.reason) for e in server.wait_entries(400, mark, "refused")) == {
+        ("stale", "-"): 200, ("fallback", "unavailable"): 200}
+    assert "FP0101" not in server.error_text()
+    w.mount.behave("normal")
+    w.until_back()
+    wait_for(lambda: get(server.port, "/slow/large.bin") == (200, LARGE), "the large file")
 
 
 def statuses(server):

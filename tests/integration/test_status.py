@@ -389,6 +389,7 @@ def test_engine_that_is_off(lab, root):
     ("FlashpacheEngine Sometimes", "give On, Off or Shadow"),
     ("FlashpacheServerTiming Perhaps", "give On or Off"),
     ("FlashpacheRewrite maybe", "give On or Off"),
+    ("FlashpacheUnavailable 404", "give httpd (it looks itself, and waits) or 503"),
     ("FlashpacheLeases many", "give how many each child may keep, 0 to 1000000"),
     ("FlashpacheHtaccess -1", "give how many each child may keep, 0 to 1000000"),
     ("FlashpacheDaemon maybe", "give auto (httpd starts flashpached), external"),

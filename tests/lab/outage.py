@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A network file system whose server stops for a while: the share of requests that stock Apache and Flashpache answer,
-second by second.
+second by second. A 503 is no answer here.
 
   tests/lab/outage.py network --seconds 120 --page outage.html
   tests/lab/outage.py own --docroot /mnt/site --stop COMMAND --go COMMAND --page outage.html
@@ -47,6 +47,7 @@ def parse_arguments():
     parser.add_argument("--patience", type=float, default=2, help="seconds for one request (%(default)s)")
     parser.add_argument("--ttl-ms", type=int, default=3000, help="(%(default)s)")
     parser.add_argument("--content-file-max", type=int, default=16384, help="bytes of the files that are kept in memory (%(default)s)")
+    parser.add_argument("--unavailable", choices=("httpd", "503"), default="503", help="FlashpacheUnavailable (%(default)s)")
     parser.add_argument("--page", type=Path, help="writes the curve there, as a page")
     wanted = parser.parse_args()
     if wanted.rig == Own.name and not (wanted.docroot and wanted.stop and wanted.go):
@@ -122,11 +123,11 @@ class Commands:
 
 
 def read_series(path, last):
-    """[(second, share of its requests that were answered)]"""
+    """[(second, share of its requests that got their file)]"""
     with open(path, encoding="ascii") as lines:
         names = next(lines).rstrip("\n").split("\t")
         rows = [dict(zip(names, line.rstrip("\n").split("\t"))) for line in lines]
-    return [(float(row["start_s"]), int(row["answered"]) / max(1, int(row["requests"]))) for row in rows
+    return [(float(row["start_s"]), 1 - int(row["errors"]) / int(row["requests"])) for row in rows
             if int(row["requests"]) and float(row["start_s"]) < last]
 
 
@@ -135,6 +136,7 @@ def measure(rig, key, directory, wanted, outage):
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     if hasattr(server, "daemon"):
+        server.config += f"FlashpacheUnavailable {wanted.unavailable}\n"
         server.daemon.write_config(f'content_file_max = {wanted.content_file_max}\n'
                                    f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
     whole = wanted.seconds + 2 * wanted.around
@@ -195,7 +197,8 @@ def run(wanted, work):
         body = (f"<h1>{title}</h1><figure>"
                 f"{charts.over_time(about, curves, (wanted.around, wanted.around + wanted.seconds))}</figure>"
                 f'<p class="note">{about}; {wanted.rate:g} requests a second for {HOT} files; ttl_ms = {wanted.ttl_ms}, '
-                f"stale_if_error_ms = {STALE_MS}, content_file_max = {wanted.content_file_max}. Grey: the server is away.</p>")
+                f"stale_if_error_ms = {STALE_MS}, content_file_max = {wanted.content_file_max}, "
+                f"FlashpacheUnavailable {wanted.unavailable}. Grey: the server is away.</p>")
         wanted.page.write_text(page("An outage", body, STYLE))
         print(wanted.page)
 

@@ -80,9 +80,10 @@ static struct fp_lease lease;
 static struct fp_request answer, *current;
 static unsigned forgotten;
 
-void fp_lookup_begin(request_rec *r)
+int fp_lookup_begin(request_rec *r)
 {
     (void)r;
+    return DECLINED;
 }
 void fp_fresh_note_method(const request_rec *r)
 {
