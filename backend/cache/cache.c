@@ -291,6 +291,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     base->len = e->len;
     base->generation = e->generation;
     base->links = e->links;
+    base->mount = e->validity.mount;
     fp_cache_verify(c);
     return true;
 }

@@ -138,6 +138,7 @@ struct fp_cache_base {
     size_t len;          /* of its path */
     uint64_t generation; /* for fp_cache_insert() */
     uint8_t links;       /* followed to reach it */
+    uint32_t mount;      /* that it lies on; 0: unknown */
 };
 
 /* The nearest directory above the path that is known and open, and whose own path has at least min_len bytes. */

@@ -157,7 +157,7 @@ FP_HASH_DIAGNOSTICS_ON
 static void discard(struct fp_walk *w)
 {
     LIST_REMOVE(w, link);
-    fp_close_file(&w->base.fd, w->mount);
+    fp_close_file(&w->base.fd, w->base.mount);
     free(w);
 }
 
@@ -555,7 +555,7 @@ static fp_status submit(struct fp_walk *w)
 
 static fp_status submit_from_root(struct fp_walk *w)
 {
-    fp_close_file(&w->base.fd, w->mount);
+    fp_close_file(&w->base.fd, w->base.mount);
     w->task.base_len = w->task.base_links = 0;
     w->task.has_known = false;
     w->from_root = true;

@@ -194,8 +194,9 @@ def run(wanted, work):
     tell(curves, wanted)
     if wanted.page:
         title = f"Requests that are answered within {wanted.patience:g} s while the server is away for {wanted.seconds} s"
+        away = (wanted.around, wanted.around + wanted.seconds)
         body = (f"<h1>{title}</h1><figure>"
-                f"{charts.over_time(f"{wanted.rig}: share of requests answered", curves, (wanted.around, wanted.around + wanted.seconds))}</figure>"
+                f"{charts.over_time(f'{wanted.rig}: share of requests answered', curves, away)}</figure>"
                 f'<p class="note">{about}; {wanted.rate:g} requests a second for {HOT} files; ttl_ms = {wanted.ttl_ms}, '
                 f"stale_if_error_ms = {STALE_MS}, content_file_max = {wanted.content_file_max}, "
                 f"FlashpacheUnavailable {wanted.unavailable}. Grey: the server is away.</p>")
