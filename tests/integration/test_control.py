@@ -135,6 +135,8 @@ def test_purged_access_file_holds(server, root, ctl):
 
 def test_purged_tree(server, root, ctl):
     below = ("/dir/a.txt", "/dir/sub/b.txt")
+    # Directories that changed before would be seen now, with all that is below them.
+    done(ctl("purge", "--all"))
     warm(server, *below, "/dirx/c.txt", "/two.txt")
     for name in below:
         replace(root / name[1:], "changed\n")
