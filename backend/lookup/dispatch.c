@@ -166,17 +166,25 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
     return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
+static bool answer_stale(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
+                         const struct fp_lookup *l, unsigned names_id)
+{
+    if (!fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, l->fresh, fp_now_ms(), &d->answer))
+        return false;
+    d->counts.stale++;
+    fp_connection_answer(conn, id, &d->answer);
+    return true;
+}
+
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                                const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_walk *above = know_above(d, l, names_id);
 
-    if (fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, l->fresh, fp_now_ms(), &d->answer)) {
-        d->counts.stale++;
-        fp_connection_answer(conn, id, &d->answer);
-    } else if (above == NULL || wait_for_above(d, conn, id, l, names_id, above) != FP_OK) {
+    if (answer_stale(d, conn, id, l, names_id))
+        return;
+    if (above == NULL || wait_for_above(d, conn, id, l, names_id, above) != FP_OK)
         fp_walks_refuse(d->walks, conn, id, FP_UNAVAILABLE);
-    }
 }
 
 static void on_tripped(void *ctx, uint32_t mount)
@@ -211,7 +219,8 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
     }
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l, joined);
-    if (st != FP_OK)
+    /* A mount in service gets no walk, either, while closes of its files or killed workers hang. */
+    if (st != FP_OK && !(st == FP_UNAVAILABLE && answer_stale(d, conn, id, l, names_id)))
         fp_walks_refuse(d->walks, conn, id, st);
 }
 

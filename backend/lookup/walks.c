@@ -587,7 +587,7 @@ static bool is_known(const struct fp_walks *ws, const struct fp_lookup *l)
 }
 
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                     unsigned levels);
+                                     unsigned levels, fp_status *why_r);
 
 /*
  * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one is walked
@@ -598,6 +598,7 @@ static fp_status begin(struct fp_walk *w, unsigned levels)
 {
     struct fp_lookup parent = w->task.lookup;
     struct fp_walk *p;
+    fp_status why;
 
     take_base(w, levels > 0);
     if (w->base.fd != -1)
@@ -607,26 +608,35 @@ static fp_status begin(struct fp_walk *w, unsigned levels)
     parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
     if (levels < LEVELS_ABOVE && !is_known(w->walks, &parent))
         return begin(w, 0);
-    p = find_or_begin(w->walks, &parent, w->names_id, levels - 1);
+    p = find_or_begin(w->walks, &parent, w->names_id, levels - 1, &why);
     if (p == NULL)
-        return FP_BUSY;
+        return why;
     follow(w, p);
     return FP_OK;
 }
 
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id, unsigned levels)
+/* NULL and *why_r: it could not begin. */
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                     unsigned levels, fp_status *why_r)
 {
     struct fp_walk *w = fp_walk_find(ws, l, names_id);
 
-    if (w != NULL || (w = create(ws, l, names_id)) == NULL || begin(w, levels) == FP_OK)
+    if (w != NULL)
         return w;
-    end(w, FP_BUSY, NULL);
+    w = create(ws, l, names_id);
+    *why_r = w != NULL ? begin(w, levels) : FP_BUSY;
+    if (*why_r == FP_OK)
+        return w;
+    if (w != NULL)
+        end(w, *why_r, NULL);
     return NULL;
 }
 
 struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
-    return find_or_begin(ws, l, names_id, 0);
+    fp_status why;
+
+    return find_or_begin(ws, l, names_id, 0, &why);
 }
 
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,

@@ -82,10 +82,11 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
     const struct fp_mount_queue *known = find(q, mount);
 
     /* Where killed workers that hang have all places of the mount, nobody knows for how long. */
+    if (!probe && known != NULL && known->dying >= q->workers)
+        return FP_UNAVAILABLE;
     if (!probe
         && (q->waiting >= q->max_waiting
-            || (known != NULL
-                && (known->n_waiting >= (q->max_waiting + 1) / 2 || known->dying >= q->workers))))
+            || (known != NULL && known->n_waiting >= (q->max_waiting + 1) / 2)))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = probe;

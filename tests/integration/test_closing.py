@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -118,6 +119,23 @@ def test_a_file_system_that_answers_no_close(world):
     world.mount.behave("normal")
     wait_for(lambda: world.stats()["closing"] == 0, "all to be closed")
     wait_for(lambda: world.ask(f"slow/file{FILES - 1}.txt") == OK, "its files to be opened again")
+
+
+def test_stale_answers_while_closes_hang(lab, base):
+    """The mount is in service, but gets no walk. What was known of it is served."""
+    world = World(lab, base, "stale", ttl_ms=WAIT_MS, stale_if_error_ms=600_000)
+    try:
+        assert world.learn("slow") == [OK] * FILES
+        world.mount.behave("hang-flush")
+        for i in range(FILES - 10):
+            assert world.purge(f"slow/file{i}.txt") == 1
+        wait_for(lambda: world.ask("slow/file0.txt") == OK and world.stats()["stale"], "its files to be left alone")
+        stale = world.stats()["stale"]
+        time.sleep(2 * WAIT_MS / 1e3)
+        assert {world.ask(f"slow/file{i}.txt") for i in range(FILES - 10, FILES)} == {OK}
+        assert world.stats()["out_of_service"] == 0 and world.stats()["stale"] - stale == 10
+    finally:
+        world.end()
 
 
 def test_workers_that_hang_at_a_close_are_counted(world):

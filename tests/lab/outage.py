@@ -136,7 +136,7 @@ def measure(rig, key, directory, wanted, outage):
     directory.mkdir()
     server = servers.make(key, rig.place(directory))
     if hasattr(server, "daemon"):
-        server.config += f"FlashpacheUnavailable {wanted.unavailable}\n"
+        server.httpd.config += f"FlashpacheUnavailable {wanted.unavailable}\n"
         server.daemon.write_config(f'content_file_max = {wanted.content_file_max}\n'
                                    f'mount "{rig.target}" {{\n ttl_ms = {wanted.ttl_ms}\n stale_if_error_ms = {STALE_MS}\n}}\n')
     whole = wanted.seconds + 2 * wanted.around

@@ -132,6 +132,28 @@ START_TEST(stale_below_what_lives)
 }
 END_TEST
 
+/* The mount is in service, as a probe was answered. */
+START_TEST(stale_while_killed_workers_hang)
+{
+    stale_ms = TTL_MS;
+    ttl_ms = SHORT_MS;
+    know_root();
+    ask(&early, "/m/f");
+    finish("/m", "dd");
+    finish("/m/f", "ddf1");
+    until_old();
+    all_places_hang = FP_UNAVAILABLE;
+    ask(&late, "/m/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_STALE);
+    ck_assert_uint_eq(late.last_ino, ino_of("/m/f", '1'));
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).stale, 1);
+    ask(&other, "/m/new");
+    ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 START_TEST(stale_is_not_allowed)
 {
     know_root();
@@ -363,6 +385,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, one_file_that_hangs);
     tcase_add_test(t, stale_where_it_is_allowed);
     tcase_add_test(t, stale_below_what_lives);
+    tcase_add_test(t, stale_while_killed_workers_hang);
     tcase_add_test(t, stale_is_not_allowed);
     tcase_add_test(t, nor_is_the_entry_of_before);
     tcase_add_test(t, hits_of_a_mount_out_of_service);

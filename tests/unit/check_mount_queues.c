@@ -184,7 +184,7 @@ START_TEST(dying)
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[4], true), FP_OK);
     ck_assert_int_eq(take(), -1);
     /* They have all places: who comes now would wait for nobody knows how long. */
-    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[5], false), FP_BUSY);
+    ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[5], false), FP_UNAVAILABLE);
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[5], false), FP_OK);
     ck_assert_int_eq(take(), 5);
     left(5);

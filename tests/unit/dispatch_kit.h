@@ -223,6 +223,7 @@ static unsigned n_jobs;
 static unsigned n_running; /* the first of them are with a worker, others wait */
 static unsigned n_probes;
 static bool have_spare = true;
+static fp_status all_places_hang; /* FP_UNAVAILABLE: killed workers have all places of OTHER_MOUNT */
 static const char *the_roots[2]; /* none, unless a test sets the first */
 
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
@@ -230,6 +231,8 @@ fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, con
 {
     (void)pool;
     (void)base;
+    if (mount == OTHER_MOUNT && all_places_hang != FP_OK)
+        return all_places_hang;
     ck_assert_uint_lt(n_jobs, MAX_JOBS);
     jobs[n_jobs++] = (struct job){ mount, t, done, ctx, fp_now_ms() };
     return FP_OK;
