@@ -59,8 +59,8 @@ static void ignore(const char *file, unsigned line, const char *why)
 {
     fp_log(
         FP_LOG_WARNING, 13,
-        "ignoring the list of paths %s: %s (line %u); the cache begins empty, and the next clean end writes "
-        "another list in its place",
+        "ignoring the list of paths %s: %s (line %u); the cache begins empty, and the daemon writes another list "
+        "in its place",
         file, why, line);
 }
 

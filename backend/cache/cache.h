@@ -242,7 +242,7 @@ struct fp_cache_cursor {
     size_t bucket;
 };
 /*
- * Calls list for the ends of paths: first those in use, then the others that are known at
+ * Calls list for the ends of paths: first those in use, then the others.  It leaves out what is unknown at
  * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at a few hundred entries and
  * returns true, or false: that was all.  What comes or goes between two calls may be left out, or listed twice.
  */

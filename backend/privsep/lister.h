@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that writes warm_file.  A disk may make it wait, which the daemon never does.  It runs as the
- * daemon's user, has no filter, and writes that one file: a compromised daemon decides what is in it, not where
+ * daemon's user, has no filter, and writes that one file.  A compromised daemon decides what is in it, not where
  * it lies.
  */
 #ifndef FP_LISTER_H
@@ -22,8 +22,8 @@ struct fp_lister {
  * 0, or -1 with errno. */
 int fp_lister_start(struct fp_lister *l, const char *file, bool lent_log);
 
-/* Has the bytes of a memfd, which stays the caller's and unchanged, written in the place of the file: to a file beside it
- * that then takes its name, so that the name always leads to a whole list.  Does not wait.  0, or -1 with errno. */
+/* Has the bytes of a memfd written to a file beside the list, which then takes its name.  So the name always leads to a
+ * whole list.  fd stays the caller's, who must not change the bytes.  Does not wait.  0, or -1 with errno. */
 int fp_lister_write(struct fp_lister *l, int fd);
 
 /* The result of the oldest list that has none: 0, or -1 with errno.  Waits for it so many milliseconds; then ETIMEDOUT.
