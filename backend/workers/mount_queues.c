@@ -77,12 +77,18 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
     q->waiting--;
 }
 
+/* Killed workers that hang have all places. */
+static bool is_taken(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
+{
+    return queue->dying >= q->workers;
+}
+
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe)
 {
     const struct fp_mount_queue *known = find(q, mount);
 
-    /* Where killed workers that hang have all places of the mount, nobody knows for how long. */
-    if (!probe && known != NULL && known->dying >= q->workers)
+    /* Nobody knows for how long. */
+    if (!probe && known != NULL && is_taken(q, known))
         return FP_UNAVAILABLE;
     if (!probe
         && (q->waiting >= q->max_waiting
@@ -145,13 +151,13 @@ struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mo
     return w != NULL ? cancel(q, w) : NULL;
 }
 
-struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q)
+struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q, bool only_taken)
 {
     const struct fp_mount_queue *queue;
     struct fp_waiting *w;
 
     TAILQ_FOREACH(queue, &q->all, link) {
-        w = TAILQ_FIRST(&queue->waiting);
+        w = only_taken && !is_taken(q, queue) ? NULL : TAILQ_FIRST(&queue->waiting);
         while (w != NULL && w->probe)
             w = TAILQ_NEXT(w, link);
         if (w != NULL)

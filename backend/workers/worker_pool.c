@@ -23,6 +23,7 @@
 
 #define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
 #define ENDED_A_TURN     64  /* walks that wait, where no worker is left */
+#define DYING_S          0.1 /* a killed worker that lives on for so long hangs */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
 
 struct job {
@@ -63,6 +64,7 @@ struct fp_worker_pool {
     unsigned missing; /* to be asked for once the spawner can again */
     bool barren;      /* the last attempt to make a worker failed */
     ev_timer desert;  /* ends the walks that wait, in a turn of its own */
+    ev_timer taken;   /* the same, where killed workers that hang have all places */
     struct fp_mount_queues queues;
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
@@ -97,7 +99,7 @@ static void on_desert(struct ev_loop *loop, ev_timer *timer, int events)
     (void)loop;
     (void)events;
     for (int n = 0; n < ENDED_A_TURN && is_deserted(pool); n++) {
-        if ((w = fp_mount_queues_cancel_any(&pool->queues)) == NULL)
+        if ((w = fp_mount_queues_cancel_any(&pool->queues, false)) == NULL)
             return;
         fail((struct job *)w, FP_FAILED);
     }
@@ -109,6 +111,23 @@ static void end_if_deserted(struct fp_worker_pool *pool)
 {
     if (is_deserted(pool))
         ev_timer_start(pool->loop, &pool->desert);
+}
+
+/* The walks would wait for those processes to die, nobody knows how long. */
+static void on_taken(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_worker_pool *pool = timer->data;
+    struct fp_waiting *w;
+    int n = 0;
+
+    fp_turn_work(FP_WORK_WORKER);
+    (void)events;
+    while (n++ < ENDED_A_TURN && (w = fp_mount_queues_cancel_any(&pool->queues, true)) != NULL)
+        fail((struct job *)w, FP_UNAVAILABLE);
+    if (n > ENDED_A_TURN) {
+        ev_timer_set(timer, 0., 0.);
+        ev_timer_start(loop, timer);
+    }
 }
 
 /* n workers could not be made. */
@@ -175,6 +194,10 @@ static void watch_dying(struct worker *p, struct job *j)
     g->closed.data = g;
     ev_io_start(pool->loop, &g->closed);
     LIST_INSERT_HEAD(&pool->dying, g, link);
+    if (!ev_is_active(&pool->taken)) {
+        ev_timer_set(&pool->taken, DYING_S, 0.);
+        ev_timer_start(pool->loop, &pool->taken);
+    }
 }
 
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
@@ -513,8 +536,9 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
     ev_timer_init(&pool->desert, on_desert, 0., 0.);
+    ev_timer_init(&pool->taken, on_taken, DYING_S, 0.);
     pool->respawn.repeat = RESPAWN_SECONDS;
-    pool->born.data = pool->respawn.data = pool->desert.data = pool;
+    pool->born.data = pool->respawn.data = pool->desert.data = pool->taken.data = pool;
     for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
         p->pool = pool;
         p->sock = -1;
@@ -543,6 +567,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     ev_io_stop(pool->loop, &pool->born);
     ev_timer_stop(pool->loop, &pool->respawn);
     ev_timer_stop(pool->loop, &pool->desert);
+    ev_timer_stop(pool->loop, &pool->taken);
     fp_spawner_stop(&pool->spawner);
     for (struct worker *p = pool->workers; p < pool->workers + pool->settings.workers; p++) {
         ev_io_stop(pool->loop, &p->readable);
