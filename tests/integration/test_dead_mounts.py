@@ -4,6 +4,7 @@
 Two trees side by side in one document root: a local one, and the lab's slowfs, which hangs or fails on request.
 """
 
+import contextlib
 import signal
 import subprocess
 import time
@@ -289,6 +290,32 @@ def test_workers_that_cannot_be_killed(world):
     except TimeoutError:
         print(fds, sorted(procs.open_files(w.daemon.pid)))
         raise
+
+
+def test_stale_answers_where_killed_workers_hang(world):
+    """They have all places of their mount, which is in service: nothing waits for them to die."""
+    w = world("taken", stale_if_error_ms=STALE_MS, lookup_timeout_ms=1500, mount_timeout_ms=3 * LONG_MS, mount_workers=2)
+    for i in range(6):
+        assert w.ask(f"slow/file{i}.txt")[0] == OK
+    w.mount.behave("hang")
+    time.sleep(2 * TTL_MS / 1e3)
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(wire.greet(w.daemon.socket)) for _ in range(6)]
+        for i, conn in enumerate(waiting):
+            conn.settimeout(LONG_MS / 1e3)
+            conn.sendall(wire.whole_lookup(w.path(f"slow/none{i}/x/file.txt" if i < 2 else f"slow/file{i}.txt"), deadline_ms=3 * LONG_MS))
+        wait_for(lambda: w.stats()["running"] == 2 and w.stats()["queued"] >= 1, "two workers to hang")
+        time.sleep(0.2)         # slowfs has taken their questions
+        w.mount.process.send_signal(signal.SIGSTOP)
+        try:
+            assert [wire.parse_answer(wire.receive(conn))[:2] for conn in waiting[2:]] == [(OK, STALE)] * 4
+            assert w.stats()["out_of_service"] == 0
+            assert w.ask("slow/file1.txt", 3 * LONG_MS)[:2] == (OK, STALE)
+            assert w.ask("slow/unknown.txt", 3 * LONG_MS)[0] == UNAVAILABLE
+        finally:
+            w.mount.process.send_signal(signal.SIGCONT)
+    w.mount.behave("normal")
+    wait_for(lambda: w.ask("slow/file1.txt")[:2] != (OK, STALE), "the files to be looked at again")
 
 
 def test_a_pool_of_hung_workers_recovers(world):
