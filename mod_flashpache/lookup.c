@@ -84,6 +84,12 @@ static bool may_warn(void)
     return now - before >= SILENCE_SECONDS && apr_atomic_cas32(&last, now, before) == before;
 }
 
+/* FlashpacheUnavailable 503: nothing that may hang is begun at a file system that does not answer. */
+static bool refuses(const struct fp_settings *settings)
+{
+    return settings->engine == FP_ENGINE_ON && settings->refuses_unavailable == 1;
+}
+
 /* An answer, and its source. */
 struct found {
     struct fp_lease *lease; /* retained for the caller */
@@ -96,9 +102,11 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
+    const struct fp_lookup wish = {
+        .path = path, .path_len = len, .names = settings->names, .fresh = fresh, .no_stale_fd = refuses(settings)
+    };
     struct fp_lease_view *view;
-    fp_status st = (fresh ? fp_client_lookup_fresh : fp_client_lookup)(fp_child_client, path, len,
-                                                                       &settings->names, a, &view);
+    fp_status st = fp_client_lookup_with(fp_child_client, &wish, a, &view);
 
     if (st == FP_OK)
         st = a->status;
@@ -222,11 +230,6 @@ static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_
     return FP_ABSENT;
 }
 
-static bool refuses(const struct fp_settings *settings)
-{
-    return settings->engine == FP_ENGINE_ON && settings->refuses_unavailable == 1;
-}
-
 /* httpd's own look would wait as long as the file system does, and hold a thread. */
 static int refuse(request_rec *r)
 {
@@ -240,8 +243,8 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 {
     const struct fp_file *file = q->lease->file;
 
-    if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->header_only
-        || r->finfo.filetype != APR_REG || (file != NULL && fp_file_descriptor(file) == -1))
+    if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->finfo.filetype != APR_REG
+        || (file != NULL && fp_file_descriptor(file) == -1))
         return DECLINED;
     return refuse(r);
 }

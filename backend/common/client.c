@@ -568,13 +568,12 @@ static fp_status ask(struct fp_client *c, struct question *q)
     return st;
 }
 
-static fp_status look_up(struct fp_client *c, struct fp_lookup l, const struct fp_names *names,
-                         struct fp_answer *a, struct fp_lease_view **view_r)
+fp_status fp_client_lookup_with(struct fp_client *c, const struct fp_lookup *wish, struct fp_answer *a,
+                                struct fp_lease_view **view_r)
 {
+    struct fp_lookup l = *wish;
     struct question q = { .ask = ask_lookup, .lookup = &l, .answer = a, .view_r = view_r };
 
-    if (names != NULL)
-        l.names = *names;
     if (view_r != NULL)
         *view_r = NULL;
     fp_answer_init(a, FP_FAILED);
@@ -605,14 +604,11 @@ fp_status fp_client_view(struct fp_client *c, struct fp_lease_view **view_r)
 fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
                            struct fp_answer *a, struct fp_lease_view **view_r)
 {
-    return look_up(c, (struct fp_lookup){ .path = path, .path_len = len }, names, a, view_r);
-}
+    struct fp_lookup l = { .path = path, .path_len = len };
 
-fp_status fp_client_lookup_fresh(struct fp_client *c, const char *path, size_t len,
-                                 const struct fp_names *names, struct fp_answer *a,
-                                 struct fp_lease_view **view_r)
-{
-    return look_up(c, (struct fp_lookup){ .path = path, .path_len = len, .fresh = true }, names, a, view_r);
+    if (names != NULL)
+        l.names = *names;
+    return fp_client_lookup_with(c, &l, a, view_r);
 }
 
 fp_status fp_client_control(struct fp_client *c, const struct fp_control *question, struct fp_reply *reply,

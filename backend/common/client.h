@@ -18,6 +18,7 @@
 #include "common/sight.h"
 
 struct fp_answer;
+struct fp_lookup;
 struct fp_client;
 struct fp_control;
 struct fp_reply;
@@ -89,10 +90,9 @@ fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
                            const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);
 
-/* The same, but the file system is asked where not all changes are reported. */
-fp_status fp_client_lookup_fresh(struct fp_client *client, const char *path, size_t len,
-                                 const struct fp_names *names, struct fp_answer *a,
-                                 struct fp_lease_view **view_r);
+/* The same, with the flags of a LOOKUP; wish->deadline_ms is the client's own. */
+fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup *wish, struct fp_answer *a,
+                                struct fp_lease_view **view_r);
 
 /*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may

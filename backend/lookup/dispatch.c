@@ -172,6 +172,8 @@ static bool answer_stale(struct fp_dispatch *d, struct fp_connection *conn, uint
     if (!fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, l->fresh, fp_now_ms(), &d->answer))
         return false;
     d->counts.stale++;
+    if (l->no_stale_fd)
+        d->answer.fd = -1; /* it was lent */
     fp_connection_answer(conn, id, &d->answer);
     return true;
 }

@@ -69,6 +69,7 @@ struct waiter {
     uint64_t id;
     bool joined; /* the walk was under way when the question came, */
     bool fresh;  /* and the question asks afresh */
+    bool no_stale_fd;
     ev_timer deadline;
 };
 
@@ -184,6 +185,8 @@ static const struct fp_answer *or_stale(const struct waiter *wt, const struct fp
                                   fp_now_ms(), &ws->answer))
         return a;
     ws->counts.stale++;
+    if (wt->no_stale_fd)
+        ws->answer.fd = -1; /* it was lent */
     return &ws->answer;
 }
 
@@ -244,6 +247,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
         fp_mount_health_asked(w->walks->deps.health, w->mount);
     wt->joined = joined;
     wt->fresh = l->fresh;
+    wt->no_stale_fd = l->no_stale_fd;
     ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
     wt->deadline.data = wt;
     ev_timer_start(w->walks->deps.loop, &wt->deadline);
@@ -485,7 +489,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup = *l;
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
-    w->task.lookup.fresh = false;
+    w->task.lookup.fresh = w->task.lookup.no_stale_fd = false;
     if (names_id != 0)
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);

@@ -24,8 +24,9 @@ fp_status fp_lookup13(const void *owner, const struct fp_names *names, const cha
         return FP_OK;
     st = fp_shared_find(fp_child_client, names, path, len, fresh, &room, &view);
     if (st == FP_ABSENT) {
-        st = (fresh ? fp_client_lookup_fresh : fp_client_lookup)(fp_child_client, path, len, names, &room,
-                                                                 &view);
+        const struct fp_lookup wish = { .path = path, .path_len = len, .names = *names, .fresh = fresh };
+
+        st = fp_client_lookup_with(fp_child_client, &wish, &room, &view);
         if (st == FP_OK)
             st = room.status;
         *outcome_r = fp_outcome_of_source(room.source);

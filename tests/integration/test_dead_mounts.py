@@ -5,7 +5,9 @@ Two trees side by side in one document root: a local one, and the lab's slowfs, 
 """
 
 import contextlib
+import os
 import signal
+import socket
 import subprocess
 import time
 from collections import Counter
@@ -168,6 +170,13 @@ def test_requests_of_the_hung_tree_are_refused(world):
     assert get(server.port, "/slow/large.bin", "slow") == (200, LARGE)
     w.mount.behave("hang")
     w.until_out()
+    for wanted in (True, False):
+        with wire.greet(w.daemon.socket) as conn:
+            conn.sendall(wire.whole_lookup(w.path("slow/large.bin"), no_stale_fd=not wanted))
+            packet, fds, _, _ = socket.recv_fds(conn, 65536, 1)
+            assert (*wire.parse_answer(packet)[:2], len(fds)) == (OK, STALE, wanted)
+            for fd in fds:
+                os.close(fd)
     mark = server.mark()
     assert set(fetch_slow(server)) == {"stale"}
     with Client(server.port, timeout=5) as client:
@@ -175,7 +184,7 @@ def test_requests_of_the_hung_tree_are_refused(world):
             for url in ("large.bin", "unknown.txt", "unknown/", ""):
                 assert client.get(f"/slow/{url}", "refused")[0] == 503
             assert client.get("/local/file1.txt", "local")[0] == 200
-        for method, url, status, later in (("HEAD", "large.bin", 200, None), ("GET", "unknown.txt", 503, "30")):
+        for method, url, status, later in (("HEAD", "large.bin", 503, "30"), ("GET", "unknown.txt", 503, "30")):
             client.conn.request(method, f"/slow/{url}")
             answer = client.conn.getresponse()
             answer.read()
