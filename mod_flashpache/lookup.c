@@ -244,7 +244,7 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
     const struct fp_file *file = q->lease->file;
 
     if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->finfo.filetype != APR_REG
-        || (file != NULL && fp_file_descriptor(file) == -1))
+        || r->method_number == M_OPTIONS || (file != NULL && fp_file_descriptor(file) == -1))
         return DECLINED;
     return refuse(r);
 }

@@ -358,6 +358,9 @@ int fp_respond(request_rec *r)
         status = take_file(r, &q);
         if (q == NULL)
             return status;
+        status = fp_lookup_refuse_stale(r, q);
+        if (status != DECLINED)
+            return status;
     }
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;

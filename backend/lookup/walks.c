@@ -351,6 +351,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
     struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct waiter *wt, *next;
+    fp_status st;
 
     for (wt = TAILQ_FIRST(&w->waiters); wt != NULL; wt = next) {
         next = TAILQ_NEXT(wt, link);
@@ -362,8 +363,9 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
     if (TAILQ_EMPTY(&w->waiters))
         return false;
     TAILQ_CONCAT(&children, &w->children, sibling);
-    if (submit_from_root(w) != FP_OK)
-        end(w, FP_BUSY, NULL);
+    st = submit_from_root(w);
+    if (st != FP_OK)
+        end(w, st, NULL);
     let_go_on(ws, &children, FP_OK);
     return true;
 }
@@ -582,12 +584,13 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-static bool is_known(const struct fp_walks *ws, const struct fp_lookup *l)
+/* True if something was there, and w is expected to end on the same mount: another one may hang. */
+static bool is_known_beside(const struct fp_walk *w, const struct fp_lookup *l)
 {
     size_t known;
+    const uint32_t mount = fp_cache_mount(w->walks->deps.cache, l->path, l->path_len, &known);
 
-    fp_cache_mount(ws->deps.cache, l->path, l->path_len, &known);
-    return known == l->path_len;
+    return known == l->path_len && mount == w->mount;
 }
 
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
@@ -610,7 +613,7 @@ static fp_status begin(struct fp_walk *w, unsigned levels)
     if (parent.path_len == 1 || levels == 0)
         return submit_from_root(w);
     parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
-    if (levels < LEVELS_ABOVE && !is_known(w->walks, &parent))
+    if (levels < LEVELS_ABOVE && !is_known_beside(w, &parent))
         return begin(w, 0);
     p = find_or_begin(w->walks, &parent, w->names_id, levels - 1, &why);
     if (p == NULL)
@@ -676,7 +679,8 @@ static void go_on(struct fp_walk *w)
 
     if (st == FP_OK || st == FP_REFUSED) {
         take_base(w, true);
-        if (w->base.fd == -1 && end_from_cache(w))
+        /* A parent outside the roots was not looked at: then what is known here is of before. */
+        if (w->base.fd == -1 && st == FP_OK && end_from_cache(w))
             return;
         st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
     }

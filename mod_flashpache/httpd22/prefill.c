@@ -120,7 +120,7 @@ int fp_prefill(request_rec *r)
 
     fp_fresh_note_method(r);
     q = fp_request_of(r);
-    if (q == NULL)
+    if (q == NULL || status != DECLINED)
         return status;
     /* The form in which core walks it, and of which the answer is. */
     if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)

@@ -164,7 +164,7 @@ def test_requests_of_the_hung_tree_are_left_to_httpd(world):
 def test_requests_of_the_hung_tree_are_refused(world):
     """FlashpacheUnavailable 503: nothing waits, and what is in memory is served."""
     w = world("refused", stale_if_error_ms=STALE_MS)
-    server = w.serve(config="FlashpacheUnavailable 503\n")
+    server = w.serve(config="FlashpacheUnavailable 503\nAcceptPathInfo On\n")
     tree.put(w.mount.source / "large.bin", LARGE)
     wait_for(lambda: fetch_slow(server) and w.stats()["content_files"] == FILES, "all contents to be in memory")
     assert get(server.port, "/slow/large.bin", "slow") == (200, LARGE)
@@ -181,16 +181,17 @@ def test_requests_of_the_hung_tree_are_refused(world):
     assert set(fetch_slow(server)) == {"stale"}
     with Client(server.port, timeout=5) as client:
         for _ in range(100):
-            for url in ("large.bin", "unknown.txt", "unknown/", ""):
+            for url in ("large.bin", "large.bin/info", "unknown.txt", "unknown/", ""):
                 assert client.get(f"/slow/{url}", "refused")[0] == 503
             assert client.get("/local/file1.txt", "local")[0] == 200
-        for method, url, status, later in (("HEAD", "large.bin", 503, "30"), ("GET", "unknown.txt", 503, "30")):
+        for method, url, status, later in (("HEAD", "large.bin", 503, "30"), ("OPTIONS", "large.bin", 200, None),
+                                           ("GET", "unknown.txt", 503, "30")):
             client.conn.request(method, f"/slow/{url}")
             answer = client.conn.getresponse()
             answer.read()
             assert (answer.status, answer.headers["Retry-After"]) == (status, later)
-    assert Counter((e.note, e.reason) for e in server.wait_entries(400, mark, "refused")) == {
-        ("stale", "-"): 200, ("fallback", "unavailable"): 200}
+    assert Counter((e.note, e.reason) for e in server.wait_entries(500, mark, "refused")) == {
+        ("stale", "-"): 300, ("fallback", "unavailable"): 200}
     assert "FP0101" not in server.error_text()
     w.mount.behave("normal")
     w.until_back()

@@ -212,6 +212,29 @@ START_TEST(walks_of_directories_begin_at_the_one_above)
 }
 END_TEST
 
+/* A worker refuses what is above the roots.  The directory is walked all the same, and is open afterwards. */
+START_TEST(parent_that_may_not_be_looked_at)
+{
+    ask(&early, "/s/w/d/f");
+    finish("/s/w/d", "dddd");
+    finish("/s/w/d/f", "ddddf");
+    ask(&late, "/s/w/f");
+    {
+        const struct job job = take_walk("/s");
+
+        end_without(&job, FP_REFUSED);
+    }
+    finish("/s/w", "ddd");
+    finish("/s/w/f", "dddf1");
+    ck_assert(!from_root);
+    ck_assert_uint_eq(late.last_ino, ino_of("/s/w/f", '1'));
+    ask(&other, "/s/w/g");
+    finish("/s/w/g", "dddf1");
+    ck_assert(!from_root);
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 START_TEST(walk_of_what_lies_below)
 {
     know_a();
@@ -485,6 +508,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, who_joined_a_walk_that_a_purge_overtook);
     tcase_add_test(t, walk_from_a_base);
     tcase_add_test(t, walks_of_directories_begin_at_the_one_above);
+    tcase_add_test(t, parent_that_may_not_be_looked_at);
     tcase_add_test(t, walk_of_what_lies_below);
     tcase_add_test(t, walk_of_something_else);
     tcase_add_test(t, absence_above);
