@@ -18,6 +18,7 @@
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
+#include "lookup/questions.h"
 #include "lookup/restore.h"
 #include "lookup/walks.h"
 #include "lookup/warm_list.h"
@@ -42,12 +43,13 @@ struct fp_dispatch {
     struct fp_coherence *coherence;
     struct fp_mount_health *health;
     struct fp_walks *walks;
+    struct fp_questions questions;
     struct fp_names_registry names;
     struct fp_publisher publisher;
     struct fp_restore *restore; /* NULL: nothing was to be restored */
     struct fp_dispatch_settings settings;
     struct fp_observer *observer;     /* NULL: none */
-    struct fp_dispatch_counts counts; /* less those of the walks and of the health */
+    struct fp_dispatch_counts counts; /* less those of the questions, the walks and the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
     ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
     size_t reclaimed;                 /* bytes of entries, since memory was given back, */
@@ -166,27 +168,15 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
     return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
-static bool answer_stale(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                         const struct fp_lookup *l, unsigned names_id)
-{
-    if (!fp_cache_lookup_stale(d->cache, l->path, l->path_len, names_id, l->fresh, fp_now_ms(), &d->answer))
-        return false;
-    d->counts.stale++;
-    if (l->no_stale_fd)
-        d->answer.fd = -1; /* it was lent */
-    fp_connection_answer(conn, id, &d->answer);
-    return true;
-}
-
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                                const struct fp_lookup *l, unsigned names_id)
 {
     struct fp_walk *above = know_above(d, l, names_id);
 
-    if (answer_stale(d, conn, id, l, names_id))
+    if (fp_question_answer_stale(&d->questions, conn, id, l, names_id))
         return;
     if (above == NULL || wait_for_above(d, conn, id, l, names_id, above) != FP_OK)
-        fp_walks_refuse(d->walks, conn, id, FP_UNAVAILABLE);
+        fp_question_refuse(&d->questions, conn, id, FP_UNAVAILABLE);
 }
 
 static void on_tripped(void *ctx, uint32_t mount)
@@ -222,8 +212,10 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l, joined);
     /* A mount in service gets no walk, either, while closes of its files or killed workers hang. */
-    if (st != FP_OK && !(st == FP_UNAVAILABLE && answer_stale(d, conn, id, l, names_id)))
-        fp_walks_refuse(d->walks, conn, id, st);
+    if (st == FP_UNAVAILABLE && fp_question_answer_stale(&d->questions, conn, id, l, names_id))
+        return;
+    if (st != FP_OK)
+        fp_question_refuse(&d->questions, conn, id, st);
 }
 
 static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
@@ -240,7 +232,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
 
     /* No answer has room for such a path, and the cost of its question must not depend on its length. */
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
-        fp_walks_refuse(d->walks, conn, id, FP_TOODEEP);
+        fp_question_refuse(&d->questions, conn, id, FP_TOODEEP);
         return;
     }
     relieve(d);
@@ -339,12 +331,12 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 
     if (d == NULL)
         return NULL;
-    d->loop = loop;
+    d->loop = d->questions.loop = loop;
     ev_init(&d->reclaim, on_reclaim);
     d->reclaim.data = d;
     d->reclaim.repeat = RECLAIM_SECONDS;
     d->give_back_bytes = GIVE_BACK_BYTES;
-    d->names.cache = d->cache = cache;
+    d->names.cache = d->cache = d->questions.cache = cache;
     d->workers = workers;
     d->coherence = coherence;
     d->settings = *settings;
@@ -352,7 +344,8 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->health = fp_mount_health_create(loop, &health, settings->mount_timeout_ms);
     if (d->health != NULL)
         d->walks = fp_walks_create(
-            &(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names, &d->publisher },
+            &(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names, &d->publisher,
+                                     &d->questions },
             settings->max_inflight);
     if (d->walks == NULL) {
         fp_dispatch_destroy(&d);
@@ -398,13 +391,12 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
 {
     const struct fp_breaker_counts mounts = fp_mount_health_counts(d->health);
-    const struct fp_walks_counts walks = fp_walks_counts(d->walks);
     struct fp_dispatch_counts counts = d->counts;
 
-    counts.stale += walks.stale;
-    counts.unanswered = walks.unanswered;
-    counts.unavailable = walks.unavailable;
-    counts.inflight = walks.inflight;
+    counts.stale = d->questions.counts.stale;
+    counts.unanswered = d->questions.counts.unanswered;
+    counts.unavailable = d->questions.counts.unavailable;
+    counts.inflight = fp_walks_counts(d->walks).inflight;
     counts.trips = mounts.trips;
     counts.out = mounts.open;
     return counts;

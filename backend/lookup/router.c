@@ -7,7 +7,7 @@
 #include "common/wire.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
-#include "lookup/walks.h"
+#include "lookup/questions.h"
 
 static fp_status route_lookup(const struct fp_router *r, struct fp_connection *conn, const struct fp_frame *f)
 {
@@ -47,7 +47,7 @@ static fp_status on_question(void *ctx, struct fp_connection *conn, const struct
 static void on_closed(void *ctx, struct fp_connection *conn)
 {
     (void)ctx;
-    fp_walks_leave(conn);
+    fp_question_leave(conn);
 }
 
 const struct fp_connection_ops fp_router_ops = { on_question, on_closed };

@@ -20,16 +20,13 @@
 #include "common/task.h"
 #include "common/turn.h"
 #include "common/walk_result.h"
-#include "ipc/connection.h"
 #include "lookup/detours.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
+#include "lookup/questions.h"
 #include "privsep/closer.h"
 #include "workers/worker_pool.h"
-
-#define MAX_DEADLINE_MS 60000u
-#define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */
 
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
 #define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
@@ -41,7 +38,7 @@ struct fp_walk {
     UT_hash_handle hh;
     struct fp_walks *walks;
     uint64_t number; /* in the order in which walks began, from 1 */
-    TAILQ_HEAD(, waiter) waiters;
+    struct fp_waiters waiters;
     struct siblings children; /* walks that wait for this directory */
     TAILQ_ENTRY(fp_walk) sibling;
     bool follows;             /* it is one of its directory's children, or ready to go on */
@@ -61,18 +58,6 @@ struct fp_walk {
     char key[]; /* names_id in one byte, then the path */
 };
 
-/* One connection's question; lives in the connection's slot. */
-struct waiter {
-    TAILQ_ENTRY(waiter) link;
-    struct fp_walk *walk;
-    struct fp_connection *conn;
-    uint64_t id;
-    bool joined; /* the walk was under way when the question came, */
-    bool fresh;  /* and the question asks afresh */
-    bool no_stale_fd;
-    ev_timer deadline;
-};
-
 struct fp_walks {
     struct fp_walks_deps deps;
     size_t max;
@@ -84,7 +69,7 @@ struct fp_walks {
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
     struct fp_detours detours;
-    struct fp_answer answer; /* from the cache, while questions are answered */
+    struct fp_answer answer; /* from the cache, while the questions that wait are answered */
 };
 
 /* ---- the table ---- */
@@ -162,106 +147,20 @@ static void discard(struct fp_walk *w)
     free(w);
 }
 
-/* ---- answers ---- */
-
-void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why)
-{
-    ws->counts.unanswered++;
-    if (why == FP_UNAVAILABLE)
-        ws->counts.unavailable++;
-    /* Lack of memory passes; the protocol has no such reason. */
-    fp_connection_refuse(conn, id, why == FP_NOMEM ? FP_BUSY : why);
-}
-
-/* The stale answer instead of a failed one (NULL: there is none), if that is allowed.  A failed
- * answer is never in ws->answer itself: the cache keeps none. */
-static const struct fp_answer *or_stale(const struct waiter *wt, const struct fp_answer *a)
-{
-    const struct fp_lookup *l = &wt->walk->task.lookup;
-    struct fp_walks *ws = wt->walk->walks;
-
-    if (!fp_answer_is_failure(a)
-        || !fp_cache_lookup_stale(ws->deps.cache, l->path, l->path_len, wt->walk->names_id, wt->fresh,
-                                  fp_now_ms(), &ws->answer))
-        return a;
-    ws->counts.stale++;
-    if (wt->no_stale_fd)
-        ws->answer.fd = -1; /* it was lent */
-    return &ws->answer;
-}
-
-static void free_waiter(struct waiter *wt)
-{
-    ev_timer_stop(wt->walk->walks->deps.loop, &wt->deadline);
-    TAILQ_REMOVE(&wt->walk->waiters, wt, link);
-    *fp_connection_slot(wt->conn) = NULL;
-    free(wt);
-}
-
-/* a: NULL where there is no answer; why says the reason.  The connection may be gone afterwards, the waiter is. */
-static void answer_waiter(struct waiter *wt, fp_status why, const struct fp_answer *a)
-{
-    struct fp_walks *ws = wt->walk->walks;
-    struct fp_connection *conn = wt->conn;
-    uint64_t id = wt->id;
-
-    a = why != FP_REFUSED ? or_stale(wt, a) : a;
-    free_waiter(wt);
-    if (a != NULL)
-        fp_connection_answer(conn, id, a);
-    else
-        fp_walks_refuse(ws, conn, id, why);
-}
-
-static void answer_all(struct fp_walk *w, fp_status why, const struct fp_answer *a)
-{
-    struct waiter *wt;
-
-    while ((wt = TAILQ_FIRST(&w->waiters)) != NULL) {
-        answer_waiter(wt, why, a);
-        fp_turn_work(FP_WORK_RESULT);
-    }
-}
-
-static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    fp_turn_work(FP_WORK_TIMER);
-    (void)loop;
-    (void)events;
-    answer_waiter(timer->data, FP_TIMEOUT, NULL);
-}
+/* ---- questions that wait ---- */
 
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined)
 {
-    struct waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
-    const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
+    const fp_status st = fp_question_wait(w->walks->deps.questions, &w->waiters, conn, id, l, joined,
+                                          &w->task.lookup, w->names_id);
 
-    if (wt == NULL)
-        return FP_NOMEM;
-    wt->walk = w;
+    if (st != FP_OK)
+        return st;
     w->waited++;
-    wt->conn = conn;
-    wt->id = id;
     if (joined)
         fp_mount_health_asked(w->walks->deps.health, w->mount);
-    wt->joined = joined;
-    wt->fresh = l->fresh;
-    wt->no_stale_fd = l->no_stale_fd;
-    ev_timer_init(&wt->deadline, on_deadline, ms * PATIENCE / 1e3, 0.);
-    wt->deadline.data = wt;
-    ev_timer_start(w->walks->deps.loop, &wt->deadline);
-    TAILQ_INSERT_TAIL(&w->waiters, wt, link);
-    *fp_connection_slot(conn) = wt;
     return FP_OK;
-}
-
-void fp_walks_leave(struct fp_connection *conn)
-{
-    struct waiter *wt = *fp_connection_slot(conn);
-
-    if (wt != NULL)
-        free_waiter(wt);
 }
 
 /* ---- ends ---- */
@@ -316,7 +215,7 @@ static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
     detach(w);
     fp_mount_health_leave(ws->deps.health, w->mount);
     ws->counts.inflight--;
-    answer_all(w, why, a);
+    fp_waiters_answer(&w->waiters, why, a);
     discard(w);
     let_go_on(ws, &children, why);
 }
@@ -333,9 +232,10 @@ enum kept {
  * a walk from a base has not looked above that.  They serve the client only where all changes are reported
  * and none was.  A client that asks late, of something that changes or is purged, may know of that as well.
  */
-static bool is_served(const struct waiter *wt, const struct fp_answer *a, enum kept kept)
+static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const struct fp_answer *a,
+                      enum kept kept)
 {
-    const bool is_later = !wt->joined && wt->walk->from_root;
+    const bool is_later = !wt->joined && w->from_root;
 
     if (kept != KEPT || wt->fresh)
         return is_later || (kept == KEPT && a->watched);
@@ -350,14 +250,14 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
 {
     struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
-    struct waiter *wt, *next;
+    struct fp_waiter *wt, *next;
     fp_status st;
 
     for (wt = TAILQ_FIRST(&w->waiters); wt != NULL; wt = next) {
         next = TAILQ_NEXT(wt, link);
-        if (!is_served(wt, a, kept))
+        if (!is_served(w, wt, a, kept))
             continue;
-        answer_waiter(wt, FP_OK, a);
+        fp_waiter_answer(wt, FP_OK, a);
         fp_turn_work(FP_WORK_RESULT);
     }
     if (TAILQ_EMPTY(&w->waiters))
@@ -431,7 +331,7 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
             TAILQ_REMOVE(&w->children, child, sibling);
             end(child, FP_UNAVAILABLE, NULL);
         }
-        answer_all(w, FP_UNAVAILABLE, NULL);
+        fp_waiters_answer(&w->waiters, FP_UNAVAILABLE, NULL);
     }
 }
 
@@ -537,7 +437,7 @@ static fp_status submit(struct fp_walk *w)
     const struct fp_walks_deps *deps = &w->walks->deps;
     const struct fp_lookup *l = &w->task.lookup;
     const uint32_t before = w->mount;
-    struct waiter *wt;
+    struct fp_waiter *wt;
     size_t from;
     fp_status st;
 
@@ -622,6 +522,17 @@ static fp_status begin(struct fp_walk *w, unsigned levels)
     return FP_OK;
 }
 
+/* The walk, if it began (st); else NULL and *why_r, and it has ended. */
+static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_r)
+{
+    *why_r = st;
+    if (st == FP_OK)
+        return w;
+    if (w != NULL)
+        end(w, st, NULL);
+    return NULL;
+}
+
 /* NULL and *why_r: it could not begin. */
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                      unsigned levels, fp_status *why_r)
@@ -631,12 +542,7 @@ static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup
     if (w != NULL)
         return w;
     w = create(ws, l, names_id);
-    *why_r = w != NULL ? begin(w, levels) : FP_BUSY;
-    if (*why_r == FP_OK)
-        return w;
-    if (w != NULL)
-        end(w, *why_r, NULL);
-    return NULL;
+    return if_begun(w, w != NULL ? begin(w, levels) : FP_NOMEM, why_r);
 }
 
 struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
@@ -651,12 +557,7 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
 {
     struct fp_walk *w = create(ws, l, names_id);
 
-    *why_r = w != NULL ? begin(w, LEVELS_ABOVE) : FP_NOMEM;
-    if (w != NULL && *why_r != FP_OK) {
-        end(w, *why_r, NULL);
-        return NULL;
-    }
-    return w;
+    return if_begun(w, w != NULL ? begin(w, LEVELS_ABOVE) : FP_NOMEM, why_r);
 }
 
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
@@ -664,12 +565,7 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 {
     struct fp_walk *w = create(ws, l, names_id);
 
-    *why_r = w != NULL ? submit_from_root(w) : FP_NOMEM;
-    if (w != NULL && *why_r != FP_OK) {
-        end(w, *why_r, NULL);
-        return NULL;
-    }
-    return w;
+    return if_begun(w, w != NULL ? submit_from_root(w) : FP_NOMEM, why_r);
 }
 
 /* The directory has been looked at, or cannot be: goes on with the walk below it. */

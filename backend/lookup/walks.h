@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks under way, and the questions that wait for them.  A walk begins at the directory that
- * its path lies in, if the cache has that open.  Else a walk to that directory goes first, so
- * that all files in it share one; else it begins at "/".  All functions run on the loop.
+ * Walks under way, and the questions that wait for them (questions.h).  A walk begins at the directory that
+ * its path lies in, if the cache has that open.  Else a walk to that directory goes first, so that all files in
+ * it share one.  That one begins at the nearest open directory, else at "/".  All functions run on the loop.
  *
  * Walks differ by their path and the names_id (names_registry.h) of the access files
  * that they look for.  No further question may join a detached walk.
@@ -25,6 +25,7 @@ struct fp_mount_health;
 struct fp_names_registry;
 struct fp_observer;
 struct fp_publisher;
+struct fp_questions;
 struct fp_walk;
 struct fp_walks;
 struct fp_worker_pool;
@@ -38,11 +39,11 @@ struct fp_walks_deps {
     struct fp_mount_health *health;
     const struct fp_names_registry *names;
     struct fp_publisher *publisher;
+    struct fp_questions *questions;
 };
 
 struct fp_walks_counts {
-    uint64_t stale, unanswered, unavailable; /* as in dispatch.h */
-    uint64_t begun;                          /* ever */
+    uint64_t begun; /* ever */
     size_t inflight;
 };
 
@@ -77,14 +78,11 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
  * Lets the connection have the walk's answer, or after nine tenths of l's deadline that there is none.
  * joined: the walk began before the question came.  Where that does not do for the question (l->fresh),
  * the walk is made once more.  FP_OK or FP_NOMEM.
+ *
+ * A question that leaves (fp_question_leave) does not end the walk, for its result is worth keeping.
  */
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined);
-/* The connection waits no longer, and gets no answer.  Its walk goes on, for its result is worth
- * keeping. */
-void fp_walks_leave(struct fp_connection *conn);
-/* Answers that there is no answer, and counts that. */
-void fp_walks_refuse(struct fp_walks *ws, struct fp_connection *conn, uint64_t id, fp_status why);
 
 /*
  * The mount where a walk of the path will end, as far as is known.  The detours say it, else the nearest
