@@ -102,9 +102,11 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
-    const struct fp_lookup wish = {
-        .path = path, .path_len = len, .names = settings->names, .fresh = fresh, .no_stale_fd = refuses(settings)
-    };
+    const struct fp_lookup wish = { .path = path,
+                                    .path_len = len,
+                                    .names = settings->names,
+                                    .fresh = fresh,
+                                    .no_stale_fd = refuses(settings) };
     struct fp_lease_view *view;
     fp_status st = fp_client_lookup_with(fp_child_client, &wish, a, &view);
 
@@ -235,7 +237,8 @@ static int refuse(request_rec *r)
 {
     apr_table_setn(r->err_headers_out, "Retry-After", RETRY_AFTER);
     ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
-                  "FP0125: the file system of %s is out of service: 503 (FlashpacheUnavailable)", r->filename);
+                  "FP0125: the file system of %s is out of service: 503 (FlashpacheUnavailable)",
+                  r->filename);
     return HTTP_SERVICE_UNAVAILABLE;
 }
 

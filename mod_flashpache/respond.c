@@ -337,6 +337,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
 int fp_respond(request_rec *r)
 {
     const struct fp_request *q;
+    bool plain;
     int status;
 
     fp_fresh_end_handler(r);
@@ -348,20 +349,18 @@ int fp_respond(request_rec *r)
     /* This time the answers of the request's family are not used. */
     if (fp_request_is_again(r))
         return DECLINED;
+    plain = is_plain(r);
     q = fp_request_find(r, r->filename);
-    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
-    if (status != DECLINED)
-        return status;
-    if (!is_plain(r))
-        return fp_reply_by_core(r);
-    if (q == NULL && has_path_info(r)) {
+    if (q == NULL && plain && has_path_info(r)) {
         status = take_file(r, &q);
         if (q == NULL)
             return status;
-        status = fp_lookup_refuse_stale(r, q);
-        if (status != DECLINED)
-            return status;
     }
+    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
+    if (status != DECLINED)
+        return status;
+    if (!plain)
+        return fp_reply_by_core(r);
     if (q == NULL || !fp_view_is_same(r, q))
         return DECLINED;
     if (q->lease->file == NULL)

@@ -87,12 +87,11 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
 {
     const struct fp_mount_queue *known = find(q, mount);
 
-    /* Nobody knows for how long. */
+    /* Nobody knows how long those workers take to die. */
     if (!probe && known != NULL && is_taken(q, known))
         return FP_UNAVAILABLE;
     if (!probe
-        && (q->waiting >= q->max_waiting
-            || (known != NULL && known->n_waiting >= (q->max_waiting + 1) / 2)))
+        && (q->waiting >= q->max_waiting || (known != NULL && known->n_waiting >= (q->max_waiting + 1) / 2)))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = probe;

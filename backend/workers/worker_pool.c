@@ -89,21 +89,29 @@ static bool is_deserted(const struct fp_worker_pool *pool)
 
 static void end_if_deserted(struct fp_worker_pool *pool);
 
+/* Ends walks that wait, so many in a turn; only_taken: as fp_mount_queues_cancel_any().  True: others may be left. */
+static bool end_some(struct fp_worker_pool *pool, bool only_taken, fp_status why)
+{
+    for (int n = 0; n < ENDED_A_TURN; n++) {
+        struct fp_waiting *w = fp_mount_queues_cancel_any(&pool->queues, only_taken);
+
+        if (w == NULL)
+            return false;
+        fail((struct job *)w, why);
+    }
+    return true;
+}
+
 /* Walks do not wait where nobody can do them: stock is faster. */
 static void on_desert(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_worker_pool *pool = timer->data;
-    struct fp_waiting *w;
 
     fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
-    for (int n = 0; n < ENDED_A_TURN && is_deserted(pool); n++) {
-        if ((w = fp_mount_queues_cancel_any(&pool->queues, false)) == NULL)
-            return;
-        fail((struct job *)w, FP_FAILED);
-    }
-    end_if_deserted(pool);
+    if (is_deserted(pool) && end_some(pool, false, FP_FAILED))
+        end_if_deserted(pool);
 }
 
 /* The owner of a walk may be submitting it just now, so its end comes later. */
@@ -113,21 +121,24 @@ static void end_if_deserted(struct fp_worker_pool *pool)
         ev_timer_start(pool->loop, &pool->desert);
 }
 
+static void end_taken_after(struct fp_worker_pool *pool, double seconds)
+{
+    if (ev_is_active(&pool->taken))
+        return;
+    ev_timer_set(&pool->taken, seconds, 0.);
+    ev_timer_start(pool->loop, &pool->taken);
+}
+
 /* The walks would wait for those processes to die, nobody knows how long. */
 static void on_taken(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_worker_pool *pool = timer->data;
-    struct fp_waiting *w;
-    int n = 0;
 
     fp_turn_work(FP_WORK_WORKER);
+    (void)loop;
     (void)events;
-    while (n++ < ENDED_A_TURN && (w = fp_mount_queues_cancel_any(&pool->queues, true)) != NULL)
-        fail((struct job *)w, FP_UNAVAILABLE);
-    if (n > ENDED_A_TURN) {
-        ev_timer_set(timer, 0., 0.);
-        ev_timer_start(loop, timer);
-    }
+    if (end_some(pool, true, FP_UNAVAILABLE))
+        end_taken_after(pool, 0.);
 }
 
 /* n workers could not be made. */
@@ -194,10 +205,7 @@ static void watch_dying(struct worker *p, struct job *j)
     g->closed.data = g;
     ev_io_start(pool->loop, &g->closed);
     LIST_INSERT_HEAD(&pool->dying, g, link);
-    if (!ev_is_active(&pool->taken)) {
-        ev_timer_set(&pool->taken, DYING_S, 0.);
-        ev_timer_start(pool->loop, &pool->taken);
-    }
+    end_taken_after(pool, DYING_S);
 }
 
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
@@ -536,7 +544,7 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
     ev_timer_init(&pool->desert, on_desert, 0., 0.);
-    ev_timer_init(&pool->taken, on_taken, DYING_S, 0.);
+    ev_timer_init(&pool->taken, on_taken, 0., 0.);
     pool->respawn.repeat = RESPAWN_SECONDS;
     pool->born.data = pool->respawn.data = pool->desert.data = pool->taken.data = pool;
     for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
