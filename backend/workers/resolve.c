@@ -28,6 +28,7 @@ struct walk {
     const struct fp_task *task;
     struct fp_node dir; /* the next name lies in it */
     unsigned links;     /* followed on the path so far */
+    bool at_end;        /* the step is the path's last */
     struct fp_answer *a;
     struct fp_walk_result *result;
 };
@@ -44,6 +45,12 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 
     watch->unreported = watch->unreported || (several && (watch->partial || node->unwatchable));
     watch->unseen = watch->unseen || (several && node->unwatchable);
+}
+
+/* True for a file that will be answered by its content: the look that has to follow the reading counts as well. */
+static bool is_read_at_end(const struct walk *w, const struct fp_meta *m)
+{
+    return w->at_end && fp_content_is_settled(m, w->task->content_max);
 }
 
 /*
@@ -69,10 +76,11 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     directory = S_ISDIR(m->mode);
     if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
+    node->look_is_due = again && directories && is_read_at_end(w, m);
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
     if (S_ISLNK(m->mode) && node->watch.len > 0)
         fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
-    if (again)
+    if (again && !node->look_is_due)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
         note_names(watch, node, m);
@@ -203,7 +211,7 @@ static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct f
 }
 
 /* Takes the content in the descriptor's place.  m is a look before the open: it is the only one needed, as the look
- * after the reading finds the same.  False, and nothing is changed: the file itself has to do. */
+ * after the reading finds the same, behind the watch.  False, and nothing is changed: the file itself has to do. */
 static bool take_content(struct walk *w, const struct fp_meta *m)
 {
     struct fp_answer *a = w->a;
@@ -226,6 +234,17 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     a->fd = fd;
     a->content = a->local = true;
     return true;
+}
+
+/* The look at the path's end that its content should have spared, but was not taken. */
+static fp_status look_late(const struct walk *w, struct fp_meta *m)
+{
+    const int sync = fp_resolver_sync(w->r, w->dir.mount);
+    const fp_status st = w->dir.look_is_due ? fp_look_synced(w->dir.fd, sync, m, NULL) : FP_OK;
+
+    if (st == FP_OK)
+        note_names(&w->result->step_watches[w->a->n_steps - 1], &w->dir, m);
+    return st;
 }
 
 /* Answers an open file by its descriptor, unless the cache has that already. */
@@ -268,7 +287,8 @@ static fp_status finish(struct walk *w)
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (known && fp_meta_equal(m, &w->task->known) && !fp_content_is_settled(m, w->task->content_max)) {
+    if (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known)
+        && !fp_content_is_settled(m, w->task->content_max)) {
         a->unchanged = true;
         return FP_OK;
     }
@@ -276,7 +296,11 @@ static fp_status finish(struct walk *w)
     if (a->fd != -1 && take_content(w, m))
         return FP_OK;
     if (st == FP_OK)
+        st = look_late(w, m);
+    if (st == FP_OK)
         st = look_at_open(w->r, w->dir.fd, m, &a->fd);
+    if (st != FP_OK)
+        fp_close(&a->fd);
     if (a->fd != -1)
         take_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
@@ -379,6 +403,7 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
         if (a->n_steps == FP_MAX_STEPS)
             return FP_TOODEEP;
         path[end] = '\0';
+        w->at_end = end == len;
         a->steps[a->n_steps].end = (uint16_t)end;
         st = step(w, path + at, end < len);
         if (st != FP_OK)

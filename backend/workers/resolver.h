@@ -48,6 +48,7 @@ struct fp_node {
     struct fp_watch_key watch; /* empty: no event reports changes there */
     bool quiet;                /* a directory's watch reports the names alone */
     bool unwatchable;          /* it could not be watched, as one that may not be read cannot */
+    bool look_is_due;          /* it was only looked at before it was watched */
 };
 
 /* Returns 0, or -1 with errno: "/" cannot be opened. */

@@ -14,12 +14,46 @@
 #define MAX 100u
 
 static bool settled, fails;
-static const char *appended_to; /* while it is copied; NULL: nothing */
-static unsigned copies;
+static const char *appended_to;    /* while it is copied; NULL: nothing */
+static const char *appended_first; /* the same, after the first look at it */
+static unsigned copies, asking_looks;
+
+fp_status __real_fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r);
+fp_status __wrap_fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r);
+
+fp_status __wrap_fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
+{
+    asking_looks += sync != AT_STATX_DONT_SYNC;
+    return __real_fp_look_synced(fd, sync, m, mount_r);
+}
+
+int __wrap_fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
+
+/* As on a file system of the network: the first look at a file is not enough. */
+int __wrap_fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
+{
+    (void)r;
+    (void)mount;
+    return AT_STATX_FORCE_SYNC;
+}
+
+static void append_to(const char **path)
+{
+    const int fd = *path != NULL ? open(*path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+
+    if (fd == -1)
+        return;
+    ck_assert_int_eq(write(fd, "more", 4), 4);
+    close(fd);
+    *path = NULL;
+}
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
-    return settled && m->size > 0 && m->size <= max;
+    const bool is = settled && m->size > 0 && m->size <= max;
+
+    append_to(&appended_first);
+    return is;
 }
 
 int fp_content_create(int file, uint64_t size)
@@ -32,12 +66,7 @@ int fp_content_create(int file, uint64_t size)
     ck_assert_int_eq(pread(file, room, size, 0), (ssize_t)size);
     if (fd != -1)
         ck_assert_int_eq(pwrite(fd, room, size, 0), (ssize_t)size);
-    if (appended_to != NULL) {
-        int other = open(appended_to, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-        ck_assert_int_eq(write(other, "more", 4), 4);
-        close(other);
-    }
+    append_to(&appended_to);
     return fd;
 }
 
@@ -46,7 +75,7 @@ static void begin(void)
     setup();
     settled = true;
     fails = false;
-    appended_to = NULL;
+    appended_to = appended_first = NULL;
     copies = 0;
     unit_write_file(in_dir("file"), "content");
 }
@@ -114,6 +143,34 @@ START_TEST(file_that_changes_while_it_is_copied)
 }
 END_TEST
 
+/* The first look asks no server, and the copy is of the file as it was then. */
+START_TEST(file_that_changed_after_the_first_look)
+{
+    char path[PATH_MAX];
+
+    fails = _i == 1;
+    appended_first = strcpy(path, in_dir("file"));
+    resolve_as("file", NULL, MAX);
+    ck_assert_uint_eq(copies, 1);
+    assert_descriptor_of("contentmore");
+}
+END_TEST
+
+/* The look after the reading counts for the one that a file without a content gets. */
+START_TEST(content_costs_no_look_more)
+{
+    unsigned before;
+
+    asking_looks = 0;
+    resolve_as("file", NULL, 0);
+    before = asking_looks;
+    asking_looks = 0;
+    resolve_as("file", NULL, MAX);
+    assert_content_of("content");
+    ck_assert_uint_eq(asking_looks, before);
+}
+END_TEST
+
 START_TEST(file_that_cannot_be_copied)
 {
     fails = true;
@@ -176,6 +233,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_of_a_file);
     tcase_add_test(t, descriptor_where_no_content_is_due);
     tcase_add_test(t, file_that_changes_while_it_is_copied);
+    tcase_add_loop_test(t, file_that_changed_after_the_first_look, 0, 2);
+    tcase_add_test(t, content_costs_no_look_more);
     tcase_add_test(t, file_that_cannot_be_copied);
     tcase_add_test(t, unchanged_file);
     tcase_add_test(t, unchanged_file_that_cannot_be_copied);
