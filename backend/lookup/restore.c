@@ -60,7 +60,7 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
     names_id = names_id_of(r, &l->names);
     if (is_known(r, l, names_id) || fp_walk_find(r->deps.walks, l, names_id) != NULL)
         return;
-    if (fp_walk_start(r->deps.walks, l, names_id, &why) != NULL)
+    if (fp_walk_start_top_down(r->deps.walks, l, names_id, &why) != NULL)
         r->walks++;
     else
         r->left_out++;

@@ -31,6 +31,7 @@
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
 #define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
 #define LEVELS_ABOVE      2 /* directories above a path that may get a walk each, and are open afterwards */
+#define LEVELS_IN_USE     8 /* the same for a path that was in use; a turn begins several such walks */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -484,13 +485,18 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* True if something was there, and w is expected to end on the same mount: another one may hang. */
-static bool is_known_beside(const struct fp_walk *w, const struct fp_lookup *l)
+/* True if w may wait for a walk of the directory above: its own one, or one of the mount where w is expected to end, as
+ * another mount may hang. */
+static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *above, unsigned levels)
 {
+    struct fp_walks *ws = w->walks;
     size_t known;
-    const uint32_t mount = fp_cache_mount(w->walks->deps.cache, l->path, l->path_len, &known);
 
-    return known == l->path_len && mount == w->mount;
+    if (levels > LEVELS_ABOVE)
+        return fp_walks_expected_mount(ws, above->path, above->path_len, &known) == w->mount;
+    return levels == LEVELS_ABOVE
+           || (fp_cache_mount(ws->deps.cache, above->path, above->path_len, &known) == w->mount
+               && known == above->path_len);
 }
 
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
@@ -498,8 +504,8 @@ static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup
 
 /*
  * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one is walked
- * before it only if it is known: then other directories in it begin there, too.  Else strangers could have a walk made
- * for each name that they invent.  levels: so many directories above may get a walk of their own.
+ * before it only if it is known or was in use: then other directories in it begin there, too.  Else strangers could
+ * have a walk made for each name that they invent.  levels: so many directories above may get a walk of their own.
  */
 static fp_status begin(struct fp_walk *w, unsigned levels)
 {
@@ -513,7 +519,7 @@ static fp_status begin(struct fp_walk *w, unsigned levels)
     if (parent.path_len == 1 || levels == 0)
         return submit_from_root(w);
     parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
-    if (levels < LEVELS_ABOVE && !is_known_beside(w, &parent))
+    if (!may_wait_above(w, &parent, levels))
         return begin(w, 0);
     p = find_or_begin(w->walks, &parent, w->names_id, levels - 1, &why);
     if (p == NULL)
@@ -558,6 +564,14 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, un
     struct fp_walk *w = create(ws, l, names_id);
 
     return if_begun(w, w != NULL ? begin(w, LEVELS_ABOVE) : FP_NOMEM, why_r);
+}
+
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                       fp_status *why_r)
+{
+    struct fp_walk *w = create(ws, l, names_id);
+
+    return if_begun(w, w != NULL ? begin(w, LEVELS_IN_USE) : FP_NOMEM, why_r);
 }
 
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,

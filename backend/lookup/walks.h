@@ -66,6 +66,9 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
+/* The same for a path that was in use: directories above that are not known yet are walked before it, each once. */
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                                       fp_status *why_r);
 /* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                     fp_status *why_r);

@@ -461,6 +461,33 @@ START_TEST(looks_wait_for_a_worker_to_spare)
 }
 END_TEST
 
+/* Each directory of paths in use is walked once, from above, and the paths begin there; but none waits for "/", which is
+ * of another mount. */
+START_TEST(paths_in_use_are_restored_from_above)
+{
+    static const char text[] = "flashpached paths 1\n/m/x/y/f\n/m/x/z/g\n/m/x/y/h\nend 3\n";
+
+    fp_dispatch_restore(dispatch, strdup(text), sizeof(text) - 1);
+    ev_run(loop, EVRUN_ONCE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 7);
+    ck_assert_uint_eq(n_jobs, 1);
+    finish("/m", "dd");
+    ck_assert_uint_eq(n_jobs, 1);
+    finish("/m/x", "ddd");
+    ck_assert_uint_eq(n_jobs, 2);
+    finish("/m/x/y", "dddd");
+    ck_assert_uint_eq(n_jobs, 3);
+    ck_assert_uint_eq(jobs[1].task->base_len, strlen("/m/x/y"));
+    finish("/m/x/z", "dddd");
+    finish("/m/x/y/f", "ddddf");
+    finish("/m/x/y/h", "ddddf");
+    finish("/m/x/z/g", "ddddf");
+    ck_assert_uint_eq(n_jobs, 0);
+    ask(&early, "/m/x/z/g");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_CACHE);
+}
+END_TEST
+
 /* Questions that wait for a directory's walk are reported with it. */
 START_TEST(who_waits_is_observed)
 {
@@ -523,6 +550,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);
     tcase_add_test(t, looks_wait_for_a_worker_to_spare);
+    tcase_add_test(t, paths_in_use_are_restored_from_above);
     tcase_add_test(t, who_waits_is_observed);
     tcase_add_test(t, a_look_is_joined);
     return s;
