@@ -110,7 +110,7 @@ static const struct setting settings[] = {
     TEXT_OF(warm_file, RESTART, "", check_warm_file),
     NUMBER_OF(fp_conf, warm_file_s, RESTART, 60, 0, 86400),
     { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
-    NUMBER_OF(fp_conf, workers, RESTART, 32, 1, 256),
+    NUMBER_OF(fp_conf, workers, RESTART, 64, 1, 256),
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),
     NUMBER_OF(fp_conf, ttl_ms, RELOAD, 3000, 1, 86400000),
     NUMBER_OF(fp_conf, negative_ttl_ms, RELOAD, 1000, 1, 86400000),

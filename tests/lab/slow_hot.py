@@ -371,7 +371,7 @@ def parse_arguments():
     parser.add_argument("--leases", type=int, default=2000, help="FlashpacheLeases")
     parser.add_argument("--timeout-ms", type=int, default=10000, help="FlashpacheTimeout")
     parser.add_argument("--processes", type=int, default=8, help="of httpd")
-    parser.add_argument("--workers", type=int, default=32, help="of the daemon")
+    parser.add_argument("--workers", type=int, default=64, help="of the daemon")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds, arguments.cold_seconds = 1, 2, 20
