@@ -24,9 +24,6 @@
 #include "lookup/warm_list.h"
 #include "workers/worker_pool.h"
 
-/* Refreshes may be this part of the walks under way: no client waits for them. */
-#define REFRESH_SHARE 4
-
 /* Purged entries are evicted so much at a time, and the loop does other work in between. */
 #define AT_ONCE         64  /* entries of a small tree */
 #define RECLAIM_VISITS  512 /* in a turn at most, and so many that it ... */
@@ -66,8 +63,7 @@ static bool refresh(void *ctx)
     unsigned looks = FP_CACHE_LOOKS;
     fp_status st;
 
-    while (fp_worker_pool_spare(d->workers)
-           && fp_walks_counts(d->walks).inflight < d->settings.max_inflight / REFRESH_SHARE
+    while (fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks)
            && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len };
 

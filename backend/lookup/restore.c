@@ -18,6 +18,7 @@
 
 #define TURN_SECONDS 0.002
 #define TURN_PATHS   32  /* looked at in a turn: some 16,000 a second, which no disk bears */
+#define TURN_WALKS   32  /* begun in a turn, about: a path's directories have walks of their own */
 #define MOST_WALKS   256 /* under way, questions' own included; their directories' walks among them */
 #define MOST_LISTS   8   /* of names: the registry keeps each for good, and has room for twice as many */
 
@@ -60,7 +61,8 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
     names_id = names_id_of(r, &l->names);
     if (is_known(r, l, names_id) || fp_walk_find(r->deps.walks, l, names_id) != NULL)
         return;
-    if (fp_walk_start_top_down(r->deps.walks, l, names_id, &why) != NULL)
+    if (fp_walk_start_top_down(r->deps.walks, l, names_id, &why) != NULL
+        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, names_id, &why) != NULL))
         r->walks++;
     else
         r->left_out++;
@@ -68,15 +70,18 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
 
 static bool has_room(const struct fp_restore *r)
 {
-    return fp_worker_pool_spare(r->deps.workers) && fp_walks_counts(r->deps.walks).inflight < MOST_WALKS;
+    const struct fp_walks *ws = r->deps.walks;
+
+    return fp_worker_pool_spare(r->deps.workers) && fp_walks_have_room(ws)
+           && fp_walks_counts(ws).inflight < MOST_WALKS;
 }
 
 static void finish(struct fp_restore *r)
 {
     fp_log(
         FP_LOG_INFO, 13,
-        "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, or "
-        "their file system does not answer)",
+        "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, their "
+        "file system does not answer, or max_inflight)",
         r->walks, (unsigned long long)(fp_now_ms() - r->began_ms), r->left_out);
     ev_timer_stop(r->deps.loop, &r->timer);
     free(r->text);
@@ -86,18 +91,22 @@ static void finish(struct fp_restore *r)
 static void on_turn(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_restore *r = timer->data;
+    const struct fp_walks *ws = r->deps.walks;
+    const uint64_t enough = fp_walks_counts(ws).begun + TURN_WALKS;
     struct fp_lookup l;
 
     fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
     for (unsigned n = 0; n < TURN_PATHS && !r->is_read && has_room(r); n++) {
+        if (fp_walks_counts(ws).begun >= enough)
+            break;
         if (fp_warm_next(&r->reader, &l)) {
             restore(r, &l);
             continue;
         }
         r->is_read = true;
-        r->last = fp_walks_counts(r->deps.walks).begun;
+        r->last = fp_walks_counts(ws).begun;
     }
     if (r->is_read && fp_walks_have_ended(r->deps.walks, r->last))
         finish(r);

@@ -31,7 +31,8 @@
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
 #define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
 #define LEVELS_ABOVE      2 /* directories above a path that may get a walk each, and are open afterwards */
-#define LEVELS_IN_USE     8 /* the same for a path that was in use; a turn begins several such walks */
+#define LEVELS_IN_USE     8 /* the same for a path that was in use */
+#define BACKGROUND_SHARE  4 /* walks that no client waits for may be this part of those under way */
 
 TAILQ_HEAD(siblings, fp_walk);
 
@@ -485,43 +486,52 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* True if w may wait for a walk of the directory above: its own one, or one of the mount where w is expected to end, as
- * another mount may hang. */
-static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *above, unsigned levels)
+/* So many directories above a path may get a walk of their own; they were in use, or only the path's own directory need
+ * not be known. */
+struct above {
+    unsigned levels;
+    bool in_use;
+};
+
+static const struct above at_question = { LEVELS_ABOVE, false }, at_restart = { LEVELS_IN_USE, true }, nothing_above;
+
+/* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of the mount where
+ * w is expected to end: another one may hang. */
+static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, struct above above)
 {
     struct fp_walks *ws = w->walks;
     size_t known;
 
-    if (levels > LEVELS_ABOVE)
-        return fp_walks_expected_mount(ws, above->path, above->path_len, &known) == w->mount;
-    return levels == LEVELS_ABOVE
-           || (fp_cache_mount(ws->deps.cache, above->path, above->path_len, &known) == w->mount
-               && known == above->path_len);
+    if (above.in_use)
+        return fp_walks_expected_mount(ws, dir->path, dir->path_len, &known) == w->mount;
+    return above.levels == LEVELS_ABOVE
+           || (fp_cache_mount(ws->deps.cache, dir->path, dir->path_len, &known) == w->mount
+               && known == dir->path_len);
 }
 
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                     unsigned levels, fp_status *why_r);
+                                     struct above above, fp_status *why_r);
 
 /*
  * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one is walked
  * before it only if it is known or was in use: then other directories in it begin there, too.  Else strangers could
- * have a walk made for each name that they invent.  levels: so many directories above may get a walk of their own.
+ * have a walk made for each name that they invent.
  */
-static fp_status begin(struct fp_walk *w, unsigned levels)
+static fp_status begin(struct fp_walk *w, struct above above)
 {
-    struct fp_lookup parent = w->task.lookup;
+    struct fp_lookup dir = w->task.lookup;
     struct fp_walk *p;
     fp_status why;
 
-    take_base(w, levels > 0);
+    take_base(w, above.levels > 0);
     if (w->base.fd != -1)
         return submit(w);
-    if (parent.path_len == 1 || levels == 0)
+    if (dir.path_len == 1 || above.levels == 0)
         return submit_from_root(w);
-    parent.path_len = fp_path_parent_len(parent.path, parent.path_len);
-    if (!may_wait_above(w, &parent, levels))
-        return begin(w, 0);
-    p = find_or_begin(w->walks, &parent, w->names_id, levels - 1, &why);
+    dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
+    if (!may_wait_above(w, &dir, above))
+        return begin(w, nothing_above);
+    p = find_or_begin(w->walks, &dir, w->names_id, (struct above){ above.levels - 1, above.in_use }, &why);
     if (p == NULL)
         return why;
     follow(w, p);
@@ -541,37 +551,41 @@ static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_
 
 /* NULL and *why_r: it could not begin. */
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                     unsigned levels, fp_status *why_r)
+                                     struct above above, fp_status *why_r)
 {
     struct fp_walk *w = fp_walk_find(ws, l, names_id);
 
     if (w != NULL)
         return w;
     w = create(ws, l, names_id);
-    return if_begun(w, w != NULL ? begin(w, levels) : FP_NOMEM, why_r);
+    return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
 struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
 {
     fp_status why;
 
-    return find_or_begin(ws, l, names_id, 0, &why);
+    return find_or_begin(ws, l, names_id, nothing_above, &why);
+}
+
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                             struct above above, fp_status *why_r)
+{
+    struct fp_walk *w = create(ws, l, names_id);
+
+    return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l, names_id);
-
-    return if_begun(w, w != NULL ? begin(w, LEVELS_ABOVE) : FP_NOMEM, why_r);
+    return start(ws, l, names_id, at_question, why_r);
 }
 
 struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                        fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l, names_id);
-
-    return if_begun(w, w != NULL ? begin(w, LEVELS_IN_USE) : FP_NOMEM, why_r);
+    return start(ws, l, names_id, at_restart, why_r);
 }
 
 struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
@@ -579,7 +593,7 @@ struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup 
 {
     struct fp_walk *w = create(ws, l, names_id);
 
-    return if_begun(w, w != NULL ? submit_from_root(w) : FP_NOMEM, why_r);
+    return if_begun(w, w != NULL ? submit_from_root(w) : FP_BUSY, why_r);
 }
 
 /* The directory has been looked at, or cannot be: goes on with the walk below it. */
@@ -742,6 +756,11 @@ void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer)
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws)
 {
     return ws->counts;
+}
+
+bool fp_walks_have_room(const struct fp_walks *ws)
+{
+    return ws->counts.inflight < ws->max / BACKGROUND_SHARE;
 }
 
 /* The table keeps the order in which they were added. */

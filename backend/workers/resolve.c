@@ -55,7 +55,8 @@ static bool is_read_at_end(const struct walk *w, const struct fp_meta *m)
 
 /*
  * Has a file (with directories: or a directory) watched and then looks at it.  The first look,
- * which shows the kind, asks no server; only a look behind the watch counts.
+ * which shows the kind, asks no server; only a look behind the watch counts.  Where that is left to finish(),
+ * node->look_is_due is true.
  */
 static fp_status look(const struct walk *w, struct fp_node *node, bool directories, struct fp_meta *m)
 {
@@ -212,7 +213,7 @@ static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct f
 
 /* Takes the content in the descriptor's place.  m is a look before the open: it is the only one needed, as the look
  * after the reading finds the same, behind the watch.  False, and nothing is changed: the file itself has to do. */
-static bool take_content(struct walk *w, const struct fp_meta *m)
+static bool take_content(struct walk *w, struct fp_meta *m)
 {
     struct fp_answer *a = w->a;
     struct fp_meta after;
@@ -233,6 +234,7 @@ static bool take_content(struct walk *w, const struct fp_meta *m)
     fp_close(&a->fd);
     a->fd = fd;
     a->content = a->local = true;
+    *m = after; /* its time of access may be later */
     return true;
 }
 

@@ -48,7 +48,7 @@ struct fp_node {
     struct fp_watch_key watch; /* empty: no event reports changes there */
     bool quiet;                /* a directory's watch reports the names alone */
     bool unwatchable;          /* it could not be watched, as one that may not be read cannot */
-    bool look_is_due;          /* it was only looked at before it was watched */
+    bool look_is_due;          /* the look that counts, behind the watch and at the server, is still missing */
 };
 
 /* Returns 0, or -1 with errno: "/" cannot be opened. */

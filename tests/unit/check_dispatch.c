@@ -488,6 +488,27 @@ START_TEST(paths_in_use_are_restored_from_above)
 }
 END_TEST
 
+/* Where max_inflight leaves no room for all directories, a path in use is walked as one that is asked about. */
+START_TEST(paths_in_use_where_few_walks_may_be_under_way)
+{
+    static const char text[] = "flashpached paths 1\n/m/x/y/z/f\n/m/x/y/z/g\nend 2\n";
+
+    fp_dispatch_set(dispatch, &(struct fp_dispatch_settings){
+                                  .max_inflight = 8, .mount_timeout_ms = MOUNT_MS, .roots = the_roots });
+    fp_dispatch_restore(dispatch, strdup(text), sizeof(text) - 1);
+    ev_run(loop, EVRUN_ONCE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 2);
+    /* No more than a quarter, which leaves six for questions. */
+    ev_run(loop, EVRUN_ONCE);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 2);
+    finish("/m/x/y/z", "ddddd");
+    finish("/m/x/y/z/f", "dddddf");
+    ev_run(loop, EVRUN_ONCE);
+    finish("/m/x/y/z/g", "dddddf");
+    ck_assert_uint_eq(n_jobs, 0);
+}
+END_TEST
+
 /* Questions that wait for a directory's walk are reported with it. */
 START_TEST(who_waits_is_observed)
 {
@@ -551,6 +572,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_was_asked_for_once_is_not);
     tcase_add_test(t, looks_wait_for_a_worker_to_spare);
     tcase_add_test(t, paths_in_use_are_restored_from_above);
+    tcase_add_test(t, paths_in_use_where_few_walks_may_be_under_way);
     tcase_add_test(t, who_waits_is_observed);
     tcase_add_test(t, a_look_is_joined);
     return s;
