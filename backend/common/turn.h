@@ -25,7 +25,8 @@
  *   control     a report of 32 KiB; a purge: 64 entries (dispatch.c), and a look at the walks under
  *               way.
  *   reclaim     a few hundred entries of a purge (dispatch.c), or a giving back of memory.
- *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in.
+ *   timer       FP_CACHE_LOOKS timers, and as many walks begun as workers take in, or some 32 after a
+ *               restart.
  *   fleet       a few messages (fleet.c), each as a purge.
  *   worker      a worker replaced.
  *   reload      all entries.

@@ -3,7 +3,7 @@
  * Looks up again, in the background, the paths that the daemon before this one had in use
  * (warm_list.h).  All functions run on the loop.
  *
- * Bounded: each turn begins a few walks, and none while questions or its own earlier walks
+ * Bounded: each turn begins some 32 walks, and none while questions or its own earlier walks
  * wait for workers.  Paths that are known by then, lie outside roots or are on a mount out of
  * service are left out.  No client waits for any of it.
  */

@@ -550,15 +550,21 @@ static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_
 }
 
 /* NULL and *why_r: it could not begin. */
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+                             struct above above, fp_status *why_r)
+{
+    struct fp_walk *w = create(ws, l, names_id);
+
+    return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
+}
+
+/* The same, unless it is under way. */
 static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                      struct above above, fp_status *why_r)
 {
     struct fp_walk *w = fp_walk_find(ws, l, names_id);
 
-    if (w != NULL)
-        return w;
-    w = create(ws, l, names_id);
-    return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
+    return w != NULL ? w : start(ws, l, names_id, above, why_r);
 }
 
 struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
@@ -566,14 +572,6 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
     fp_status why;
 
     return find_or_begin(ws, l, names_id, nothing_above, &why);
-}
-
-static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                             struct above above, fp_status *why_r)
-{
-    struct fp_walk *w = create(ws, l, names_id);
-
-    return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
