@@ -241,9 +241,11 @@ static bool take_content(struct walk *w, struct fp_meta *m)
 /* The look at the path's end that its content should have spared, but was not taken. */
 static fp_status look_late(const struct walk *w, struct fp_meta *m)
 {
-    const int sync = fp_resolver_sync(w->r, w->dir.mount);
-    const fp_status st = w->dir.look_is_due ? fp_look_synced(w->dir.fd, sync, m, NULL) : FP_OK;
+    fp_status st;
 
+    if (!w->dir.look_is_due)
+        return FP_OK;
+    st = fp_look_synced(w->dir.fd, fp_resolver_sync(w->r, w->dir.mount), m, NULL);
     if (st == FP_OK)
         note_names(&w->result->step_watches[w->a->n_steps - 1], &w->dir, m);
     return st;
