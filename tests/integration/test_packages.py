@@ -167,20 +167,17 @@ def pid_of(clean):
     return clean.run("cat /run/apache2/apache2.pid 2>/dev/null || true")
 
 
+def until_noted(clean, notes, what):
+    """Asks until the last request has one of these notes: a daemon that httpd starts answers after a moment, and a child
+    of before a restart may still answer for one."""
+    def noted():
+        assert clean.get("/page.txt") == "a page\n"
+        return clean.notes(1)[-1] in notes
+    wait_for(noted, what)
+
+
 def until_hit(clean):
-    """httpd starts the daemon: it answers after a moment."""
-    def hit():
-        assert clean.get("/page.txt") == "a page\n"
-        return clean.notes(1)[-1] in HITS
-    wait_for(hit, "an answer of the daemon")
-
-
-def until_unnoted(clean):
-    """A child of before the restart may still answer for a moment."""
-    def unnoted():
-        assert clean.get("/page.txt") == "a page\n"
-        return clean.notes(1)[-1] == "-"
-    wait_for(unnoted, "a request without the module")
+    until_noted(clean, HITS, "an answer of the daemon")
 
 
 def test_installed_used_and_purged(packages, clean):
@@ -228,7 +225,7 @@ def test_installed_used_and_purged(packages, clean):
 
     clean.apt(f"purge {' '.join(PACKAGES)}")
     clean.run("apachectl configtest && apachectl restart")
-    until_unnoted(clean)
+    until_noted(clean, ("-",), "a request without the module")
     assert "flashpache" not in clean.run("apachectl -M")
     assert not left_behind(clean.root)
     clean.run("apachectl stop")

@@ -124,7 +124,7 @@ def quick():
         Experiment("contention", "contention", small, ALL, [capacity, *at_loads(1, (0.95,))], 64, warm_s=2, rounds=fixed(2)),
         Experiment("architectures", "memory", small, ARCHITECTURES, [capacity, calls, *at_loads(1, (0.8,))], 64,
                    warm_s=1, on_request=True),
-        # 2.9 GB, and as many children as connections: five minutes.
+        # 2.9 GB, and as many children as connections: three minutes.
         Experiment("disk-large", "disk", Content(600), NONE, [step("capacity", 8), *at_loads(6, (0.95,))], 1024, warm_s=20,
                    start_s=6, setup_s=60, rig_options={"memory": 1024 * MIB}, rounds=fixed(2), on_request=True),
     ]
