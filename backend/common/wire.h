@@ -163,6 +163,7 @@ enum fp_report {
 };
 #define FP_REPORTS    6 /* how many there are */
 #define FP_LOG_LEVELS 4 /* those of log_level in the configuration, in their order */
+#define FP_START_S    5 /* seconds of uptime for which workers that do not live yet are no fault */
 
 /*
  * CONTROL: an operator's request.  The fields of other operations are

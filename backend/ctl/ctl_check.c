@@ -146,7 +146,10 @@ static void check_workers(struct check *c)
     const uint64_t alive = ctl_value(c->reports.stats, "workers");
     const uint64_t wanted = ctl_value(c->reports.about, "workers_wanted");
 
-    if (alive < wanted)
+    if (alive < wanted && ctl_value(c->reports.about, "uptime_s") < FP_START_S)
+        say(c, NOTE, "%" PRIu64 " of %" PRIu64 " workers live: the daemon has just begun; ask again", alive,
+            wanted);
+    else if (alive < wanted)
         say(c, BAD, "%" PRIu64 " of %" PRIu64 " workers live: see FP0022 and FP0023 in the log", alive,
             wanted);
     else

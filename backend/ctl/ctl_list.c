@@ -166,7 +166,7 @@ static void judge(struct daemon *d, const char *about, const char *stats)
         worsen(d, CTL_WARNING, "this is %s: restart the daemon after an upgrade", PACKAGE_VERSION);
     if (out > 0)
         worsen(d, CTL_WARNING, "%" PRIu64 " file systems do not answer: see mounts", out);
-    if (alive < wanted)
+    if (alive < wanted && ctl_value(about, "uptime_s") >= FP_START_S)
         worsen(d, CTL_WARNING, "%" PRIu64 " of %" PRIu64 " workers live: see check", alive, wanted);
     if (refused > 0)
         worsen(d, CTL_WARNING, "%" PRIu64 " watches were refused: see check", refused);

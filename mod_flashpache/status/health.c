@@ -95,13 +95,21 @@ static void look_at_versions(const struct look *at)
              "Install both from one release. Then restart the daemon, and `apachectl graceful`.");
 }
 
+static apr_uint64_t about_number(const struct look *at, const char *key)
+{
+    const char *word = fp_snapshot_about(at->f, key);
+
+    return word != NULL ? strtoull(word, NULL, 10) : 0;
+}
+
 static void look_at_workers(const struct look *at)
 {
-    const char *word = fp_snapshot_about(at->f, "workers_wanted");
-    apr_uint64_t wanted = word != NULL ? strtoull(word, NULL, 10) : 0;
+    apr_uint64_t wanted = about_number(at, "workers_wanted");
     apr_uint64_t alive = fp_snapshot_counter(at->f, "workers");
     apr_uint64_t queued = fp_snapshot_counter(at->f, "queued");
 
+    if (about_number(at, "uptime_s") < FP_START_S)
+        return;
     if (alive < wanted)
         find(at, FP_DEGRADED, apr_psprintf(at->pool, "Only " U64 " of " U64 " workers live.", alive, wanted),
              "FP0022 and FP0023 in the daemon's log have the reason.");

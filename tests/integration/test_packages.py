@@ -198,7 +198,8 @@ def test_installed_used_and_purged(packages, clean):
     clean.run("a2enmod flashpache && apachectl configtest && apachectl restart")
     assert clean.notes(1) == ["-"]
     until_hit(clean)
-    assert "<title>Flashpache: healthy</title>" in clean.get("/flashpache-status")
+    status = clean.get("/flashpache-status")
+    assert "<title>Flashpache: healthy</title>" in status, status
 
     # A mistake in the daemon's settings shows before Apache is restarted with it.
     clean.run("echo 'FlashpacheDaemonConfig /etc/no-such.conf' >/etc/apache2/conf-enabled/wrong.conf")

@@ -45,6 +45,7 @@ static void setup(void)
                               .about = apr_array_make(pool, 8, sizeof(struct fp_snapshot_fact)) };
     set_fact("version", FP_RELEASE);
     set_fact("workers_wanted", "4");
+    set_fact("uptime_s", "5");
     set_counter("workers", 4);
     add_mount("/srv", 0, true);
 }
@@ -135,6 +136,18 @@ START_TEST(workers_that_are_missing_or_busy)
 }
 END_TEST
 
+START_TEST(workers_of_a_daemon_that_just_began_are_no_fault)
+{
+    f.about->nelts--;
+    set_fact("uptime_s", "4");
+    f.from_daemon->nelts = 0;
+    set_counter("workers", 3);
+    set_counter("queued", 4);
+    health = fp_health_of(pool, &f);
+    ck_assert_int_eq(health.findings->nelts, 0);
+}
+END_TEST
+
 START_TEST(limits_that_were_met)
 {
     set_counter("watches_refused", 7);
@@ -208,6 +221,7 @@ int main(void)
     tcase_add_test(t, a_mount_is_named);
     tcase_add_test(t, another_release_is_told);
     tcase_add_test(t, workers_that_are_missing_or_busy);
+    tcase_add_test(t, workers_of_a_daemon_that_just_began_are_no_fault);
     tcase_add_test(t, limits_that_were_met);
     tcase_add_test(t, a_fleet_without_its_redis);
     tcase_add_test(t, what_is_over_is_no_fault);
