@@ -300,7 +300,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || !has_file(e) || e->target != NULL || fp_entry_is_purged(c, e))
+    if (e == NULL || !has_file(e) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
      * neither does a second change within a tick of the kernel's clock, and that may have revoked the rights. */

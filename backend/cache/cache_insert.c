@@ -88,8 +88,19 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     e->n_access = n;
 }
 
-static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_answer *a)
+/*
+ * FUSE keeps a page that was read while a write to it was under way, though it is older than the file, until the
+ * file is opened again.  No time tells of that.  So what was opened so soon after a change is opened again later.
+ */
+static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
+    return !e->local && e->fd != -1 && !fp_meta_had_settled(&e->self, seen->now_ms);
+}
+
+static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
+{
+    struct fp_answer *a = seen->answer;
+
     /* Clients that have the file then take its content, or the other way round. */
     if (a->content ? e->fd != -1 : e->content_at != 0)
         fp_entry_end_leases(c, e);
@@ -100,6 +111,7 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_an
     a->fd = -1;
     e->local = a->local;
     e->tried = true;
+    e->reopen = was_written_lately(e, seen);
 }
 
 /*
@@ -111,10 +123,8 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, struct fp_an
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
                            const struct seen *seen, bool same, bool unchanged, bool was_invalid)
 {
-    struct fp_answer *a = seen->answer;
-
-    if (s == seen->last && seen->opened && !a->unchanged) {
-        take_descriptor(c, e, a);
+    if (s == seen->last && seen->opened && !seen->answer->unchanged) {
+        take_descriptor(c, e, seen);
     } else if (fp_entry_is_dir(e) ? !same || (was_invalid && e->linked) : !unchanged || was_invalid) {
         fp_entry_drop_fd(c, e);
         e->tried = false;

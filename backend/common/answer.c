@@ -5,8 +5,12 @@
 #include <endian.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#include "common/clock.h"
 #include "common/packet.h"
+
+#define SETTLED_MS 2000 /* the coarsest clock of a file system is FAT's */
 
 /* Flags of an ANSWER. */
 enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
@@ -48,6 +52,17 @@ bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
     return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->dev == b->dev && a->ino == b->ino
            && a->nlink == b->nlink && a->size == b->size && fp_time_equal(&a->mtime, &b->mtime)
            && fp_time_equal(&a->ctime, &b->ctime);
+}
+
+bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms)
+{
+    struct timespec now;
+    int64_t last_ms; /* the last moment at which a change leaves it settled */
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(fp_now_ms() - at_ms) - SETTLED_MS;
+    return m->ctime.sec < last_ms / 1000
+           || (m->ctime.sec == last_ms / 1000 && m->ctime.nsec / 1000000 <= (uint32_t)(last_ms % 1000));
 }
 
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)

@@ -109,6 +109,10 @@ bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 /* True for the same kind, size and times: an open file still has its content. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
+/* True if the file had not changed for two seconds at that moment (fp_now_ms()).  Later changes show in its times
+ * then, however coarse the file system's clock is.  Compares the file system's clock with this machine's. */
+bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms);
+
 /* True for the same outcome, and if it is there the same file, unchanged. */
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);
 

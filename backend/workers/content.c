@@ -4,27 +4,19 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/answer.h"
 #include "common/area.h"
+#include "common/clock.h"
 #include "common/packet.h"
 
-#define SETTLED_SECONDS 2     /* the coarsest clock of a file system is FAT's */
-#define PIECE           16384 /* bytes of one read */
-#define NAME            "flashpache-content"
+#define PIECE 16384 /* bytes of one read */
+#define NAME  "flashpache-content"
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
-    struct timespec now;
-
-    if (!S_ISREG(m->mode) || m->size == 0 || m->size > max)
-        return false;
-    clock_gettime(CLOCK_REALTIME, &now);
-    now.tv_sec -= SETTLED_SECONDS;
-    return m->ctime.sec < now.tv_sec
-           || (m->ctime.sec == now.tv_sec && m->ctime.nsec <= (uint32_t)now.tv_nsec);
+    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && fp_meta_had_settled(m, fp_now_ms());
 }
 
 /* Moves no file offset: descriptors are shared. */

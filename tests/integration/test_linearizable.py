@@ -36,6 +36,8 @@ REMEMBERED = 0.5            # without a fault, nearly all are
 # A change by another name of the file is reported to watches of the file. Watches of the requested name's directory
 # do not report it. FUSE may have a file for each name; and an unreadable file cannot be watched.
 OTHER_NAMES = {"written_by_its_other_name", "access_file_by_other_ways", "linked_in", "written_by_a_name_made_since"}
+# The kernel's pages of a FUSE file may be older than a write that no event reports. They show within ttl_ms.
+UNREPORTED = {"written_through_a_mapping_that_stays", "written_asynchronously_while_it_stays_open"}
 # The default of 2 s would make a stopped daemon's turn a long one.
 TIMEOUT = "FlashpacheTimeout 50ms\n"
 
@@ -58,8 +60,8 @@ def config(root):
     return f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
 
-def by_one_name():
-    return {name: steps for name, steps in linear_kinds.KINDS.items() if name not in OTHER_NAMES}
+def kinds_but(left_out):
+    return {name: steps for name, steps in linear_kinds.KINDS.items() if name not in left_out}
 
 
 def check(name, result, remembered=REMEMBERED):
@@ -101,7 +103,7 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
     with (filesystems.directory("disk" if marked else where, below / where, slow_directory) as root,
           clock.ahead(SETTLED_S)):
         result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries, marked=marked,
-                              kinds=by_one_name() if where == "fuse" else linear_kinds.KINDS)
+                              kinds=kinds_but(OTHER_NAMES | UNREPORTED if where == "fuse" else ()))
     check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result)
     assert where != "disk" or not result.missing, result.missing
 
@@ -157,7 +159,7 @@ def test_faults(lab, base, fault):
     """After any fault of the daemon, the file system is asked before an old answer is given."""
     root = base / fault
     root.mkdir()
-    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, kinds=by_one_name(),
+    check(fault, linearizable(lab, root, fault, "event", WITH_FAULTS, kinds=kinds_but(OTHER_NAMES),
                               fault=linear_faults.FAULTS[fault]), 0)
 
 
@@ -169,4 +171,4 @@ def test_limits(lab, base, name, value):
     root = base / name
     root.mkdir()
     with system_limits.inotify(name, value):
-        check(name, linearizable(lab, root, name, "event", WITH_FAULTS, kinds=by_one_name()), 0)
+        check(name, linearizable(lab, root, name, "event", WITH_FAULTS, kinds=kinds_but(OTHER_NAMES)), 0)

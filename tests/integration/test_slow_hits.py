@@ -14,10 +14,12 @@ import pytest
 import slowfs
 import tree
 from conftest import built
+from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
 from dead_mounts_kit import Breakable
 from fetch import Client, get
 from httpd import HITS
 from keepalive import Connection
+from test_slowfs import mount  # noqa: F401 (fixture)
 from test_walk_calls import LIMITS as ONE_CHILD
 from trace import CALL, Trace
 
@@ -30,6 +32,8 @@ WARM_UP_THREADS = 32
 RATIO = 50
 SLOW_CLIENT_S = 0.1
 LARGE_REQUESTS = 5
+LARGE = 100_000         # not served by its content
+TTL_MS, LOOKS = 80, 10
 OPENS = "open,openat,close,dup"
 
 
@@ -185,3 +189,22 @@ def test_a_large_hit_opens_nothing(base, lab, slow_directory, sendfile, size):
 def calls_on(trace, part):
     """{call: number} of those whose line names a path with that part."""
     return Counter(CALL.match(line).group(1) for line in trace.lines() if part in line and CALL.match(line))
+
+
+@pytest.mark.needs_flashpache
+def test_opened_again_until_a_change_has_settled(lab, mount, clock):  # noqa: F811 (fixtures)
+    """FUSE keeps pages that were read beside a write until the next open: stock opens for each request."""
+    made = mount()
+    tree.put(made.source / "large.bin", tree.content("large.bin", LARGE))
+    server = lab.under_test("settles", made.path, daemon_settings={"ttl_ms": TTL_MS})
+    with Client(server.port) as client:
+        def opens():
+            """So many while the daemon looks at the file again and again."""
+            before = made.counters()
+            while made.counters()["lookup"] < before["lookup"] + LOOKS:
+                assert client.get("/large.bin")[0] == 200
+            return made.counters()["open"] - before["open"]
+        assert opens() > 1
+        with clock.ahead(SETTLED_S):
+            assert 1 <= opens() <= 2       # a look may be under way
+            assert opens() == 0

@@ -8,6 +8,7 @@
 
 #include "cache_known_kit.h"
 #include "changes/coherence.h"
+#include "common/clock.h"
 #include "common/walk_result.h"
 
 #define NAMES 1 /* the number of the list that questions name */
@@ -295,6 +296,30 @@ START_TEST(file_that_may_have_changed_is_opened_again)
 }
 END_TEST
 
+static bool is_known_of(bool local, uint64_t began_ms)
+{
+    struct timespec changed;
+    struct fp_meta m;
+
+    kit_answer(&answer, "/f", "df3");
+    clock_gettime(CLOCK_REALTIME, &changed);
+    answer.steps[1].self.ctime = (struct fp_time){ changed.tv_sec, (uint32_t)changed.tv_nsec };
+    answer.local = local;
+    now = began_ms;
+    insert("/f", NULL);
+    return fp_cache_find_known(cache, "/f", 2, &m);
+}
+
+/* It may have been read beside a write: what is not local then keeps old pages until it is opened again. */
+START_TEST(file_that_was_opened_just_after_a_change_is_opened_again)
+{
+    ck_assert(is_known_of(true, fp_now_ms()));
+    ck_assert(!is_known_of(false, fp_now_ms()));
+    ck_assert(!is_known_of(false, fp_now_ms() + 1000));
+    ck_assert(is_known_of(false, fp_now_ms() + 3000));
+}
+END_TEST
+
 /* "Unchanged" is about the task's file; another one is here by now. */
 START_TEST(unchanged_file_that_is_not_the_one_at_hand)
 {
@@ -481,6 +506,7 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "files", setup, teardown, 0);
     tcase_add_test(t, file_that_is_unchanged_stays_open);
     tcase_add_test(t, file_that_may_have_changed_is_opened_again);
+    tcase_add_test(t, file_that_was_opened_just_after_a_change_is_opened_again);
     tcase_add_test(t, unchanged_file_that_is_not_the_one_at_hand);
     tcase_add_test(t, links_are_opened_again);
     tcase_add_test(t, file_that_was_only_passed);
