@@ -18,6 +18,7 @@ import slowfs
 import tree
 import wire
 from conftest import built
+from content_kit import clock, settled  # noqa: F401 (fixtures)
 from dead_mounts_kit import Breakable
 from waiting import wait_for
 
@@ -121,6 +122,7 @@ def test_a_file_system_that_answers_no_close(world):
     wait_for(lambda: world.ask(f"slow/file{FILES - 1}.txt") == OK, "its files to be opened again")
 
 
+@pytest.mark.usefixtures("settled")         # a file that is not would be opened again, and that worker would hang
 def test_stale_answers_while_closes_hang(lab, base):
     """The mount is in service, but gets no walk. What was known of it is served."""
     world = World(lab, base, "stale", ttl_ms=WAIT_MS, stale_if_error_ms=600_000)
