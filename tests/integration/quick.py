@@ -44,9 +44,10 @@ class Quick:
         self.close()
         self._connect()
 
-    def send(self, path, method="GET", body=b""):
+    def send(self, path, method="GET", body=b"", fields=""):
+        """fields: header lines, each with its end."""
         length = f"Content-Length: {len(body)}\r\n" if method == "PUT" else ""
-        self.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n".encode() + body)
+        self.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}{fields}\r\n".encode() + body)
 
     def read(self):
         """The reply; ConnectionError if the connection ends before its end."""
@@ -66,6 +67,6 @@ class Quick:
             raise ConnectionError(f"the connection ended after {data[:200]!r}")
         return data + part
 
-    def ask(self, path, method="GET", body=b""):
-        self.send(path, method, body)
+    def ask(self, path, method="GET", body=b"", fields=""):
+        self.send(path, method, body, fields)
         return self.read()
