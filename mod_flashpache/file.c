@@ -341,7 +341,7 @@ bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mti
 {
     struct stat st;
 
-    if (!file->local || file->is_content || fstat(file->fd, &st) == -1)
+    if (file->is_content || fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
     *mtime_r = fp_file_time(st.st_mtim.tv_sec, (apr_uint32_t)st.st_mtim.tv_nsec);

@@ -167,7 +167,7 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
         return (apr_off_t)fp_file_mapping(file)->size == length
                    ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
                    : NULL;
-    if (!fp_file_is_local(file) || length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST))
+    if (length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST))
         return NULL;
     buf = apr_bucket_alloc(n, list);
     fp_file_read(file, buf, &n, 0);

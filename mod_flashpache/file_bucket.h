@@ -31,7 +31,7 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
                                   apr_bucket_alloc_t *list);
 
 /*
- * A bucket with the content of a file that came as its content. Also of a local file of at most
+ * A bucket with the content of a file that came as its content. Also of a file of at most
  * FP_FILE_SMALL bytes, if it has this very length now. NULL otherwise, and where mapping is better
  * and map allows it.
  */

@@ -151,14 +151,14 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
 
 /*
  * A file that is written in place changes while its answer is still used. So it is sent at its
- * length of now. False where looking might wait for another machine.
+ * length of now. False: that is not known. A stale answer's file system may not be asked.
  */
-static bool look_again(request_rec *r, const struct fp_file *file)
+static bool look_again(request_rec *r, const struct fp_request *q)
 {
     apr_off_t size;
     apr_time_t mtime;
 
-    if (!fp_file_look(file, &size, &mtime))
+    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
         return false;
     if (size != r->finfo.size || mtime != r->finfo.mtime) {
         r->finfo.size = size;
@@ -179,7 +179,7 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
         e = fp_file_bucket_of_content(file, r->finfo.size, map, list);
     if (e != NULL)
         return e;
-    if (r->header_only || !look_again(r, file))
+    if (r->header_only || !look_again(r, q))
         map = false;
     return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
@@ -242,9 +242,12 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
     map = may_map_file(r, q);
     if (!sendfile && r->finfo.size <= most_without_apr_bucket(map))
         return false;
+    (void)look_again(r, q);
     /* A file system of another machine may have died under the answer. A read before
      * the header usually shows it (fp_reply_can_be_read). */
-    first = look_again(r, file) ? 0 : FIRST_PIECE;
+    first = fp_file_is_local(file) ? 0 : FIRST_PIECE;
+    if (r->finfo.size <= first)
+        return false;
     e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r, use_r);
     if (e == NULL)
         return false;

@@ -42,13 +42,13 @@ static bool may_map(const request_rec *r, const struct fp_request *q)
 }
 
 /* A file that is written in place changes while its answer is still used. So it is sent at its length of
- * now. False where looking might wait for another machine. */
-static bool look_again(request_rec *r, const struct fp_file *file)
+ * now. False: that is not known. A stale answer's file system may not be asked. */
+static bool look_again(request_rec *r, const struct fp_request *q)
 {
     apr_off_t size;
     apr_time_t mtime;
 
-    if (!fp_file_look(file, &size, &mtime))
+    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
         return false;
     r->finfo.size = size;
     r->finfo.mtime = mtime;
@@ -61,7 +61,11 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
     apr_bucket_alloc_t *list = r->connection->bucket_alloc;
     apr_bucket *e = r->header_only ? NULL : fp_file_bucket_of_content(file, r->finfo.size, map, list);
 
-    return e != NULL ? e : fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
+    if (e != NULL)
+        return e;
+    if (!r->header_only && !fp_file_is_local(file) && look_again(r, q))
+        fp_reply_set_headers(r);
+    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
 static int pass(request_rec *r, apr_bucket_brigade *bb)
@@ -80,7 +84,7 @@ static int pass(request_rec *r, apr_bucket_brigade *bb)
 
 static int send_file(request_rec *r, const struct fp_request *q)
 {
-    const bool local = look_again(r, q->lease->file);
+    const bool local = fp_file_is_local(q->lease->file) && look_again(r, q);
     apr_bucket_brigade *bb;
     apr_bucket *e;
     int condition;
