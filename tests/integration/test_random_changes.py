@@ -18,16 +18,19 @@ import filesystems
 from change_cases import exchange
 from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
 from forms import chosen, full
-from freshness import WATCHED, settings
+from freshness import WATCHED, bound_s, settings
 from httpd import user_ids
 from lease_kit import NOTE_CONFIG
 from quick import Quick, field, note
 
 pytestmark = pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
 CHANGES = chosen(250, 10_000)
+CHANGES_BY_ANOTHER = 1000       # each waits for the TTL
 CLEARED_AFTER = 60              # changes: a broken access file at the top would hide the rest
 CONNECTIONS = 3                 # so several children are asked
 SHOWN = 10
+OTHER = "another-machine"       # changes the files: the directory behind FUSE
+KINDS = {"fanotify": "disk", "unsettled": "disk", OTHER: "fuse"}
 OLD = 1_500_000_000
 DIRECTORIES = ("a", "b")
 NAMES = (*DIRECTORIES, "c.html", "d.en.html", "index.html", ".htaccess")
@@ -59,14 +62,15 @@ Header always set X-If 1
 
 
 class Tree:
-    """The directory with the changes. Each method in CHANGES_OF makes one; OSError: not possible now. On FUSE each
-    name of a file may be a file of its own, so there no file has two.
+    """The directory with the changes, which httpd knows as `served`. Each method in CHANGES_OF makes one; OSError: not
+    possible now. links: a file may have several names. On FUSE each name may be a file of its own.
 
     No directory may be passed but not read (mode 711): inotify cannot watch it, and ttl_ms holds there.
     """
 
-    def __init__(self, root, seed, links):
-        self.root, self.random, self.number, self.history = root, random.Random(seed), 0, []
+    def __init__(self, root, served, seed, links):
+        self.root, self.served = root, served
+        self.random, self.number, self.history = random.Random(seed), 0, []
         self.kinds = [kind for kind in CHANGES_OF if links or kind is not Tree.link]
 
     def name(self):
@@ -155,7 +159,7 @@ class Tree:
         return name, other
 
     def symlink(self, name, other):
-        target = self.random.choice((str(self.root / other), "../" * name.count("/") + other))
+        target = self.random.choice((str(self.served / other), "../" * name.count("/") + other))
         (self.root / name).unlink(missing_ok=True)
         os.symlink(target, self.root / name)
         return name, other
@@ -195,7 +199,7 @@ def question(tree, name, other):
     parent = base.rpartition("/")[0]
     url = tree.random.choice((base, base, base, f"{base}/", f"{parent}/".lstrip("/"), f"{base}/a", f"{base}/index.html",
                               base.replace(".html", "").replace(".en", "")))
-    return f"/{url}", tree.root / tree.random.choice((name, other, tree.name()))
+    return f"/{url}", tree.served / tree.random.choice((name, other, tree.name()))
 
 
 def ask(connection, asked):
@@ -244,25 +248,27 @@ class Comparison:
 
 
 @pytest.mark.parametrize("mpm", ("event", full("prefork")))
-@pytest.mark.parametrize("where", ("disk", "overlay", "fuse", "fanotify", full("tmpfs"), full("unsettled")))
+@pytest.mark.parametrize("where", ("disk", "overlay", "fuse", "fanotify",
+                                   full("tmpfs"), full("unsettled"), full(OTHER)))
 def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     """unsettled: by the system's clock. Elsewhere the daemon's is ahead, so new files are served by their content."""
     seed = int(os.environ.get("FLASHPACHE_SEED", time.time_ns() % 1_000_000))
     below = base / f"{where}-{mpm}"
     below.mkdir()
-    kind = "disk" if where in ("fanotify", "unsettled") else where
-    with (filesystems.directory(kind, below, slow_directory) as root,
+    reported = where != OTHER
+    with (filesystems.directory(KINDS.get(where, where), below, slow_directory) as served,
           nullcontext() if where == "unsettled" else clock.ahead(SETTLED_S)):
-        limits = {"roots": [root]} if where == "fanotify" else {}
-        flash = lab.under_test(f"flash-{where}-{mpm}", root, mpm=mpm, config=config(root),
-                               daemon_settings={**settings(reported=True), **limits})
-        stock = lab.stock(f"stock-{where}-{mpm}", root, mpm=mpm, config=config(root)).start()
-        tree = Tree(root, seed, links=where != "fuse")
+        limits = {"roots": [served]} if where == "fanotify" else {}
+        flash = lab.under_test(f"flash-{where}-{mpm}", served, mpm=mpm, config=config(served),
+                               daemon_settings={**settings(reported), **limits})
+        stock = lab.stock(f"stock-{where}-{mpm}", served, mpm=mpm, config=config(served)).start()
+        tree = Tree(served if reported else below / "fuse-source", served, seed, KINDS.get(where, where) != "fuse")
         compared = Comparison(tree, flash, stock)
-        for number in range(CHANGES):
+        for number in range(CHANGES if reported else CHANGES_BY_ANOTHER):
             if number % CLEARED_AFTER == 0:
                 tree.clear()
             changed = tree.change()
+            time.sleep(bound_s(reported))
             compared.after(*changed)
             if tree.random.random() < 0.5:
                 compared.warm(*changed)
